@@ -1,0 +1,46 @@
+"""Where the devices, radios, traces and scenarios that fleetsim carries are found.
+
+A name is looked up in the bundle; a path (anything with a separator or a suffix) is taken as is.
+In a wheel the bundle lies inside the package; in a checkout it is the folders beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["devices", "radios", "traces", "scenarios"]
+
+
+def folder(kind: Kind) -> Path:
+    """Folder that holds the bundled files of a kind."""
+    package = Path(__file__).resolve().parent
+    inside = package / "bundled" / kind
+    return inside if inside.is_dir() else package.parent / kind
+
+
+def names(kind: Kind) -> list[str]:
+    """Sorted names of what is bundled: file stems, or folder names for traces."""
+    home = folder(kind)
+    if kind == "traces":
+        return sorted(path.parent.name for path in home.glob("*/README.md"))
+    return sorted(str(path.relative_to(home).with_suffix("")) for path in home.rglob("*.yaml"))
+
+
+def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
+    """Path of a bundled name or of a file of the user's own; None when there is neither.
+
+    Args:
+        kind: what is looked for.
+        name: bundled name, or a path; a relative path counts from `beside` first, then from the
+            working folder.
+        beside: folder of the file that names it.
+    """
+    suffix = "" if kind == "traces" else ".yaml"
+    bundled = folder(kind) / f"{name}{suffix}"
+    if name in names(kind):
+        return bundled
+    for home in (beside, Path()):
+        if home is not None and (own := home / name).exists():
+            return own
+    return None

@@ -1,0 +1,128 @@
+"""What a scenario can name, as tables for `fleetsim list`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from fleetsim import bundled
+from fleetsim.fleet.profile import device_names, load_device
+from fleetsim.fleet.trace_files import read_trace
+from fleetsim.learning.data import DatasetSettings
+from fleetsim.learning.registry import REGISTRY
+from fleetsim.learning.settings import ModelSettings
+from fleetsim.selectors import KINDS
+from fleetsim.units import FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table of names with what they stand for."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+
+
+def listing(what: str) -> Listing:
+    """The table of `devices`, `selectors`, `datasets`, `models`, `traces` or `scenarios`."""
+    return _LISTINGS[what]()
+
+
+def _devices() -> Listing:
+    rows = []
+    for name in device_names():
+        profile = load_device(name)
+        compute, power = profile.compute, profile.power
+        rows.append(
+            (
+                name,
+                profile.title,
+                profile.kind,
+                compute.backend,
+                f"{compute.conv_flop_per_s / FLOP_PER_GFLOP:.1f}",
+                f"{power.idle_awake_w:.2f}",
+                f"{power.train_above_idle_w:.2f}",
+                f"{profile.ram_byte / 2**30:.0f}",
+                "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}",
+                str(len(profile.inferred)),
+            )
+        )
+    columns = (
+        "name",
+        "device",
+        "kind",
+        "on",
+        "conv GFLOP/s",
+        "idle W",
+        "train W",
+        "RAM GiB",
+        "battery Wh",
+        "inferred",
+    )
+    note = (
+        "Rates and watts are those of training; `inferred` counts the figures of a profile that"
+        " were not measured on it. Every figure's source is in devices/NAME.yaml."
+    )
+    return Listing("devices", columns, rows, note)
+
+
+def _selectors() -> Listing:
+    return Listing("selectors", ("kind", "what it chooses"), list(KINDS.items()))
+
+
+def _kinds(union: Any) -> list[tuple[str, str]]:
+    """Kind and first line of the docstring of every member of a settings union."""
+    members = get_args(get_args(union)[0])
+    return [
+        (str(member.model_fields["kind"].default), str(member.__doc__).splitlines()[0])
+        for member in members
+    ]
+
+
+def _datasets() -> Listing:
+    rows = [
+        (kind, says, "fleetsim data fetch" if kind in REGISTRY else "nothing to fetch")
+        for kind, says in _kinds(DatasetSettings)
+    ]
+    return Listing("data sets", ("kind", "what it is", "how to get it"), rows)
+
+
+def _models() -> Listing:
+    return Listing("models", ("kind", "what it is"), _kinds(ModelSettings))
+
+
+def _traces() -> Listing:
+    rows = []
+    for name in bundled.names("traces"):
+        trace = read_trace(bundled.folder("traces") / name)
+        rows.append(
+            (
+                name,
+                str(trace.num_users),
+                f"{float(trace.span_s.mean()) / S_PER_DAY:.1f}",
+                str(int(trace.times_s.size)),
+            )
+        )
+    note = "Other traces are named by path; `fleetsim trace import` converts published ones."
+    return Listing("traces", ("name", "users", "days", "changes"), rows, note)
+
+
+def _scenarios() -> Listing:
+    rows = []
+    for name in bundled.names("scenarios"):
+        first = (bundled.folder("scenarios") / f"{name}.yaml").read_text("utf-8").splitlines()[0]
+        rows.append((name, first.removeprefix("# ")))
+    return Listing("scenarios", ("name", "question"), rows, "Run one with `fleetsim run NAME`.")
+
+
+_LISTINGS: dict[str, Callable[[], Listing]] = {
+    "devices": _devices,
+    "selectors": _selectors,
+    "datasets": _datasets,
+    "models": _models,
+    "traces": _traces,
+    "scenarios": _scenarios,
+}

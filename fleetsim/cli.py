@@ -1,0 +1,249 @@
+"""The command line: verbs over scenarios and run folders.
+
+Exit codes: 0 done; 1 the simulation broke an invariant; 2 the input is wrong (one line per fault);
+130 interrupted (and how to resume).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fleetsim import __version__
+from fleetsim.errors import DataError, ScenarioError, SimulationError
+
+if TYPE_CHECKING:
+    from fleetsim.scenario import Scenario
+
+# Imports inside the verbs keep `fleetsim list` and `--help` from waiting for torch and pandas.
+
+app = typer.Typer(
+    name="fleetsim",
+    help="Simulate edge fleets that train models together, on one virtual clock.",
+    epilog="Start with: fleetsim run quickstart",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Data sets.", no_args_is_help=True)
+trace_app = typer.Typer(help="Usage traces.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+app.add_typer(trace_app, name="trace")
+
+console = Console()
+errors = Console(stderr=True)
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A YAML file or the name of a bundled scenario.")
+]
+SeedOption = Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
+]
+RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+
+
+class Catalogue(StrEnum):
+    """What `list` lists."""
+
+    DEVICES = "devices"
+    SELECTORS = "selectors"
+    DATASETS = "datasets"
+    MODELS = "models"
+    TRACES = "traces"
+    SCENARIOS = "scenarios"
+
+
+class TorchDevice(StrEnum):
+    """Where training runs."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"fleetsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: fleetsim run quickstart --set server.selector.kind=oort")
+def run(
+    scenario: ScenarioArgument,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder; runs/NAME-HASH unless given.")
+    ] = None,
+    torch_device: Annotated[
+        TorchDevice, typer.Option(help="Where training runs on the host.")
+    ] = TorchDevice.CPU,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the unfinished run of this scenario.")
+    ] = False,
+) -> None:
+    """Run a scenario and report on it."""
+    loaded = _load(scenario, set_, seed)
+    from fleetsim import simulate
+    from fleetsim.progress import watch
+    from fleetsim.report import page
+
+    with watch(loaded, console) as on_progress:
+        done = simulate.run(
+            loaded,
+            out=out,
+            train=not no_train,
+            torch_device=torch_device.value,
+            resume=resume,
+            on_progress=on_progress,
+        )
+    path = page.write_report(done)
+    for line in page.summary_lines(done):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+@app.command(epilog="Example: fleetsim validate my-scenario.yaml")
+def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOption = None) -> None:
+    """Check a scenario without running it, and show it resolved."""
+    loaded = _load(scenario, set_, seed)
+    typer.echo(loaded.to_yaml(), nl=False)
+
+
+@app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")
+def report(runs: RunsArgument) -> None:
+    """Write report.html and figures into run folders."""
+    from fleetsim.record.run import open_run
+    from fleetsim.report import page
+
+    for folder in runs:
+        typer.echo(page.write_report(open_run(folder)))
+
+
+@app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")
+def compare(
+    runs: RunsArgument,
+    target: Annotated[
+        list[float] | None,
+        typer.Option(help="Accuracy to reach, 0 to 1; may be given many times.", min=0.0, max=1.0),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("comparison"),
+    different_worlds: Annotated[
+        bool,
+        typer.Option(
+            "--different-worlds", help="Compare although seed, task or fleet differ; says so."
+        ),
+    ] = False,
+) -> None:
+    """Overlay runs and tabulate time- and energy-to-accuracy."""
+    from fleetsim.record.run import open_run
+    from fleetsim.report import compare as comparison
+
+    result = comparison.compare(
+        [open_run(folder) for folder in runs],
+        targets=target,
+        different_worlds=different_worlds,
+    )
+    path = comparison.write(result, out)
+    typer.echo(comparison.text_table(result))
+    typer.echo(f"comparison: {path}")
+
+
+@app.command("list", epilog="Example: fleetsim list devices")
+def list_(what: Annotated[Catalogue, typer.Argument(help="What to list.")]) -> None:
+    """List what a scenario can name."""
+    from fleetsim import catalogue
+
+    listing = catalogue.listing(what.value)
+    table = Table(*listing.columns, title=listing.title, box=None, title_justify="left")
+    for row in listing.rows:
+        table.add_row(*row)
+    console.print(table)
+    if listing.note:
+        console.print(listing.note)
+
+
+@app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of scenarios, for editors."""
+    from fleetsim.scenario import schema as scenario_schema
+
+    typer.echo(json.dumps(scenario_schema(), indent=2, sort_keys=True))
+
+
+@data_app.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="Data set; see `fleetsim list datasets`.")],
+) -> None:
+    """Download a data set from its official address and verify its checksums."""
+    from fleetsim.learning.fetch import fetch
+
+    typer.echo(fetch(name, progress=console.is_terminal))
+
+
+@trace_app.command(
+    "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"
+)
+def trace_import(
+    format_: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="flhetbench, extrasensory or states.")
+    ],
+    source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
+    dest: Annotated[Path, typer.Argument(help="New folder for the trace.")],
+) -> None:
+    """Convert a usage trace into fleetsim's own form."""
+    from fleetsim.fleet.trace_files import import_trace
+
+    import_trace(format_, source, dest)
+    typer.echo(dest)
+
+
+def _load(scenario: str, set_: list[str] | None, seed: int | None) -> Scenario:
+    from fleetsim.scenario import load
+
+    return load(scenario, set_ or (), seed=seed)
+
+
+def main() -> None:
+    """Entry point of the `fleetsim` command."""
+    try:
+        app()
+    except (ScenarioError, DataError) as fault:
+        for line in str(fault).splitlines():
+            errors.print(f"error: {line}", highlight=False, soft_wrap=True, markup=False)
+        sys.exit(2)
+    except SimulationError as fault:
+        traceback.print_exception(fault)
+        errors.print(
+            f"simulation error: {fault}\nThis is a bug of fleetsim or of a plug-in. What was"
+            " recorded is in the run folder.",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

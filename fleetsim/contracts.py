@@ -1,0 +1,443 @@
+"""The nouns that time, choice, learning and recording share, and the Protocols between them.
+
+Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
+is one piece of work for one client (train, probe or evaluate); a *report* is what the server
+learns of a task; a *round* is one choice and what came of it; the *cohort* are the clients chosen.
+
+Clients are numbered 0..N-1. Model parameters and updates travel as flat float32 vectors [P].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Parameters = NDArray[np.float32]
+"""All parameters and buffers of a model in one flat vector [P]; never changed in place."""
+State = dict[str, NDArray[np.generic]]
+"""What a part must keep over a stop and a resume: named arrays (scalars as 0-d), no objects."""
+
+
+class Purpose(StrEnum):
+    """What a task is for."""
+
+    TRAIN = "train"
+    PROBE = "probe"
+    EVALUATE = "evaluate"
+
+
+class Outcome(StrEnum):
+    """How a task ended. Everything but `DELIVERED` is wasted energy."""
+
+    DELIVERED = "delivered"
+    LATE = "late"
+    """Still running at the deadline."""
+    OFFLINE = "offline"
+    """The client stopped being eligible: offline, unplugged or off Wi-Fi, as the rule says."""
+    BATTERY = "battery"
+    """The battery fell to the cut-off."""
+    LINK = "link"
+    """The transfer did not finish within the channel's give-up time."""
+    CRASHED = "crashed"
+    """The client's process died."""
+    CANCELLED = "cancelled"
+    """The server had enough reports, or the run ended."""
+
+
+class WorkKind(StrEnum):
+    """What a client computes in a task."""
+
+    NONE = "none"
+    EVALUATE = "evaluate"
+    """Forward passes over local samples: mean loss."""
+    GRADIENT = "gradient"
+    """One forward and backward pass over local samples: the mean gradient."""
+    TRAIN = "train"
+    """Local epochs of SGD: new parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one client is asked to compute."""
+
+    kind: WorkKind
+    epochs: int = 0
+    """Local epochs; `TRAIN` only."""
+    num_samples: int | None = None
+    """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What a model costs a device, read off the real model."""
+
+    forward_flop: Mapping[str, float]
+    """FLOP of one sample's forward pass (2 per multiply-add) by operation class: conv, depthwise,
+    gemm, rnn or tiny (spelt as in the `phi` table of the device profiles)."""
+    num_parameters: int
+    payload_byte: int
+    """Bytes of one model on the wire, from its state dict."""
+
+
+# --- what the engine knows of a task, and what the server learns of it ---------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the server learns of one task; nothing that a real server could not know.
+
+    `outcome` is coarse: a server sees an answer, silence until the deadline (late), a broken
+    connection (offline stands for every cause of it), or a cancellation of its own.
+    """
+
+    client: int
+    purpose: Purpose
+    outcome: Outcome
+    dispatched_at_s: float
+    finished_at_s: float
+    """When the answer arrived, or when the server gave up on it."""
+    num_samples: int
+    """Samples that the work ran over."""
+    loss: float | None = None
+    """Mean local loss: over the last local epoch (train) or the samples asked for (evaluate).
+    None if nothing was delivered or the run does not train."""
+    loss_rms: float | None = None
+    """Root mean square of the per-sample losses of the same samples."""
+    vector: Parameters | None = None
+    """New parameters (train) or gradient (gradient), when delivered."""
+    energy_j: float | None = None
+    """What the client says the task cost it; None if nothing was delivered."""
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the answer arrived in time."""
+        return self.outcome is Outcome.DELIVERED
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from dispatch to answer; a lower bound where there was no answer."""
+        return self.finished_at_s - self.dispatched_at_s
+
+
+# --- selection ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """What a server knows before the first round: who is registered, and with how much data."""
+
+    seed: int
+    """Root seed for the selector's own streams: `rng.stream(seed, "select/<kind>", round)`."""
+    num_samples: IntArray
+    """Training samples of every client [N]."""
+    cohort: int
+    """Clients wanted in a round, without over-commitment."""
+    epochs: int
+    batch_size: int
+    parameters: Parameters
+    """Initial global model [P]."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """What a server knows when it chooses the cohort of a round."""
+
+    round: int
+    """1 for the first."""
+    now_s: float
+    wanted: int
+    """At most so many may be chosen (cohort times over-commitment)."""
+    candidates: IntArray
+    """Ids of the clients that checked in as eligible and idle, ascending [C]."""
+    num_samples: IntArray
+    """Training samples of each candidate [C]."""
+    parameters: Parameters
+    """Current global model [P]."""
+    reports: tuple[Report, ...] = ()
+    """Every probe report since the last choice, in the order in which they arrived."""
+    stage: int = 0
+    """How many times `probe` was already called for this choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """Something that a selector asks one client for; it costs seconds and joules on the clock."""
+
+    client: int
+    work: Work
+    needs_model: bool = True
+    """Whether the client must hold the model; a client that already does downloads nothing."""
+    upload_byte: int = 8
+    """Size of the answer: one scalar of 64 bit with framing by default. A gradient or a model
+    costs the model's payload on top."""
+    parameters: Parameters | None = None
+    """Evaluate or train this model instead of the global one; always a download."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOutcome:
+    """What came of a round."""
+
+    round: int
+    started_at_s: float
+    finished_at_s: float
+    selected: IntArray
+    """Everybody dispatched, in the order of the choice."""
+    reports: tuple[Report, ...]
+    """One per selected client, in the same order."""
+    aggregated: bool
+    """False when too few delivered and the model stayed as it was."""
+    parameters: Parameters
+    """Global model after the round [P]."""
+    accuracy: float | None = None
+    """On the server's test set, if this round was evaluated. For the record; selectors must not
+    choose by it."""
+
+
+class Selector(Protocol):
+    """Who takes part. One object per run; all its randomness comes from addressed streams.
+
+    Order of calls: `setup` once; then for each round `probe` until it returns nothing, `select`,
+    and `observe`. What set-up and probes bring back is in the next view's `reports`. Feedback from
+    clients outside the cohort is a probe before the next choice: the model is the same.
+    """
+
+    needs_losses: bool
+    """Whether it is useless without real losses, as in runs without training."""
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Learn of the fleet; ask for what must be known before the first round."""
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask candidates for something before the choice; nothing ends the probing."""
+
+    def select(self, view: RoundView) -> IntArray:
+        """Distinct candidate ids, at most `view.wanted`, most wanted first; may be fewer."""
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn of a finished round."""
+
+    def state(self) -> State:
+        """Everything that `restore` needs to go on as if nothing had happened."""
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave; `setup` was called before, its probes were not."""
+
+
+# --- learning -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pure function's arguments: what one client computes from one model."""
+
+    client: int
+    work: Work
+    base: Parameters
+    """Model that it starts from [P]; shared between jobs, never changed."""
+    address: tuple[int, ...]
+    """Indices of its random stream (batch order, sample draw), without the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What a job yields; None where its kind of work yields nothing of the sort."""
+
+    num_samples: int
+    loss: float | None = None
+    loss_rms: float | None = None
+    vector: Parameters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How good a model is on the server's test set; None in a run without training."""
+
+    accuracy: float | None
+    loss: float | None
+
+
+class Trainer(Protocol):
+    """What training yields. Jobs may be computed at any moment between submit and result."""
+
+    def submit(self, job: Job) -> int:
+        """Take a job; returns its ticket. Nothing need be computed yet."""
+
+    def result(self, ticket: int) -> JobResult:
+        """Result of a job; computes it if that has not happened. A ticket is good for one call."""
+
+    def cancel(self, ticket: int) -> None:
+        """Forget a job whose result nobody will use."""
+
+    def evaluate(self, parameters: Parameters) -> Evaluation:
+        """Accuracy and loss of a model [P] on the server's test set."""
+
+
+class Aggregator(Protocol):
+    """How updates become the next global model."""
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Next model from delivered reports with vectors; a new array.
+
+        Raises:
+            ValueError: no report, or a vector that is not finite.
+        """
+
+    def state(self) -> State:
+        """Everything that `restore` needs (server optimizer moments and the like)."""
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+
+
+# --- recording ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One row of tasks.parquet; docs/outputs.md defines every column."""
+
+    task: int
+    round: int
+    client: int
+    device: str
+    purpose: Purpose
+    dispatched_at_s: float
+    download_s: float
+    compute_s: float
+    upload_s: float
+    finished_at_s: float
+    outcome: Outcome
+    energy_compute_j: float
+    energy_receive_j: float
+    energy_transmit_j: float
+    energy_tail_j: float
+    energy_idle_j: float
+    download_byte: int
+    upload_byte: int
+    train_flop: float
+    num_samples: int
+    train_loss: float | None
+    staleness: int
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of the task, all components."""
+        return (
+            self.energy_compute_j
+            + self.energy_receive_j
+            + self.energy_transmit_j
+            + self.energy_tail_j
+            + self.energy_idle_j
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One row of rounds.parquet; docs/outputs.md defines every column."""
+
+    round: int
+    started_at_s: float
+    """When the server began to look for clients."""
+    finished_at_s: float
+    accuracy: float | None
+    loss: float | None
+    num_eligible: int
+    num_probed: int
+    num_selected: int
+    num_delivered: int
+    num_late: int
+    num_lost: int
+    num_cancelled: int
+    aggregated: bool
+    idle_s: float
+    """Part of the round spent waiting for enough eligible clients."""
+    probe_s: float
+    waiting_s: float | None
+    """Slowest minus fastest delivered train task; None with fewer than two."""
+    energy_j: float
+    energy_probe_j: float
+    energy_wasted_j: float
+    energy_total_j: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientColumns:
+    """clients.parquet, column by column, all [N]."""
+
+    client: IntArray
+    device: tuple[str, ...]
+    num_samples: IntArray
+    num_selected: IntArray
+    num_delivered: IntArray
+    energy_compute_j: FloatArray
+    energy_receive_j: FloatArray
+    energy_transmit_j: FloatArray
+    energy_tail_j: FloatArray
+    energy_idle_j: FloatArray
+    battery_fraction: FloatArray
+    """NaN for a mains-powered client; null in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands, for whoever watches it."""
+
+    round: int
+    now_s: float
+    accuracy: float | None
+    energy_total_j: float
+    num_delivered: int
+    num_selected: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """Why a run ended."""
+
+    rule: str
+    """rounds, accuracy, time_s, energy_j, or no_clients."""
+    text: str
+    """One sentence for people."""
+
+
+class Recorder(Protocol):
+    """Where rows go. The engine writes, nobody reads back."""
+
+    def task(self, row: TaskRow) -> None:
+        """Keep the row of a finished task."""
+
+    def round(self, row: RoundRow) -> None:
+        """Keep the row of a finished round."""
+
+    def checkpoint(self, state: State) -> None:
+        """Called after every round with a way to go on; keeps it when one is due."""
+
+
+@dataclass(slots=True)
+class MemoryRecorder:
+    """A Recorder that keeps everything in lists: for tests and for use from Python."""
+
+    tasks: list[TaskRow] = field(default_factory=list)
+    rounds: list[RoundRow] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+
+    def task(self, row: TaskRow) -> None:
+        """Keep the row of a finished task."""
+        self.tasks.append(row)
+
+    def round(self, row: RoundRow) -> None:
+        """Keep the row of a finished round."""
+        self.rounds.append(row)
+
+    def checkpoint(self, state: State) -> None:
+        """Keep every state."""
+        self.states.append(state)

@@ -1,0 +1,1 @@
+"""When things happen: client tasks and servers on one virtual clock (SimPy)."""

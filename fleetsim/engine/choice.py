@@ -1,0 +1,167 @@
+"""How a server asks its selector: what it shows, what it sends out as probes, what it accepts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+import simpy
+
+from fleetsim.contracts import (
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    Purpose,
+    Report,
+    RoundView,
+    Selector,
+    WorkKind,
+)
+from fleetsim.engine.client import Task
+from fleetsim.engine.dispatch import Dispatcher
+from fleetsim.engine.model import GlobalModel, Learning
+from fleetsim.engine.rounds import refused_probe, report_of
+from fleetsim.engine.ties import Clock
+from fleetsim.engine.world import World
+from fleetsim.errors import SimulationError
+
+_PROBE_ADDRESS = 1
+
+
+class Choice:
+    """Runs a selector against the world: set-up, probing in stages, and the choice itself."""
+
+    def __init__(
+        self,
+        selector: Selector,
+        *,
+        clock: Clock,
+        world: World,
+        dispatcher: Dispatcher,
+        model: GlobalModel,
+        learning: Learning,
+        cohort: int,
+        over_commit: float,
+        probe_deadline_s: float | None,
+        is_resumed: bool,
+    ) -> None:
+        self._selector = selector
+        self._clock = clock
+        self._world = world
+        self._dispatcher = dispatcher
+        self._model = model
+        self._learning = learning
+        self._wanted = math.ceil(cohort * over_commit)
+        self._probe_deadline_s = probe_deadline_s
+        requests = selector.setup(
+            FleetView(
+                seed=world.fleet.seed,
+                num_samples=_read_only(world.fleet.num_samples),
+                cohort=cohort,
+                epochs=learning.epochs,
+                batch_size=learning.batch_size,
+                parameters=learning.parameters,
+            )
+        )
+        self._setup_requests = [] if is_resumed else list(requests)
+
+    def probe(
+        self, round_: int, reports: list[Report], tasks: list[Task]
+    ) -> Generator[simpy.Event, None, None]:
+        """Let the selector ask, stage by stage, until it asks nothing more.
+
+        Args:
+            round_: of which round.
+            reports: what came back is appended, in order of arrival.
+            tasks: ended probe tasks are appended, in order of dispatch.
+        """
+        stage = 0
+        requests = self._setup_requests
+        self._setup_requests = []
+        requests = requests or list(self._selector.probe(self._view(round_, reports, stage)))
+        while requests and not self._dispatcher.time_is_up.processed:
+            there = set(self._world.candidates(self._now_s).tolist())
+            reports += [
+                refused_probe(request.client, self._now_s)
+                for request in requests
+                if request.client not in there
+            ]
+            sent = [
+                self._task(round_, stage, request)
+                for request in requests
+                if request.client in there
+            ]
+            yield from self._dispatcher.run(
+                sent, enough=len(sent), deadline_s=self._probe_deadline_s
+            )
+            results = self._dispatcher.collect(sent)
+            tasks += sent
+            by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
+            reports += [report_of(task, results.get(task.task)) for task in by_arrival]
+            stage += 1
+            requests = list(self._selector.probe(self._view(round_, reports, stage)))
+
+    def choose(self, round_: int, reports: list[Report]) -> IntArray:
+        """Ids chosen among the present candidates, maybe none.
+
+        Raises:
+            SimulationError: the selector broke its contract.
+        """
+        view = self._view(round_, reports, 0)
+        if view.candidates.size == 0:
+            return view.candidates
+        chosen = np.asarray(self._selector.select(view), dtype=np.int64)
+        is_right = (
+            chosen.ndim == 1
+            and chosen.size <= view.wanted
+            and np.unique(chosen).size == chosen.size
+            and bool(np.isin(chosen, view.candidates).all())
+        )
+        if not is_right:
+            raise SimulationError(
+                f"{type(self._selector).__name__}.select must return at most {view.wanted} distinct"
+                f" candidates, got {chosen.tolist()}",
+                time_s=self._now_s,
+            )
+        return chosen
+
+    @property
+    def _now_s(self) -> float:
+        return float(self._clock.now)
+
+    def _view(self, round_: int, reports: list[Report], stage: int) -> RoundView:
+        candidates = self._world.candidates(self._now_s)
+        return RoundView(
+            round=round_,
+            now_s=self._now_s,
+            wanted=self._wanted,
+            candidates=_read_only(candidates),
+            num_samples=_read_only(self._world.fleet.num_samples[candidates]),
+            parameters=self._model.parameters,
+            reports=tuple(reports),
+            stage=stage,
+        )
+
+    def _task(self, round_: int, stage: int, request: ProbeRequest) -> Task:
+        returns_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
+        payload_byte = self._learning.cost.payload_byte if returns_vector else 0
+        own = request.parameters
+        return self._dispatcher.task(
+            request.client,
+            round_=round_,
+            purpose=Purpose.PROBE,
+            work=request.work,
+            base=self._model.parameters if own is None else own,
+            version=self._model.version if own is None else -1,
+            address=(_PROBE_ADDRESS, round_, stage),
+            needs_model=request.needs_model or own is not None,
+            upload_byte=request.upload_byte + payload_byte,
+        )
+
+
+def _read_only(array: IntArray) -> IntArray:
+    """A copy that a selector cannot change."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,151 @@
+"""Sending tasks out together and closing them together."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import simpy
+
+from fleetsim.contracts import (
+    Job,
+    JobResult,
+    ModelCost,
+    Outcome,
+    Parameters,
+    Purpose,
+    Trainer,
+    Work,
+    WorkKind,
+)
+from fleetsim.engine.client import ClientProcess, Task
+from fleetsim.engine.rounds import check_bytes
+from fleetsim.engine.ties import Clock, Rank
+from fleetsim.engine.world import World
+from fleetsim.units import BIT_PER_BYTE
+
+
+class Dispatcher:
+    """Numbers tasks, runs them on the clock, and fetches what they yield from the trainer."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        world: World,
+        trainer: Trainer,
+        cost: ModelCost,
+        batch_size: int,
+        stop_at_s: float,
+        next_task: int = 0,
+    ) -> None:
+        self._clock = clock
+        self._world = world
+        self._trainer = trainer
+        self._cost = cost
+        self._batch_size = batch_size
+        self.next_task = next_task
+        self.time_is_up = clock.at(stop_at_s, Rank.STOP)
+        """Succeeds when the run's virtual time is over."""
+
+    def task(
+        self,
+        client: int,
+        *,
+        round_: int,
+        purpose: Purpose,
+        work: Work,
+        base: Parameters,
+        version: int,
+        address: tuple[int, ...],
+        needs_model: bool,
+        upload_byte: int,
+    ) -> Task:
+        """A task for one client, numbered; it begins when `run` is given it.
+
+        Args:
+            client: who.
+            round_: of which round.
+            purpose: what for.
+            work: what to compute.
+            base: model to compute it with [P].
+            version: version of the global model, -1 for a model that is not the global one.
+            address: the job's random address.
+            needs_model: whether to send the model; not sent again to a client that holds it.
+            upload_byte: size of the answer.
+        """
+        holds_it = version >= 0 and self._world.held_version[client] == version
+        job = None
+        if work.kind is not WorkKind.NONE:
+            job = Job(client=client, work=work, base=base, address=address)
+        task = Task(
+            task=self.next_task,
+            round=round_,
+            client=client,
+            purpose=purpose,
+            work=work,
+            job=job,
+            version=version,
+            cost=self._cost,
+            batch_size=self._batch_size,
+            download_bit=(
+                self._cost.payload_byte * BIT_PER_BYTE if needs_model and not holds_it else 0
+            ),
+            upload_bit=upload_byte * BIT_PER_BYTE,
+            dispatched_at_s=float(self._clock.now),
+        )
+        self.next_task += 1
+        return task
+
+    def run(
+        self, tasks: Sequence[Task], *, enough: int, deadline_s: float | None
+    ) -> Generator[simpy.Event, None, None]:
+        """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
+
+        Whoever still works then is interrupted: late at the deadline, cancelled otherwise. When
+        this returns, every task has an outcome.
+        """
+        if not tasks:
+            return
+        closed = self._clock.event()
+        working: dict[int, simpy.Process] = {}
+        num_delivered = 0
+
+        def on_end(task: Task) -> None:
+            nonlocal num_delivered
+            check_bytes(task)
+            del working[task.task]
+            num_delivered += task.outcome is Outcome.DELIVERED
+            if not closed.triggered and (num_delivered >= enough or not working):
+                closed.succeed()
+
+        for task in tasks:
+            client = ClientProcess(
+                task,
+                clock=self._clock,
+                world=self._world,
+                trainer=self._trainer,
+                on_end=on_end,
+            )
+            working[task.task] = self._clock.process(client.run())
+        ends = [closed, self.time_is_up]
+        if deadline_s is not None:
+            ends.append(self._clock.at(self._clock.now + deadline_s, Rank.DEADLINE))
+        yield self._clock.any_of(ends)
+        is_late = not closed.triggered and not self.time_is_up.processed
+        stragglers = list(working.values())
+        for straggler in stragglers:
+            straggler.interrupt(Outcome.LATE if is_late else Outcome.CANCELLED)
+        if stragglers:
+            yield self._clock.all_of(stragglers)
+
+    def collect(self, tasks: Sequence[Task]) -> dict[int, JobResult]:
+        """What delivered tasks yield, by task number; the jobs of all others are cancelled."""
+        results: dict[int, JobResult] = {}
+        for task in tasks:
+            if task.ticket is None:
+                continue
+            if task.outcome is Outcome.DELIVERED:
+                results[task.task] = self._trainer.result(task.ticket)
+            else:
+                self._trainer.cancel(task.ticket)
+        return results

@@ -1,0 +1,82 @@
+"""The server's side of learning: the global model, its versions, and how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import (
+    Aggregator,
+    Evaluation,
+    ModelCost,
+    Parameters,
+    Report,
+    State,
+    Trainer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What the server needs to know of the learning task."""
+
+    parameters: Parameters
+    """Initial model [P]."""
+    cost: ModelCost
+    epochs: int
+    batch_size: int
+    evaluate_every_rounds: int = 1
+
+
+class GlobalModel:
+    """The model that the server hands out; a new version with every aggregation."""
+
+    def __init__(self, parameters: Parameters, *, aggregator: Aggregator, trainer: Trainer) -> None:
+        self.parameters = parameters
+        """Current model [P]; replaced, never changed in place."""
+        self.version = 0
+        self.accuracy: float | None = None
+        """As of the last evaluation."""
+        self._aggregator = aggregator
+        self._trainer = trainer
+        self._evaluated: tuple[int, Evaluation] | None = None
+
+    def aggregate(self, delivered: Sequence[Report]) -> None:
+        """Make the next version from delivered reports (without vectors: the same model again).
+
+        Raises:
+            ValueError: an update is not finite.
+        """
+        if any(report.vector is not None for report in delivered):
+            self.parameters = self._aggregator.aggregate(self.parameters, delivered)
+        self.version += 1
+
+    def evaluate(self) -> Evaluation:
+        """Accuracy and loss of this version; computed once per version."""
+        if self._evaluated is None or self._evaluated[0] != self.version:
+            self._evaluated = (self.version, self._trainer.evaluate(self.parameters))
+        self.accuracy = self._evaluated[1].accuracy
+        return self._evaluated[1]
+
+    def state(self) -> State:
+        """Everything that `restore` needs."""
+        own: State = {
+            "parameters": self.parameters,
+            "version": np.array(self.version, dtype=np.int64),
+            "accuracy": np.array(np.nan if self.accuracy is None else self.accuracy),
+        }
+        parts = self._aggregator.state()
+        return own | {f"aggregator/{key}": value for key, value in parts.items()}
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        prefix = "aggregator/"
+        self._aggregator.restore(
+            {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
+        )
+        self.parameters = state["parameters"].astype(np.float32)
+        self.version = int(state["version"])
+        accuracy = float(state["accuracy"])
+        self.accuracy = None if np.isnan(accuracy) else accuracy

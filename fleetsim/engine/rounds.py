@@ -1,0 +1,163 @@
+"""What a round's tasks add up to: reports for the selector, a row for the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetsim.contracts import (
+    ClientColumns,
+    Evaluation,
+    JobResult,
+    Outcome,
+    Purpose,
+    Report,
+    RoundRow,
+    TaskRow,
+)
+from fleetsim.engine.client import Task
+from fleetsim.engine.world import World
+from fleetsim.errors import SimulationError
+from fleetsim.fleet.energy import Component
+
+_RELATIVE_SLACK = 1e-9
+_SEEN_BY_SERVER = {
+    Outcome.DELIVERED: Outcome.DELIVERED,
+    Outcome.LATE: Outcome.LATE,
+    Outcome.CANCELLED: Outcome.CANCELLED,
+}
+
+
+def report_of(task: Task, result: JobResult | None) -> Report:
+    """What the server learns of an ended task; every cause of a lost client looks the same."""
+    assert task.outcome is not None
+    is_delivered = task.outcome is Outcome.DELIVERED
+    return Report(
+        client=task.client,
+        purpose=task.purpose,
+        outcome=_SEEN_BY_SERVER.get(task.outcome, Outcome.OFFLINE),
+        dispatched_at_s=task.dispatched_at_s,
+        finished_at_s=task.finished_at_s,
+        num_samples=task.num_samples,
+        loss=result.loss if result else None,
+        loss_rms=result.loss_rms if result else None,
+        vector=result.vector if result else None,
+        energy_j=math.fsum(task.energy_j) if is_delivered else None,
+    )
+
+
+def refused_probe(client: int, now_s: float) -> Report:
+    """Report of a probe that was never sent, because the client is not there."""
+    return Report(
+        client=client,
+        purpose=Purpose.PROBE,
+        outcome=Outcome.OFFLINE,
+        dispatched_at_s=now_s,
+        finished_at_s=now_s,
+        num_samples=0,
+    )
+
+
+def round_row(
+    rows: Sequence[TaskRow],
+    *,
+    round_: int,
+    started_at_s: float,
+    finished_at_s: float,
+    idle_s: float,
+    probe_s: float,
+    num_eligible: int,
+    aggregated: bool,
+    evaluation: Evaluation | None,
+    energy_before_j: float,
+) -> RoundRow:
+    """Sum up the task rows of a round."""
+    train = [row for row in rows if row.purpose is Purpose.TRAIN]
+    outcomes = [row.outcome for row in train]
+    durations_s = [
+        row.finished_at_s - row.dispatched_at_s for row in train if row.outcome is Outcome.DELIVERED
+    ]
+    energy_j = math.fsum(row.energy_j for row in rows)
+    num_known = [outcomes.count(o) for o in (Outcome.DELIVERED, Outcome.LATE, Outcome.CANCELLED)]
+    return RoundRow(
+        round=round_,
+        started_at_s=started_at_s,
+        finished_at_s=finished_at_s,
+        accuracy=evaluation.accuracy if evaluation else None,
+        loss=evaluation.loss if evaluation else None,
+        num_eligible=num_eligible,
+        num_probed=len(rows) - len(train),
+        num_selected=len(train),
+        num_delivered=num_known[0],
+        num_late=num_known[1],
+        num_lost=len(train) - sum(num_known),
+        num_cancelled=num_known[2],
+        aggregated=aggregated,
+        idle_s=idle_s,
+        probe_s=probe_s,
+        waiting_s=max(durations_s) - min(durations_s) if len(durations_s) > 1 else None,
+        energy_j=energy_j,
+        energy_probe_j=math.fsum(row.energy_j for row in rows if row.purpose is Purpose.PROBE),
+        energy_wasted_j=math.fsum(
+            row.energy_j for row in rows if row.outcome is not Outcome.DELIVERED
+        ),
+        energy_total_j=energy_before_j + energy_j,
+    )
+
+
+def check_conserved(world: World, row: RoundRow) -> None:
+    """The clients' meters must hold what the tasks' records say was spent.
+
+    Raises:
+        SimulationError: they differ, or the round ended before it began.
+    """
+    metered_j = float(world.energy_j.sum())
+    if not math.isclose(
+        metered_j, row.energy_total_j, rel_tol=_RELATIVE_SLACK, abs_tol=_RELATIVE_SLACK
+    ):
+        raise SimulationError(
+            f"joules are not conserved: {metered_j!r} J metered, {row.energy_total_j!r} J recorded",
+            time_s=row.finished_at_s,
+        )
+    if row.finished_at_s < row.started_at_s:
+        raise SimulationError(
+            f"round {row.round} ended before it began, at {row.started_at_s!r} s",
+            time_s=row.finished_at_s,
+        )
+
+
+def check_bytes(task: Task) -> None:
+    """A delivered task must have moved exactly what was to be moved.
+
+    Raises:
+        SimulationError: bits got lost or appeared.
+    """
+    moved = tuple(task.moved_bit.values())
+    if task.outcome is Outcome.DELIVERED and moved != (task.download_bit, task.upload_bit):
+        raise SimulationError(
+            f"moved {moved} bit down and up instead of {(task.download_bit, task.upload_bit)}",
+            time_s=task.finished_at_s,
+            client=task.client,
+            task=task.task,
+        )
+
+
+def client_columns(world: World, now_s: float) -> ClientColumns:
+    """The clients table at the end of a run."""
+    fleet = world.fleet
+    names = [profile.name for profile in fleet.profiles]
+    return ClientColumns(
+        client=np.arange(fleet.size, dtype=np.int64),
+        device=tuple(names[index] for index in fleet.device.tolist()),
+        num_samples=fleet.num_samples,
+        num_selected=world.num_selected,
+        num_delivered=world.num_delivered,
+        energy_compute_j=world.energy_j[:, Component.COMPUTE],
+        energy_receive_j=world.energy_j[:, Component.RECEIVE],
+        energy_transmit_j=world.energy_j[:, Component.TRANSMIT],
+        energy_tail_j=world.energy_j[:, Component.TAIL],
+        energy_idle_j=world.energy_j[:, Component.IDLE],
+        battery_fraction=world.battery_fraction(now_s),
+    )

@@ -1,0 +1,354 @@
+"""The synchronous server: rounds of probe, choose, train, aggregate on one virtual clock.
+
+A round:
+
+1. wait until at least `minimum_reports` clients are eligible and idle;
+2. let the selector probe (each probe is a task: seconds, bytes, joules), then choose;
+3. dispatch the model; close the round at the earliest of: `cohort` answers, everybody has ended,
+   the deadline, the end of the run; whoever still works is interrupted (late at the deadline,
+   cancelled otherwise);
+4. with at least `minimum_reports` answers aggregate them, else the model stays as it was;
+5. evaluate (outside virtual time), record, let the selector observe.
+
+Over-commitment, deadline and minimum reports are those of Bonawitz et al., "Towards federated
+learning at scale: system design", MLSys 2019. What the server itself computes takes no virtual
+time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+import numpy as np
+import simpy
+from pydantic import Field
+
+from fleetsim.contracts import (
+    Aggregator,
+    ClientColumns,
+    Outcome,
+    Progress,
+    Purpose,
+    Recorder,
+    Report,
+    RoundOutcome,
+    Selector,
+    State,
+    StopReason,
+    TaskRow,
+    Trainer,
+    Work,
+    WorkKind,
+)
+from fleetsim.engine.choice import Choice
+from fleetsim.engine.client import Task
+from fleetsim.engine.dispatch import Dispatcher
+from fleetsim.engine.model import GlobalModel, Learning
+from fleetsim.engine.rounds import check_conserved, client_columns, report_of, round_row
+from fleetsim.engine.stop import StopSettings, nobody_will_come
+from fleetsim.engine.ties import Clock, Rank
+from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.errors import SimulationError
+from fleetsim.fleet.population import Fleet
+from fleetsim.settings import Settings
+
+_TRAIN_ADDRESS = 0
+
+Steps = Generator[simpy.Event, None, StopReason | None]
+
+
+class SynchronousSettings(Settings):
+    """How the synchronous server runs its rounds."""
+
+    cohort: Annotated[int, Field(ge=1)]
+    """Answers wanted in a round."""
+    over_commit: Annotated[float, Field(ge=1.0)] = 1.0
+    """Clients chosen per answer wanted; the slowest are cancelled."""
+    deadline_s: Annotated[float, Field(gt=0.0)] | None = None
+    """A round (and each stage of probing) is closed so long after its dispatch; null: never."""
+    minimum_reports: Annotated[int, Field(ge=1)] = 1
+    """A round begins with at least so many eligible clients and counts with so many answers."""
+    eligibility: EligibilitySettings = EligibilitySettings()
+
+
+class _Part(Protocol):
+    """Something that is saved with a checkpoint."""
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round in the making."""
+
+    round: int
+    started_at_s: float
+    probes: list[Task] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    """What the probes brought back."""
+    tasks: list[Task] = field(default_factory=list)
+    """Train tasks in the order of the choice."""
+    probe_s: float = 0.0
+    idle_s: float = 0.0
+    num_eligible: int = 0
+
+
+class SynchronousServer:
+    """One run of the synchronous server."""
+
+    def __init__(
+        self,
+        settings: SynchronousSettings,
+        stop: StopSettings,
+        *,
+        fleet: Fleet,
+        learning: Learning,
+        selector: Selector,
+        trainer: Trainer,
+        aggregator: Aggregator,
+        recorder: Recorder,
+        on_progress: Callable[[Progress], None] | None = None,
+        state: State | None = None,
+    ) -> None:
+        """Set up at virtual time 0, or where `state` (from a checkpoint) left off."""
+        self._settings = settings
+        self._stop = stop
+        self._learning = learning
+        self._selector = selector
+        self._recorder = recorder
+        self._on_progress = on_progress
+        self._world = World(fleet, settings.eligibility)
+        self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
+        self._round = 0
+        self._energy_total_j = 0.0
+        now_s = 0.0 if state is None else float(state["server/now_s"])
+        self._clock = Clock(now_s)
+        self._dispatcher = Dispatcher(
+            clock=self._clock,
+            world=self._world,
+            trainer=trainer,
+            cost=learning.cost,
+            batch_size=learning.batch_size,
+            stop_at_s=max(stop.time_s, now_s),
+        )
+        self._choice = Choice(
+            selector,
+            clock=self._clock,
+            world=self._world,
+            dispatcher=self._dispatcher,
+            model=self._model,
+            learning=learning,
+            cohort=settings.cohort,
+            over_commit=settings.over_commit,
+            probe_deadline_s=settings.deadline_s,
+            is_resumed=state is not None,
+        )
+        if state is not None:
+            self._restore(state)
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time."""
+        return float(self._clock.now)
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds recorded so far."""
+        return self._round
+
+    def clients(self) -> ClientColumns:
+        """The clients table as of now."""
+        return client_columns(self._world, self.now_s)
+
+    def run(self) -> StopReason:
+        """Run until a stop rule holds, and say which.
+
+        Raises:
+            SimulationError: an invariant broke, or a plug-in broke its contract.
+        """
+        reason = self._clock.run(until=self._clock.process(self._serve()))
+        assert isinstance(reason, StopReason)
+        return reason
+
+    def _serve(self) -> Generator[simpy.Event, None, StopReason]:
+        while True:
+            reason = self._reached() if self._round else None
+            if reason is None:
+                reason = yield from self._run_round()
+            if reason is not None:
+                return reason
+
+    def _run_round(self) -> Steps:
+        round_ = _Round(self._round + 1, self.now_s)
+        chosen = np.empty(0, dtype=np.int64)
+        is_refused = False
+        while chosen.size == 0:
+            reason = yield from self._wait(round_, after_change=is_refused)
+            if reason is not None:
+                if round_.probes:
+                    self._finish(round_)
+                return reason
+            began_s = self.now_s
+            yield from self._choice.probe(round_.round, round_.reports, round_.probes)
+            round_.probe_s += self.now_s - began_s
+            if not self._is_time_up:
+                chosen = self._choice.choose(round_.round, round_.reports)
+            is_refused = True
+        round_.tasks = [self._task(round_.round, client) for client in chosen.tolist()]
+        yield from self._dispatcher.run(
+            round_.tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
+        )
+        self._finish(round_)
+        return self._stop.time_is_up(num_waiting_for=0) if self._is_time_up else None
+
+    def _wait(self, round_: _Round, *, after_change: bool) -> Steps:
+        """Wait on the clock for enough eligible clients, after the next change if need be."""
+        minimum = self._settings.minimum_reports
+        began_s = self.now_s
+        while not self._is_time_up:
+            num_eligible = int(self._world.candidates(self.now_s).size)
+            if num_eligible >= minimum and not after_change:
+                round_.num_eligible = num_eligible
+                round_.idle_s += self.now_s - began_s
+                return None
+            change_s = self._world.next_change_s(self.now_s)
+            if change_s == math.inf:
+                return nobody_will_come(
+                    now_s=self.now_s, minimum=minimum, num_eligible=num_eligible
+                )
+            wake = self._clock.at(change_s, Rank.WAKE)
+            yield self._clock.any_of([wake, self._dispatcher.time_is_up])
+            after_change = False
+        round_.idle_s += self.now_s - began_s
+        return self._stop.time_is_up(num_waiting_for=minimum)
+
+    def _finish(self, round_: _Round) -> None:
+        """Aggregate, evaluate, record, and tell the selector."""
+        results = self._dispatcher.collect(round_.tasks)
+        reports = [report_of(task, results.get(task.task)) for task in round_.tasks]
+        aggregated = self._aggregate(reports)
+        for task in round_.tasks:
+            self._world.num_selected[task.client] += 1
+            self._world.num_delivered[task.client] += task.outcome is Outcome.DELIVERED
+        rows = [self._row(task, loss=None) for task in round_.probes]
+        rows += [
+            self._row(task, loss=report.loss)
+            for task, report in zip(round_.tasks, reports, strict=True)
+        ]
+        self._round = round_.round
+        is_due = self._round % self._learning.evaluate_every_rounds == 0
+        row = round_row(
+            rows,
+            round_=round_.round,
+            started_at_s=round_.started_at_s,
+            finished_at_s=self.now_s,
+            idle_s=round_.idle_s,
+            probe_s=round_.probe_s,
+            num_eligible=round_.num_eligible,
+            aggregated=aggregated,
+            evaluation=(
+                self._model.evaluate() if is_due or self._round == self._stop.rounds else None
+            ),
+            energy_before_j=self._energy_total_j,
+        )
+        check_conserved(self._world, row)
+        self._energy_total_j = row.energy_total_j
+        for task_row in rows:
+            self._recorder.task(task_row)
+        self._recorder.round(row)
+        self._selector.observe(
+            RoundOutcome(
+                round=round_.round,
+                started_at_s=round_.started_at_s,
+                finished_at_s=self.now_s,
+                selected=np.array([task.client for task in round_.tasks], dtype=np.int64),
+                reports=tuple(reports),
+                aggregated=aggregated,
+                parameters=self._model.parameters,
+                accuracy=row.accuracy,
+            )
+        )
+        self._recorder.checkpoint(self._state())
+        if self._on_progress is not None:
+            self._on_progress(
+                Progress(
+                    round=round_.round,
+                    now_s=self.now_s,
+                    accuracy=self._model.accuracy,
+                    energy_total_j=self._energy_total_j,
+                    num_delivered=row.num_delivered,
+                    num_selected=row.num_selected,
+                )
+            )
+
+    def _aggregate(self, reports: list[Report]) -> bool:
+        """Aggregate what was delivered; says whether there was enough of it."""
+        delivered = [report for report in reports if report.is_delivered]
+        if len(delivered) < self._settings.minimum_reports:
+            return False
+        try:
+            self._model.aggregate(delivered)
+        except ValueError as fault:
+            raise SimulationError(str(fault), time_s=self.now_s) from fault
+        return True
+
+    @property
+    def _is_time_up(self) -> bool:
+        return bool(self._dispatcher.time_is_up.processed)
+
+    def _reached(self) -> StopReason | None:
+        return self._stop.after_round(
+            round_=self._round,
+            accuracy=self._model.accuracy,
+            energy_total_j=self._energy_total_j,
+        )
+
+    def _task(self, round_: int, client: int) -> Task:
+        return self._dispatcher.task(
+            client,
+            round_=round_,
+            purpose=Purpose.TRAIN,
+            work=Work(WorkKind.TRAIN, epochs=self._learning.epochs),
+            base=self._model.parameters,
+            version=self._model.version,
+            address=(_TRAIN_ADDRESS, round_),
+            needs_model=True,
+            upload_byte=self._learning.cost.payload_byte,
+        )
+
+    def _row(self, task: Task, *, loss: float | None) -> TaskRow:
+        device = self._world.fleet.profile(task.client).name
+        return task.row(device, train_loss=loss, staleness=0)
+
+    # --- stop and resume --------------------------------------------------------------------------
+
+    @property
+    def _parts(self) -> Mapping[str, _Part]:
+        return {"world": self._world, "model": self._model, "selector": self._selector}
+
+    def _state(self) -> State:
+        """Everything that a resumed run needs, between two rounds."""
+        state: State = {
+            "server/now_s": np.array(self.now_s),
+            "server/round": np.array(self._round),
+            "server/next_task": np.array(self._dispatcher.next_task),
+            "server/energy_total_j": np.array(self._energy_total_j),
+        }
+        for name, part in self._parts.items():
+            state |= {f"{name}/{key}": value for key, value in part.state().items()}
+        return state
+
+    def _restore(self, state: State) -> None:
+        for name, part in self._parts.items():
+            prefix = f"{name}/"
+            part.restore(
+                {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
+            )
+        self._round = int(state["server/round"])
+        self._energy_total_j = float(state["server/energy_total_j"])
+        self._dispatcher.next_task = int(state["server/next_task"])

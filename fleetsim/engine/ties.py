@@ -1,0 +1,74 @@
+"""What comes first when two things happen at the same virtual instant: one written rule.
+
+1. An answer that is complete at time t counts as delivered at t (`DELIVERY`), before
+2. a client is lost at t (`LOSS`: offline, battery, link, crash), before
+3. the server's deadline at t (`DEADLINE`), before
+4. the server wakes up at t to look for clients (`WAKE`), before
+5. the run's time is up at t (`STOP`).
+
+Among answers or losses of the same instant the lower task number goes first, that is the order of
+dispatch. What the server does in consequence (closing a round, interrupting stragglers) happens
+at once, before the next entry of this list: with the last wanted answer the round is closed, and
+a further answer of the same instant is cancelled.
+
+SimPy orders its queue by (time, priority, insertion). Insertion order would let the moment of
+planning decide, so every event with a meaning gets an explicit priority here. Events are placed at
+absolute times: ten steps of 0.1 s are not one of 1.0 s.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+
+import simpy
+from simpy.core import EventPriority
+
+_TASK_BITS = 48
+
+
+class Rank(IntEnum):
+    """Kind of an event, in the order of the rule; SimPy's own bookkeeping (0, 1) goes before."""
+
+    DELIVERY = 1
+    LOSS = 2
+    DEADLINE = 3
+    WAKE = 4
+    STOP = 5
+
+
+def priority(rank: Rank, task: int = 0) -> int:
+    """SimPy priority of an event of this rank and task; lower goes first."""
+    return (int(rank) << _TASK_BITS) | task
+
+
+def exact_delay_s(now_s: float, time_s: float) -> float:
+    """Delay whose floating-point sum with `now_s` is exactly `time_s`.
+
+    The difference of two floats may round so that now + (time - now) misses `time` by one unit in
+    the last place; a neighbour of the difference then hits it.
+
+    Raises:
+        ValueError: `time_s` is not at or after `now_s`, or not finite.
+    """
+    delay_s = time_s - now_s
+    if not 0.0 <= delay_s < math.inf:
+        raise ValueError(f"cannot place an event at {time_s!r} s, it is {now_s!r} s")
+    while now_s + delay_s < time_s:
+        delay_s = math.nextafter(delay_s, math.inf)
+    while now_s + delay_s > time_s:
+        delay_s = math.nextafter(delay_s, 0.0)
+    return delay_s
+
+
+class Clock(simpy.Environment):
+    """SimPy's environment with events at absolute times and explicit priorities."""
+
+    def at(self, time_s: float, rank: Rank, task: int = 0) -> simpy.Event:
+        """Event that succeeds at exactly `time_s`, after everything of a lower rank."""
+        event = simpy.Event(self)
+        event._ok = True
+        event._value = None
+        delay_s = exact_delay_s(float(self.now), time_s)
+        self.schedule(event, EventPriority(priority(rank, task)), delay_s)
+        return event

@@ -1,0 +1,60 @@
+"""What can go wrong, and whose turn it is.
+
+```
+FleetsimError
+|-- ScenarioError     the scenario or the command is wrong: file, line, key, way out   (exit 2)
+|-- DataError         a device file, trace, data set or run folder is wrong: file, row (exit 2)
+`-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
+```
+"""
+
+from __future__ import annotations
+
+
+class FleetsimError(Exception):
+    """Anything fleetsim raises on purpose."""
+
+
+class ScenarioError(FleetsimError):
+    """The scenario or the command line is wrong; one line per fault.
+
+    Attributes:
+        faults: one finished line per fault, each naming file, line or key and the way out.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+class DataError(FleetsimError):
+    """A file that the simulation reads is missing or wrong; the message names file and row."""
+
+
+class SimulationError(FleetsimError):
+    """An invariant of the simulation broke: a bug of fleetsim or of a plug-in, never of the user.
+
+    Attributes:
+        message: what broke.
+        time_s: virtual time at which it broke.
+        client: the client concerned, None when it concerns none.
+        task: the task concerned, None when it concerns none.
+    """
+
+    def __init__(
+        self, message: str, time_s: float, client: int | None = None, task: int | None = None
+    ) -> None:
+        # SimPy builds a failed process's exception anew from its args.
+        super().__init__(message, time_s, client, task)
+        self.message = message
+        self.time_s = time_s
+        self.client = client
+        self.task = task
+
+    def __str__(self) -> str:
+        where = f"at virtual time {self.time_s!r} s"
+        if self.client is not None:
+            where += f", client {self.client}"
+        if self.task is not None:
+            where += f", task {self.task}"
+        return f"{where}: {self.message}"

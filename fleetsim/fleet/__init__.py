@@ -1,0 +1,1 @@
+"""What the world does: devices, channels, people and energy as pure functions of time."""

@@ -1,0 +1,298 @@
+"""How fast bits travel to and from a client: path loss, Rayleigh block fading, Shannon rate.
+
+The wireless clients of a cell stand still at distance d from the server's antenna. With transmit
+power P, noise density N0, noise figure F, bandwidth B and a fading gain |h|^2 per block of time
+
+    PL [dB] = 128.1 + 37.6 log10(d / 1 km)
+    snr     = P / (PL * N0 * B * F)              mean signal-to-noise ratio of the client
+    R       = B log2(1 + |h|^2 snr)              bit/s; |h|^2 ~ Exp(1), anew in every block
+
+Block b covers [b * block_s, (b + 1) * block_s) of virtual time. Its gain is addressed by (seed,
+client, b, direction): it can be asked for in any order. Sources, limits: docs/models/channel.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.profile import RadioProfile
+from fleetsim.fleet.timeline import Timeline, empty
+from fleetsim.settings import Settings
+from fleetsim.units import db_to_ratio, dbm_to_w
+
+_MAX_TIME_S: Final = 1e12
+"""Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
+_MAX_BLOCKS: Final = 10_000_000
+"""Blocks of one transfer, which is laid out block by block in memory."""
+
+PowerDbm = Annotated[float, Field(ge=-100.0, le=100.0)]
+
+
+class Direction(StrEnum):
+    """Which way a transfer goes: down to the client, which receives, or up from it."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+_ROW: Final = {Direction.DOWN: 0, Direction.UP: 1}
+"""Row of the [2, N] arrays, and random word of a block, that belong to a direction."""
+
+
+class _TransferSettings(Settings):
+    """What every kind of channel has."""
+
+    give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
+    """A transfer that takes longer than this fails."""
+    unmetered_radio: str = "wifi"
+    """Radio whose energy a transfer costs on an unmetered network: bundled name or path."""
+    metered_radio: str = "lte"
+    """Radio whose energy a transfer costs on a metered network: bundled name or path."""
+
+
+class FadingSettings(_TransferSettings):
+    """A cell with path loss and block fading around one antenna."""
+
+    kind: Literal["fading"] = "fading"
+    bandwidth_hz: Annotated[float, Field(ge=1.0, le=1e12)] = 5e6
+    """Bandwidth that each client has for itself, in either direction."""
+    cell_radius_m: Annotated[float, Field(ge=1.0, le=1e6)] = 500.0
+    """Clients stand uniformly over the disk of this radius."""
+    min_distance_m: Annotated[float, Field(ge=1.0, le=1e6)] = 10.0
+    """Nobody stands closer to the antenna; equal to the radius: everybody stands there."""
+    tx_power_dbm: PowerDbm = 23.0
+    """Transmit power of a client."""
+    server_tx_power_dbm: PowerDbm = 43.0
+    """Transmit power of the server's antenna to one client."""
+    noise_dbm_per_hz: Annotated[float, Field(ge=-250.0, le=0.0)] = -174.0
+    """Density of the thermal noise (-174 dBm/Hz is kT at 290 K)."""
+    noise_figure_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    """Noise that the receiver adds, client and server alike."""
+    path_loss_db_at_1km: Annotated[float, Field(ge=0.0, le=300.0)] = 128.1
+    """Path loss at 1 km."""
+    path_loss_exponent_db: Annotated[float, Field(ge=0.0, le=200.0)] = 37.6
+    """Path loss added per factor of 10 in distance."""
+    fading: Literal["rayleigh", "none"] = "rayleigh"
+    """Law of the gain: one exponential draw per client, direction and block; or always 1."""
+    block_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 1.0
+    """Length of the blocks in which the gain stays the same."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> FadingSettings:
+        low_m, high_m = self.min_distance_m, self.cell_radius_m
+        if low_m > high_m:
+            raise ValueError(f"min_distance_m = {low_m:g} is beyond cell_radius_m = {high_m:g}")
+        blocks = self.give_up_s / self.block_s
+        if self.fading == "rayleigh" and blocks > _MAX_BLOCKS:
+            raise ValueError(f"give_up_s spans {blocks:g} blocks of block_s, over {_MAX_BLOCKS:g}")
+        return self
+
+
+class ConstantSettings(_TransferSettings):
+    """The same rates for every wireless client, always."""
+
+    kind: Literal["constant"] = "constant"
+    down_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    """Rate from the server to a client."""
+    up_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    """Rate from a client to the server."""
+
+
+ChannelSettings = Annotated[FadingSettings | ConstantSettings, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where the wireless clients stand, and the fading of their links."""
+
+    seed: int
+    bandwidth_hz: float
+    block_s: float
+    distance_m: FloatArray
+    """Distance of every client from the antenna [N]; wired clients have one too, unused."""
+    snr: FloatArray
+    """Mean signal-to-noise ratio of every client [2, N]: row 0 down, row 1 up; NaN if wired."""
+
+    def block_at(self, t_s: float) -> int:
+        """The block that covers t."""
+        block = int(t_s / self.block_s)
+        # The quotient is rounded, so it may miss by one: the edges b * block_s decide.
+        while block * self.block_s > t_s:
+            block -= 1
+        while (block + 1) * self.block_s <= t_s:
+            block += 1
+        return block
+
+    def gains(self, client: int, direction: Direction, first_block: int, num: int) -> FloatArray:
+        """Rayleigh power gains |h|^2 ~ Exp(1) of consecutive blocks [num]."""
+        words = rng.block_words(self.seed, "fading", client, first_block, num)
+        return -np.log1p(-rng.words_to_uniform(words[:, _ROW[direction]]))
+
+    def rates_bit_per_s(
+        self, client: int, direction: Direction, first_block: int, num: int
+    ) -> FloatArray:
+        """Rates of consecutive blocks [num]."""
+        snr = self.gains(client, direction, first_block, num) * self.snr[_ROW[direction], client]
+        return shannon_bit_per_s(self.bandwidth_hz, snr)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Rates and transfers of N clients; a pure function of time, built by `build_channel`."""
+
+    give_up_s: float
+    fixed_bit_per_s: FloatArray
+    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it fades."""
+    cell: Cell | None
+    """None where no client is in a radio cell: then no rate fades."""
+
+    def mean_snr(self, client: int, direction: Direction) -> float:
+        """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
+
+        Raises:
+            ValueError: no such client.
+        """
+        self._check(client)
+        return math.nan if self.cell is None else float(self.cell.snr[_ROW[direction], client])
+
+    def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
+        """Rate in bit/s at a moment.
+
+        Raises:
+            ValueError: no such client, or a time not in [0, 1e12] s.
+        """
+        self._check(client, t_s)
+        rate_bit_per_s = self.fixed_bit_per_s[_ROW[direction], client]
+        if self.cell is not None and math.isnan(rate_bit_per_s):
+            block = self.cell.block_at(t_s)
+            (rate_bit_per_s,) = self.cell.rates_bit_per_s(client, direction, block, num=1)
+        return float(rate_bit_per_s)
+
+    def transfer(
+        self, client: int, direction: Direction, start_s: float, bit: float, radio: RadioProfile
+    ) -> Timeline:
+        """A transfer, exact across block edges, ends with its last bit or after `give_up_s`.
+
+        Progress in bits; one segment per block that it touches. In each the client draws the
+        radio's base power and energy per bit, of receiving (down) or of transmitting (up).
+
+        Raises:
+            ValueError: no such client, a time not in [0, 1e12] s, or bits < 0 or not finite.
+        """
+        self._check(client, start_s)
+        if not 0.0 <= bit < math.inf:
+            raise ValueError(f"a transfer needs a finite number of bits >= 0, got {bit!r}")
+        if bit == 0:
+            return empty(start_s)
+        deadline_s = start_s + self.give_up_s
+        cell, row, bit = self.cell, _ROW[direction], float(bit)
+        fixed_bit_per_s = self.fixed_bit_per_s[row, client]
+        if cell is None or not math.isnan(fixed_bit_per_s):
+            edges_s = np.array([start_s, deadline_s])
+            return _lay_out(edges_s, np.array([fixed_bit_per_s]), bit, direction, radio)
+        first_block = cell.block_at(start_s)
+        max_blocks = cell.block_at(math.nextafter(deadline_s, 0.0)) - first_block + 1
+        # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
+        mean_bit_per_s = float(shannon_bit_per_s(cell.bandwidth_hz, cell.snr[row, client]))
+        num_blocks = int(min(max_blocks, 4.0 + 1.5 * bit / (mean_bit_per_s * cell.block_s)))
+        while True:
+            edges_s = cell.block_s * np.arange(first_block, first_block + num_blocks + 1.0)
+            edges_s = edges_s.clip(start_s, deadline_s)
+            rates_bit_per_s = cell.rates_bit_per_s(client, direction, first_block, num_blocks)
+            laid_out = _lay_out(edges_s, rates_bit_per_s, bit, direction, radio)
+            if laid_out.is_complete or num_blocks == max_blocks:
+                return laid_out
+            num_blocks = min(2 * num_blocks, max_blocks)
+
+    def _check(self, client: int, t_s: float = 0.0) -> None:
+        size = self.fixed_bit_per_s.shape[1]
+        if not 0 <= client < size:  # numpy would read -1 as the last client
+            raise ValueError(f"no client {client} among {size}")
+        if not 0.0 <= t_s <= _MAX_TIME_S:
+            raise ValueError(f"the channel knows times from 0 to {_MAX_TIME_S:g} s, got {t_s!r}")
+
+
+def build_channel(
+    settings: ChannelSettings, *, seed: int, size: int, wired_bit_per_s: FloatArray
+) -> Channel:
+    """Place the clients and fix what never changes.
+
+    Client i stands where it stands whatever the size N of the fleet. `wired_bit_per_s` [N] is
+    the rate of every wired client, both ways; NaN: wireless.
+
+    Raises:
+        ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
+    """
+    is_wired = ~np.isnan(wired_bit_per_s)
+    is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
+    if wired_bit_per_s.shape != (size,) or not is_valid.all():
+        raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
+    cell = None
+    wireless_bit_per_s = np.full((2, size), np.nan)
+    if isinstance(settings, ConstantSettings):
+        wireless_bit_per_s[:] = [[settings.down_bit_per_s], [settings.up_bit_per_s]]
+    else:
+        low, high = settings.min_distance_m**2, settings.cell_radius_m**2
+        # The share of the ring's area within d is (d^2 - low) / (high - low).
+        distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "position").random(size))
+        tx_w = [[dbm_to_w(settings.server_tx_power_dbm)], [dbm_to_w(settings.tx_power_dbm)]]
+        noise_dbm_per_hz = settings.noise_dbm_per_hz + settings.noise_figure_db
+        noise_w = dbm_to_w(noise_dbm_per_hz) * settings.bandwidth_hz
+        snr = np.where(is_wired, np.nan, tx_w / (path_loss(settings, distance_m) * noise_w))
+        if settings.fading == "none":
+            wireless_bit_per_s = shannon_bit_per_s(settings.bandwidth_hz, snr)
+        distance_m.flags.writeable = snr.flags.writeable = False
+        cell = Cell(seed, settings.bandwidth_hz, settings.block_s, distance_m, snr)
+    fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
+    fixed_bit_per_s.flags.writeable = False
+    return Channel(settings.give_up_s, fixed_bit_per_s, cell)
+
+
+def path_loss(settings: FadingSettings, distance_m: FloatArray) -> FloatArray:
+    """Transmitted over received power at each distance, as a ratio."""
+    distance_km = distance_m / 1000.0
+    at_1km = db_to_ratio(settings.path_loss_db_at_1km)
+    return np.asarray(at_1km * distance_km ** (settings.path_loss_exponent_db / 10.0))
+
+
+def shannon_bit_per_s(bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+    """Capacity B log2(1 + snr) of a band (Shannon, 1949), shape kept; exact for tiny snr too."""
+    return np.asarray(np.log1p(snr) * (bandwidth_hz / math.log(2.0)))
+
+
+def _lay_out(
+    edges_s: FloatArray,
+    rates_bit_per_s: FloatArray,
+    bit: float,
+    direction: Direction,
+    radio: RadioProfile,
+) -> Timeline:
+    """The timeline of so many bits from the first edge [n+1] on, at the rates between them [n].
+
+    It takes the edges for its own; it is incomplete if the bits are not through by the last one.
+    """
+    progress = np.zeros(len(edges_s))
+    np.cumsum(rates_bit_per_s * (edges_s[1:] - edges_s[:-1]), out=progress[1:])
+    is_complete = bool(progress[-1] >= bit)
+    if is_complete:
+        last = int(progress.searchsorted(bit))  # the first edge by which every bit is through
+        begin_s = float(edges_s[last - 1])
+        end_s = begin_s + float((bit - progress[last - 1]) / rates_bit_per_s[last - 1])
+        # Rounding must neither empty the last segment nor push its end out of its block.
+        end_s = min(max(end_s, math.nextafter(begin_s, math.inf)), float(edges_s[last]))
+        edges_s, progress = edges_s[: last + 1], progress[: last + 1]
+        edges_s[last], progress[last] = end_s, bit
+    rates_bit_per_s = rates_bit_per_s[: len(edges_s) - 1]
+    if direction == Direction.DOWN:
+        power_w = radio.receive_w + radio.receive_j_per_bit * rates_bit_per_s
+    else:
+        power_w = radio.transmit_w + radio.transmit_j_per_bit * rates_bit_per_s
+    return Timeline(edges_s, progress, power_w, is_complete=is_complete)

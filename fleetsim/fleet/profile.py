@@ -1,0 +1,240 @@
+"""What a device and a radio are to the simulator, in SI units, read from their files.
+
+A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path of one's own;
+`fleetsim.fleet.profile_files` says what may stand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetsim import bundled, strict_yaml, units
+from fleetsim.errors import DataError
+from fleetsim.faults import check, nearest
+from fleetsim.fleet.profile_files import (
+    Backend,
+    ComputeFile,
+    DeviceFile,
+    DeviceKind,
+    RadioFile,
+    inferred_keys,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeProfile:
+    """How fast a device trains; `fleetsim.fleet.compute` has the equation."""
+
+    backend: Backend
+    conv_flop_per_s: float
+    phi: Mapping[str, float]
+    """Rate of each class of operations over `conv_flop_per_s`."""
+    dispatch_s: float
+    """Overhead of one batch."""
+    parameter_s: float
+    """Overhead of one trained batch per model parameter."""
+    peak_flop_per_s: float | None = None
+    """FP32 peak of the cores that train, where known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerProfile:
+    """What a device draws."""
+
+    idle_awake_w: float
+    train_above_idle_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class WifiProfile:
+    """What Wi-Fi draws while it is busy, above idle."""
+
+    receive_w: float
+    transmit_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class WiredProfile:
+    """A cable."""
+
+    bit_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProfile:
+    """One model of hardware. Exactly one of `wifi` and `wired` is there."""
+
+    name: str
+    """Stem of the file, such as `pixel-6`."""
+    title: str
+    kind: DeviceKind
+    compute: ComputeProfile
+    power: PowerProfile
+    wifi: WifiProfile | None
+    wired: WiredProfile | None
+    battery_j: float | None
+    """Full battery; None: mains powered."""
+    ram_byte: int
+    inferred: tuple[str, ...]
+    """Key paths of the figures that were not measured on, or published for, this device."""
+
+
+@dataclass(frozen=True, slots=True)
+class RadioProfile:
+    """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail."""
+
+    name: str
+    receive_j_per_bit: float
+    receive_w: float
+    transmit_j_per_bit: float
+    transmit_w: float
+    tail_w: float
+    tail_s: float
+
+
+def device_names() -> list[str]:
+    """Names of the bundled devices, sorted."""
+    return bundled.names("devices")
+
+
+def radio_names() -> list[str]:
+    """Names of the bundled radios, sorted."""
+    return bundled.names("radios")
+
+
+def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
+    """Profile of a device.
+
+    Args:
+        name: bundled name, or path of a device file.
+        beside: folder from which a relative path counts first.
+
+    Raises:
+        DataError: there is no such device, or its file is wrong.
+
+    >>> load_device("jetson-nano-cpu").power.idle_awake_w
+    2.1
+    """
+    path = bundled.find("devices", name, beside=beside)
+    if path is None:
+        raise DataError(_unknown("device", name, device_names(), "see `fleetsim list devices`"))
+    file = check(DeviceFile, strict_yaml.read(path, DataError), DataError)
+    wifi, wired, battery = file.wifi, file.wired, file.battery
+    return DeviceProfile(
+        name=path.stem,
+        title=file.title,
+        kind=file.kind,
+        compute=_compute(file.compute),
+        power=PowerProfile(
+            idle_awake_w=file.power.idle_awake_w.value,
+            train_above_idle_w=file.power.train_above_idle_w.value,
+        ),
+        wifi=None if wifi is None else WifiProfile(wifi.receive_w.value, wifi.transmit_w.value),
+        wired=None if wired is None else WiredProfile(wired.bit_per_s.value),
+        battery_j=None
+        if battery is None
+        else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),
+        ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
+        inferred=tuple(inferred_keys(file)),
+    )
+
+
+def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
+    """Profile of a radio that says itself what it draws.
+
+    Args:
+        name: bundled name, or path of a radio file.
+        beside: folder from which a relative path counts first.
+
+    Raises:
+        DataError: there is no such radio, its file is wrong, or it leaves its power to the device.
+
+    >>> load_radio("wired").transmit_w
+    0.0
+    """
+    path, file = _read_radio(name, beside)
+    if file.receive is None or file.transmit is None:
+        raise DataError(
+            f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
+            f"only; here choose a radio such as 'lte' or 'nr-low'"
+        )
+    return RadioProfile(
+        name=path.stem,
+        receive_j_per_bit=units.j_per_bit(file.receive.slope_mw_per_mbit_per_s.value),
+        receive_w=file.receive.base_w.value,
+        transmit_j_per_bit=units.j_per_bit(file.transmit.slope_mw_per_mbit_per_s.value),
+        transmit_w=file.transmit.base_w.value,
+        tail_w=file.tail_w.value,
+        tail_s=file.tail_s.value,
+    )
+
+
+def wifi_radio(
+    profile: DeviceProfile, name: str = "wifi", *, beside: Path | None = None
+) -> RadioProfile:
+    """Radio of a wireless device on an unmetered network.
+
+    Where the radio file leaves power to the device, as the bundled `wifi` does, transfers draw the
+    device's own watts at any rate, and the file gives the tail; any other radio is as `load_radio`
+    has it.
+
+    Args:
+        profile: the device.
+        name: bundled name, or path of a radio file.
+        beside: folder from which a relative path counts first.
+
+    Raises:
+        DataError: there is no such radio, its file is wrong, or it leaves its power to a device
+            that has no Wi-Fi.
+    """
+    path, file = _read_radio(name, beside)
+    if file.power_from == "radio":
+        return load_radio(name, beside=beside)
+    if profile.wifi is None:
+        raise DataError(
+            f"{path}: leaves its power to the device's Wi-Fi, and device {profile.name!r} has "
+            f"none; add wifi to the device file or choose a radio such as 'lte'"
+        )
+    return RadioProfile(
+        name=path.stem,
+        receive_j_per_bit=0.0,
+        receive_w=profile.wifi.receive_w,
+        transmit_j_per_bit=0.0,
+        transmit_w=profile.wifi.transmit_w,
+        tail_w=file.tail_w.value,
+        tail_s=file.tail_s.value,
+    )
+
+
+def _compute(file: ComputeFile) -> ComputeProfile:
+    peak, phi = file.peak_gflop_per_s, file.phi
+    return ComputeProfile(
+        backend=file.backend,
+        conv_flop_per_s=file.conv_gflop_per_s.value * units.FLOP_PER_GFLOP,
+        phi={
+            "conv": 1.0,
+            "depthwise": phi.depthwise.value,
+            "gemm": phi.gemm.value,
+            "rnn": phi.rnn.value,
+            "tiny": phi.tiny.value,
+        },
+        dispatch_s=file.dispatch_s.value,
+        parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
+        peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
+    )
+
+
+def _read_radio(name: str, beside: Path | None) -> tuple[Path, RadioFile]:
+    path = bundled.find("radios", name, beside=beside)
+    if path is None:
+        names = radio_names()
+        raise DataError(_unknown("radio", name, names, f"bundled are {', '.join(names)}"))
+    return path, check(RadioFile, strict_yaml.read(path, DataError), DataError)
+
+
+def _unknown(what: str, name: str, names: list[str], way_out: str) -> str:
+    close = nearest(name, names)
+    hint = f"did you mean {close!r}? " if close else ""
+    return f"{what} {name!r}: no such bundled {what} or file; {hint}{way_out}"

@@ -1,0 +1,165 @@
+"""What may stand in a device file and in a radio file: figures in the units they are published in.
+
+Every figure has its unit in the key and its source beside the value; docs/devices.md says how to
+write such a file. There is no default for a figure: a device without power or without a link is
+refused, it does not run on 0 W. `fleetsim.fleet.profile` turns the figures into SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fleetsim.faults import at
+from fleetsim.settings import Settings
+
+# No figure of a device lies outside these bounds; inside them no product or quotient overflows.
+_LEAST, _MOST = 1e-12, 1e12
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+DeviceKind = Literal["phone", "board", "vm"]
+Backend = Literal["cpu", "gpu"]
+
+
+class Sourced(Settings):
+    """A number and where it comes from."""
+
+    source: Text
+    """Where the value was read, or how it was computed."""
+    inferred: bool = False
+    """True if it was not measured on, or published for, this very device."""
+
+
+class Figure(Sourced):
+    """A positive number and where it comes from."""
+
+    value: Annotated[float, Field(ge=_LEAST, le=_MOST)]
+
+
+class LevelFigure(Sourced):
+    """A number that may be 0, and where it comes from."""
+
+    value: Annotated[float, Field(ge=0.0, le=_MOST)]
+
+
+class PhiFile(Settings):
+    """Rate of each class of operations over the rate of convolutions, whose own factor is 1."""
+
+    depthwise: Figure
+    gemm: Figure
+    rnn: Figure
+    tiny: Figure
+
+
+class ComputeFile(Settings):
+    """How fast the device trains."""
+
+    backend: Backend
+    """Where it computes."""
+    conv_gflop_per_s: Figure
+    """Rate of convolutions while training."""
+    peak_gflop_per_s: Figure | None = None
+    """FP32 peak of the cores that train; shown, never computed with."""
+    dispatch_s: Figure
+    """Overhead of one batch."""
+    parameter_s_per_mparam: Figure
+    """Overhead of one trained batch per million model parameters."""
+    phi: PhiFile
+
+
+class PowerFile(Settings):
+    """What the device draws."""
+
+    idle_awake_w: Figure
+    """Awake, screen off, doing nothing."""
+    train_above_idle_w: Figure
+    """Training at full speed, on top of idle."""
+
+
+class WifiFile(Settings):
+    """What Wi-Fi draws while it is busy, on top of idle."""
+
+    receive_w: Figure
+    transmit_w: Figure
+
+
+class WiredFile(Settings):
+    """A cable."""
+
+    bit_per_s: Figure
+    """Rate in either direction."""
+
+
+class BatteryFile(Settings):
+    """A full battery."""
+
+    capacity_mah: Figure
+    nominal_v: Figure
+
+
+class DeviceFile(Settings):
+    """One device file."""
+
+    title: Text
+    kind: DeviceKind
+    """A `phone` is somebody's, a `board` stands somewhere, a `vm` is rented."""
+    soc: Text | None = None
+    """Chip and cores, for people."""
+    notes: Text | None = None
+    """What a reader of results should know, for people."""
+    compute: ComputeFile
+    power: PowerFile
+    wifi: WifiFile | None = None
+    wired: WiredFile | None = None
+    battery: BatteryFile | None = None
+    """None: mains powered."""
+    ram_gib: Figure
+
+    @model_validator(mode="after")
+    def _has_one_link(self) -> DeviceFile:
+        if self.wifi is None and self.wired is None:
+            raise ValueError("has neither wifi nor wired; give it one of them")
+        if self.wifi is not None and self.wired is not None:
+            raise at(("wired",), "the device has wifi already; give it one of them")
+        return self
+
+
+class DirectionFile(Settings):
+    """What a busy radio draws in one direction, on top of idle: base + slope x rate."""
+
+    base_w: LevelFigure
+    slope_mw_per_mbit_per_s: LevelFigure
+
+
+class RadioFile(Settings):
+    """One radio file."""
+
+    title: Text
+    power_from: Literal["radio", "device"]
+    """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
+    receive: DirectionFile | None = None
+    transmit: DirectionFile | None = None
+    tail_w: LevelFigure
+    """Drawn for `tail_s` after a transfer."""
+    tail_s: LevelFigure
+
+    @model_validator(mode="after")
+    def _has_power_once(self) -> RadioFile:
+        for key, direction in (("receive", self.receive), ("transmit", self.transmit)):
+            if self.power_from == "radio" and direction is None:
+                raise at((key,), "missing; or write power_from: device")
+            if self.power_from == "device" and direction is not None:
+                raise at((key,), "leave it out; or write power_from: radio")
+        return self
+
+
+def inferred_keys(part: Settings, prefix: str = "") -> Iterator[str]:
+    """Key paths of the figures marked as inferred, such as `compute.phi.gemm`, as they stand."""
+    for key in type(part).model_fields:
+        match getattr(part, key):
+            case Sourced(inferred=True):
+                yield prefix + key
+            case Settings() as below:
+                yield from inferred_keys(below, f"{prefix}{key}.")

@@ -1,0 +1,190 @@
+"""Where usage traces lie: three forms are told apart and read, fleetsim's own is written.
+
+The form is told by the header of the main file; docs/models/usage.md has every column.
+
+| form | files | source |
+|---|---|---|
+| states | `states.csv`, `users.csv` | fleetsim's own; what `write_trace` writes |
+| flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
+| extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
+
+Every file may be gzipped (.csv.gz).
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet import trace_forms as forms
+from fleetsim.fleet.csv_table import read_csv_header
+from fleetsim.fleet.trace import Trace
+from fleetsim.fleet.trace_forms import Unknown
+
+TraceFormat = Literal["flhetbench", "extrasensory", "states"]
+
+
+def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
+    """Read a trace of any form.
+
+    Args:
+        folder_or_file: the main file, or the folder that holds it; users.csv stands beside it.
+        unknown: what to make of times without any sample (extrasensory only).
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    main = _main_file(folder_or_file)
+    match _form(main):
+        case "states":
+            return forms.read_states(main)
+        case "flhetbench":
+            return forms.read_intervals(main)
+        case "extrasensory":
+            return forms.read_samples(main, unknown)
+
+
+def _main_file(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    found = sorted(
+        child
+        for pattern in ("states*.csv", "states*.csv.gz", "intervals.csv", "intervals.csv.gz")
+        for child in path.glob(pattern)
+    )
+    if not found:
+        raise DataError(f"{path}: no states.csv or intervals.csv (or .csv.gz) in it; add one")
+    if len(found) > 1:
+        names = ", ".join(child.name for child in found)
+        raise DataError(f"{path}: holds {names}; name the file that you mean")
+    return found[0]
+
+
+def _form(main: Path) -> TraceFormat:
+    header = read_csv_header(main)
+    if header == forms.STATES_HEADER:
+        return "states"
+    if header == forms.INTERVALS_HEADER:
+        return "flhetbench"
+    if header[: len(forms.SAMPLES_HEADER)] == forms.SAMPLES_HEADER:
+        return "extrasensory"
+    known = (forms.STATES_HEADER, forms.INTERVALS_HEADER, (*forms.SAMPLES_HEADER, "..."))
+    raise DataError(
+        f"{main}, row 1: unknown header {','.join(header)};"
+        f" must be {' or '.join(','.join(names) for names in known)}"
+    )
+
+
+def write_trace(trace: Trace, folder: Path, *, readme: str | None = None) -> None:
+    """Write a trace in fleetsim's own form: states.csv.gz, users.csv.gz and README.md.
+
+    The same trace gives the same bytes. Each file appears whole or not at all; files of the same
+    names are replaced.
+
+    Args:
+        trace: what to write.
+        folder: where; made if it is not there.
+        readme: text of README.md; None writes one that explains the columns.
+
+    Raises:
+        DataError: the folder cannot be written to, or a user's name cannot stand in a CSV file.
+    """
+    for user in trace.user_ids:
+        if set(user) & set(',"\r\n'):
+            raise DataError(
+                f"trace {trace.name!r}: user {user!r} has a comma, quote or line end; rename it"
+            )
+    users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)
+    states = zip(
+        np.repeat(np.array(trace.user_ids), np.diff(trace.offsets)).tolist(),
+        trace.times_s.tolist(),
+        trace.online.astype(np.int64).tolist(),
+        trace.charging.astype(np.int64).tolist(),
+        trace.unmetered.astype(np.int64).tolist(),
+        (load or 0 for load in trace.load.tolist()),
+        strict=True,
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / "users.csv.gz", _csv_gz(forms.USERS_HEADER, users))
+        _replace(folder / "states.csv.gz", _csv_gz(forms.STATES_HEADER, states))
+        _replace(folder / "README.md", (_readme(trace) if readme is None else readme).encode())
+    except OSError as fault:
+        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
+
+
+def import_trace(format_: str, source: Path, dest: Path) -> None:
+    """Convert a trace into fleetsim's own form, in a new folder that appears whole or not at all.
+
+    Args:
+        format_: form of the source: flhetbench, extrasensory or states.
+        source: its folder or main file.
+        dest: new folder.
+
+    Raises:
+        ScenarioError: there is no such format.
+        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
+    """
+    if format_ not in get_args(TraceFormat):
+        known = ", ".join(get_args(TraceFormat))
+        raise ScenarioError(
+            f"trace import: format {format_!r} is not known; must be one of {known}"
+        )
+    if dest.exists():
+        raise DataError(f"{dest}: exists already; name a new folder")
+    form = _form(_main_file(source))
+    if form != format_:
+        raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
+    trace = read_trace(source)
+    try:
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:
+            write_trace(trace, Path(beside) / dest.name)
+            (Path(beside) / dest.name).rename(dest)
+    except OSError as fault:
+        raise DataError(f"{dest}: cannot be written ({fault}); name another folder") from fault
+
+
+def _csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
+    lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
+    # Without the time of writing in it, the same rows are the same bytes.
+    return gzip.compress("\n".join(lines).encode(), compresslevel=9, mtime=0)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _readme(trace: Trace) -> str:
+    return f"""# Usage trace
+
+{trace.num_users} users, {trace.num_changes} changes of state, converted from {trace.name}.
+
+`users.csv.gz`: one row per user.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| span_s | s | length of the record; then it begins anew |
+
+`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| t_s | s | whole seconds after the beginning of the user's record |
+| online | 0/1 | reachable by the server |
+| charging | 0/1 | on the charger |
+| unmetered | 0/1 | on a network that costs nothing by the byte |
+| load | fraction | share of the processor that other apps take, in [0, 1) |
+
+Origin and licence: those of the source.
+"""

@@ -1,0 +1,196 @@
+"""What people do with their devices at any moment: online, charging, unmetered, processor load.
+
+Each client of a kind that people carry lives through one user's record of a `Trace`, lap after
+lap; each other client is always online, on the mains, unmetered and unloaded. Nothing here has a
+memory: every query is a pure function of the time asked for. Who lives whose days is drawn from
+addressed streams, so it depends neither on who asks nor on how many clients there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
+from fleetsim.fleet.profile_files import DeviceKind
+from fleetsim.fleet.trace import Trace
+from fleetsim.fleet.trace_forms import Unknown
+from fleetsim.settings import Settings
+
+Shift = Literal["days", "none"]
+
+_DAY_S = 86_400
+_MIN_HAND = 4096
+
+
+class UsageSettings(Settings):
+    """How people use the devices."""
+
+    trace: str | None = None
+    """Usage trace: bundled name or path. Without one everybody is always online, charging, on an
+    unmetered network and unloaded."""
+    shift: Shift = "days"
+    """days: each client begins its user's record a random whole number of days in, so that clients
+    with the same user differ and night stays night. none: everybody begins at the beginning."""
+    unknown: Unknown = "hold"
+    """Times without any sample, in traces that tell them apart: hold keeps the last known state,
+    offline makes the client unreachable."""
+    kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("phone",)
+    """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """What holds for clients, each [n]."""
+
+    online: BoolArray
+    """Reachable by the server."""
+    charging: BoolArray
+    """On the charger."""
+    unmetered: BoolArray
+    """On a network that costs nothing by the byte."""
+    load: FloatArray
+    """Fraction of the processor that other apps take, in [0, 1)."""
+
+    def __post_init__(self) -> None:
+        freeze(self.online, self.charging, self.unmetered, self.load)
+
+    def at(self, index: IntArray) -> States:
+        """The states with these indices."""
+        return States(
+            self.online[index], self.charging[index], self.unmetered[index], self.load[index]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """The days of N clients; made by `build_usage`."""
+
+    user: IntArray
+    """Index of the user whose record each client lives through [N]; -1: always on."""
+    steps: PeriodicSteps
+    states: States
+    """State of each step."""
+    load_steps_of: PeriodicSteps
+    load: FloatArray
+    """Load of each step of `load_steps_of`, in which only the load changes."""
+
+    def __post_init__(self) -> None:
+        freeze(self.user, self.load)
+
+    @property
+    def shift_s(self) -> IntArray:
+        """Seconds by which each client is ahead of its user's record [N]; whole days or 0."""
+        return self.steps.shift_s
+
+    def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
+        """States of clients [n] at `t_s` (a time for all, or one each [n]).
+
+        Raises:
+            ValueError: a time is not finite.
+        """
+        return self.states.at(self.steps.step_at(clients, t_s))
+
+    def next_change_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
+        """First moment after `t_s` at which the state is another [n]; inf where it never is.
+
+        Raises:
+            ValueError: a time is not finite.
+        """
+        return self.steps.next_change_after(clients, t_s)
+
+    def is_unmetered_at(self, client: int, t_s: float) -> bool:
+        """Whether one client is on an unmetered network at t."""
+        return bool(self.states.unmetered[self.steps.step_at_one(client, t_s)])
+
+    def load_steps(self, client: int, t_s: float) -> Iterator[tuple[float, float]]:
+        """One client's load from `t_s` on, step by step: (until_s, fraction of the processor).
+
+        Neighbouring steps differ; the last until_s is inf if the load never changes, otherwise
+        there is no last one.
+        """
+        while t_s != np.inf:
+            load = float(self.load[self.load_steps_of.step_at_one(client, t_s)])
+            t_s = self.load_steps_of.next_change_after_one(client, t_s)
+            yield t_s, load
+
+    def eligible_schedule(self, charging_required: bool, unmetered_required: bool) -> Schedule:
+        """When each client may be asked: online, and on the charger and off the meter if so."""
+        is_true = self.states.online.copy()
+        if charging_required:
+            is_true &= self.states.charging
+        if unmetered_required:
+            is_true &= self.states.unmetered
+        return Schedule.of(self.steps, is_true)
+
+    def charging_schedule(self) -> Schedule:
+        """When each client is on the charger, online or not."""
+        return Schedule.of(self.steps, self.states.charging)
+
+
+def build_usage(
+    trace: Trace | None, *, seed: int, has_people: BoolArray, shift: Shift = "days"
+) -> Usage:
+    """Deal the users of a trace to the clients.
+
+    Client i gets the i-th card of an endless deck: the users in random order, then the users in
+    another random order, and so on. So everybody's days are lived about equally often, and client
+    i's do not depend on the number of clients, nor on who else has people.
+
+    Args:
+        trace: the records; None: everybody is always on.
+        seed: the scenario's seed.
+        has_people: which clients live through a record [N]; the others are always on.
+        shift: "days" begins each record a random whole number of days in, "none" at its beginning.
+    """
+    size = has_people.size
+    if trace is None:
+        user, shift_s = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    else:
+        user = np.where(has_people, _deal(trace.num_users, size, seed), -1)
+        num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
+        draw = rng.stream(seed, "usage/shift").random(size)
+        days = np.floor(draw * num_days).astype(np.int64)
+        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+    span_s, offsets, times_s, states = _records(trace)
+    row = np.where(user < 0, span_s.size - 1, user)
+    columns = (states.online, states.charging, states.unmetered, states.load)
+    steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, columns)
+    loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, columns[3:])
+    return Usage(user, steps, states.at(kept), loads, states.load[kept_loads])
+
+
+def _deal(num_users: int, num_clients: int, seed: int) -> IntArray:
+    """User of every client [N]; decks are shuffled by the hand to make few streams."""
+    decks = -(-_MIN_HAND // num_users)
+    deck = np.broadcast_to(np.arange(num_users, dtype=np.int64), (decks, num_users))
+    hands = [
+        rng.stream(seed, "usage/user", hand).permuted(deck, axis=1).ravel()
+        for hand in range(-(-num_clients // deck.size))
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *hands])[:num_clients]
+
+
+def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:
+    """Span, offsets, times and states of the trace's records, and of one more: always on."""
+    if trace is None:
+        begin, yes = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
+        return begin + 1, np.array([0, 1]), begin, States(yes, yes, yes, np.zeros(1))
+    return (
+        np.append(trace.span_s, 1),
+        np.append(trace.offsets, trace.num_changes + 1),
+        np.append(trace.times_s, 0),
+        States(
+            np.append(trace.online, True),
+            np.append(trace.charging, True),
+            np.append(trace.unmetered, True),
+            np.append(trace.load, 0.0),
+        ),
+    )

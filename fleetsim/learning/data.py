@@ -1,0 +1,238 @@
+"""What there is to learn from: a data set as arrays, whoever the clients are.
+
+Images become float32 [n, 1, H, W], feature vectors float32 [n, D], labels int64 [n]. The test part
+stays with the server; only the training part is split over clients (`fleetsim.learning.partition`).
+
+Pixels of MNIST and Fashion-MNIST are divided by 255 and standardised with the mean and standard
+deviation of all training pixels, rounded to four digits as commonly published: 0.1307 and 0.3081
+for MNIST (pytorch/examples, mnist/main.py), 0.2860 and 0.3530 for Fashion-MNIST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.learning.fetch import find_files
+from fleetsim.learning.idx import read_idx, read_labelled
+from fleetsim.learning.registry import REGISTRY, RemoteSet
+from fleetsim.learning.synthetic import SyntheticSettings, generate_user
+from fleetsim.rng import stream
+from fleetsim.settings import Settings
+
+_NUM_CLASSES = 10
+_MNIST_MEAN, _MNIST_STD = 0.1307, 0.3081
+_FASHION_MNIST_MEAN, _FASHION_MNIST_STD = 0.2860, 0.3530
+_DIGITS_MAX = 16.0
+_DIGITS_SPLIT_SEED = 0
+_WRITERS_FILE = "qmnist-train-labels-idx2-int.gz"
+_CLASS_COLUMN, _WRITER_COLUMN = 0, 2
+
+
+class DigitsSettings(Settings):
+    """1,797 real handwritten digits of 8 x 8 pixels that come with scikit-learn: no download."""
+
+    kind: Literal["digits"] = "digits"
+
+
+class MnistSettings(Settings):
+    """MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels (LeCun et al. 1998)."""
+
+    kind: Literal["mnist"] = "mnist"
+    folder: str | None = None
+    """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
+    then the cache that `fleetsim data fetch mnist` fills are looked in."""
+    writers: bool = False
+    """Also read who wrote each training image (QMNIST, Yadav and Bottou 2019): 539 natural clients
+    for the partition `natural`."""
+
+
+class FashionMnistSettings(Settings):
+    """Fashion-MNIST: 60,000 + 10,000 pictures of clothes, 28 x 28 pixels (Xiao et al. 2017)."""
+
+    kind: Literal["fashion-mnist"] = "fashion-mnist"
+    folder: str | None = None
+    """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
+    then the cache that `fleetsim data fetch fashion-mnist` fills are looked in."""
+
+
+DatasetSettings = Annotated[
+    DigitsSettings | MnistSettings | FashionMnistSettings | SyntheticSettings,
+    Field(discriminator="kind"),
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Samples to train on and to test on; arrays are never changed in place."""
+
+    name: str
+    train_inputs: NDArray[np.float32]
+    """Images [n, 1, H, W] or feature vectors [n, D]."""
+    train_labels: IntArray
+    """Labels [n] in 0..num_classes-1."""
+    test_inputs: NDArray[np.float32]
+    """Of the same shape but for the first axis."""
+    test_labels: IntArray
+    num_classes: int
+    owner: IntArray | None = None
+    """Natural client of each training sample [n], 0 .. number of natural clients - 1; None if the
+    set has none."""
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """Shape of one input: (1, H, W) or (D,)."""
+        return self.train_inputs.shape[1:]
+
+
+def load_dataset(
+    settings: DatasetSettings,
+    *,
+    seed: int,
+    num_clients: int,
+    beside: Path | None = None,
+    registry: Mapping[str, RemoteSet] = REGISTRY,
+) -> Dataset:
+    """The data set that a scenario names; reads local files only.
+
+    Args:
+        settings: which set.
+        seed: the scenario's seed; only a synthetic set depends on it.
+        num_clients: users of a synthetic set; nothing else depends on it.
+        beside: folder of the scenario file, where a relative `folder` is looked for first.
+        registry: the published sets that are known, by name.
+
+    Raises:
+        DataError: files are missing, broken, or not the published ones.
+        ValueError: `num_clients` is under 1.
+    """
+    if num_clients < 1:
+        raise ValueError(f"num_clients must be at least 1, got {num_clients}")
+    match settings:
+        case DigitsSettings():
+            return _digits()
+        case SyntheticSettings():
+            return _synthetic(settings, seed=seed, num_users=num_clients)
+        case MnistSettings():
+            extras = (_WRITERS_FILE,) if settings.writers else ()
+            files = find_files(
+                "mnist", _folder(settings.folder, beside), extras=extras, registry=registry
+            )
+            return _images("mnist", files, mean=_MNIST_MEAN, std=_MNIST_STD)
+        case FashionMnistSettings():
+            files = find_files("fashion-mnist", _folder(settings.folder, beside), registry=registry)
+            return _images("fashion-mnist", files, mean=_FASHION_MNIST_MEAN, std=_FASHION_MNIST_STD)
+
+
+def _folder(folder: str | None, beside: Path | None) -> Path | None:
+    """A folder that the scenario names: beside the scenario first, else from the working folder."""
+    if folder is None:
+        return None
+    own = Path(folder).expanduser()
+    return beside / own if beside is not None and (beside / own).is_dir() else own
+
+
+def _images(name: str, files: Mapping[str, Path], *, mean: float, std: float) -> Dataset:
+    """A set of gray images in the four IDX files of MNIST's layout; writers if there is a fifth."""
+    train_images, train_labels = read_labelled(
+        files["train-images-idx3-ubyte.gz"],
+        files["train-labels-idx1-ubyte.gz"],
+        num_classes=_NUM_CLASSES,
+    )
+    test_images, test_labels = read_labelled(
+        files["t10k-images-idx3-ubyte.gz"],
+        files["t10k-labels-idx1-ubyte.gz"],
+        num_classes=_NUM_CLASSES,
+    )
+    owner = _writers(files[_WRITERS_FILE], train_labels) if _WRITERS_FILE in files else None
+    return Dataset(
+        name=name,
+        train_inputs=_standardised(train_images, mean=mean, std=std),
+        train_labels=train_labels,
+        test_inputs=_standardised(test_images, mean=mean, std=std),
+        test_labels=test_labels,
+        num_classes=_NUM_CLASSES,
+        owner=owner,
+    )
+
+
+def _standardised(images: NDArray[np.uint8], *, mean: float, std: float) -> NDArray[np.float32]:
+    """(pixel / 255 - mean) / std: [n, H, W] uint8 to [n, 1, H, W] float32."""
+    inputs = images[:, None].astype(np.float32)
+    inputs /= np.float32(255.0)
+    inputs -= np.float32(mean)
+    inputs /= np.float32(std)
+    return inputs
+
+
+def _writers(path: Path, labels: IntArray) -> IntArray:
+    """Who wrote each sample [n], numbered 0.. in the order of the NIST writer ids."""
+    table = read_idx(path)
+    if table.ndim != 2 or table.shape[1] <= _WRITER_COLUMN or len(table) != len(labels):
+        raise DataError(
+            f"{path}: expected a row of QMNIST label columns for each of {len(labels)} training "
+            f"images, found shape {table.shape}"
+        )
+    wrong = np.flatnonzero(table[:, _CLASS_COLUMN] != labels)
+    if wrong.size:
+        row = int(wrong[0])
+        raise DataError(
+            f"{path}: row {row} is of class {int(table[row, _CLASS_COLUMN])}, but training image "
+            f"{row} is of class {int(labels[row])}; the files do not belong together"
+        )
+    return np.unique(table[:, _WRITER_COLUMN], return_inverse=True)[1].astype(np.int64)
+
+
+def _digits() -> Dataset:
+    """scikit-learn's digits, four fifths of each class to train on: 1,438 + 359 images.
+
+    The split has an address of its own, without the scenario's seed: whatever is compared on
+    digits is tested on the same images.
+    """
+    # Importing scikit-learn takes over a second, which a scenario without digits need not spend.
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    bunch = load_digits()
+    inputs = (bunch.images[:, None] / _DIGITS_MAX).astype(np.float32)
+    labels = bunch.target.astype(np.int64)
+    is_test = np.zeros(len(labels), dtype=np.bool_)
+    for label in range(_NUM_CLASSES):
+        members = np.flatnonzero(labels == label)
+        shuffled = stream(_DIGITS_SPLIT_SEED, "data/digits-split", label).permutation(members)
+        is_test[shuffled[: round(len(members) / 5)]] = True
+    return Dataset(
+        name="digits",
+        train_inputs=inputs[~is_test],
+        train_labels=labels[~is_test],
+        test_inputs=inputs[is_test],
+        test_labels=labels[is_test],
+        num_classes=_NUM_CLASSES,
+    )
+
+
+def _synthetic(settings: SyntheticSettings, *, seed: int, num_users: int) -> Dataset:
+    """Every user's first nine tenths to train on; the rest of all users together to test on.
+
+    The source shuffles a user's samples first; they are drawn independently, so that changes
+    nothing.
+    """
+    users = [generate_user(settings, seed=seed, user=user) for user in range(num_users)]
+    num_train = [9 * len(user.labels) // 10 for user in users]
+    pairs = list(zip(users, num_train, strict=True))
+    return Dataset(
+        name="synthetic",
+        train_inputs=np.concatenate([user.inputs[:cut] for user, cut in pairs]),
+        train_labels=np.concatenate([user.labels[:cut] for user, cut in pairs]),
+        test_inputs=np.concatenate([user.inputs[cut:] for user, cut in pairs]),
+        test_labels=np.concatenate([user.labels[cut:] for user, cut in pairs]),
+        num_classes=settings.num_classes,
+        owner=np.repeat(np.arange(num_users, dtype=np.int64), num_train),
+    )

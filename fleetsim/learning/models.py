@@ -1,0 +1,227 @@
+"""Which network a scenario trains, and how its weights become one flat vector and back.
+
+Networks map inputs [n, *input_shape] float32 to logits [n, num_classes]. They are plain
+`nn.Sequential`s with named layers, so that a trainer can tell from the layers what it trains.
+
+A flat vector [P] holds every floating-point entry of the state dict (parameters, and buffers such
+as the running means of a BatchNorm) in state-dict order, each flattened row-major. Integer buffers
+are not in it. `layout` says which part of the vector belongs to which entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fleetsim import rng
+from fleetsim.contracts import Parameters
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.settings import (
+    FedGraCnnSettings,
+    LeNet5Settings,
+    LogisticSettings,
+    ModelSettings,
+    TwoNNSettings,
+)
+
+_KERNEL = 5
+_SAME = _KERNEL // 2
+"""Padding that keeps the image's size."""
+_MIN_SIDE = {"logistic": None, "2nn": None, "fedgra-cnn": 4, "lenet5": 12}
+"""Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
+
+Layers = OrderedDict[str, nn.Module]
+
+
+def build_model(
+    settings: ModelSettings, *, input_shape: tuple[int, ...], num_classes: int, seed: int
+) -> nn.Module:
+    """The network of a scenario with its initial weights, on the CPU.
+
+    Weights come from the stream (seed, "model") in layer order and from PyTorch's default
+    distribution for linear and convolutional layers: weights and biases uniform in
+    +-1/sqrt(fan_in). The global random state is neither read nor changed.
+
+    Args:
+        settings: which network.
+        input_shape: shape of one sample; (channels, height, width) for the convolutional ones.
+        num_classes: number of logits.
+        seed: root seed of the run.
+
+    Raises:
+        ScenarioError: the network does not fit samples of this shape.
+    """
+    # Layers made on the meta device draw nothing from torch's global random state.
+    with torch.device("meta"):
+        match settings:
+            case LogisticSettings():
+                layers = _logistic(input_shape, num_classes)
+            case TwoNNSettings():
+                layers = _two_nn(input_shape, num_classes, settings.hidden)
+            case FedGraCnnSettings():
+                layers = _fedgra_cnn(_image(settings.kind, input_shape), num_classes)
+            case LeNet5Settings():
+                layers = _lenet5(_image(settings.kind, input_shape), num_classes)
+        module = nn.Sequential(layers)
+    module.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(rng.torch_seed(seed, "model"))
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            _initialise(layer, generator)
+    return module
+
+
+def _logistic(input_shape: tuple[int, ...], num_classes: int) -> Layers:
+    return OrderedDict(flatten=nn.Flatten(), fc1=nn.Linear(math.prod(input_shape), num_classes))
+
+
+def _two_nn(input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int]) -> Layers:
+    first, second = hidden
+    return OrderedDict(
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(math.prod(input_shape), first),
+        relu1=nn.ReLU(),
+        fc2=nn.Linear(first, second),
+        relu2=nn.ReLU(),
+        fc3=nn.Linear(second, num_classes),
+    )
+
+
+def _fedgra_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
+    channels, height, width = image
+    return OrderedDict(
+        conv1=nn.Conv2d(channels, 32, _KERNEL, padding=_SAME),
+        sigmoid1=nn.Sigmoid(),
+        pool1=nn.MaxPool2d(2),
+        conv2=nn.Conv2d(32, 64, _KERNEL, padding=_SAME),
+        relu2=nn.ReLU(),
+        pool2=nn.MaxPool2d(2),
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(64 * (height // 4) * (width // 4), 512),
+        relu3=nn.ReLU(),
+        fc2=nn.Linear(512, num_classes),
+    )
+
+
+def _lenet5(image: tuple[int, int, int], num_classes: int) -> Layers:
+    channels, height, width = image
+    rows, columns = ((side // 2 - (_KERNEL - 1)) // 2 for side in (height, width))
+    return OrderedDict(
+        conv1=nn.Conv2d(channels, 6, _KERNEL, padding=_SAME),
+        relu1=nn.ReLU(),
+        pool1=nn.MaxPool2d(2),
+        conv2=nn.Conv2d(6, 16, _KERNEL),
+        relu2=nn.ReLU(),
+        pool2=nn.MaxPool2d(2),
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(16 * rows * columns, 120),
+        relu3=nn.ReLU(),
+        fc2=nn.Linear(120, 84),
+        relu4=nn.ReLU(),
+        fc3=nn.Linear(84, num_classes),
+    )
+
+
+def _image(kind: str, input_shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """(channels, height, width), if the network of that kind fits it."""
+    if not _fits(kind, input_shape):
+        side = _MIN_SIDE[kind]
+        fitting = ", ".join(other for other in _MIN_SIDE if _fits(other, input_shape))
+        raise ScenarioError(
+            f"task.model.kind: {kind} needs images (channels, height, width) of at least"
+            f" {side}x{side} pixels, but a sample has the shape {input_shape};"
+            f" what fits: {fitting}"
+        )
+    channels, height, width = input_shape
+    return channels, height, width
+
+
+def _fits(kind: str, input_shape: tuple[int, ...]) -> bool:
+    side = _MIN_SIDE[kind]
+    return side is None or (len(input_shape) == 3 and min(input_shape[1:]) >= side)
+
+
+def _initialise(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
+    # a = sqrt(5) makes He's bound sqrt(6 / ((1 + a^2) fan_in)) equal to 1/sqrt(fan_in).
+    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+    if layer.bias is not None:
+        bound = 1 / math.sqrt(layer.weight[0].numel())
+        nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+
+
+# --- flat vectors -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one entry of the state dict lies in the flat vector."""
+
+    name: str
+    """Key in the state dict, such as `fc1.weight`."""
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+    is_trained: bool
+    """False for a buffer: it has no gradient."""
+
+
+def layout(module: nn.Module) -> tuple[Slot, ...]:
+    """Slots of the flat vector in order; together they cover [0, P) without gaps.
+
+    >>> [(slot.name, slot.start, slot.stop) for slot in layout(nn.Linear(3, 2))]
+    [('weight', 0, 6), ('bias', 6, 8)]
+    """
+    trained = {name for name, _ in module.named_parameters()}
+    slots = []
+    start = 0
+    for name, value in _entries(module).items():
+        stop = start + value.numel()
+        slots.append(Slot(name, tuple(value.shape), start, stop, name in trained))
+        start = stop
+    return tuple(slots)
+
+
+def flatten(module: nn.Module) -> Parameters:
+    """Flat vector [P] of the weights: a copy, float32 like every network of `build_model`."""
+    return join(module, _entries(module))
+
+
+def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
+    """Flat vector [P] of one value per state-dict entry, zero where an entry has none.
+
+    Args:
+        module: the network whose layout the vector has.
+        values: tensors by state-dict key, shaped like the entry, such as its gradients.
+    """
+    parts = [
+        values[name].reshape(-1) if name in values else torch.zeros_like(entry).reshape(-1)
+        for name, entry in _entries(module).items()
+    ]
+    flat: Parameters = torch.cat(parts).cpu().numpy()
+    return flat
+
+
+def load_flat(module: nn.Module, vector: Parameters) -> None:
+    """Copy a flat vector [P] into the module's parameters and buffers.
+
+    Raises:
+        ValueError: the vector has another length than the module's.
+    """
+    slots = layout(module)
+    if vector.shape != (slots[-1].stop,):
+        raise ValueError(f"a flat vector of shape {vector.shape} for {slots[-1].stop} weights")
+    entries = _entries(module)
+    device = entries[slots[0].name].device
+    flat = torch.tensor(vector, device=device)
+    for slot in slots:
+        entries[slot.name].copy_(flat[slot.start : slot.stop].view(slot.shape))
+
+
+def _entries(module: nn.Module) -> dict[str, Tensor]:
+    """Floating-point entries of the state dict, detached, sharing the module's memory."""
+    return {name: value for name, value in module.state_dict().items() if value.is_floating_point()}

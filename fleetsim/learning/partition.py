@@ -1,0 +1,207 @@
+"""Which client holds which training sample.
+
+* `iid`: a random split into parts whose sizes differ by at most one.
+* `dirichlet`: per label, the shares of the clients are drawn from a symmetric Dirichlet
+  distribution (Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for
+  federated visual classification", arXiv:1909.06335; in the per-label form of Li, Diao, Chen, He,
+  "Federated learning on non-IID data silos: an experimental study", ICDE 2022).
+* `shards`: the samples, sorted by label, are cut into equal shards, and every client gets a few
+  (McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
+  AISTATS 2017, section 3; sampling.py of Yoruko-Tang/FedCor@d941083).
+* `natural`: the clients that the data set has by itself.
+
+A client always has at least one sample. Clients never share one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.rng import stream
+from fleetsim.settings import Settings
+
+MAX_ATTEMPTS = 1000
+"""How often a Dirichlet split is drawn anew before the scenario is called infeasible."""
+
+
+class IidSettings(Settings):
+    """A random split into equal parts."""
+
+    kind: Literal["iid"] = "iid"
+
+
+class DirichletSettings(Settings):
+    """Per label, the clients' shares are drawn from a symmetric Dirichlet distribution."""
+
+    kind: Literal["dirichlet"] = "dirichlet"
+    alpha: PositiveFloat
+    """Concentration: large values give every client all labels alike, small ones few labels each
+    and unequal numbers of samples."""
+    min_samples: PositiveInt = 10
+    """The split is drawn anew until every client has so many samples."""
+
+
+class ShardsSettings(Settings):
+    """Equal shards of the samples sorted by label, dealt at random."""
+
+    kind: Literal["shards"] = "shards"
+    shards_per_client: PositiveInt = 2
+    """Shards of each client, so about how many labels it sees at most."""
+
+
+class NaturalSettings(Settings):
+    """The clients that the data set has by itself, such as MNIST's writers."""
+
+    kind: Literal["natural"] = "natural"
+
+
+PartitionSettings = Annotated[
+    IidSettings | DirichletSettings | ShardsSettings | NaturalSettings,
+    Field(discriminator="kind"),
+]
+
+
+def split(
+    settings: PartitionSettings,
+    *,
+    labels: IntArray,
+    owner: IntArray | None,
+    num_clients: int,
+    seed: int,
+) -> tuple[IntArray, ...]:
+    """Training samples of every client: ascending indices, disjoint, at least one each.
+
+    Together they are all samples, but for `shards`, which leaves the remainder out (see there).
+
+    Args:
+        settings: how to split.
+        labels: label of every training sample [n].
+        owner: natural client of every training sample [n], if the data set has such.
+        num_clients: number of clients N.
+        seed: the scenario's seed.
+
+    Raises:
+        ScenarioError: the split is impossible; the message names the key and the way out.
+        ValueError: `num_clients` is under 1.
+    """
+    if num_clients < 1:
+        raise ValueError(f"num_clients must be at least 1, got {num_clients}")
+    if num_clients > len(labels):
+        raise ScenarioError(
+            f"fleet.size: {num_clients} clients are more than the {len(labels)} training samples; "
+            f"at most {len(labels)} clients can have one each"
+        )
+    match settings:
+        case IidSettings():
+            return _iid(len(labels), num_clients, seed)
+        case DirichletSettings():
+            return _dirichlet(settings, labels, num_clients, seed)
+        case ShardsSettings():
+            return _shards(settings, labels, num_clients, seed)
+        case NaturalSettings():
+            return _natural(owner, num_clients)
+
+
+def _iid(num_samples: int, num_clients: int, seed: int) -> tuple[IntArray, ...]:
+    order = stream(seed, "partition/iid").permutation(num_samples)
+    return tuple(np.sort(part) for part in np.array_split(order, num_clients))
+
+
+def _dirichlet(
+    settings: DirichletSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    """Client k gets the share p_lk of the n_l samples of label l, p_l ~ Dir_N(alpha).
+
+    Whole samples come from rounding the cumulated shares down: client k gets those between
+    floor(n_l * (p_l1 + .. + p_l(k-1))) and floor(n_l * (p_l1 + .. + p_lk)) of the label's samples
+    in random order. Attempt a draws its shares from an address of its own.
+    """
+    needed = num_clients * settings.min_samples
+    if needed > len(labels):
+        raise ScenarioError(
+            f"task.partition.min_samples: {num_clients} clients with {settings.min_samples} "
+            f"samples each need {needed}, but there are {len(labels)}; lower min_samples to "
+            f"{len(labels) // num_clients} or less, or fleet.size"
+        )
+    values, label_sizes = np.unique(labels, return_counts=True)
+    most = 0
+    for attempt in range(MAX_ATTEMPTS):
+        edges = _dirichlet_edges(settings.alpha, label_sizes, num_clients, seed, attempt)
+        fewest = int(np.diff(edges, axis=1).sum(axis=0).min())
+        if fewest >= settings.min_samples:
+            break
+        most = max(most, fewest)
+    else:
+        raise ScenarioError(
+            f"task.partition.min_samples: in none of {MAX_ATTEMPTS} draws had each of the "
+            f"{num_clients} clients {settings.min_samples} samples, {most} at most; lower it or "
+            f"fleet.size, or raise task.partition.alpha above {settings.alpha:g}"
+        )
+    client_of = np.empty(len(labels), dtype=np.int64)
+    for label, row in zip(values, edges, strict=True):
+        order = stream(seed, "partition/dirichlet-order", label).permutation(
+            np.flatnonzero(labels == label)
+        )
+        client_of[order] = np.repeat(np.arange(num_clients), np.diff(row))
+    return _members(client_of, num_clients)
+
+
+def _dirichlet_edges(
+    alpha: float, label_sizes: IntArray, num_clients: int, seed: int, attempt: int
+) -> IntArray:
+    """Where each label's samples are cut [labels, N+1]."""
+    shares = stream(seed, "partition/dirichlet", attempt).dirichlet(
+        np.full(num_clients, alpha), size=len(label_sizes)
+    )
+    inner = np.floor(np.cumsum(shares, axis=1)[:, :-1] * label_sizes[:, None]).astype(np.int64)
+    return np.hstack([np.zeros((len(label_sizes), 1), dtype=np.int64), inner, label_sizes[:, None]])
+
+
+def _shards(
+    settings: ShardsSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    """N * s shards of floor(n / (N * s)) samples each, s of them to every client.
+
+    As in the sources, the n mod (N * s) samples at the end of the sorted order belong to nobody,
+    and a shard holds two labels where a label's samples end inside it.
+    """
+    num_shards = num_clients * settings.shards_per_client
+    shard_size = len(labels) // num_shards
+    if shard_size == 0:
+        raise ScenarioError(
+            f"task.partition.shards_per_client: {num_clients} clients with "
+            f"{settings.shards_per_client} shards each need {num_shards} samples, but there are "
+            f"{len(labels)}; lower it to {len(labels) // num_clients} or less, or fleet.size"
+        )
+    by_label = np.argsort(labels, kind="stable")[: num_shards * shard_size]
+    shards = by_label.reshape(num_shards, shard_size)
+    dealt = stream(seed, "partition/shards").permutation(num_shards)
+    hands = dealt.reshape(num_clients, settings.shards_per_client)
+    return tuple(np.sort(shards[hand].ravel()) for hand in hands)
+
+
+def _natural(owner: IntArray | None, num_clients: int) -> tuple[IntArray, ...]:
+    if owner is None:
+        raise ScenarioError(
+            "task.partition.kind: natural needs a data set with clients of its own: synthetic, or "
+            "mnist with writers: true; else choose iid, dirichlet or shards"
+        )
+    num_owners = len(np.unique(owner))
+    if num_owners != num_clients:
+        raise ScenarioError(
+            f"fleet.size: {num_clients} clients, but the data set has {num_owners} of its own; "
+            f"set fleet.size to {num_owners} or task.partition.kind to iid, dirichlet or shards"
+        )
+    return _members(owner, num_clients)
+
+
+def _members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
+    """Ascending sample indices of clients 0..N-1, from the client of every sample [n]."""
+    by_client = np.argsort(client_of, kind="stable")
+    ends = np.cumsum(np.bincount(client_of, minlength=num_clients))
+    return tuple(np.split(by_client, ends[:-1]))

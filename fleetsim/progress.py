@@ -1,0 +1,78 @@
+"""What a person sees while a run goes on; nothing at all where no person is watching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from fleetsim.contracts import Progress
+from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
+
+if TYPE_CHECKING:
+    from fleetsim.engine.stop import StopSettings
+    from fleetsim.scenario import Scenario
+
+
+@contextmanager
+def watch(scenario: Scenario, console: Console) -> Iterator[Callable[[Progress], None] | None]:
+    """A live line with round, virtual time, accuracy, joules and time left; None when quiet."""
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[standing]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        line = bar.add_task(scenario.name, total=1.0, standing="")
+
+        def show(progress: Progress) -> None:
+            bar.update(
+                line,
+                completed=fraction_done(scenario.stop, progress),
+                standing=standing(progress),
+            )
+
+        yield show
+
+
+def fraction_done(stop: StopSettings, progress: Progress) -> float:
+    """How far a run is on its way to the stop rule that it is nearest to."""
+    parts = [progress.now_s / stop.time_s]
+    if stop.rounds is not None:
+        parts.append(progress.round / stop.rounds)
+    if stop.energy_j is not None:
+        parts.append(progress.energy_total_j / stop.energy_j)
+    if stop.accuracy is not None and progress.accuracy is not None:
+        parts.append(progress.accuracy / stop.accuracy)
+    return min(1.0, max(parts))
+
+
+def standing(progress: Progress) -> str:
+    """One line on where a run stands."""
+    accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.3f}"
+    return (
+        f"round {progress.round}  {duration_text(progress.now_s)}  accuracy {accuracy}"
+        f"  {progress.energy_total_j / 1e3:.1f} kJ"
+        f"  {progress.num_delivered}/{progress.num_selected} delivered"
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Virtual time for people.
+
+    >>> duration_text(93784.2)
+    '1d 02:03:04'
+    """
+    days, rest = divmod(int(seconds), int(S_PER_DAY))
+    hours, rest = divmod(rest, int(S_PER_HOUR))
+    minutes, whole_s = divmod(rest, int(S_PER_MINUTE))
+    clock = f"{hours:02d}:{minutes:02d}:{whole_s:02d}"
+    return f"{days}d {clock}" if days else clock

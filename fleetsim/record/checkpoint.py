@@ -1,0 +1,275 @@
+"""How a run is saved so that it can go on after a kill at any moment.
+
+`checkpoint/latest.json` names one state file and the segments that hold all rows up to it, each
+with its SHA-256. A checkpoint is made in this order, every file atomically:
+
+1. new segments `rounds-FIRST-LAST.parquet` and `tasks-FIRST-LAST.parquet` (numbers of rows from 0);
+2. `state-ROUNDS.npz`, the state after so many rounds;
+3. `latest.json`, which makes them count;
+4. only then are files removed that the previous `latest.json` alone named.
+
+So whatever `latest.json` names is there, and what it does not name does not count. A new segment
+takes in the last ones while they hold less than twice its rows (the logarithmic method of Bentley
+and Saxe, "Decomposable searching problems I", 1980): n rows lie in O(log n) segments, each row is
+written O(log n) times, and a checkpoint costs in proportion to its new rows, over the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, ValidationError
+
+from fleetsim.contracts import State
+from fleetsim.errors import DataError
+from fleetsim.record import files, tables
+from fleetsim.settings import Settings
+
+RowTable = Literal["rounds", "tasks"]
+ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
+FOLDER = "checkpoint"
+LATEST = "latest.json"
+_OURS = re.compile(r"(?:rounds|tasks)-\d+-\d+\.parquet|state-\d+\.npz")
+
+
+class SavedFile(Settings):
+    """One file of a checkpoint."""
+
+    file: Annotated[str, Field(pattern=rf"^(?:{_OURS.pattern})$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Segment(SavedFile):
+    """Consecutive rows of one table."""
+
+    first_row: Annotated[int, Field(ge=0)]
+    num_rows: Annotated[int, Field(ge=1)]
+
+    @staticmethod
+    def file_of(name: RowTable, first_row: int, num_rows: int) -> str:
+        """Name of the file that holds these rows of a table."""
+        return f"{name}-{first_row}-{first_row + num_rows - 1}.parquet"
+
+
+class Latest(Settings):
+    """What `latest.json` says: all that counts of a checkpoint folder."""
+
+    format: Literal[1] = 1
+    state: SavedFile
+    rounds: tuple[Segment, ...]
+    tasks: tuple[Segment, ...]
+
+    def segments(self, name: RowTable) -> tuple[Segment, ...]:
+        """Segments of a table, in the order of their rows."""
+        return self.rounds if name == "rounds" else self.tasks
+
+    def num_rows(self, name: RowTable) -> int:
+        """Rows of a table in all its segments."""
+        return sum(segment.num_rows for segment in self.segments(name))
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds after which the state was taken."""
+        return self.num_rows("rounds")
+
+    @property
+    def saved_files(self) -> tuple[SavedFile, ...]:
+        """Every file that counts."""
+        return (self.state, *self.rounds, *self.tasks)
+
+
+def save(
+    folder: Path,
+    previous: Latest | None,
+    *,
+    state: State,
+    new_rows: Mapping[RowTable, pa.Table],
+) -> Latest:
+    """Make a checkpoint (steps 1 to 3); `prune` is what follows.
+
+    Args:
+        folder: the checkpoint folder.
+        previous: the checkpoint that stands.
+        state: how to go on after the last of all rounds.
+        new_rows: rows of each table, up to that round, that `previous` does not hold.
+
+    Raises:
+        DataError: a file cannot be written, or one of `previous` is damaged; `previous` stands.
+    """
+    segments = {
+        name: _extended(folder, name, previous.segments(name) if previous else (), new_rows[name])
+        for name in ROW_TABLES
+    }
+    num_rounds = sum(segment.num_rows for segment in segments["rounds"])
+    latest = Latest(
+        state=SavedFile(**_write(folder, _state_file(num_rounds), _npz(state))),
+        rounds=segments["rounds"],
+        tasks=segments["tasks"],
+    )
+    files.write(folder / LATEST, f"{latest.model_dump_json(indent=2)}\n".encode())
+    return latest
+
+
+def prune(folder: Path, previous: Latest, latest: Latest) -> None:
+    """Remove the files that counted before and count no more.
+
+    Raises:
+        DataError: one cannot be removed.
+    """
+    kept = {saved.file for saved in latest.saved_files}
+    for saved in previous.saved_files:
+        if saved.file not in kept:
+            files.remove(folder / saved.file)
+
+
+def sweep(folder: Path, latest: Latest | None) -> None:
+    """Remove what a kill left behind: temporary files, and files of ours that do not count.
+
+    Raises:
+        DataError: one cannot be removed.
+    """
+    files.remove_temporaries(folder)
+    kept = {saved.file for saved in latest.saved_files} if latest else set()
+    for path in sorted(folder.glob("*")):
+        if _OURS.fullmatch(path.name) and path.name not in kept:
+            files.remove(path)
+
+
+def read_latest(folder: Path) -> Latest | None:
+    """The checkpoint that stands; None if none was ever completed.
+
+    Raises:
+        DataError: `latest.json` cannot be read or is damaged.
+    """
+    path = folder / LATEST
+    with files.telling(path, "cannot be looked for", _way_out(folder)):
+        if not path.exists():
+            return None
+    try:
+        latest = Latest.model_validate_json(files.read(path, way_out=_way_out(folder)))
+    except ValidationError as cause:
+        first = cause.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"])) or "its JSON"
+        raise DataError(f"{path}: {key}: {first['msg']}; {_way_out(folder)}") from None
+    fault = _contradiction(latest)
+    if fault:
+        raise DataError(f"{path}: {fault}; {_way_out(folder)}")
+    return latest
+
+
+def check(folder: Path, latest: Latest) -> None:
+    """Check that every file that counts is there and whole.
+
+    Raises:
+        DataError: one is missing, cut short or changed.
+    """
+    for saved in latest.saved_files:
+        _read(folder, saved)
+
+
+def read_state(folder: Path, latest: Latest) -> State:
+    """The state to go on from.
+
+    Raises:
+        DataError: the file is missing, cut short or changed.
+    """
+    data = _read(folder, latest.state)
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
+    """All rows of a table that the checkpoint holds.
+
+    Raises:
+        DataError: a segment is missing, cut short or changed.
+    """
+    segments = latest.segments(name) if latest else ()
+    return tables.concat(name, [_read_segment(folder, name, segment) for segment in segments])
+
+
+def _contradiction(latest: Latest) -> str | None:
+    """What is wrong with a `latest.json` that somebody has edited."""
+    for name in ROW_TABLES:
+        row = 0
+        for segment in latest.segments(name):
+            if segment.first_row != row:
+                return f"no segment of {name} begins with row {row}"
+            if segment.file != Segment.file_of(name, row, segment.num_rows):
+                return f"{segment.file} cannot hold {segment.num_rows} row(s) from {row} on"
+            row += segment.num_rows
+    if latest.state.file != _state_file(latest.num_rounds):
+        return f"{latest.state.file} is not the state after {latest.num_rounds} rounds"
+    return None
+
+
+def _state_file(num_rounds: int) -> str:
+    return f"state-{num_rounds}.npz"
+
+
+def _extended(
+    folder: Path, name: RowTable, segments: tuple[Segment, ...], new: pa.Table
+) -> tuple[Segment, ...]:
+    """The segments with new rows at the end; the last ones are taken in while they are small."""
+    if new.num_rows == 0:
+        return segments
+    kept, parts, num_rows = list(segments), [new], new.num_rows
+    while kept and kept[-1].num_rows < 2 * num_rows:
+        num_rows += kept[-1].num_rows
+        parts.insert(0, _read_segment(folder, name, kept.pop()))
+    first_row = sum(segment.num_rows for segment in kept)
+    file = Segment.file_of(name, first_row, num_rows)
+    saved = _write(folder, file, tables.encode(tables.concat(name, parts)))
+    return (*kept, Segment(**saved, first_row=first_row, num_rows=num_rows))
+
+
+def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
+    files.write(folder / file, data)
+    return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _read(folder: Path, saved: SavedFile) -> bytes:
+    path = folder / saved.file
+    data = files.read(path, way_out=_way_out(folder))
+    if hashlib.sha256(data).hexdigest() != saved.sha256:
+        raise DataError(
+            f"{path}: {len(data)} bytes that are not the ones {LATEST} names; {_way_out(folder)}"
+        )
+    return data
+
+
+def _read_segment(folder: Path, name: RowTable, segment: Segment) -> pa.Table:
+    table = tables.decode(
+        _read(folder, segment),
+        name,
+        source=str(folder / segment.file),
+        way_out=_way_out(folder),
+    )
+    if table.num_rows != segment.num_rows:
+        raise DataError(
+            f"{folder / segment.file}: holds {table.num_rows} rows and not {segment.num_rows};"
+            f" {_way_out(folder)}"
+        )
+    return table
+
+
+def _npz(state: State) -> bytes:
+    """The state as an npz file without pickle; unlike `np.savez` it takes any key and no clock."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for key, array in state.items():
+            with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _way_out(folder: Path) -> str:
+    return f"delete {folder} and run afresh"

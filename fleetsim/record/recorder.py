@@ -1,0 +1,222 @@
+"""The Recorder that keeps a run in its folder: rows, checkpoints, and the tables at the end.
+
+What is durable at any moment is the last checkpoint (`checkpoint`). What came after it is in
+memory; `flush` saves it on a fault or an interrupt, and `finish` turns everything into tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from fleetsim.contracts import ClientColumns, RoundRow, State, TaskRow
+from fleetsim.errors import DataError
+from fleetsim.record import checkpoint, files, tables
+from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
+
+Row = TypeVar("Row", TaskRow, RoundRow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows(Generic[Row]):
+    """Rows in memory; those before `first_row` are in a checkpoint."""
+
+    first_row: int
+    rows: list[Row]
+
+    @property
+    def end(self) -> int:
+        """Number of rows recorded in the run."""
+        return self.first_row + len(self.rows)
+
+    def between(self, first_row: int, end: int) -> list[Row]:
+        """Rows by their number in the run."""
+        return self.rows[first_row - self.first_row : end - self.first_row]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """The run as of its last finished round."""
+
+    state: State
+    num_rounds: int
+    num_tasks: int
+
+
+class RunRecorder:
+    """Keeps rows and states in a run folder; made by `create` or `resume`.
+
+    The engine calls `task` and `round` for every row and `checkpoint` after every round; then
+    `finish` is called once, or `flush` after a fault or an interrupt. Fields change by single
+    assignments, so that an interrupt between any two steps leaves something `flush` can save.
+    """
+
+    def __init__(self, folder: Path, *, every_rounds: int, latest: Latest | None) -> None:
+        if every_rounds < 1:
+            raise ValueError(f"every_rounds must be at least 1, got {every_rounds}")
+        self._folder = folder
+        self._every_rounds = every_rounds
+        self._latest = latest
+        self._rounds: _Rows[RoundRow] = _Rows(self._num_saved("rounds"), [])
+        self._tasks: _Rows[TaskRow] = _Rows(self._num_saved("tasks"), [])
+        self._finished: _Finished | None = None
+
+    @classmethod
+    def create(cls, folder: Path, *, every_rounds: int) -> RunRecorder:
+        """Recorder of a new run.
+
+        Args:
+            folder: the run folder.
+            every_rounds: a checkpoint is made after so many rounds.
+
+        Raises:
+            ValueError: `every_rounds` is below 1.
+            DataError: the folder already holds rows of a run, or cannot be written to.
+        """
+        recorder = cls(folder, every_rounds=every_rounds, latest=None)
+        way_out = "choose another place with --out"
+        files.make_folder(recorder._checkpoint_folder, way_out=way_out)
+        with files.telling(folder, "cannot be read", way_out):
+            taken = [*recorder._checkpoint_folder.iterdir(), *folder.glob("*.parquet")]
+        if taken:
+            raise DataError(
+                f"{min(taken)}: a run is recorded here already; go on with --resume, or {way_out}"
+            )
+        return recorder
+
+    @classmethod
+    def resume(cls, folder: Path, *, every_rounds: int) -> tuple[RunRecorder, State | None]:
+        """Recorder of a run that was cut off, and the state to go on from.
+
+        What a kill left behind is removed; rounds after the state are to be simulated again.
+
+        Returns:
+            (recorder, state); None: there is no checkpoint yet, start afresh in the same folder.
+
+        Raises:
+            ValueError: `every_rounds` is below 1.
+            DataError: a file of the checkpoint is missing, cut short or changed.
+        """
+        latest = checkpoint.read_latest(folder / FOLDER)
+        recorder = cls(folder, every_rounds=every_rounds, latest=latest)
+        files.make_folder(recorder._checkpoint_folder, way_out=files.GO_ON)
+        state = None
+        if latest is not None:
+            checkpoint.check(recorder._checkpoint_folder, latest)
+            state = checkpoint.read_state(recorder._checkpoint_folder, latest)
+        recorder._sweep()
+        return recorder, state
+
+    def task(self, row: TaskRow) -> None:
+        """Keep the row of a finished task."""
+        self._tasks.rows.append(row)
+
+    def round(self, row: RoundRow) -> None:
+        """Keep the row of a finished round."""
+        self._rounds.rows.append(row)
+
+    def checkpoint(self, state: State) -> None:
+        """Remember a way to go on after the round just recorded; save it when one is due.
+
+        Args:
+            state: named arrays; copied, so the caller may go on changing its own.
+
+        Raises:
+            ValueError: an array holds Python objects.
+            DataError: a file cannot be written; the previous checkpoint stands.
+        """
+        for key, array in state.items():
+            if array.dtype.hasobject:
+                raise ValueError(f"state {key!r}: an array of objects cannot be saved")
+        self._finished = _Finished(
+            state={key: np.array(array) for key, array in state.items()},
+            num_rounds=self._rounds.end,
+            num_tasks=self._tasks.end,
+        )
+        if self._rounds.end - self._num_saved("rounds") >= self._every_rounds:
+            self._save(self._finished)
+
+    def flush(self) -> None:
+        """Lose nothing on a fault or an interrupt.
+
+        Saves the last finished round as a checkpoint, and writes the tables of rounds and tasks
+        as they are, with the rows of the unfinished round. May be called again if interrupted.
+
+        Raises:
+            DataError: a file cannot be written; the previous checkpoint stands.
+        """
+        finished = self._finished
+        is_saved = self._latest is not None and (
+            finished is None or finished.num_rounds <= self._latest.num_rounds
+        )
+        if finished is not None and not is_saved:
+            self._save(finished)
+        for name in ROW_TABLES:
+            tables.write(self._table_path(name), self._table(name))
+
+    def finish(self, clients: ClientColumns) -> str:
+        """Write the tables of a run that has ended, and return their digest.
+
+        The checkpoint stays where it is.
+
+        Raises:
+            ValueError: a value of `clients` does not fit its column.
+            DataError: a segment is damaged, or a file cannot be written.
+        """
+        final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
+        final["clients"] = tables.from_columns(clients)
+        for name, table in final.items():
+            tables.write(self._table_path(name), table)
+        self._sweep()
+        return tables.digest({str(name): table for name, table in final.items()})
+
+    @property
+    def _checkpoint_folder(self) -> Path:
+        return self._folder / FOLDER
+
+    def _table_path(self, name: tables.TableName) -> Path:
+        return self._folder / f"{name}.parquet"
+
+    def _num_saved(self, name: RowTable) -> int:
+        return self._latest.num_rows(name) if self._latest else 0
+
+    def _new_rows(self, name: RowTable, end: int) -> pa.Table:
+        """Rows that no checkpoint holds, up to row number `end`."""
+        recorded = self._rounds if name == "rounds" else self._tasks
+        return tables.from_rows(name, recorded.between(self._num_saved(name), end))
+
+    def _table(self, name: RowTable) -> pa.Table:
+        """All rows so far."""
+        saved = checkpoint.read_rows(self._checkpoint_folder, self._latest, name)
+        end = self._rounds.end if name == "rounds" else self._tasks.end
+        return tables.concat(name, [saved, self._new_rows(name, end)])
+
+    def _save(self, finished: _Finished) -> None:
+        previous = self._latest
+        latest = checkpoint.save(
+            self._checkpoint_folder,
+            previous,
+            state=finished.state,
+            new_rows={
+                "rounds": self._new_rows("rounds", finished.num_rounds),
+                "tasks": self._new_rows("tasks", finished.num_tasks),
+            },
+        )
+        self._latest = latest
+        self._rounds = _without(self._rounds, finished.num_rounds)
+        self._tasks = _without(self._tasks, finished.num_tasks)
+        if previous is not None:
+            checkpoint.prune(self._checkpoint_folder, previous, latest)
+
+    def _sweep(self) -> None:
+        files.remove_temporaries(self._folder)
+        checkpoint.sweep(self._checkpoint_folder, self._latest)
+
+
+def _without(recorded: _Rows[Row], end: int) -> _Rows[Row]:
+    """The rows from number `end` on."""
+    return _Rows(end, recorded.between(end, recorded.end))

@@ -1,0 +1,264 @@
+"""What the tables of a run hold: their columns, their digest, and how they lie on the disk.
+
+The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in their order: int is
+int64, float is float64, bool is bool, text is string, and a column may hold null only where its
+field may be None (or is `battery_fraction`, null on mains). docs/outputs.md defines each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_type_hints
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fleetsim.contracts import (
+    ClientColumns,
+    FloatArray,
+    IntArray,
+    Outcome,
+    Purpose,
+    RoundRow,
+    TaskRow,
+)
+from fleetsim.errors import DataError
+from fleetsim.record import files
+
+TableName = Literal["rounds", "tasks", "clients"]
+NULL_WHEN_NAN = frozenset({"battery_fraction"})
+"""Columns of the clients table in which NaN stands for null."""
+
+_ARROW_TYPES: Mapping[Any, pa.DataType] = {
+    int: pa.int64(),
+    IntArray: pa.int64(),
+    float: pa.float64(),
+    float | None: pa.float64(),
+    FloatArray: pa.float64(),
+    bool: pa.bool_(),
+    str: pa.string(),
+    Purpose: pa.string(),
+    Outcome: pa.string(),
+    tuple[str, ...]: pa.string(),
+}
+_TYPE_NAMES: Mapping[pa.DataType, str] = {
+    pa.int64(): "int64",
+    pa.float64(): "float64",
+    pa.bool_(): "bool",
+    pa.string(): "string",
+}
+_LITTLE_ENDIAN: Mapping[pa.DataType, str] = {
+    pa.int64(): "<i8",
+    pa.float64(): "<f8",
+    pa.bool_(): "?",
+}
+_ROWS_PER_GROUP = 1 << 20
+
+
+def _schema(row: type) -> pa.Schema:
+    hints = get_type_hints(row)
+    return pa.schema(
+        pa.field(
+            field.name,
+            _ARROW_TYPES[hints[field.name]],
+            nullable=hints[field.name] == float | None or field.name in NULL_WHEN_NAN,
+        )
+        for field in fields(row)
+    )
+
+
+SCHEMAS: Mapping[TableName, pa.Schema] = MappingProxyType(
+    {"rounds": _schema(RoundRow), "tasks": _schema(TaskRow), "clients": _schema(ClientColumns)}
+)
+"""Columns of every table."""
+
+
+def from_rows(name: TableName, rows: Sequence[TaskRow] | Sequence[RoundRow]) -> pa.Table:
+    """Table of rows, in their order.
+
+    Raises:
+        ValueError: a value does not fit its column, or is None where null is not allowed.
+    """
+    return _table(
+        name, {field: list(map(operator.attrgetter(field), rows)) for field in SCHEMAS[name].names}
+    )
+
+
+def from_columns(clients: ClientColumns) -> pa.Table:
+    """The clients table.
+
+    Raises:
+        ValueError: a value does not fit its column, or the columns differ in length.
+    """
+    columns: dict[str, Any] = {
+        field.name: getattr(clients, field.name) for field in fields(clients)
+    }
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns of clients differ in length: {lengths}")
+    return _table("clients", columns)
+
+
+def concat(name: TableName, parts: Iterable[pa.Table]) -> pa.Table:
+    """Tables of the same name one after another; empty without any."""
+    return pa.concat_tables([SCHEMAS[name].empty_table(), *parts]).combine_chunks()
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """The table for pandas; null becomes NaN."""
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def digest(tables: Mapping[str, pa.Table]) -> str:
+    """SHA-256 of what tables hold, however they are chunked, encoded or compressed.
+
+    Hashed are, for each table by name: its name, number of columns and of rows; for each column in
+    order: its name, its type, which values are null (a byte each), and the values: int64 and
+    float64 in little-endian (0 for null, one bit pattern for every NaN), bool as a byte, strings
+    as their lengths in bytes (int64) and then their UTF-8. Names, types and value blocks are
+    preceded by their length in bytes, all numbers are 8 bytes, little-endian.
+
+    Raises:
+        ValueError: a column is none of int64, float64, bool and string.
+    """
+    sha = hashlib.sha256()
+
+    def number(value: int) -> None:
+        sha.update(value.to_bytes(8, "little"))
+
+    def block(data: bytes) -> None:
+        number(len(data))
+        sha.update(data)
+
+    for name in sorted(tables):
+        table = tables[name]
+        block(name.encode())
+        number(table.num_columns)
+        number(table.num_rows)
+        for field, chunks in zip(table.schema, table.columns, strict=True):
+            if field.type not in _TYPE_NAMES:
+                raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
+            column = chunks.combine_chunks()
+            block(field.name.encode())
+            block(_TYPE_NAMES[field.type].encode())
+            pass
+            for data in _blocks(field.type, column):
+                block(data)
+    return sha.hexdigest()
+
+
+def write(path: Path, table: pa.Table) -> None:
+    """Write a table as parquet, atomically; equal tables give equal bytes.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    files.write(path, encode(table))
+
+
+def encode(table: pa.Table) -> bytes:
+    """The bytes of a parquet file; the same for equal tables under one version of pyarrow."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table.combine_chunks(),
+        sink,
+        row_group_size=_ROWS_PER_GROUP,
+        version="2.6",
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=[field.name for field in table.schema if field.type == pa.string()],
+        write_statistics=True,
+        data_page_version="1.0",
+    )
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+def read(path: Path, name: TableName, *, way_out: str) -> pa.Table:
+    """Read a table and check its columns.
+
+    Raises:
+        DataError: the file is missing, is not parquet, or holds other columns.
+    """
+    return decode(files.read(path, way_out=way_out), name, source=str(path), way_out=way_out)
+
+
+def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Table:
+    """Table in the bytes of a parquet file; `source` is what messages call it.
+
+    Raises:
+        DataError: they are not parquet, or hold other columns.
+    """
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data)).read()
+    except (pa.ArrowException, OSError) as cause:
+        first_line = str(cause).partition("\n")[0]
+        raise DataError(
+            f"{source}: is not a whole parquet file ({first_line}); {way_out}"
+        ) from None
+    fault = _column_fault(table, SCHEMAS[name])
+    if fault:
+        raise DataError(f"{source}: {fault}; {way_out}")
+    return table.select(SCHEMAS[name].names).replace_schema_metadata(None).cast(SCHEMAS[name])
+
+
+def _column_fault(table: pa.Table, schema: pa.Schema) -> str | None:
+    found = table.schema.names
+    for column in schema.names:
+        if found.count(column) != 1:
+            return f"column {column!r} is there {found.count(column)} times instead of once"
+    for field in table.schema:
+        if field.name not in schema.names:
+            return f"column {field.name!r} is not one of this table"
+        expected = schema.field(field.name)
+        if field.type != expected.type:
+            return f"column {field.name!r} is {field.type}, not {expected.type}"
+        if not expected.nullable and table[field.name].null_count:
+            return f"column {field.name!r} has {table[field.name].null_count} null value(s)"
+    return None
+
+
+def _table(name: TableName, columns: Mapping[str, Any]) -> pa.Table:
+    schema = SCHEMAS[name]
+    return pa.table([_array(name, field, columns[field.name]) for field in schema], schema=schema)
+
+
+def _array(name: TableName, field: pa.Field, values: Any) -> pa.Array:
+    try:
+        if field.type == pa.int64() and not isinstance(values, np.ndarray):
+            # pyarrow would cut 1.5 down to 1 without a word.
+            values = [operator.index(value) for value in values]
+        array = pa.array(values, field.type, from_pandas=field.name in NULL_WHEN_NAN)
+    except (pa.ArrowException, TypeError, OverflowError) as cause:
+        raise ValueError(f"{name}.{field.name} must hold {field.type}: {cause}") from cause
+    if array.null_count and not field.nullable:
+        row = pc.index(array.is_null(), True).as_py()
+        raise ValueError(f"{name}.{field.name} must not be None, as it is in row {row}")
+    return array
+
+
+def _blocks(type_: pa.DataType, column: pa.Array) -> Iterable[bytes]:
+    if type_ == pa.string():
+        texts = [text.encode() for text in column.fill_null("").to_pylist()]
+        yield np.fromiter(map(len, texts), dtype="<i8", count=len(texts)).tobytes()
+        yield b"".join(texts)
+        return
+    values = _numpy(column.fill_null(False if type_ == pa.bool_() else 0))
+    if type_ == pa.float64():
+        values = np.where(np.isnan(values), np.nan, values)
+    yield values.astype(_LITTLE_ENDIAN[type_]).tobytes()
+
+
+def _numpy(column: pa.Array) -> NDArray[Any]:
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values

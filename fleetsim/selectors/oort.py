@@ -1,0 +1,276 @@
+"""Oort: clients of high statistical utility that are fast enough, and a share of new ones.
+
+Of a client i that delivered an update, the server keeps what it saw during local training:
+
+    U(i)    = |B_i| sqrt( (1 / |B_i|) sum of Loss(k)^2 over its samples k )    statistical utility
+    t(i)    its duration from dispatch to answer;  L(i) the last round in which it was asked
+
+In round R the *explored* clients (those with a U) that are available score
+
+    Util(i) = ( min(U(i), clip) + sqrt(0.1 ln R / L(i)) ) * (T / t(i))^(alpha [T < t(i)])
+
+with clip the 95th percentile of their U, and T the preferred duration. Of the K wanted,
+
+* exploitation: (1 - epsilon) K (rounded down) are drawn without replacement, in proportion to
+  Util, from the pool of all with Util >= c * (the (1 - epsilon) K-th largest Util);
+* exploration: the others are drawn among the clients never explored, in proportion to their
+  cold-start utility n_i (the samples of one local pass, min(n, steps * batch)) or uniformly.
+  One whose duration is known already suffers the same penalty as above.
+
+epsilon(R) = max(0.9 * 0.98^(R-1), 0.2). Either part fills in for what the other cannot offer, so
+the first round explores only.
+
+Pacer: the preferred duration T is relaxed by Delta when the statistical utility gathered shrinks,
+that is when sum U over the rounds (R-2W, R-W] > sum U over (R-W, R]. It is asked once a window, in
+rounds W, 2W, ... as the authors' code does; `pacer_every: round` asks in every round, which is the
+literal reading of Algorithm 1 and counts one decline up to W times over. T begins as
+`preferred_duration_s`; by default as the median duration of the first round that delivered
+anything. Delta is `pacer_step_s`; by default the T of the beginning (Algorithm 1 begins with
+T = Delta). Before T is known there is no penalty.
+
+Stragglers: a client that was asked but did not deliver (late, lost, or cut off by over-commitment)
+is registered with the mean U of those that delivered in that round, and counts as explored; its
+duration is the greater of the one known and the time after which it was given up, a lower bound. In
+a round in which nobody delivered a finite loss, utilities stay as they were and nobody new counts
+as explored. In runs without losses Oort therefore explores for ever.
+
+Source: Lai, Zhu, Madhyastha, Chowdhury, "Oort: efficient federated learning via guided participant
+selection", OSDI 2021, Algorithm 1; stragglers, clip by rank, cold start, and the rhythm of the
+pacer from SymbioticLab/Oort@05a3aa1. That code departs from the paper in more (utilities are
+scaled to [0, 1] before the bonus, T is a percentile of all durations); fleetsim follows the paper.
+So with utilities in the hundreds the bonus only decides between near-equals.
+
+The server must know n_i, and of its cohort losses and durations. No probes. Over-commitment (the
+paper's 1.3) is the server's setting, not Oort's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.selectors.oort_equations import (
+    clipped,
+    cut_off_pool,
+    exploration_fraction,
+    is_declining,
+    num_exploited,
+    statistical_utility,
+    system_penalty,
+    utility,
+)
+from fleetsim.selectors.ties import best
+from fleetsim.selectors.uniform import draw
+from fleetsim.settings import Settings
+
+_Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+_Seconds = Annotated[float, Field(gt=0.0)]
+
+
+class OortSettings(Settings):
+    """Useful and fast clients, by loss and duration, and a share of new ones."""
+
+    kind: Literal["oort"] = "oort"
+    exploration_fraction: _Fraction = 0.9
+    """Share of never-explored clients in round 1 (epsilon)."""
+    exploration_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 0.98
+    """Factor on that share from round to round."""
+    exploration_min_fraction: _Fraction = 0.2
+    """Share below which it does not fall."""
+    exploration_weights: Literal["size", "uniform"] = "size"
+    """Chance of a never-explored client: proportional to its samples, or the same for all."""
+    cut_off_fraction: _Fraction = 0.95
+    """Share of the cut-off utility that still admits a client to the pool (c)."""
+    clip_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.95
+    """Statistical utilities are clipped at this quantile."""
+    penalty_exponent: Annotated[float, Field(ge=0.0)] = 2.0
+    """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
+    preferred_duration_s: _Seconds | None = None
+    """Preferred duration T to begin with; null: median duration of the first delivering round."""
+    pacer_step_s: _Seconds | None = None
+    """Step Delta by which T grows; null: as long as T was in the beginning."""
+    pacer_window_rounds: Annotated[int, Field(ge=1)] = 20
+    """Rounds in each of the two windows that the pacer compares (W)."""
+    pacer_every: Literal["window", "round"] = "window"
+    """Whether the pacer compares once a window or in every round."""
+    max_selections: Annotated[int, Field(ge=1)] | None = Field(default=None, examples=[10])
+    """A client asked so many times is not exploited any more; null: no limit."""
+    max_blacklist_fraction: _Fraction = 0.3
+    """At most this share of the fleet is barred by `max_selections`, the most asked first."""
+
+    @model_validator(mode="after")
+    def _floor_below_start(self) -> Self:
+        if self.exploration_min_fraction > self.exploration_fraction:
+            raise ValueError(
+                f"exploration_min_fraction {self.exploration_min_fraction} is greater than "
+                f"exploration_fraction {self.exploration_fraction}; make it at most that"
+            )
+        return self
+
+    def build(self) -> OortSelector:
+        """Selector with these settings."""
+        return OortSelector(self)
+
+
+class OortSelector:
+    """Columns over the fleet [N]; a client is explored when its utility is not NaN."""
+
+    needs_losses = True
+
+    def __init__(self, settings: OortSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._utility: FloatArray = np.empty(0)
+        self._duration_s: FloatArray = np.empty(0)
+        self._last_round: IntArray = np.empty(0, dtype=np.int64)
+        self._num_selected: IntArray = np.empty(0, dtype=np.int64)
+        self._achieved: FloatArray = np.empty(0)
+        self._num_rounds = 0
+        self._preferred_s = math.nan
+        self._step_s = math.nan
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with nobody explored."""
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._utility = np.full(size, np.nan)
+        self._duration_s = np.full(size, np.nan)
+        self._last_round = np.zeros(size, dtype=np.int64)
+        self._num_selected = np.zeros(size, dtype=np.int64)
+        if self._settings.preferred_duration_s is not None:
+            self._begin_pacing(self._settings.preferred_duration_s)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """Exploited clients first, then the explorers."""
+        settings = self._settings
+        generator = rng.stream(self._seed, "select/oort", view.round)
+        exponentials = generator.standard_exponential(self._utility.size)
+        is_explored = np.isfinite(self._utility[view.candidates])
+        explored = view.candidates[is_explored]
+        explored = explored[~self._blacklist(exponentials)[explored]]
+        unexplored = view.candidates[~is_explored]
+        epsilon = exploration_fraction(
+            view.round,
+            settings.exploration_fraction,
+            settings.exploration_decay,
+            settings.exploration_min_fraction,
+        )
+        quota = num_exploited(view.wanted, epsilon, explored.size, unexplored.size)
+        exploited = self._exploit(view.round, explored, quota, exponentials)
+        weights = self._cold_start(unexplored, view.num_samples[~is_explored])
+        explorers = draw(weights, view.wanted - exploited.size, exponentials[unexplored])
+        return np.concatenate([exploited, unexplored[explorers]])
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Register what the cohort did, then let the pacer judge."""
+        if outcome.selected.size == 0:
+            return
+        self._num_selected[outcome.selected] += 1
+        self._last_round[outcome.selected] = outcome.round
+        delivered = [report for report in outcome.reports if report.is_delivered]
+        for report in delivered:
+            self._duration_s[report.client] = report.duration_s
+        told = [r for r in delivered if r.loss_rms is not None and math.isfinite(r.loss_rms)]
+        clients = np.array([report.client for report in told], dtype=np.int64)
+        utilities = statistical_utility(
+            np.array([report.num_samples for report in told], dtype=np.float64),
+            np.array([report.loss_rms for report in told], dtype=np.float64),
+        )
+        self._utility[clients] = utilities
+        for report in outcome.reports:
+            if not report.is_delivered:
+                known_s = self._duration_s[report.client]
+                self._duration_s[report.client] = np.fmax(known_s, report.duration_s)
+                if utilities.size:
+                    self._utility[report.client] = utilities.mean()
+        if math.isnan(self._preferred_s) and delivered:
+            self._begin_pacing(float(np.median([report.duration_s for report in delivered])))
+        self._pace(float(utilities.sum()))
+
+    def state(self) -> State:
+        """Columns, the pacer's history and its duration."""
+        return {
+            "utility": self._utility.copy(),
+            "duration_s": self._duration_s.copy(),
+            "last_round": self._last_round.copy(),
+            "num_selected": self._num_selected.copy(),
+            "achieved": self._achieved.copy(),
+            "num_rounds": np.array(self._num_rounds, dtype=np.int64),
+            "preferred_s": np.array(self._preferred_s),
+            "step_s": np.array(self._step_s),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._utility = np.array(state["utility"], dtype=np.float64)
+        self._duration_s = np.array(state["duration_s"], dtype=np.float64)
+        self._last_round = np.array(state["last_round"], dtype=np.int64)
+        self._num_selected = np.array(state["num_selected"], dtype=np.int64)
+        self._achieved = np.array(state["achieved"], dtype=np.float64)
+        self._num_rounds = int(state["num_rounds"])
+        self._preferred_s = float(state["preferred_s"])
+        self._step_s = float(state["step_s"])
+
+    def _exploit(
+        self, round_: int, explored: IntArray, quota: int, exponentials: FloatArray
+    ) -> IntArray:
+        scores = utility(
+            clipped(self._utility[explored], self._settings.clip_fraction),
+            self._duration_s[explored],
+            self._last_round[explored],
+            round_=round_,
+            preferred_s=self._preferred_s,
+            alpha=self._settings.penalty_exponent,
+        )
+        pool = cut_off_pool(scores, quota, self._settings.cut_off_fraction)
+        return explored[pool[draw(scores[pool], quota, exponentials[explored[pool]])]]
+
+    def _cold_start(self, unexplored: IntArray, num_samples: IntArray) -> FloatArray:
+        if self._settings.exploration_weights == "uniform":
+            return np.ones(unexplored.size)
+        return num_samples * system_penalty(
+            self._duration_s[unexplored], self._preferred_s, self._settings.penalty_exponent
+        )
+
+    def _blacklist(self, keys: FloatArray) -> BoolArray:
+        """Clients barred from exploitation [N]; the keys decide between equally often asked."""
+        is_barred = np.zeros(self._num_selected.size, dtype=np.bool_)
+        if self._settings.max_selections is not None:
+            often = np.flatnonzero(self._num_selected >= self._settings.max_selections)
+            limit = int(self._settings.max_blacklist_fraction * self._num_selected.size)
+            most = best(self._num_selected[often].astype(np.float64), limit, keys[often])
+            is_barred[often[most]] = True
+        return is_barred
+
+    def _begin_pacing(self, preferred_s: float) -> None:
+        self._preferred_s = preferred_s
+        step_s = self._settings.pacer_step_s
+        self._step_s = preferred_s if step_s is None else step_s
+
+    def _pace(self, achieved: float) -> None:
+        window = self._settings.pacer_window_rounds
+        self._achieved = np.append(self._achieved, achieved)[-2 * window :]
+        self._num_rounds += 1
+        is_due = self._settings.pacer_every == "round" or self._num_rounds % window == 0
+        if is_due and is_declining(self._achieved, window):
+            self._preferred_s += self._step_s

@@ -1,0 +1,64 @@
+"""Who goes first: the score descending, then a seeded random permutation of the clients' ids.
+
+Lowest id first would leak whatever order the clients were numbered in: in published experiments
+the well-behaved clients are often exactly the first ones. It remains as an option, for comparison
+with implementations that break ties so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+
+TieRule = Literal["random", "lowest_id"]
+
+
+def tie_keys(rule: TieRule, num_clients: int, generator: np.random.Generator) -> FloatArray:
+    """Keys of all clients [N]; among equal scores the smaller key goes first.
+
+    >>> from fleetsim import rng
+    >>> tie_keys("lowest_id", 3, rng.stream(0, "doc")).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if rule == "lowest_id":
+        return np.arange(num_clients, dtype=np.float64)
+    # The order of independent uniforms is a uniform random permutation; ids keep their key
+    # whoever else is available.
+    return generator.random(num_clients)
+
+
+def best(scores: FloatArray, num: int, keys: FloatArray) -> IntArray:
+    """Positions of the `num` largest scores (all, if there are fewer), largest first.
+
+    Takes O(n + num log num). NaN ranks below everything, as a score that is not known.
+
+    Args:
+        scores: one per client considered [n].
+        num: how many are wanted, >= 0.
+        keys: one per client considered [n]; the smaller goes first among equal scores.
+
+    Raises:
+        ValueError: `num` is negative, or the arrays' lengths differ.
+
+    >>> best(np.array([1.0, 3.0, 3.0, 2.0]), 3, np.array([0.1, 0.9, 0.2, 0.3])).tolist()
+    [2, 1, 3]
+    """
+    if num < 0:
+        raise ValueError(f"num must not be negative, got {num}")
+    if scores.shape != keys.shape:
+        raise ValueError(f"{scores.shape} scores but {keys.shape} tie keys")
+    scores = np.where(np.isnan(scores), -np.inf, scores)
+    pool = np.arange(scores.size, dtype=np.int64)
+    if 0 < num < scores.size:
+        last = np.partition(scores, scores.size - num)[scores.size - num]
+        above = np.flatnonzero(scores > last)
+        level = np.flatnonzero(scores == last)
+        num_level = num - above.size
+        if num_level < level.size:
+            level = level[np.argpartition(keys[level], num_level)[:num_level]]
+        pool = np.concatenate([above, level])
+    order = np.lexsort((keys[pool], -scores[pool]))
+    return pool[order[:num]]

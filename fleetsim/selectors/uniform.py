@@ -1,0 +1,121 @@
+"""Random selection: K of the available clients, uniformly or in proportion to their data.
+
+Every round draws K clients without replacement, one after the other: each next client is i with
+probability
+
+    w_i / (sum of w_j over the clients not yet drawn),    w_i = 1 or n_i
+
+("sequential renormalisation"; with w = 1 every K-subset is equally likely). The draw is made as an
+exponential race, which has exactly this law: client i arrives at E_i / w_i with independent
+E_i ~ Exp(1), and the first K arrivals are taken in their order. The logarithms of the arrivals
+are Gumbel variables, so this is also the Gumbel top-k draw.
+
+The E_i are drawn for the whole fleet, available or not. So a client that is missing changes
+nobody else's luck, and two runs of the same seed choose alike as far as they can.
+
+Sources: uniform K of N is FedAvg's selection (McMahan et al., "Communication-efficient learning
+of deep networks from decentralized data", AISTATS 2017); in proportion to n_k is the baseline
+`rand` of Cho et al., "Towards understanding biased client selection in federated learning",
+AISTATS 2022. The race: Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
+Information Processing Letters 97 (2006).
+
+The server must know nothing (uniform) or n_k (size). No probes, no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.selectors.ties import best
+from fleetsim.settings import Settings
+
+
+class RandomSettings(Settings):
+    """Random clients: uniformly, or in proportion to their number of samples."""
+
+    kind: Literal["random"] = "random"
+    weights: Literal["uniform", "size"] = "uniform"
+    """Chance of a client at each draw: the same for all, or proportional to its samples."""
+
+    def build(self) -> RandomSelector:
+        """Selector with these settings."""
+        return RandomSelector(self)
+
+
+def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
+    """Positions of a weighted draw without replacement, in the order drawn.
+
+    Args:
+        weights: w >= 0 of each client considered [n]; those of weight 0 come last, in the order
+            of their exponentials.
+        num: how many are drawn (all, if there are fewer).
+        exponentials: independent Exp(1) variables [n].
+
+    Raises:
+        ValueError: a weight is negative or not finite, or `num` is negative.
+
+    Arrivals are 1/1, 1/4 and 3/2:
+
+    >>> draw(np.array([1.0, 4.0, 2.0]), 2, np.array([1.0, 1.0, 3.0])).tolist()
+    [1, 0]
+    """
+    if not np.all(np.isfinite(weights) & (weights >= 0.0)):
+        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
+        raise ValueError(f"weights must be finite and not negative, got {bad}")
+    arrivals = np.full(weights.shape, np.inf)
+    np.divide(exponentials, weights, out=arrivals, where=weights > 0.0)
+    return best(-arrivals, num, exponentials)
+
+
+class RandomSelector:
+    """Draws afresh in every round; remembers nothing."""
+
+    needs_losses = False
+
+    def __init__(self, settings: RandomSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._num_clients = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Note the seed and the size of the fleet."""
+        self._seed = fleet.seed
+        self._num_clients = fleet.num_samples.size
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """The first `wanted` arrivals of the round's race."""
+        generator = rng.stream(self._seed, "select/random", view.round)
+        exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
+        if self._settings.weights == "size":
+            weights = view.num_samples.astype(np.float64)
+        else:
+            weights = np.ones(view.candidates.size)
+        return view.candidates[draw(weights, view.wanted, exponentials)]
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing."""
+
+    def state(self) -> State:
+        """Nothing: every draw is addressed by its round."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing to take back."""

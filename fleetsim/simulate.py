@@ -1,0 +1,246 @@
+"""How the parts become one run: the only place where time, choice, learning and recording meet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fleetsim.contracts import (
+    IntArray,
+    ModelCost,
+    Parameters,
+    Progress,
+    Selector,
+    StopReason,
+    Trainer,
+)
+from fleetsim.engine.model import Learning
+from fleetsim.engine.synchronous import SynchronousServer
+from fleetsim.errors import DataError, FleetsimError, ScenarioError
+from fleetsim.fleet.population import build_fleet
+from fleetsim.learning.aggregate import build_aggregator
+from fleetsim.learning.blank import BlankSettings, blank_sizes
+from fleetsim.learning.cost import model_cost
+from fleetsim.learning.data import load_dataset
+from fleetsim.learning.models import build_model, flatten
+from fleetsim.learning.partition import split
+from fleetsim.learning.trainers import NullTrainer, SerialTrainer
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run import Run, open_run
+from fleetsim.record.run_folder import (
+    Manifest,
+    create_folder,
+    find_unfinished,
+    fresh_folder,
+    read_manifest,
+    versions,
+    write_manifest,
+)
+from fleetsim.scenario import Scenario
+from fleetsim.selectors import build_selector
+
+RUNS = Path("runs")
+_HASH_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The learning task of a scenario, ready to train."""
+
+    num_samples: IntArray
+    parameters: Parameters
+    cost: ModelCost
+    trainer: Trainer
+
+
+def run(
+    scenario: Scenario,
+    *,
+    out: str | Path | None = None,
+    train: bool = True,
+    torch_device: str = "cpu",
+    resume: bool = False,
+    selector: Selector | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Run a scenario into a folder.
+
+    Args:
+        scenario: what to run.
+        out: the run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
+        train: whether models are really trained; without, times and joules are the same for every
+            selector that does not look at losses, and there is no accuracy.
+        torch_device: where training runs, `cpu` or `cuda`.
+        resume: go on with the unfinished run in `out`, or with the last one of this scenario.
+        selector: an object of your own instead of the scenario's selector; it is not part of the
+            scenario's hash, so give `out` a telling name.
+        on_progress: called after every round.
+
+    Raises:
+        ScenarioError: the scenario cannot be run like this.
+        DataError: a file is missing or wrong, or the folder cannot be written.
+        SimulationError: an invariant broke; what was recorded until then is in the folder.
+        KeyboardInterrupt: interrupted; the run can be resumed.
+    """
+    chosen = selector or build_selector(scenario.server.selector)
+    if chosen.needs_losses and not train:
+        raise ScenarioError(
+            f"server.selector.kind = {scenario.server.selector.kind!r} chooses by losses, which a"
+            " run without training does not have; train, or choose another selector"
+        )
+    prepared = _prepare(scenario, train=train, torch_device=torch_device)
+    fleet = build_fleet(
+        scenario.fleet,
+        seed=scenario.seed,
+        num_samples=prepared.num_samples,
+        beside=scenario.folder,
+    )
+    folder, manifest = _folder(scenario, out, resume=resume, trainer=_trainer_name(train))
+    if manifest.status == "done":
+        return open_run(folder)
+    every_rounds = scenario.checkpoint.every_rounds
+    recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+    server = SynchronousServer(
+        scenario.server,
+        scenario.stop,
+        fleet=fleet,
+        learning=Learning(
+            parameters=prepared.parameters,
+            cost=prepared.cost,
+            epochs=scenario.task.local.epochs,
+            batch_size=scenario.task.local.batch_size,
+            evaluate_every_rounds=scenario.evaluate.every_rounds,
+        ),
+        selector=chosen,
+        trainer=prepared.trainer,
+        aggregator=build_aggregator(scenario.server.aggregator),
+        recorder=recorder,
+        on_progress=on_progress,
+        state=state,
+    )
+    return _run(server, recorder, folder, manifest)
+
+
+def _run(server: SynchronousServer, recorder: RunRecorder, folder: Path, manifest: Manifest) -> Run:
+    """Run to the end; whatever happens, keep what was recorded."""
+    began_s = time.perf_counter()
+
+    def standing(**changes: object) -> Manifest:
+        return manifest.model_copy(
+            update={
+                "rounds": server.num_rounds,
+                "virtual_s": server.now_s,
+                "host_s": manifest.host_s + time.perf_counter() - began_s,
+                **changes,
+            }
+        )
+
+    try:
+        reason: StopReason = server.run()
+        digest = recorder.finish(server.clients())
+    except KeyboardInterrupt:
+        recorder.flush()
+        write_manifest(folder, standing(status="interrupted", stop_text="interrupted"))
+        raise
+    except DataError:
+        # The folder itself may be what cannot be written; the last checkpoint stands.
+        raise
+    except FleetsimError as fault:
+        recorder.flush()
+        write_manifest(folder, standing(status="failed", stop_text=str(fault)))
+        raise
+    write_manifest(
+        folder,
+        standing(status="done", stop_rule=reason.rule, stop_text=reason.text, digest=digest),
+    )
+    return open_run(folder)
+
+
+def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared:
+    """Data, partition, model and trainer of a scenario."""
+    task, seed, size = scenario.task, scenario.seed, scenario.fleet.size
+    if isinstance(task.dataset, BlankSettings):
+        if train:
+            raise ScenarioError(
+                "task.dataset.kind = 'blank' has nothing to train on; use --no-train or a data set"
+            )
+        input_shape, num_classes = task.dataset.input_shape, task.dataset.num_classes
+        num_samples = blank_sizes(task.dataset, seed=seed, num_clients=size)
+    else:
+        dataset = load_dataset(task.dataset, seed=seed, num_clients=size, beside=scenario.folder)
+        input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
+        shares = split(
+            task.partition,
+            labels=dataset.train_labels,
+            owner=dataset.owner,
+            num_clients=size,
+            seed=seed,
+        )
+        num_samples = np.array([share.size for share in shares], dtype=np.int64)
+    module = build_model(task.model, input_shape=input_shape, num_classes=num_classes, seed=seed)
+    parameters, cost = flatten(module), model_cost(module, input_shape)
+    trainer: Trainer
+    if train and not isinstance(task.dataset, BlankSettings):
+        trainer = SerialTrainer(
+            module,
+            train_inputs=dataset.train_inputs,
+            train_labels=dataset.train_labels,
+            shares=shares,
+            test_inputs=dataset.test_inputs,
+            test_labels=dataset.test_labels,
+            local_settings=task.local,
+            seed=seed,
+            torch_device=torch_device,
+        )
+    else:
+        trainer = NullTrainer(num_samples)
+    return _Prepared(num_samples, parameters, cost, trainer)
+
+
+def _trainer_name(train: bool) -> str:
+    return SerialTrainer.__name__ if train else NullTrainer.__name__
+
+
+def _folder(
+    scenario: Scenario, out: str | Path | None, *, resume: bool, trainer: str
+) -> tuple[Path, Manifest]:
+    """The run folder, new or found again, and its manifest."""
+    stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
+    if resume:
+        found = Path(out) if out is not None else find_unfinished(RUNS, stem)
+        if found is None:
+            raise DataError(
+                f"{RUNS / stem}: no unfinished run of this scenario; start it without --resume, or"
+                " name its folder with --out"
+            )
+        manifest = read_manifest(found)
+        if manifest.scenario_hash != scenario.content_hash:
+            raise ScenarioError(
+                f"{found}: was run with another scenario or seed; resume with the same SCENARIO,"
+                f" --seed and --set, or with {found / 'scenario.yaml'}"
+            )
+        if manifest.trainer != trainer:
+            raise ScenarioError(
+                f"{found}: was run with {manifest.trainer}; give --no-train as then, or not"
+            )
+        if manifest.status != "done":
+            manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
+            write_manifest(found, manifest)
+        return found, manifest
+    folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
+    manifest = Manifest(
+        name=scenario.name,
+        status="running",
+        seed=scenario.seed,
+        trainer=trainer,
+        checkpoint_every_rounds=scenario.checkpoint.every_rounds,
+        scenario_hash=scenario.content_hash,
+        world_hash=scenario.world_hash,
+        versions=versions(),
+    )
+    create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
+    return folder, manifest

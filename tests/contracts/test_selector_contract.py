@@ -1,0 +1,424 @@
+"""Every selector keeps the contract of `fleetsim.contracts.Selector`, in every of its modes.
+
+The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as its name
+stands there. Its modes are its default settings and, one setting changed at a time, every other
+literal and every `examples` value; a required setting takes its first example. Clients in examples
+must be among 0, 1 and 2.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    FleetView,
+    IntArray,
+    Outcome,
+    ProbeRequest,
+    Purpose,
+    Report,
+    RoundOutcome,
+    RoundView,
+    Selector,
+    State,
+    WorkKind,
+)
+from fleetsim.selectors import KINDS, SelectorSettings, build_selector
+
+SIZE = 30
+COHORT = 5
+WANTED = 7
+"""Cohort with over-commitment."""
+UNION = get_args(get_args(SelectorSettings)[0])
+
+
+def modes() -> list[Any]:
+    """Settings of every kind: the default ones, then one setting changed at a time."""
+    found: list[Any] = []
+    for cls in UNION:
+        required = {
+            name: field.examples[0]
+            for name, field in cls.model_fields.items()
+            if field.is_required()
+        }
+        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
+        for name, field in cls.model_fields.items():
+            values = list(field.examples or ())
+            if name != "kind" and get_origin(field.annotation) is Literal:
+                values += get_args(field.annotation)
+            for value in values:
+                if not field.is_required() and value != field.default:
+                    settings = cls(**required, **{name: value})
+                    found.append(pytest.param(settings, id=f"{settings.kind}-{name}-{value}"))
+    return found
+
+
+every_mode = pytest.mark.parametrize("settings", modes())
+every_loss_blind_mode = pytest.mark.parametrize(
+    "settings", [mode for mode in modes() if not build_selector(mode.values[0]).needs_losses]
+)
+
+
+# --- a tiny server that keeps its side of the contract --------------------------------------------
+
+
+def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    array = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass
+class Server:
+    """Calls a selector as the engine does, with made-up losses, durations and absences."""
+
+    selector: Selector
+    size: int = SIZE
+    cohort: int = COHORT
+    wanted: int = WANTED
+    seed: int = 11
+    has_losses: bool = True
+    outcome: Outcome | None = None
+    """Of every task; None: mostly delivered, some late, lost or cancelled."""
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        draw = rng.stream(self.seed, "fake fleet")
+        self.num_samples = frozen(draw.integers(1, 200, self.size))
+        self.parameters = frozen(np.zeros(4), np.float32)
+        self.asked: list[ProbeRequest] = []
+        fleet = FleetView(
+            seed=self.seed,
+            num_samples=self.num_samples,
+            cohort=self.cohort,
+            epochs=1,
+            batch_size=10,
+            parameters=self.parameters,
+        )
+        self.setup_reports = self.answers(list(self.selector.setup(fleet)))
+
+    def available(self) -> IntArray:
+        """Two thirds of the fleet, others in every round."""
+        is_there = rng.stream(self.seed, "available", self.round).random(self.size) < 2 / 3
+        return frozen(np.flatnonzero(is_there))
+
+    def play(self, candidates: IntArray | None = None, left: IntArray | None = None) -> IntArray:
+        """One round; `left` are the candidates that are gone after the probes."""
+        self.round += 1
+        before = self.available() if candidates is None else candidates
+        reports, self.setup_reports = self.setup_reports, []
+        for stage in range(10):
+            requests = list(self.selector.probe(self.view(before, reports, stage)))
+            if not requests:
+                break
+            self.check_requests(requests, before)
+            reports = [*reports, *self.answers(requests)]
+        else:
+            raise AssertionError("the probing does not end")
+        after = before if left is None else frozen(np.setdiff1d(before, left))
+        view = self.view(after, reports, 0)
+        copy = self.view(after, reports, 0)
+        chosen = self.selector.select(view)
+        self.check_choice(chosen, view)
+        assert_same_view(view, copy)
+        self.finish(chosen)
+        return chosen
+
+    def view(self, candidates: IntArray, reports: list[Report], stage: int) -> RoundView:
+        return RoundView(
+            round=self.round,
+            now_s=60.0 * self.round,
+            wanted=self.wanted,
+            candidates=frozen(candidates),
+            num_samples=frozen(self.num_samples[candidates]),
+            parameters=self.parameters,
+            reports=tuple(reports),
+            stage=stage,
+        )
+
+    def finish(self, chosen: IntArray) -> None:
+        reports = tuple(self.report(client, Purpose.TRAIN) for client in chosen.tolist())
+        self.selector.observe(
+            RoundOutcome(
+                round=self.round,
+                started_at_s=60.0 * self.round,
+                finished_at_s=60.0 * self.round + 50.0,
+                selected=frozen(chosen),
+                reports=reports,
+                aggregated=any(report.is_delivered for report in reports),
+                parameters=self.parameters,
+            )
+        )
+
+    def answers(self, requests: list[ProbeRequest]) -> list[Report]:
+        self.asked += requests
+        return [self.report(request.client, Purpose.PROBE) for request in requests]
+
+    def fate(self, client: int) -> Outcome:
+        if self.outcome is not None:
+            return self.outcome
+        draw = rng.stream(self.seed, "fate", client, self.round)
+        fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
+        return fates[int(draw.integers(len(fates)))]
+
+    def report(self, client: int, purpose: Purpose) -> Report:
+        outcome = self.fate(client)
+        draw = rng.stream(self.seed, "report", client, self.round)
+        loss = float(draw.exponential()) / math.sqrt(self.round + 1)
+        is_known = outcome is Outcome.DELIVERED and self.has_losses
+        return Report(
+            client=client,
+            purpose=purpose,
+            outcome=outcome,
+            dispatched_at_s=60.0 * self.round,
+            finished_at_s=60.0 * self.round + float(draw.uniform(1.0, 50.0)),
+            num_samples=int(self.num_samples[client]),
+            loss=loss if is_known else None,
+            loss_rms=1.1 * loss if is_known else None,
+            vector=frozen(np.full(4, loss), np.float32) if is_known else None,
+            energy_j=5.0 if outcome is Outcome.DELIVERED else None,
+        )
+
+    def check_choice(self, chosen: IntArray, view: RoundView) -> None:
+        assert isinstance(chosen, np.ndarray)
+        assert chosen.dtype == np.int64
+        assert chosen.ndim == 1
+        assert np.unique(chosen).size == chosen.size <= view.wanted
+        assert np.isin(chosen, view.candidates).all()
+
+    def check_requests(self, requests: list[ProbeRequest], candidates: IntArray) -> None:
+        clients = [request.client for request in requests]
+        assert len(set(clients)) == len(clients)
+        assert set(clients) <= set(candidates.tolist())
+        assert all(request.upload_byte >= 0 for request in requests)
+        for request in requests:
+            num = request.work.num_samples
+            assert num is None or 1 <= num <= self.num_samples[request.client]
+            assert request.work.epochs == 0 or request.work.kind is WorkKind.TRAIN
+
+
+def assert_same_view(view: RoundView, copy: RoundView) -> None:
+    for field in fields(RoundView):
+        seen, meant = getattr(view, field.name), getattr(copy, field.name)
+        if isinstance(meant, np.ndarray):
+            np.testing.assert_array_equal(seen, meant)
+        else:
+            assert seen == meant
+
+
+def assert_same_state(one: State, other: State) -> None:
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+        assert array.dtype == other[name].dtype
+
+
+def through_npz(state: State) -> State:
+    """The state as it comes back from a checkpoint; objects would be refused."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **state)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+# --- the contract ---------------------------------------------------------------------------------
+
+
+@every_mode
+def test_a_choice_is_distinct_candidates_at_most_those_wanted(settings):
+    server = Server(build_selector(settings))
+    sizes = [server.play().size for _ in range(12)]
+
+    assert max(sizes) > 0
+
+
+@every_mode
+def test_with_everybody_there_and_delivering_there_is_always_a_choice(settings):
+    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(12)]
+
+    assert min(sizes) > 0
+
+
+@every_mode
+def test_the_same_history_and_seed_give_the_same_choices(settings):
+    one, two = Server(build_selector(settings)), Server(build_selector(settings))
+
+    assert [one.play().tolist() for _ in range(8)] == [two.play().tolist() for _ in range(8)]
+    assert one.asked == two.asked
+
+
+@every_mode
+def test_two_selectors_in_one_process_do_not_disturb_each_other(settings):
+    alone = Server(build_selector(settings))
+    expected = [alone.play().tolist() for _ in range(6)]
+    one, other = Server(build_selector(settings)), Server(build_selector(settings), seed=12)
+    seen = []
+    for _ in range(6):
+        seen.append(one.play().tolist())
+        other.play()
+
+    assert seen == expected
+
+
+@every_mode
+def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
+    straight = Server(build_selector(settings))
+    for _ in range(5):
+        straight.play()
+    saved = straight.selector.state()
+    kept = {name: array.copy() for name, array in saved.items()}
+    expected = [straight.play().tolist() for _ in range(6)]
+
+    resumed = Server(build_selector(settings))
+    resumed.setup_reports = []
+    resumed.round = 5
+    resumed.selector.restore(through_npz(saved))
+
+    assert [resumed.play().tolist() for _ in range(6)] == expected
+    assert_same_state(resumed.selector.state(), straight.selector.state())
+    for name, array in kept.items():
+        np.testing.assert_array_equal(saved[name], array, err_msg=f"{name} changed after saving")
+
+
+@every_mode
+def test_a_restored_selector_does_not_write_into_the_state_it_was_given(settings):
+    server = Server(build_selector(settings))
+    for _ in range(3):
+        server.play()
+    given = through_npz(server.selector.state())
+    kept = {name: array.copy() for name, array in given.items()}
+    server.selector.restore(given)
+    for _ in range(3):
+        server.play()
+
+    for name, array in kept.items():
+        np.testing.assert_array_equal(given[name], array)
+
+
+@every_mode
+def test_the_state_is_named_arrays_without_objects(settings):
+    server = Server(build_selector(settings))
+    for _ in range(3):
+        server.play()
+
+    state = server.selector.state()
+    assert all(type(array) is np.ndarray for array in state.values())
+    assert not any(array.dtype.hasobject for array in state.values())
+
+
+@every_mode
+def test_nobody_there_gives_an_empty_choice_and_the_run_goes_on(settings):
+    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+
+    assert server.play(frozen([])).tolist() == []
+    assert server.play(frozen(np.arange(SIZE))).size > 0
+    assert server.play(frozen([])).tolist() == []
+    assert server.play(frozen(np.arange(SIZE))).size > 0
+
+
+@every_mode
+@pytest.mark.parametrize("outcome", [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED])
+def test_rounds_in_which_all_failed_are_survived(settings, outcome):
+    everybody = frozen(np.arange(SIZE))
+    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+    sizes = [server.play(everybody).size]
+    server.outcome = outcome
+    sizes += [server.play(everybody).size for _ in range(4)]
+    server.outcome = Outcome.DELIVERED
+    sizes += [server.play(everybody).size for _ in range(2)]
+
+    assert min(sizes) > 0
+
+
+@every_mode
+def test_clients_that_vanish_after_the_probes_are_not_chosen(settings):
+    server = Server(build_selector(settings))
+    everybody = frozen(np.arange(SIZE))
+    for _ in range(4):
+        server.play(everybody, left=frozen(np.arange(0, SIZE, 2)))
+    nobody_left = server.play(everybody, left=everybody)
+
+    assert nobody_left.tolist() == []
+
+
+@every_mode
+@pytest.mark.parametrize("size", [3, 4])
+def test_a_fleet_smaller_than_the_cohort_is_no_obstacle(settings, size):
+    server = Server(build_selector(settings), size=size, outcome=Outcome.DELIVERED)
+    chosen = [server.play(frozen(np.arange(size))) for _ in range(6)]
+
+    assert all(0 < choice.size <= size for choice in chosen)
+
+
+@every_mode
+def test_the_only_one_there_is_chosen(settings):
+    server = Server(build_selector(settings), size=3, outcome=Outcome.DELIVERED)
+
+    assert [server.play(frozen([1])).tolist() for _ in range(8)] == [[1]] * 8
+
+
+@every_mode
+def test_a_run_without_losses_does_not_break_a_selector(settings):
+    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED, has_losses=False)
+    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(12)]
+
+    assert min(sizes) > 0
+
+
+@every_loss_blind_mode
+def test_who_needs_no_losses_chooses_the_same_without_them(settings):
+    with_losses = Server(build_selector(settings))
+    without = Server(build_selector(settings), has_losses=False)
+    expected = [with_losses.play().tolist() for _ in range(6)]
+
+    assert [without.play().tolist() for _ in range(6)] == expected
+
+
+# --- what they may know, and how they are listed --------------------------------------------------
+
+
+def test_the_views_hold_what_a_server_can_know_and_nothing_else():
+    # No device, speed, channel, battery, usage, true availability or outcome to come.
+    def names(record: type) -> set[str]:
+        return {field.name for field in fields(record)}
+
+    assert names(FleetView) == {
+        *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters")
+    }
+    assert names(RoundView) == {
+        *("round", "now_s", "wanted", "candidates", "num_samples"),
+        *("parameters", "reports", "stage"),
+    }
+    assert names(Report) == {
+        *("client", "purpose", "outcome", "dispatched_at_s", "finished_at_s"),
+        *("num_samples", "loss", "loss_rms", "vector", "energy_j"),
+    }
+    assert names(RoundOutcome) == {
+        *("round", "started_at_s", "finished_at_s", "selected", "reports"),
+        *("aggregated", "parameters", "accuracy"),
+    }
+
+
+def test_every_kind_is_listed_with_one_line():
+    assert list(KINDS) == [cls.model_fields["kind"].default for cls in UNION]
+    assert all(line.endswith(".") and len(line) <= 100 for line in KINDS.values())
+
+
+def test_every_kind_has_settings_with_a_description_each():
+    for cls in UNION:
+        missing = [
+            name
+            for name, field in cls.model_fields.items()
+            if name != "kind" and not field.description
+        ]
+        assert missing == [], cls.__name__

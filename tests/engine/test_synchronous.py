@@ -1,0 +1,371 @@
+"""The synchronous server on a fleet that can be worked out by hand.
+
+Jetson Nano (CPU): 4.953 GFLOP/s conv, 0.02 s per batch, 0.012 s per batch and million parameters,
+2.1 W idle, 3.3 W training, 2.0 W on Wi-Fi. One task: 100 samples of 1 GFLOP forward, batches of
+50, a model of 1 million parameters and 8 Mbit over 8 Mbit/s: download 1 s, upload 1 s, and
+
+    compute = 2 * (0.02 + 0.012) + 100 * 3 / 4.953 = 60.633 s.
+
+The Wi-Fi tail after each transfer costs 0.04 J.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Purpose, Work, WorkKind
+from fleetsim.errors import SimulationError
+from tests.engine.tiny import FirstCome
+
+COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
+TASK_S = COMPUTE_S + 2.0
+TAIL_J = 0.04  # 0.13286 W for 0.30107 s
+
+
+def test_a_task_takes_and_costs_what_the_profile_says(tiny):
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert row.outcome is Outcome.DELIVERED
+    assert (row.download_s, row.upload_s) == (1.0, 1.0)
+    assert row.compute_s == pytest.approx(COMPUTE_S)
+    assert row.finished_at_s == pytest.approx(TASK_S)
+    assert row.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
+    assert (row.energy_receive_j, row.energy_transmit_j) == pytest.approx((2.0, 2.0))
+    assert row.energy_idle_j == pytest.approx(2.1 * TASK_S)
+    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
+    assert (row.download_byte, row.upload_byte) == (1_000_000, 1_000_000)
+    assert row.train_flop == pytest.approx(100 * 3e9)
+    assert row.num_samples == 100
+
+
+def test_the_round_adds_up_its_tasks(tiny):
+    tiny.run()
+    row = tiny.recorder.rounds[0]
+
+    task_j = 3.3 * COMPUTE_S + 2.1 * TASK_S + 4.0 + 2 * TAIL_J
+    assert (row.num_eligible, row.num_selected, row.num_delivered) == (4, 2, 2)
+    assert row.energy_j == pytest.approx(2 * task_j)
+    assert row.energy_total_j == pytest.approx(2 * task_j)
+    assert (row.energy_wasted_j, row.energy_probe_j) == (0.0, 0.0)
+    assert row.waiting_s == 0.0
+    assert row.aggregated
+
+
+def test_the_second_round_sends_the_new_model_again(tiny):
+    tiny.stop = {"rounds": 2}
+    tiny.run()
+
+    assert [row.download_byte for row in tiny.recorder.tasks] == [1_000_000] * 4
+    assert tiny.recorder.rounds[1].started_at_s == tiny.recorder.rounds[0].finished_at_s
+
+
+def test_a_client_that_is_still_at_work_at_the_deadline_is_late_and_costs_until_then(tiny):
+    tiny.server = {"cohort": 2, "deadline_s": 31.0}
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert row.outcome is Outcome.LATE
+    assert row.finished_at_s == 31.0
+    assert row.compute_s == pytest.approx(30.0)
+    assert row.energy_compute_j == pytest.approx(3.3 * 30.0)
+    assert row.energy_idle_j == pytest.approx(2.1 * 31.0)
+    assert row.train_flop == pytest.approx(100 * 3e9 * 30.0 / COMPUTE_S)
+    assert (row.upload_byte, row.train_loss) == (0, None)
+    round_row = tiny.recorder.rounds[0]
+    assert (round_row.num_late, round_row.aggregated) == (2, False)
+    assert round_row.energy_wasted_j == pytest.approx(round_row.energy_j)
+
+
+def test_an_answer_at_the_very_deadline_counts(tiny):
+    tiny.run()
+    takes_s = tiny.recorder.tasks[0].finished_at_s
+    tiny.recorder = MemoryRecorder()
+    tiny.server = {"cohort": 2, "deadline_s": takes_s}
+    tiny.run()
+
+    assert [row.outcome for row in tiny.recorder.tasks] == [Outcome.DELIVERED] * 2
+
+
+def test_over_commitment_takes_the_fastest_and_cancels_the_rest(tiny):
+    tiny.samples = [300, 100, 200, 400]
+    tiny.server = {"cohort": 2, "over_commit": 2.0}
+    tiny.run()
+
+    outcomes = {row.client: row.outcome for row in tiny.recorder.tasks}
+    assert outcomes == {
+        0: Outcome.CANCELLED,
+        1: Outcome.DELIVERED,
+        2: Outcome.DELIVERED,
+        3: Outcome.CANCELLED,
+    }
+    finished_s = tiny.recorder.rounds[0].finished_at_s
+    assert {row.finished_at_s for row in tiny.recorder.tasks if row.client != 1} == {finished_s}
+    assert tiny.recorder.rounds[0].num_cancelled == 2
+
+
+def test_of_equal_answers_the_first_dispatched_are_taken(tiny):
+    tiny.server = {"cohort": 2, "over_commit": 2.0}
+    tiny.run()
+
+    delivered = [row.client for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED]
+    assert delivered == [0, 1]
+
+
+def test_an_owner_who_takes_the_device_away_ends_the_task(tiny):
+    tiny.trace("0,1,0,1,0 21,0,0,1,0", span_s=1000)
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert row.outcome is Outcome.OFFLINE
+    assert row.finished_at_s == 21.0
+    assert row.energy_compute_j == pytest.approx(3.3 * 20.0)
+    assert tiny.recorder.rounds[0].num_lost == 2
+
+
+def test_a_rule_that_asks_for_the_charger_ends_a_task_that_loses_it(tiny):
+    tiny.trace("0,1,1,1,0 21,1,0,1,0", span_s=1000)
+    tiny.run()
+    tiny.server = {"cohort": 2, "eligibility": {"charging": True}}
+    tiny.run()
+
+    outcomes = [row.outcome for row in tiny.recorder.tasks]
+    assert outcomes == [Outcome.DELIVERED] * 2 + [Outcome.OFFLINE] * 2
+
+
+def test_background_load_slows_a_task_but_does_not_raise_its_compute_joules(tiny):
+    tiny.trace("0,1,0,1,0.5", span_s=1000)
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert row.compute_s == pytest.approx(2 * COMPUTE_S)
+    assert row.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
+    assert row.energy_idle_j == pytest.approx(2.1 * (2 * COMPUTE_S + 2.0))
+
+
+def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
+    # Pixel 6: 4614 mAh * 3.85 V = 63,950 J. It starts at 30.1 % and drops out at 30 %: 63.95 J.
+    # Download: 0.363 W + 0.149 W for 1 s and a tail of 0.04 J; then 4.79 W + 0.149 W.
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.trace("0,1,0,1,0", span_s=1000)
+    tiny.samples = [3000] * 4
+    tiny.battery = {"initial_fraction": [0.301, 0.301], "cutoff_fraction": 0.3}
+    tiny.server = {"cohort": 2, "eligibility": {"min_battery_fraction": 0.3005}}
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    capacity_j = 4614e-3 * 3600 * 3.85
+    left_j = 0.001 * capacity_j - (0.363 + 0.149) - TAIL_J
+    assert row.outcome is Outcome.BATTERY
+    assert row.compute_s == pytest.approx(left_j / (4.79 + 0.149), rel=1e-6)
+    assert tiny.server_ran.clients().battery_fraction[:2] == pytest.approx([0.3, 0.3])
+
+
+def test_a_client_below_the_required_level_waits_until_it_has_charged(tiny):
+    # 0.05 of 63,950 J at 7.5 W: 426.3 s on the charger, which begins at 100 s.
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {"initial_fraction": [0.25, 0.25]}
+    tiny.trace("0,1,0,1,0 100,1,1,1,0", span_s=100_000)
+    tiny.run()
+
+    ready_s = 100.0 + 0.05 * 4614e-3 * 3600 * 3.85 / 7.5
+    assert tiny.recorder.tasks[0].dispatched_at_s == pytest.approx(ready_s)
+    assert tiny.recorder.rounds[0].idle_s == pytest.approx(ready_s)
+
+
+def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
+    tiny.channel = {"kind": "constant", "down_bit_per_s": 1e5, "up_bit_per_s": 8e6, "give_up_s": 30}
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.LINK, 30.0)
+    assert row.download_byte == 375_000  # 1e5 bit/s for 30 s
+    assert row.energy_receive_j == pytest.approx(60.0)
+
+
+def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
+    probes = [ProbeRequest(c, Work(WorkKind.EVALUATE)) for c in (0, 1, 2)]
+    tiny.selector = FirstCome({1: probes})
+    tiny.run()
+    probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
+    trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
+
+    # Forward passes only: 2 * 0.02 + 100 / 4.953 s; the answer is 8 byte.
+    assert [row.client for row in probed] == [0, 1, 2]
+    assert probed[0].compute_s == pytest.approx(0.04 + 100 / 4.953)
+    assert [row.upload_byte for row in probed] == [8, 8, 8]
+    assert [row.download_byte for row in trained] == [0, 0]
+    row = tiny.recorder.rounds[0]
+    assert row.num_probed == 3
+    assert row.probe_s == pytest.approx(1.0 + 0.04 + 100 / 4.953 + 64 / 8e6)
+    assert row.energy_probe_j == pytest.approx(sum(r.energy_j for r in probed))
+    assert row.energy_j == pytest.approx(sum(r.energy_j for r in tiny.recorder.tasks))
+    assert [r.client for r in tiny.selector.views[0].reports] == [0, 1, 2]
+
+
+def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
+    tiny.size = 1
+    tiny.server = {"cohort": 1}
+    tiny.selector = FirstCome({1: [ProbeRequest(7, Work(WorkKind.NONE))]})
+    tiny.run()
+
+    assert [report.outcome for report in tiny.selector.views[0].reports] == [Outcome.OFFLINE]
+    assert tiny.recorder.rounds[0].num_probed == 0
+
+
+def test_a_day_without_anybody_is_waited_for_in_a_handful_of_events(tiny):
+    tiny.trace("0,0,0,1,0 100000,1,0,1,0", span_s=200_000)
+    tiny.stop = {"time_s": 86_400.0}
+    steps = 0
+    server = tiny.build()
+    step = server._clock.step
+
+    def counting():
+        nonlocal steps
+        steps += 1
+        step()
+
+    server._clock.step = counting
+    reason = server.run()
+
+    assert reason.rule == "time_s"
+    assert "while waiting for 1 eligible client" in reason.text
+    assert server.now_s == 86_400.0
+    assert (tiny.recorder.tasks, tiny.recorder.rounds) == ([], [])
+    assert steps < 10
+
+
+def test_a_fleet_that_nobody_will_ever_join_ends_at_once_and_says_why(tiny):
+    tiny.trace("0,1,0,1,0", span_s=1000)
+    tiny.server = {"cohort": 2, "eligibility": {"charging": True}}
+    reason = tiny.run()
+
+    assert reason.rule == "no_clients"
+    assert "server.eligibility" in reason.text
+    assert tiny.server_ran.now_s == 0.0
+
+
+def test_a_round_waits_for_its_minimum_of_clients(tiny):
+    # The second client's user comes online at 500 s.
+    home = tiny.folder / "two"
+    home.mkdir()
+    (home / "states.csv").write_text(
+        "user,t_s,online,charging,unmetered,load\na,0,1,0,1,0\nb,0,0,0,1,0\nb,500,1,0,1,0\n"
+    )
+    (home / "users.csv").write_text("user,span_s\na,1000\nb,1000\n")
+    tiny.usage = {"trace": str(home), "shift": "none", "kinds": ["board"]}
+    tiny.size = 2
+    tiny.server = {"cohort": 2, "minimum_reports": 2}
+    tiny.run()
+
+    assert tiny.recorder.tasks[0].dispatched_at_s == 500.0
+
+
+def test_the_end_of_time_cuts_a_running_round_off(tiny):
+    tiny.stop = {"time_s": 40.0}
+    reason = tiny.run()
+
+    assert reason.rule == "time_s"
+    assert [row.outcome for row in tiny.recorder.tasks] == [Outcome.CANCELLED] * 2
+    assert tiny.server_ran.now_s == 40.0
+
+
+def test_the_energy_limit_ends_the_run_after_the_round_that_meets_it(tiny):
+    tiny.stop = {"energy_j": 700.0}
+    reason = tiny.run()
+
+    # A round of two tasks costs 2 * (3.3 * 60.63 + 2.1 * 62.63 + 4.08) = 671 J.
+    assert reason.rule == "energy_j"
+    assert len(tiny.recorder.rounds) == 2
+
+
+@pytest.mark.parametrize(
+    "choice", [[0, 0], [9], [0, 1, 2, 3], [[0, 1]]], ids=["twice", "unknown", "too many", "shape"]
+)
+def test_a_selector_that_breaks_its_contract_stops_the_run(tiny, choice):
+    class Wrong(FirstCome):
+        def select(self, view):
+            return np.array(choice)
+
+    tiny.selector = Wrong()
+
+    with pytest.raises(SimulationError, match="at virtual time 0.0 s: Wrong.select must return"):
+        tiny.run()
+
+
+def test_a_selector_that_wants_nobody_is_asked_again_when_the_fleet_changes(tiny):
+    class Picky(FirstCome):
+        def select(self, view):
+            return view.candidates[: view.wanted * (view.now_s >= 200)]
+
+    tiny.trace("0,1,0,1,0 100,1,0,0,0 200,1,0,1,0 600,0,0,1,0", span_s=1000)
+    tiny.server = {"cohort": 2, "eligibility": {"unmetered": True}}
+    tiny.selector = Picky()
+    tiny.run()
+
+    assert tiny.recorder.tasks[0].dispatched_at_s == 200.0
+
+
+def test_a_run_resumed_from_any_round_gives_the_same_rows(tiny):
+    def prepare(recorder):
+        tiny.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+        tiny.channel = {"kind": "fading"}
+        tiny.size, tiny.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+        tiny.server = {"cohort": 3, "over_commit": 1.4, "deadline_s": 90}
+        tiny.crash_per_hour = 4.0
+        tiny.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
+        tiny.stop = {"rounds": 8}
+        tiny.recorder = recorder
+
+    whole = MemoryRecorder()
+    prepare(whole)
+    tiny.run()
+    clients = tiny.server_ran.clients()
+
+    for round_ in (1, 4, 7):
+        rest = MemoryRecorder()
+        prepare(rest)
+        resumed = tiny.build(whole.states[round_ - 1])
+        resumed.run()
+
+        assert rest.rounds == whole.rounds[round_:]
+        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
+        again = resumed.clients()
+        assert np.array_equal(again.energy_idle_j, clients.energy_idle_j)
+        assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
+
+
+def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny):
+    tiny.crash_per_hour = 1e6
+    tiny.run()
+
+    assert {row.outcome for row in tiny.recorder.tasks} == {Outcome.CRASHED}
+    reports = tiny.selector.outcomes[0].reports
+    assert {report.outcome for report in reports} == {Outcome.OFFLINE}
+    assert {report.energy_j for report in reports} == {None}
+
+
+def test_a_lost_meter_reading_is_found_at_the_end_of_the_round(tiny):
+    server = tiny.build()
+    spend = server._world.spend
+
+    def losing(*args):
+        spent_j, idle_j = spend(*args)
+        return spent_j * 0.999, idle_j
+
+    server._world.spend = losing
+
+    with pytest.raises(SimulationError, match="joules are not conserved"):
+        server.run()
+
+
+def test_virtual_time_never_runs_backwards(tiny):
+    tiny.stop = {"rounds": 5}
+    tiny.run()
+
+    ends = [row.finished_at_s for row in tiny.recorder.rounds]
+    assert ends == sorted(ends)
+    assert all(math.isfinite(end) for end in ends)

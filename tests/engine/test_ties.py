@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.engine.ties import Clock, Rank, exact_delay_s, priority
+
+times_s = st.floats(0.0, 1e10, allow_nan=False)
+
+
+@given(times_s, times_s)
+def test_an_event_is_placed_at_exactly_its_absolute_time(a_s, b_s):
+    now_s, time_s = sorted((a_s, b_s))
+
+    assert now_s + exact_delay_s(now_s, time_s) == time_s
+
+
+@pytest.mark.parametrize("time_s", [0.5, math.inf, math.nan])
+def test_an_event_in_the_past_or_at_no_time_is_refused(time_s):
+    with pytest.raises(ValueError, match="cannot place an event"):
+        exact_delay_s(1.0, time_s)
+
+
+def test_events_of_one_instant_follow_the_written_rule_whatever_their_order_of_creation():
+    clock = Clock()
+    happened: list[str] = []
+    for rank in reversed(Rank):
+        for task in (2, 1):
+            event = clock.at(5.0, rank, task)
+            event.callbacks.append(
+                lambda _, name=f"{rank.name} {task}": happened.append(name)  # type: ignore[misc]
+            )
+
+    clock.run()
+
+    ranks = ["DELIVERY", "LOSS", "DEADLINE", "WAKE", "STOP"]
+    assert happened == [f"{rank} {task}" for rank in ranks for task in (1, 2)]
+
+
+def test_the_instant_is_the_same_however_many_steps_lead_to_it():
+    clock = Clock()
+    happened: list[str] = []
+
+    def many_steps():
+        for step in range(1, 11):
+            yield clock.at(step / 10, Rank.DELIVERY)
+        happened.append("task")
+
+    clock.process(many_steps())
+    clock.at(1.0, Rank.DEADLINE).callbacks.append(lambda _: happened.append("deadline"))
+    clock.run()
+
+    assert happened == ["task", "deadline"]
+
+
+def test_a_task_number_never_outweighs_a_rank():
+    assert priority(Rank.DELIVERY, 2**40) < priority(Rank.LOSS, 0)

@@ -1,0 +1,128 @@
+"""A fleet small enough to work out by hand: boards on a constant channel, one-second transfers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fleetsim.contracts import (
+    IntArray,
+    MemoryRecorder,
+    ModelCost,
+    ProbeRequest,
+    State,
+    StopReason,
+)
+from fleetsim.engine.model import Learning
+from fleetsim.engine.stop import StopSettings
+from fleetsim.engine.synchronous import SynchronousServer, SynchronousSettings
+from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.learning.aggregate import FedAvg
+from fleetsim.learning.settings import FedAvgSettings
+from fleetsim.learning.trainers import NullTrainer
+
+COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
+CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+NANO = {"jetson-nano-cpu": 1.0}
+
+
+class FirstCome:
+    """Chooses the candidates with the lowest ids, after the probes that it was given."""
+
+    needs_losses = False
+
+    def __init__(self, probes: dict[int, list[ProbeRequest]] | None = None) -> None:
+        self.probes = probes or {}
+        self.views: list = []
+        self.outcomes: list = []
+
+    def setup(self, fleet):
+        return []
+
+    def probe(self, view):
+        return self.probes.get(view.round, []) if view.stage == 0 else []
+
+    def select(self, view) -> IntArray:
+        self.views.append(view)
+        return view.candidates[: view.wanted]
+
+    def observe(self, outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+@dataclass
+class Tiny:
+    """A run in the making; change what the test is about, then `run()`."""
+
+    folder: Path
+    devices: dict[str, float] = field(default_factory=lambda: dict(NANO))
+    size: int = 4
+    samples: list[int] | None = None
+    channel: dict = field(default_factory=lambda: dict(CONSTANT))
+    usage: dict = field(default_factory=dict)
+    battery: dict = field(default_factory=dict)
+    crash_per_hour: float = 0.0
+    server: dict = field(default_factory=lambda: {"cohort": 2})
+    stop: dict = field(default_factory=lambda: {"rounds": 1})
+    selector: object = field(default_factory=FirstCome)
+    seed: int = 1
+    cost: ModelCost = COST
+    recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
+
+    def trace(self, text: str, span_s: int) -> None:
+        """Give everybody one user's states, `t_s,online,charging,unmetered,load` a line."""
+        home = self.folder / "trace"
+        home.mkdir(exist_ok=True)
+        rows = "\n".join(f"u,{line}" for line in text.split())
+        (home / "states.csv").write_text(
+            f"user,t_s,online,charging,unmetered,load\n{rows}\n", encoding="utf-8"
+        )
+        (home / "users.csv").write_text(f"user,span_s\nu,{span_s}\n", encoding="utf-8")
+        self.usage = {
+            "trace": str(home),
+            "shift": "none",
+            "kinds": ["phone", "board", "vm"],
+        }
+
+    def fleet(self) -> Fleet:
+        settings = FleetSettings.model_validate(
+            {
+                "size": self.size,
+                "devices": self.devices,
+                "channel": self.channel,
+                "usage": self.usage,
+                "battery": self.battery,
+                "crash_per_hour": self.crash_per_hour,
+            }
+        )
+        samples = self.samples or [100] * self.size
+        return build_fleet(settings, seed=self.seed, num_samples=np.array(samples, dtype=np.int64))
+
+    def build(self, state: State | None = None) -> SynchronousServer:
+        fleet = self.fleet()
+        return SynchronousServer(
+            SynchronousSettings.model_validate(self.server),
+            StopSettings.model_validate(self.stop),
+            fleet=fleet,
+            learning=Learning(
+                parameters=np.zeros(3, dtype=np.float32), cost=self.cost, epochs=1, batch_size=50
+            ),
+            selector=self.selector,
+            trainer=NullTrainer(fleet.num_samples),
+            aggregator=FedAvg(FedAvgSettings()),
+            recorder=self.recorder,
+            state=state,
+        )
+
+    def run(self) -> StopReason:
+        self.server_ran = self.build()
+        return self.server_ran.run()
+

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.learning.aggregate import build_aggregator
+from fleetsim.learning.settings import FedAvgSettings
+
+SAMPLES = FedAvgSettings(weights="samples")
+UNIFORM = FedAvgSettings(weights="uniform")
+BASE = np.zeros(2, dtype=np.float32)
+
+
+def report(
+    client: int,
+    vector: Sequence[float] | None,
+    num_samples: int = 1,
+    outcome: Outcome = Outcome.DELIVERED,
+) -> Report:
+    values = None if vector is None else np.array(vector, dtype=np.float32)
+    return Report(client, Purpose.TRAIN, outcome, 0.0, 9.0, num_samples, vector=values)
+
+
+def aggregate(settings: FedAvgSettings, reports: Sequence[Report]) -> Parameters:
+    return build_aggregator(settings).aggregate(BASE, reports)
+
+
+def test_clients_count_by_their_samples() -> None:
+    """(1*3 + 3*7) / 4 = 6 and (1*8 + 3*0) / 4 = 2."""
+    mean = aggregate(SAMPLES, [report(0, [3, 8], 1), report(1, [7, 0], 3)])
+
+    assert mean.tolist() == [6, 2]
+    assert mean.dtype == np.float32
+
+
+def test_clients_count_the_same_when_asked_to() -> None:
+    assert aggregate(UNIFORM, [report(0, [3, 8], 1), report(1, [7, 0], 3)]).tolist() == [5, 4]
+
+
+def test_only_delivered_models_count() -> None:
+    reports = [
+        report(0, [3, 8], 1),
+        report(1, None, 100, outcome=Outcome.LATE),
+        report(2, [9, 9], 100, outcome=Outcome.OFFLINE),
+        report(3, None, 100),
+    ]
+
+    assert aggregate(SAMPLES, reports).tolist() == [3, 8]
+
+
+@pytest.mark.parametrize("settings", [SAMPLES, UNIFORM])
+@pytest.mark.parametrize(
+    "reports", [[], [report(0, None)], [report(0, [1, 1], outcome=Outcome.LATE)]]
+)
+def test_nothing_delivered_is_refused(settings: FedAvgSettings, reports: list[Report]) -> None:
+    with pytest.raises(ValueError, match=f"none of {len(reports)} reports"):
+        aggregate(settings, reports)
+
+
+def test_clients_without_samples_have_no_weight_together() -> None:
+    with pytest.raises(ValueError, match="none of 1 reports"):
+        aggregate(SAMPLES, [report(0, [1, 1], 0)])
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_model_that_is_not_finite_is_refused_by_client(broken: float) -> None:
+    with pytest.raises(ValueError, match="client 4 sent 1 weights of 2 that are not finite"):
+        aggregate(SAMPLES, [report(0, [1, 1]), report(4, [1, broken])])
+
+
+def test_a_model_of_another_size_is_refused_by_client() -> None:
+    with pytest.raises(ValueError, match=r"client 4 sent \(3,\) weights for a model of \(2,\)"):
+        aggregate(SAMPLES, [report(4, [1, 1, 1])])
+
+
+finite = st.floats(-1e6, 1e6, width=32)
+Updates = list[tuple[list[float], int]]
+updates = st.lists(
+    st.tuples(st.lists(finite, min_size=2, max_size=2), st.integers(1, 10**6)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def test_the_order_of_arrival_does_not_show_in_a_single_bit() -> None:
+    """Added as they come, 1e30 + 1 - 1e30 is 0 and 1e30 - 1e30 + 1 is 1."""
+    reports = [report(0, [1e30, 1.0]), report(1, [1.0, -1e30]), report(2, [-1e30, 1e30])]
+
+    means = {aggregate(UNIFORM, arrived).tobytes() for arrived in permutations(reports)}
+
+    assert len(means) == 1
+
+
+@given(updates, st.integers(2, 1000))
+def test_only_proportions_of_samples_matter(values: Updates, factor: int) -> None:
+    few = [report(client, vector, n) for client, (vector, n) in enumerate(values)]
+    many = [report(client, vector, n * factor) for client, (vector, n) in enumerate(values)]
+
+    np.testing.assert_allclose(aggregate(SAMPLES, many), aggregate(SAMPLES, few), rtol=1e-6)
+
+
+@given(updates)
+def test_the_mean_lies_between_the_models(values: Updates) -> None:
+    vectors = np.array([vector for vector, _ in values], dtype=np.float32)
+    mean = aggregate(SAMPLES, [report(client, v, n) for client, (v, n) in enumerate(values)])
+
+    assert (mean >= vectors.min(axis=0)).all()
+    assert (mean <= vectors.max(axis=0)).all()
+
+
+def test_models_and_base_are_left_alone_and_the_mean_is_a_new_array() -> None:
+    only = report(0, [3, 8])
+    mean = aggregate(SAMPLES, [only])
+    mean[:] = 0
+
+    assert only.vector is not None
+    assert only.vector.tolist() == [3, 8]
+    assert BASE.tolist() == [0, 0]
+
+
+def test_small_terms_survive_beside_large_ones() -> None:
+    """In float32 1e8 + 1 is 1e8; the sum 1e8 + 1 - 1e8 must still be 1."""
+    reports = [report(0, [1e8, 0]), report(1, [1, 0]), report(2, [-1e8, 0])]
+
+    assert aggregate(UNIFORM, reports)[0] == np.float32(1 / 3)
+
+
+def test_there_is_nothing_to_keep_over_a_resume() -> None:
+    aggregator = build_aggregator(SAMPLES)
+    aggregator.restore(aggregator.state())
+
+    assert aggregator.state() == {}

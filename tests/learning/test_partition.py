@@ -1,0 +1,323 @@
+"""Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition import (
+    DirichletSettings,
+    IidSettings,
+    NaturalSettings,
+    PartitionSettings,
+    ShardsSettings,
+    split,
+)
+
+
+def parts(
+    settings: PartitionSettings,
+    labels: list[int] | IntArray,
+    num_clients: int,
+    *,
+    seed: int = 1,
+    owner: list[int] | None = None,
+) -> tuple[IntArray, ...]:
+    return split(
+        settings,
+        labels=np.asarray(labels, dtype=np.int64),
+        owner=None if owner is None else np.asarray(owner, dtype=np.int64),
+        num_clients=num_clients,
+        seed=seed,
+    )
+
+
+def balanced(num_labels: int, per_label: int) -> IntArray:
+    """Labels 0, 1, .., 0, 1, ..: every label as often."""
+    return np.tile(np.arange(num_labels), per_label)
+
+
+@given(
+    settings=st.one_of(
+        st.just(IidSettings()),
+        st.builds(DirichletSettings, alpha=st.floats(0.5, 50.0), min_samples=st.integers(1, 3)),
+        st.builds(ShardsSettings, shards_per_client=st.integers(1, 4)),
+        st.just(NaturalSettings()),
+    ),
+    num_clients=st.integers(1, 8),
+    num_labels=st.integers(1, 5),
+    num_samples=st.integers(200, 260),
+    seed=st.integers(0, 1000),
+)
+def test_parts_are_sorted_disjoint_and_complete(
+    settings: PartitionSettings, num_clients: int, num_labels: int, num_samples: int, seed: int
+) -> None:
+    labels = (np.arange(num_samples) * 7919) % 101 % num_labels
+    owner = (np.arange(num_samples) * 31 % num_clients).tolist()
+
+    found = parts(settings, labels, num_clients, seed=seed, owner=owner)
+
+    together = np.concatenate(found)
+    assert len(found) == num_clients
+    assert all(part.dtype == np.int64 and len(part) > 0 for part in found)
+    assert all(np.all(np.diff(part) > 0) for part in found)
+    assert len(np.unique(together)) == len(together)
+    left_out = 0
+    if isinstance(settings, ShardsSettings):
+        left_out = num_samples % (num_clients * settings.shards_per_client)
+    assert len(together) == num_samples - left_out
+
+
+@pytest.mark.parametrize(
+    "settings", [IidSettings(), DirichletSettings(alpha=1.0), ShardsSettings()]
+)
+def test_a_split_depends_on_the_seed_and_on_nothing_else(settings: PartitionSettings) -> None:
+    labels = balanced(10, 40)
+
+    once, again, other = (parts(settings, labels, 8, seed=seed) for seed in (1, 1, 2))
+
+    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(once, other, strict=True))
+
+
+@given(num_clients=st.integers(1, 50), num_more=st.integers(0, 100))
+def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> None:
+    labels = balanced(1, num_clients + num_more)
+
+    sizes = [len(part) for part in parts(IidSettings(), labels, num_clients)]
+
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_iid_deals_every_sample_to_every_client_alike() -> None:
+    num_seeds = 600
+    firsts = [parts(IidSettings(), balanced(2, 6), 3, seed=seed)[0] for seed in range(num_seeds)]
+    counts = np.bincount(np.concatenate(firsts), minlength=12)
+
+    # A sample is client 0's with probability 1/3.
+    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+
+# --- shards -------------------------------------------------------------------------------------
+
+BY_HAND = [{0, 3}, {6, 9}, {1, 4}, {7, 10}, {2, 5}, {8, 11}]
+"""Labels 0, 1, 2, 0, 1, 2, ..: sorted stably they are 0 3 6 9 | 1 4 7 10 | 2 5 8 11."""
+
+
+def test_twelve_samples_make_six_shards_of_two() -> None:
+    found = parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3)
+
+    for part in found:
+        held = [shard for shard in BY_HAND if shard <= set(part.tolist())]
+        assert len(held) == 2
+        assert set.union(*held) == set(part.tolist())
+
+
+def test_one_shard_per_client_is_one_label_per_client() -> None:
+    labels = balanced(3, 4)
+
+    found = parts(ShardsSettings(shards_per_client=1), labels, 3)
+
+    assert sorted(set(labels[part].tolist()).pop() for part in found) == [0, 1, 2]
+    assert all(len(set(labels[part])) == 1 for part in found)
+
+
+def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
+    labels = [2, *balanced(3, 4)]
+
+    found = np.concatenate(parts(ShardsSettings(shards_per_client=2), labels, 3))
+
+    # Of the five samples of label 2 (0, 3, 6, 9, 12) the last is the 13th in the order.
+    assert sorted(found.tolist()) == list(range(12))
+
+
+def test_a_shard_may_straddle_two_labels() -> None:
+    found = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+
+    assert sorted(part.tolist() for part in found) == [[0, 1, 2, 4], [3, 5, 6, 7]]
+
+
+def test_every_shard_goes_to_every_client_alike() -> None:
+    num_seeds = 600
+    firsts = [
+        parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3, seed=seed)[0]
+        for seed in range(num_seeds)
+    ]
+    counts = np.array([sum(shard <= set(part.tolist()) for part in firsts) for shard in BY_HAND])
+
+    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+
+# --- Dirichlet ----------------------------------------------------------------------------------
+
+
+def shares(found: tuple[IntArray, ...], labels: IntArray) -> FloatArray:
+    """Share of each label's samples at each client [labels, N]."""
+    counts = np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found]).T
+    found_shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return found_shares
+
+
+def test_a_large_alpha_gives_every_client_all_labels_alike() -> None:
+    labels = balanced(10, 1000)
+    num_clients, alpha = 10, 1e6
+
+    found = shares(parts(DirichletSettings(alpha=alpha), labels, num_clients), labels)
+
+    # A share is Beta(alpha, (N - 1) alpha): mean 1/N; rounding moves it by less than one sample.
+    deviation = math.sqrt((1 / num_clients) * (1 - 1 / num_clients) / (num_clients * alpha + 1))
+    assert np.all(np.abs(found - 1 / num_clients) < 5 * deviation + 1 / 1000)
+
+
+def test_a_small_alpha_gives_a_label_to_one_client() -> None:
+    labels = balanced(10, 1000)
+
+    found = shares(parts(DirichletSettings(alpha=0.01, min_samples=1), labels, 5), labels)
+
+    assert np.median(found.max(axis=1)) > 0.95
+
+
+def test_shares_have_the_mean_and_variance_of_their_beta_distribution() -> None:
+    labels = balanced(2, 10_000)
+    num_clients, alpha, num_seeds = 5, 0.5, 400
+    settings = DirichletSettings(alpha=alpha, min_samples=1)
+
+    first = np.array(
+        [
+            shares(parts(settings, labels, num_clients, seed=seed), labels)[0, 0]
+            for seed in range(num_seeds)
+        ]
+    )
+
+    # Beta(a, b) with a = 0.5, b = 2; the variance's standard error needs the fourth moment, which
+    # is 0.0457^2 times the kurtosis 3 + 6((a-b)^2 (a+b+1) - ab(a+b+2)) / (ab(a+b+2)(a+b+3)).
+    variance = 0.2 * 0.8 / (num_clients * alpha + 1)
+    kurtosis = 3 + 6 * (1.5**2 * 3.5 - 1.0 * 4.5) / (1.0 * 4.5 * 5.5)
+    assert abs(first.mean() - 0.2) < 5 * math.sqrt(variance / num_seeds)
+    assert abs(first.var() - variance) < 5 * variance * math.sqrt((kurtosis - 1) / num_seeds)
+
+
+def test_samples_of_a_label_are_dealt_in_random_order() -> None:
+    labels = np.zeros(1000, dtype=np.int64)
+
+    first = parts(DirichletSettings(alpha=1e6), labels, 2)[0]
+
+    # Half of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
+    m = len(first)
+    assert abs(first.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
+    assert np.any(np.diff(first) > 1)
+
+
+def test_a_split_is_drawn_anew_until_everybody_has_enough() -> None:
+    labels = balanced(2, 100)
+
+    def fewest(min_samples: int) -> int:
+        settings = DirichletSettings(alpha=0.3, min_samples=min_samples)
+        return min(
+            len(part) for seed in range(20) for part in parts(settings, labels, 4, seed=seed)
+        )
+
+    assert fewest(1) < 20 <= fewest(20)
+
+
+def test_a_minimum_that_holds_already_changes_nothing() -> None:
+    labels = balanced(5, 200)
+
+    loose = parts(DirichletSettings(alpha=5.0, min_samples=1), labels, 4)
+    held = parts(DirichletSettings(alpha=5.0, min_samples=min(map(len, loose))), labels, 4)
+
+    assert all(np.array_equal(a, b) for a, b in zip(loose, held, strict=True))
+
+
+def test_a_label_that_does_not_occur_is_no_trouble() -> None:
+    found = parts(DirichletSettings(alpha=10.0, min_samples=1), [0, 7] * 30, 3)
+
+    assert sorted(np.concatenate(found).tolist()) == list(range(60))
+
+
+# --- natural ------------------------------------------------------------------------------------
+
+
+def test_natural_clients_hold_what_they_own() -> None:
+    found = parts(NaturalSettings(), [0] * 6, 3, owner=[2, 0, 1, 0, 2, 2])
+
+    assert [part.tolist() for part in found] == [[1, 3], [2], [0, 4, 5]]
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_samples", "num_clients", "owner", "message"),
+    [
+        (IidSettings(), 5, 6, None, "fleet.size: 6 clients .* 5 training samples"),
+        (
+            DirichletSettings(alpha=1.0),
+            99,
+            10,
+            None,
+            "task.partition.min_samples: .* need 100, .* are 99; lower min_samples to 9 or less",
+        ),
+        (
+            DirichletSettings(alpha=0.001, min_samples=2),
+            200,
+            20,
+            None,
+            r"task.partition.min_samples: in none of 1000 draws .* 0 at most; .* above 0.001",
+        ),
+        (
+            ShardsSettings(shards_per_client=4),
+            11,
+            3,
+            None,
+            "task.partition.shards_per_client: .* need 12 samples, .* 11; lower it to 3 or less",
+        ),
+        (NaturalSettings(), 9, 3, None, "task.partition.kind: natural needs a data set with"),
+        (
+            NaturalSettings(),
+            4,
+            3,
+            [0, 1, 1, 0],
+            "fleet.size: 3 clients, but the data set has 2 .* set fleet.size to 2",
+        ),
+    ],
+)
+def test_an_impossible_split_names_the_key_and_the_way_out(
+    settings: PartitionSettings,
+    num_samples: int,
+    num_clients: int,
+    owner: list[int] | None,
+    message: str,
+) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        parts(settings, [0] * num_samples, num_clients, owner=owner)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_no_client_at_all_is_a_bad_argument() -> None:
+    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
+        parts(IidSettings(), [0, 1], 0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"kind": "dirichlet"},
+        {"kind": "dirichlet", "alpha": 0.0},
+        {"kind": "dirichlet", "alpha": 1.0, "min_samples": 0},
+        {"kind": "shards", "shards_per_client": 0},
+        {"kind": "iid", "alpha": 1.0},
+        {"kind": "quantity"},
+    ],
+)
+def test_settings_out_of_range_are_refused(raw: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(PartitionSettings).validate_python(raw)

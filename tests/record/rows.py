@@ -1,0 +1,106 @@
+"""A made-up run: what an engine would record, as a pure function of the round's number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import (
+    ClientColumns,
+    Outcome,
+    Purpose,
+    Recorder,
+    RoundRow,
+    State,
+    TaskRow,
+)
+
+
+def task_row(task: int, round_: int = 1) -> TaskRow:
+    is_delivered = task % 3 > 0
+    return TaskRow(
+        task=task,
+        round=round_,
+        client=task % 5,
+        device=("pixel-6", "jetson-nano", "t2.small")[task % 3],
+        purpose=Purpose.TRAIN,
+        dispatched_at_s=round_ * 10.0,
+        download_s=0.5 + task,
+        compute_s=1.5,
+        upload_s=0.25 if is_delivered else 0.0,
+        finished_at_s=round_ * 10.0 + task + 2.25,
+        outcome=Outcome.DELIVERED if is_delivered else Outcome.LATE,
+        energy_compute_j=3.0,
+        energy_receive_j=0.1 * task,
+        energy_transmit_j=0.2,
+        energy_tail_j=0.0,
+        energy_idle_j=1.0,
+        download_byte=1000,
+        upload_byte=1000 if is_delivered else 0,
+        train_flop=1e9,
+        num_samples=20,
+        train_loss=1.0 / (1 + task) if is_delivered else None,
+        staleness=0,
+    )
+
+
+def round_row(round_: int, accuracy: float | None = None) -> RoundRow:
+    return RoundRow(
+        round=round_,
+        started_at_s=10.0 * round_,
+        finished_at_s=10.0 * round_ + 9.0,
+        accuracy=accuracy,
+        loss=None if accuracy is None else 2.0,
+        num_eligible=5,
+        num_probed=0,
+        num_selected=3,
+        num_delivered=2,
+        num_late=1,
+        num_lost=0,
+        num_cancelled=0,
+        aggregated=True,
+        idle_s=0.0,
+        probe_s=0.0,
+        waiting_s=1.5 if round_ % 2 else None,
+        energy_j=7.0,
+        energy_probe_j=0.0,
+        energy_wasted_j=2.0,
+        energy_total_j=7.0 * round_,
+    )
+
+
+def client_columns() -> ClientColumns:
+    size = 5
+    return ClientColumns(
+        client=np.arange(size),
+        device=("pixel-6", "pixel-6", "t2.small", "jetson-nano", "t2.small"),
+        num_samples=np.full(size, 20),
+        num_selected=np.arange(size) + 3,
+        num_delivered=np.arange(size),
+        energy_compute_j=np.linspace(0.0, 1.0, size),
+        energy_receive_j=np.zeros(size),
+        energy_transmit_j=np.zeros(size),
+        energy_tail_j=np.zeros(size),
+        energy_idle_j=np.ones(size),
+        battery_fraction=np.array([0.5, 0.75, np.nan, np.nan, np.nan]),
+    )
+
+
+def num_tasks_in(round_: int) -> int:
+    """0, 1, 2, 3, 0, ... so that some checkpoints have no new task at all."""
+    return (round_ - 1) % 4
+
+
+def simulate(recorder: Recorder, state: State | None, num_rounds: int) -> None:
+    """Record the rounds after `state` (None: from the first) up to `num_rounds`."""
+    done = 0 if state is None else int(state["round"])
+    next_task = 0 if state is None else int(state["next_task"])
+    model = np.zeros(3) if state is None else state["model"].copy()
+    for round_ in range(done + 1, num_rounds + 1):
+        for task in range(next_task, next_task + num_tasks_in(round_)):
+            recorder.task(task_row(task, round_))
+        next_task += num_tasks_in(round_)
+        model += round_
+        recorder.round(round_row(round_, accuracy=float(model[0]) / 1000))
+        recorder.checkpoint(
+            {"round": np.array(round_), "next_task": np.array(next_task), "model": model}
+        )

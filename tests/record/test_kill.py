@@ -1,0 +1,286 @@
+"""A run killed at any moment and resumed must end as if nothing had happened."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.record import checkpoint, tables
+from fleetsim.record.recorder import RunRecorder
+from tests.record.rows import client_columns, num_tasks_in, simulate
+
+ROUNDS = 9
+EVERY = 2
+OPERATIONS = ("fsync", "replace", "unlink", "mkdir")
+
+
+class Kill(BaseException):
+    """Stands for SIGKILL: nobody catches it."""
+
+
+class Disk:
+    """Counts what is done to files, and kills the run before or after the n-th operation.
+
+    A kill before an fsync leaves half of the file, as the page cache may.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.num_done = 0
+        self.log: list[str] = []
+        self.kill_at: int | None = None
+        self.is_before = True
+        for name in OPERATIONS:
+            monkeypatch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+
+    def arm(self, kill_at: int | None, *, is_before: bool = True) -> None:
+        self.num_done, self.kill_at, self.is_before = 0, kill_at, is_before
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any, **kwargs: Any) -> Any:
+            is_now = self.num_done == self.kill_at
+            self.num_done += 1
+            self.log.append(name)
+            if is_now and self.is_before:
+                if name == "fsync" and os.fstat(args[0]).st_size and _is_writable(args[0]):
+                    os.ftruncate(args[0], os.fstat(args[0]).st_size // 2)
+                raise Kill
+            # A real fsync costs milliseconds and changes nothing that the test can see.
+            result = None if name == "fsync" else real(*args, **kwargs)
+            if is_now:
+                raise Kill
+            return result
+
+        return operation
+
+
+def _is_writable(descriptor: int) -> bool:
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+def run_new(folder: Path) -> str:
+    recorder = RunRecorder.create(folder, every_rounds=EVERY)
+    simulate(recorder, None, ROUNDS)
+    return recorder.finish(client_columns())
+
+
+def run_resumed(folder: Path) -> str:
+    recorder, state = RunRecorder.resume(folder, every_rounds=EVERY)
+    simulate(recorder, state, ROUNDS)
+    return recorder.finish(client_columns())
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def tables_of(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in files_of(folder).items() if "/" not in name}
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
+    is_before: bool, disk: Disk, tmp_path: Path
+):
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    disk.arm(None)
+    expected = run_new(reference)
+    num_operations = disk.num_done
+    assert num_operations > 60
+
+    for kill_at in range(num_operations):
+        folder = tmp_path / str(kill_at)
+        folder.mkdir()
+        disk.arm(kill_at, is_before=is_before)
+        with pytest.raises(Kill):
+            run_new(folder)
+        disk.arm(None)
+        promised = checkpoint.read_latest(folder / "checkpoint")
+        recorder, state = RunRecorder.resume(folder, every_rounds=EVERY)
+
+        # What latest.json named is what the run goes on from, with all its rows.
+        assert (state is None) == (promised is None)
+        if promised is not None and state is not None:
+            done = int(state["round"])
+            assert done == promised.num_rounds == promised.num_rows("rounds")
+            assert promised.num_rows("tasks") == sum(map(num_tasks_in, range(1, done + 1)))
+        simulate(recorder, state, ROUNDS)
+        assert recorder.finish(client_columns()) == expected
+        assert tables_of(folder) == tables_of(reference)
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_else(
+    disk: Disk, tmp_path: Path
+):
+    recorder = RunRecorder.create(tmp_path, every_rounds=4)
+    disk.log.clear()
+
+    simulate(recorder, None, 4)
+
+    # Segments of rounds and of tasks, state, latest.json.
+    assert disk.log == ["fsync", "replace", "fsync"] * 4
+
+
+def test_kill_never_costs_more_than_the_rounds_since_the_last_checkpoint(
+    disk: Disk, tmp_path: Path
+):
+    disk.arm(10_000)
+    recorder = RunRecorder.create(tmp_path, every_rounds=EVERY)
+    simulate(recorder, None, 7)
+
+    _, state = RunRecorder.resume(tmp_path, every_rounds=EVERY)
+
+    assert state is not None
+    assert int(state["round"]) == 6
+
+
+def test_folder_of_a_killed_run_ends_like_that_of_a_whole_one(disk: Disk, tmp_path: Path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    run_new(whole)
+    for kill_at in (20, 5, 11, 24, 3):
+        disk.arm(kill_at)
+        with pytest.raises(Kill):
+            run_resumed(killed)
+    disk.arm(None)
+
+    run_resumed(killed)
+
+    assert files_of(killed) == files_of(whole)
+
+
+@pytest.mark.parametrize("patience", [19, 23, 31])
+def test_run_that_dies_again_and_again_still_gets_there(patience: int, disk: Disk, tmp_path: Path):
+    expected_folder, folder = tmp_path / "expected", tmp_path / "dying"
+    expected_folder.mkdir()
+    folder.mkdir()
+    expected = run_new(expected_folder)
+
+    digest, num_deaths = None, 0
+    while digest is None:
+        disk.arm(patience)
+        try:
+            digest = run_resumed(folder)
+        except Kill:
+            num_deaths += 1
+            assert num_deaths < 50
+
+    assert num_deaths >= 2
+    assert digest == expected
+
+
+def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
+    disk: Disk, tmp_path: Path
+):
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    expected = run_new(reference)
+    kill_at, was_killed = 0, True
+    while was_killed:
+        folder = tmp_path / str(kill_at)
+        folder.mkdir()
+        recorder = RunRecorder.create(folder, every_rounds=EVERY)
+        simulate(recorder, None, 5)
+        disk.arm(kill_at)
+        try:
+            recorder.flush()
+            was_killed = False
+        except Kill:
+            kill_at += 1
+        disk.arm(None)
+
+        assert run_resumed(folder) == expected
+    assert kill_at > 15
+
+
+def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
+    disk: Disk, tmp_path: Path
+):
+    disk.arm(None)
+    RunRecorder.create(tmp_path / "count", every_rounds=1)
+    first = disk.num_done
+    kill_at, was_interrupted = first, True
+    while was_interrupted:
+        folder = tmp_path / str(kill_at)
+        disk.arm(kill_at)
+        recorder = RunRecorder.create(folder, every_rounds=4)
+        try:
+            simulate(recorder, None, 4)
+            was_interrupted = False
+        except Kill:
+            kill_at += 1
+        disk.arm(None)
+        recorder.flush()
+
+        _, state = RunRecorder.resume(folder, every_rounds=4)
+        assert state is not None
+        assert int(state["round"]) == 4
+        tasks = tables.read(folder / "tasks.parquet", "tasks", way_out="")
+        assert tasks["task"].to_pylist() == list(range(6))
+    assert kill_at - first > 10
+
+
+@pytest.mark.parametrize("victim", ["state-4.npz", "tasks-0-5.parquet", "latest.json"])
+def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
+    victim: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    real = os.replace
+    is_full = True
+
+    def replace(source: Path, target: Path) -> None:
+        if is_full and Path(target).name == victim and num_checkpoints() == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(source, target)
+
+    def num_checkpoints() -> int:
+        return int((tmp_path / "checkpoint" / "latest.json").exists())
+
+    monkeypatch.setattr(os, "replace", replace)
+    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    with pytest.raises(DataError) as caught:
+        simulate(recorder, None, 4)
+
+    latest = checkpoint.read_latest(tmp_path / "checkpoint")
+    assert str(caught.value).startswith(f"{tmp_path / 'checkpoint' / victim}: cannot be written:")
+    assert "[Errno 28] No space left on device" in str(caught.value)
+    assert "--resume" in str(caught.value)
+    assert latest is not None
+    assert latest.num_rounds == 2
+    checkpoint.check(tmp_path / "checkpoint", latest)
+    assert not list((tmp_path / "checkpoint").glob(".*"))
+    is_full = False
+    recorder.flush()
+    assert int(RunRecorder.resume(tmp_path, every_rounds=2)[1]["round"]) == 4  # type: ignore[index]
+
+
+def test_file_that_the_system_refuses_to_let_grow_is_named_with_the_reason(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256, hard))
+    try:
+        with pytest.raises(DataError, match=r"cannot be written: \[Errno 27\] File too large"):
+            simulate(recorder, None, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not list((tmp_path / "checkpoint").iterdir())
+    recorder.flush()
+    assert int(RunRecorder.resume(tmp_path, every_rounds=2)[1]["round"]) == 2  # type: ignore[index]

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fleetsim.contracts import MemoryRecorder
+from fleetsim.errors import DataError
+from fleetsim.record import checkpoint, tables
+from fleetsim.record.recorder import RunRecorder
+from tests.record.rows import client_columns, round_row, simulate, task_row
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoint").iterdir())
+
+
+def saved(folder: Path) -> checkpoint.Latest:
+    latest = checkpoint.read_latest(folder / "checkpoint")
+    assert latest is not None
+    return latest
+
+
+def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_path: Path):
+    reference = MemoryRecorder()
+    simulate(reference, None, 7)
+    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+
+    simulate(recorder, None, 7)
+    digest = recorder.finish(client_columns())
+
+    expected = {
+        "rounds": tables.from_rows("rounds", reference.rounds),
+        "tasks": tables.from_rows("tasks", reference.tasks),
+        "clients": tables.from_columns(client_columns()),
+    }
+    names: tuple[tables.TableName, ...] = ("rounds", "tasks", "clients")
+    for name in names:
+        assert tables.read(tmp_path / f"{name}.parquet", name, way_out="").equals(expected[name])
+    assert digest == tables.digest(expected)
+
+
+def test_checkpoint_is_made_every_so_many_rounds_and_only_its_files_are_kept(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+
+    simulate(recorder, None, 8)
+
+    assert saved(tmp_path).num_rounds == 6
+    assert listing(tmp_path) == sorted(
+        ["latest.json", *(file.file for file in saved(tmp_path).saved_files)]
+    )
+
+
+def test_resume_gives_back_the_state_of_the_last_checkpoint(tmp_path: Path):
+    simulate(RunRecorder.create(tmp_path, every_rounds=3), None, 8)
+
+    _, state = RunRecorder.resume(tmp_path, every_rounds=3)
+
+    assert state is not None
+    assert int(state["round"]) == 6
+    assert state["model"].tolist() == [21.0, 21.0, 21.0]  # 1 + 2 + ... + 6
+
+
+def test_resume_without_a_checkpoint_starts_afresh_in_the_same_folder(tmp_path: Path):
+    simulate(RunRecorder.create(tmp_path, every_rounds=10), None, 4)
+
+    recorder, state = RunRecorder.resume(tmp_path, every_rounds=10)
+    simulate(recorder, state, 4)
+    recorder.finish(client_columns())
+
+    assert state is None
+    rounds = tables.read(tmp_path / "rounds.parquet", "rounds", way_out="")
+    assert rounds["round"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_state_keeps_every_key_shape_and_type(tmp_path: Path):
+    state = {
+        "file": np.array(3),
+        "part/key": np.array([[1.5], [np.nan]], dtype=np.float32),
+        "names": np.array(["wi-fi", "lte"]),
+        "none": np.empty((0, 4), dtype=np.int8),
+        "flag": np.array(True),
+    }
+    recorder = RunRecorder.create(tmp_path, every_rounds=1)
+    recorder.round(round_row(1))
+    recorder.checkpoint(state)
+
+    _, read = RunRecorder.resume(tmp_path, every_rounds=1)
+
+    assert read is not None
+    assert list(read) == list(state)
+    for key, array in state.items():
+        assert read[key].dtype == array.dtype
+        np.testing.assert_array_equal(read[key], array)
+        assert read[key].shape == array.shape
+
+
+def test_state_of_objects_is_refused(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=5)
+
+    with pytest.raises(ValueError, match="state 'bad': an array of objects"):
+        recorder.checkpoint({"bad": np.array([{}], dtype=object)})
+
+
+def test_later_changes_of_an_array_do_not_reach_a_remembered_state(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=10)
+    model = np.zeros(2)
+    recorder.round(round_row(1))
+    recorder.checkpoint({"model": model})
+    model += 1.0
+    recorder.flush()
+
+    _, state = RunRecorder.resume(tmp_path, every_rounds=10)
+
+    assert state is not None
+    assert state["model"].tolist() == [0.0, 0.0]
+
+
+def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpoint(
+    tmp_path: Path,
+):
+    recorder = RunRecorder.create(tmp_path, every_rounds=10)
+    simulate(recorder, None, 4)  # tasks 0 to 5
+    recorder.task(task_row(6, round_=5))
+
+    recorder.flush()
+
+    tasks = tables.read(tmp_path / "tasks.parquet", "tasks", way_out="")
+    assert tasks["task"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]
+    assert saved(tmp_path).num_rounds == 4
+    assert saved(tmp_path).num_rows("tasks") == 6
+
+
+def test_run_flushed_between_checkpoints_goes_on_where_it_was(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    simulate(recorder, None, 5)
+    recorder.flush()
+    recorder.flush()
+
+    recorder, state = RunRecorder.resume(tmp_path, every_rounds=3)
+
+    assert state is not None
+    assert int(state["round"]) == 5
+
+
+def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    recorder.task(task_row(0))
+
+    recorder.flush()
+
+    assert tables.read(tmp_path / "tasks.parquet", "tasks", way_out="").num_rows == 1
+    assert RunRecorder.resume(tmp_path, every_rounds=3)[1] is None
+
+
+def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
+    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 4)
+    before = listing(tmp_path)
+    for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.parquet", "rounds-4-5.parquet"):
+        (tmp_path / "checkpoint" / name).write_bytes(b"half")
+    (tmp_path / ".rounds.parquet.tmp").write_bytes(b"half")
+    (tmp_path / "checkpoint" / "my-notes.txt").write_text("keep me")
+
+    RunRecorder.resume(tmp_path, every_rounds=2)
+
+    assert listing(tmp_path) == sorted([*before, "my-notes.txt"])
+    assert not (tmp_path / ".rounds.parquet.tmp").exists()
+
+
+def test_long_run_has_few_segments_and_rewrites_few_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    num_rounds = 256
+    written: list[int] = []
+    encode = tables.encode
+
+    def counting_encode(table: pa.Table) -> bytes:
+        written.append(table.num_rows)
+        return encode(table)
+
+    monkeypatch.setattr(tables, "encode", counting_encode)
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    recorder = RunRecorder.create(tmp_path, every_rounds=1)
+
+    most = 0
+    for round_ in range(1, num_rounds + 1):
+        recorder.round(round_row(round_))
+        recorder.checkpoint({"round": np.array(round_)})
+        most = max(most, len(saved(tmp_path).rounds))
+
+    # Sizes at least double from one segment to the one before it, so n rows lie in at most
+    # log2(n) + 1 of them; and a row is rewritten only into one that is 1.5 times as large.
+    assert most <= np.log2(num_rounds) + 1
+    assert sum(written) <= num_rounds * (1 + np.log(num_rounds) / np.log(1.5))
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        *[(kind, damage) for kind in ("state", "tasks", "rounds") for damage in ("flip", "gone")],
+        *[(kind, "cut") for kind in ("state", "tasks", "rounds", "latest")],
+    ],
+)
+def test_damaged_checkpoint_is_refused_with_file_and_way_out(
+    kind: str, damage: str, tmp_path: Path
+):
+    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 4)
+    path = next((tmp_path / "checkpoint").glob(f"{kind}*"))
+    content = path.read_bytes()
+    middle = len(content) // 2
+    if damage == "cut":
+        path.write_bytes(content[:middle])
+    elif damage == "flip":
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    else:
+        path.unlink()
+
+    with pytest.raises(DataError) as caught:
+        RunRecorder.resume(tmp_path, every_rounds=2)
+
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert message.endswith(f"; delete {tmp_path / 'checkpoint'} and run afresh")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("state-6.npz", "../state-6.npz", r"state\.file: String should match"),
+        ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
+        ('"first_row": 4', '"first_row": 5', "no segment of rounds begins with row 4"),
+        ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.parquet cannot hold 5 row"),
+        ('"format": 1', '"format": 2', r"format: Input should be 1"),
+    ],
+)
+def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str, tmp_path: Path):
+    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 7)
+    path = tmp_path / "checkpoint" / "latest.json"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+    with pytest.raises(DataError, match=rf"latest\.json: {says}.*and run afresh$"):
+        RunRecorder.resume(tmp_path, every_rounds=2)
+
+
+def test_new_run_does_not_write_over_another(tmp_path: Path):
+    simulate(RunRecorder.create(tmp_path, every_rounds=1), None, 1)
+
+    with pytest.raises(DataError, match="a run is recorded here already; go on with --resume"):
+        RunRecorder.create(tmp_path, every_rounds=1)
+
+
+def test_checkpoint_interval_must_be_a_round_or_more(tmp_path: Path):
+    with pytest.raises(ValueError, match="every_rounds must be at least 1, got 0"):
+        RunRecorder.create(tmp_path, every_rounds=0)
+
+
+def test_many_tasks_do_not_pile_up_in_memory(tmp_path: Path):
+    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    row = task_row(1)
+    for round_ in range(1, 14):
+        for _ in range(10_000):
+            recorder.task(row)
+        recorder.round(round_row(round_))
+        recorder.checkpoint({"round": np.array(round_)})
+
+    assert len(recorder._tasks.rows) == 10_000  # round 13; the other twelve are in segments
+    recorder.finish(client_columns())
+    assert tables.read(tmp_path / "tasks.parquet", "tasks", way_out="").num_rows == 130_000

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+import fleetsim
+from fleetsim.errors import DataError
+from fleetsim.record.run_folder import (
+    Manifest,
+    create_folder,
+    find_unfinished,
+    fresh_folder,
+    read_manifest,
+    read_scenario,
+    versions,
+    write_manifest,
+)
+
+HASH = "0123456789abcdef" * 4
+STARTED = Manifest(
+    name="quick",
+    status="running",
+    seed=1,
+    trainer="serial",
+    checkpoint_every_rounds=10,
+    scenario_hash=HASH,
+    world_hash=HASH,
+    versions={"fleetsim": "0.1.0"},
+)
+DONE = STARTED.model_copy(update={"status": "done", "digest": HASH, "stop_rule": "rounds"})
+
+
+def make(folder: Path, manifest: Manifest = STARTED) -> Path:
+    create_folder(folder, scenario="name: quick\nflag: no\n", manifest=manifest)
+    return folder
+
+
+def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
+    folder = make(tmp_path / "runs" / "quick")
+
+    assert read_manifest(folder) == STARTED
+    assert read_scenario(folder) == {"name": "quick", "flag": "no"}
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "checkpoint",
+        "manifest.json",
+        "scenario.yaml",
+    ]
+
+
+def test_versions_name_fleetsim_python_and_what_results_depend_on():
+    found = versions()
+
+    assert found["fleetsim"] == fleetsim.__version__
+    assert {"python", "platform", "numpy", "torch", "simpy", "pyarrow"} <= set(found)
+
+
+def test_an_empty_folder_of_that_name_is_used(tmp_path: Path):
+    (tmp_path / "quick").mkdir()
+
+    assert read_manifest(make(tmp_path / "quick")) == STARTED
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [(DONE, "holds a complete run; delete it"), (STARTED, "unfinished run; go on with --resume")],
+)
+def test_run_that_is_there_is_never_written_over(manifest: Manifest, says: str, tmp_path: Path):
+    folder = make(tmp_path / "quick", manifest)
+
+    with pytest.raises(DataError, match=f"^{folder}: .*{says}.*--out$"):
+        make(folder)
+
+
+def test_folder_with_something_else_in_it_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.tex").write_text("precious")
+
+    with pytest.raises(DataError, match=f"^{tmp_path}: is not empty and not a run.*--out$"):
+        make(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("folder", ["taken", "taken/quick"])
+def test_file_in_the_way_is_named(folder: str, tmp_path: Path):
+    (tmp_path / "taken").write_text("a file")
+
+    with pytest.raises(DataError, match=r"taken.*: cannot .*\[Errno (17|20)\].*--out$"):
+        make(tmp_path / folder)
+
+
+def test_place_that_may_not_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def mkdir(path: Path, mode: int = 0o777) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+
+    with pytest.raises(
+        DataError, match=r"quick: cannot make this folder: \[Errno 13\] Perm.*--out$"
+    ):
+        make(tmp_path / "quick")
+
+
+def test_of_two_runs_that_want_the_same_folder_one_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    real = os.mkdir
+
+    def mkdir(path: Path, mode: int = 0o777) -> None:
+        if Path(path).name == "checkpoint":
+            real(path, mode)  # the other process was faster
+        real(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+
+    with pytest.raises(DataError, match=r"checkpoint: cannot make this folder: \[Errno 17\]"):
+        make(tmp_path / "quick")
+
+
+def test_fresh_folders_are_numbered_from_two(tmp_path: Path):
+    names = []
+    for _ in range(3):
+        names.append(fresh_folder(tmp_path, "quick-ab12").name)
+        make(tmp_path / names[-1])
+
+    assert names == ["quick-ab12", "quick-ab12-2", "quick-ab12-3"]
+
+
+def test_newest_run_that_is_not_done_is_found(tmp_path: Path):
+    interrupted = STARTED.model_copy(update={"status": "interrupted", "stop_text": "Ctrl-C"})
+    make(tmp_path / "quick", interrupted)
+    make(tmp_path / "quick-2", interrupted)
+    make(tmp_path / "quick-10", interrupted)
+    make(tmp_path / "quick-11", DONE)
+    make(tmp_path / "quick-12x")
+    make(tmp_path / "quick-er")
+    (tmp_path / "quick-20").mkdir()
+
+    assert find_unfinished(tmp_path, "quick") == tmp_path / "quick-10"
+
+
+def test_nothing_unfinished_is_found_where_all_is_done_or_nothing_is_there(tmp_path: Path):
+    make(tmp_path / "quick", DONE)
+
+    assert find_unfinished(tmp_path, "quick") is None
+    assert find_unfinished(tmp_path / "runs", "quick") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "done"},
+        {"status": "done", "digest": HASH},
+        {"status": "failed", "digest": HASH},
+        {"status": "interrupted", "stop_rule": "rounds"},
+        {"digest": "short", "status": "done", "stop_rule": "rounds"},
+        {"host_s": float("nan")},
+    ],
+)
+def test_manifest_that_contradicts_itself_is_not_written(change: dict[str, object], tmp_path: Path):
+    folder = make(tmp_path / "quick")
+
+    with pytest.raises(ValidationError):
+        write_manifest(folder, STARTED.model_copy(update=change))
+    assert read_manifest(folder) == STARTED
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", r"manifest\.json: is not JSON"),
+        ("\xff", r"manifest\.json: is not JSON"),
+        ("[]", r"manifest\.json: must hold an object"),
+        (json.dumps({"status": "dnoe"}), r"manifest\.json.*status"),
+        (STARTED.model_dump_json().replace('"seed":1', '"seed":"one"'), r"manifest\.json.*seed"),
+        (STARTED.model_dump_json()[:-1] + ',"mood":1}', r"manifest\.json.*mood"),
+    ],
+)
+def test_damaged_manifest_is_refused_by_name_and_key(text: str, says: str, tmp_path: Path):
+    folder = make(tmp_path / "quick")
+    (folder / "manifest.json").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(DataError, match=says):
+        read_manifest(folder)

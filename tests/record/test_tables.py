@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.errors import DataError
+from fleetsim.record import tables
+from tests.record.rows import client_columns, round_row, task_row
+
+TABLE = pa.table(
+    {
+        "n": pa.array([1, 2, 3]),
+        "x": pa.array([0.5, None, -0.0]),
+        "ok": pa.array([True, False, True]),
+        "name": pa.array(["a", "", "\u00e9"]),
+    }
+)
+OTHER_VALUES = {
+    "n": [1, 2, 4],
+    "x": [0.5, None, 0.0],
+    "ok": [True, True, True],
+    "name": ["a", "", "e"],
+}
+WAY_OUT = "run it again"
+
+
+def digest(table: pa.Table) -> str:
+    return tables.digest({"t": table})
+
+
+@pytest.mark.parametrize("column", TABLE.column_names)
+def test_one_other_value_changes_the_digest(column: str):
+    index = TABLE.column_names.index(column)
+    changed = TABLE.set_column(
+        index, column, pa.array(OTHER_VALUES[column], TABLE.schema.field(column).type)
+    )
+
+    assert digest(changed) != digest(TABLE)
+
+
+@pytest.mark.parametrize("column", TABLE.column_names)
+@pytest.mark.parametrize("row", range(3))
+def test_a_null_instead_of_any_value_changes_the_digest(column: str, row: int):
+    values = TABLE[column].to_pylist()
+    values[row] = 0.0 if values[row] is None else None
+    changed = TABLE.set_column(
+        TABLE.column_names.index(column), column, pa.array(values, TABLE.schema.field(column).type)
+    )
+
+    assert digest(changed) != digest(TABLE)
+
+
+@pytest.mark.parametrize("empty", [("x", 0.0), ("n", 0), ("ok", False), ("name", "")])
+def test_null_is_not_the_value_that_stands_in_for_it(empty: tuple[str, object]):
+    column, value = empty
+    type_ = TABLE.schema.field(column).type
+
+    assert digest(pa.table({column: pa.array([None], type_)})) != digest(
+        pa.table({column: pa.array([value], type_)})
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.rename_columns(["m", "x", "ok", "name"]),
+        lambda t: t.select(["x", "n", "ok", "name"]),
+        lambda t: t.drop_columns(["ok"]),
+        lambda t: t.slice(0, 2),
+        lambda t: t.take([1, 0, 2]),
+        lambda t: t.set_column(0, "n", pa.array([1.0, 2.0, 3.0])),
+        lambda t: t.append_column("more", pa.array([1, 2, 3])),
+    ],
+    ids=["name", "order of columns", "column less", "row less", "order of rows", "type", "more"],
+)
+def test_another_shape_changes_the_digest(change: Callable[[pa.Table], pa.Table]):
+    assert digest(change(TABLE)) != digest(TABLE)
+
+
+def test_strings_that_only_join_alike_have_other_digests():
+    assert digest(pa.table({"s": ["ab", "c"]})) != digest(pa.table({"s": ["a", "bc"]}))
+
+
+def test_a_table_under_another_name_has_another_digest():
+    assert tables.digest({"t": TABLE}) != tables.digest({"u": TABLE})
+
+
+def test_digest_does_not_depend_on_the_order_in_which_tables_are_given():
+    assert tables.digest({"a": TABLE, "b": TABLE.slice(1)}) == tables.digest(
+        {"b": TABLE.slice(1), "a": TABLE}
+    )
+
+
+@given(cuts=st.lists(st.integers(0, 3), max_size=4))
+def test_digest_does_not_depend_on_chunks_or_offsets(cuts: list[int]):
+    edges = [0, *sorted(cuts), 3]
+    pieces = [TABLE.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+
+    assert digest(pa.concat_tables(pieces)) == digest(TABLE)
+
+
+def test_digest_does_not_depend_on_how_the_file_is_encoded(tmp_path: Path):
+    pq.write_table(
+        TABLE, tmp_path / "t", compression="none", row_group_size=1, use_dictionary=False
+    )
+
+    assert digest(pq.read_table(tmp_path / "t")) == digest(TABLE)
+
+
+def test_every_nan_counts_as_the_same_value():
+    negative = np.array([-np.nan])
+
+    assert np.signbit(negative)[0]
+    assert digest(pa.table({"x": negative})) == digest(pa.table({"x": np.array([np.nan])}))
+
+
+def test_digest_of_one_number_is_the_hash_of_its_written_definition():
+    def number(value: int) -> bytes:
+        return value.to_bytes(8, "little")
+
+    def block(data: bytes) -> bytes:
+        return number(len(data)) + data
+
+    expected = (
+        *(block(b"t"), number(1), number(2)),
+        *(block(b"x"), block(b"float64"), block(b"\x00\x01")),
+        block(b"\x00\x00\x00\x00\x00\x00\xf0\x3f" + bytes(8)),  # 1.0 in IEEE 754, then a null
+    )
+
+    assert digest(pa.table({"x": [1.0, None]})) == hashlib.sha256(b"".join(expected)).hexdigest()
+
+
+def test_a_column_of_another_type_has_no_digest():
+    with pytest.raises(ValueError, match=r"t\.when: cannot digest a column of date32"):
+        digest(pa.table({"when": pa.array([1], pa.date32())}))
+
+
+def test_only_fields_that_may_be_none_are_nullable():
+    nullable = {
+        (name, field.name)
+        for name, schema in tables.SCHEMAS.items()
+        for field in schema
+        if field.nullable
+    }
+
+    assert nullable == {
+        ("rounds", "accuracy"),
+        ("rounds", "loss"),
+        ("rounds", "waiting_s"),
+        ("tasks", "train_loss"),
+        ("clients", "battery_fraction"),
+    }
+
+
+def test_rows_come_back_from_the_file_as_they_were(tmp_path: Path):
+    rows = [task_row(task) for task in range(4)]
+
+    tables.write(tmp_path / "tasks.parquet", tables.from_rows("tasks", rows))
+
+    read = tables.read(tmp_path / "tasks.parquet", "tasks", way_out=WAY_OUT)
+    assert read.schema == tables.SCHEMAS["tasks"]
+    assert read.to_pylist() == [
+        {field.name: getattr(row, field.name) for field in dataclasses.fields(row)} for row in rows
+    ]
+
+
+def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
+    diverged = dataclasses.replace(round_row(1), loss=math.inf, accuracy=math.nan)
+
+    table = tables.from_rows("rounds", [diverged, round_row(2)])
+
+    assert table["loss"].to_pylist() == [math.inf, None]
+    assert table["accuracy"].null_count == 1
+
+
+def test_battery_level_is_null_on_mains_only():
+    table = tables.from_columns(client_columns())
+
+    assert table["battery_fraction"].to_pylist() == [0.5, 0.75, None, None, None]
+    assert table["energy_idle_j"].null_count == 0
+
+
+def test_equal_tables_make_equal_files_however_they_are_chunked():
+    rows = [task_row(task) for task in range(6)]
+    whole = tables.from_rows("tasks", rows)
+    parts = [tables.from_rows("tasks", rows[:1]), tables.from_rows("tasks", rows[1:])]
+
+    assert tables.encode(pa.concat_tables(parts)) == tables.encode(whole)
+
+
+def test_frame_has_numbers_with_nan_for_null_even_when_all_are_null_or_none_is_there():
+    for rows in ([], [round_row(2)]):
+        frame = tables.to_frame(tables.from_rows("rounds", rows))
+
+        assert frame["accuracy"].dtype == np.float64
+        assert frame["round"].dtype == np.int64
+        assert frame["accuracy"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"client": 1.5}, r"tasks\.client must hold int64"),
+        ({"client": None}, r"tasks\.client must hold int64"),
+        ({"train_flop": "1e9"}, r"tasks\.train_flop must hold double"),
+        ({"compute_s": None}, r"tasks\.compute_s must not be None, as it is in row 1"),
+        ({"download_byte": 2**63}, r"tasks\.download_byte must hold int64"),
+    ],
+)
+def test_value_that_does_not_fit_its_column_is_refused(change: dict[str, object], says: str):
+    rows = [task_row(0), dataclasses.replace(task_row(1), **change)]  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match=says):
+        tables.from_rows("tasks", rows)
+
+
+def test_client_columns_of_unequal_length_are_refused():
+    columns = dataclasses.replace(client_columns(), device=("pixel-6",))
+
+    with pytest.raises(ValueError, match=r"differ in length.*'device': 1"):
+        tables.from_columns(columns)
+
+
+def test_client_column_with_fractions_for_counts_is_refused():
+    columns = dataclasses.replace(client_columns(), num_samples=np.full(5, 1.5))
+
+    with pytest.raises(ValueError, match=r"clients\.num_samples must hold int64"):
+        tables.from_columns(columns)
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda t: t.drop_columns(["energy_j"]), "'energy_j' is there 0 times"),
+        (lambda t: t.append_column("mood", pa.array([1])), "'mood' is not one of this table"),
+        (lambda t: t.set_column(0, "round", pa.array([1.0])), "'round' is double, not int64"),
+        (lambda t: t.set_column(0, "round", pa.array([None], pa.int64())), "has 1 null value"),
+    ],
+)
+def test_file_with_other_columns_is_refused(
+    edit: Callable[[pa.Table], pa.Table], says: str, tmp_path: Path
+):
+    path = tmp_path / "rounds.parquet"
+    table = tables.from_rows("rounds", [round_row(1)])
+    pq.write_table(edit(pa.table(table.columns, names=table.column_names)), path)
+
+    with pytest.raises(DataError, match=rf"rounds\.parquet: column .*{says}.*; run it again$"):
+        tables.read(path, "rounds", way_out=WAY_OUT)
+
+
+def test_table_cut_short_anywhere_is_refused_in_one_line(tmp_path: Path):
+    whole = tables.encode(tables.from_rows("rounds", [round_row(1)]))
+    for length in range(0, len(whole), 97):
+        with pytest.raises(DataError, match=r"^here: is not a whole parquet file .*again$"):
+            tables.decode(whole[:length], "rounds", source="here", way_out=WAY_OUT)
+
+
+def test_missing_table_is_named_with_the_way_out(tmp_path: Path):
+    with pytest.raises(DataError, match=r"rounds\.parquet: cannot be read: .*; run it again$"):
+        tables.read(tmp_path / "rounds.parquet", "rounds", way_out=WAY_OUT)

@@ -1,0 +1,42 @@
+"""docs/selectors.md keeps up with the code."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from fleetsim.selectors import SelectorSettings
+
+PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
+UNION = get_args(get_args(SelectorSettings)[0])
+
+
+def default_text(field) -> str:
+    if field.is_required():
+        return "required"
+    text = field.default if isinstance(field.default, str) else json.dumps(field.default)
+    return f"`{text}`"
+
+
+@pytest.mark.parametrize("settings", UNION, ids=lambda cls: cls.__name__)
+def test_every_setting_is_documented_with_its_default(settings):
+    kind = settings.model_fields["kind"].default
+    sections = dict(re.findall(r"^## `(.+?)`\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", sections[kind], re.M)
+    expected = {
+        name: default_text(field) for name, field in settings.model_fields.items() if name != "kind"
+    }
+
+    assert dict(rows) == expected
+
+
+def test_the_example_selector_runs():
+    result = doctest.testfile(str(PAGE), module_relative=False)
+
+    assert result.attempted > 5
+    assert result.failed == 0

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.contracts import FleetView, FloatArray, RoundView
+from fleetsim.selectors.uniform import RandomSettings, draw
+
+
+def inclusion(
+    settings: RandomSettings,
+    fleet: FleetView,
+    view_of: Callable[..., RoundView],
+    num_rounds: int,
+) -> FloatArray:
+    """Share of the rounds in which each client was chosen."""
+    selector = settings.build()
+    selector.setup(fleet)
+    counts = np.zeros(fleet.num_samples.size)
+    for round_ in range(1, num_rounds + 1):
+        counts[selector.select(view_of(fleet, round_=round_))] += 1
+    return counts / num_rounds
+
+
+def test_the_race_is_won_by_the_smallest_exponential_over_weight():
+    # Arrivals 2/1, 2/4, 0.9/1, 3/6 = 2, 0.5, 0.9, 0.5; the tie goes to the smaller exponential.
+    weights = np.array([1.0, 4.0, 1.0, 6.0])
+    exponentials = np.array([2.0, 2.0, 0.9, 3.0])
+
+    assert draw(weights, 3, exponentials).tolist() == [1, 3, 2]
+
+
+def test_weight_zero_comes_last():
+    assert draw(np.array([0.0, 1.0, 0.0]), 3, np.array([0.1, 9.0, 0.2])).tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
+def test_a_weight_that_is_no_weight_is_refused(weight):
+    with pytest.raises(ValueError, match=f"got {weight}"):
+        draw(np.array([1.0, weight]), 1, np.ones(2))
+
+
+def test_size_proportional_inclusion_is_that_of_sequential_renormalisation(fleet_of, view_of):
+    # n = 1, 2, 3, so p = 1/6, 1/3, 1/2, and two are drawn. P(i in S) = p_i + sum over first draws
+    # j of p_j p_i / (1 - p_j):
+    #   1/6 + 1/3 (1/6)/(2/3) + 1/2 (1/6)/(1/2) =  5/12
+    #   1/3 + 1/6 (1/3)/(5/6) + 1/2 (1/3)/(1/2) = 11/15
+    #   1/2 + 1/6 (1/2)/(5/6) + 1/3 (1/2)/(2/3) = 17/20
+    # Uniform draws (2/3 each) and inclusion proportional to size (1/3, 2/3, 1) are both farther
+    # off than the 4 standard errors of 4000 rounds that are allowed.
+    exact = np.array([5 / 12, 11 / 15, 17 / 20])
+    share = inclusion(RandomSettings(weights="size"), fleet_of([1, 2, 3]), view_of, 4000)
+
+    assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_the_first_of_a_draw_is_proportional_to_its_weight():
+    # P(first = i) = w_i / sum: 0.1, 0.2, 0.7; 4 standard errors of 4000 draws.
+    weights = np.array([1.0, 2.0, 7.0])
+    exact = weights / 10
+    firsts = [
+        int(draw(weights, 1, rng.stream(5, "race", index).standard_exponential(3))[0])
+        for index in range(4000)
+    ]
+    share = np.bincount(firsts, minlength=3) / 4000
+
+    assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_uniform_inclusion_is_k_over_n_whatever_the_sizes(fleet_of, view_of):
+    # 2 of 5: 0.4 each; 4 standard errors of 4000 rounds are 0.031.
+    share = inclusion(RandomSettings(), fleet_of([1, 10, 100, 1000, 9]), view_of, 4000)
+
+    assert np.all(np.abs(share - 0.4) < 4 * math.sqrt(0.4 * 0.6 / 4000))
+
+
+@pytest.mark.parametrize("weights", ["uniform", "size"])
+def test_a_missing_client_changes_nobody_elses_luck(weights, fleet_of, view_of):
+    fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=8)
+    selector = RandomSettings(weights=weights).build()
+    selector.setup(fleet)
+    everybody = selector.select(view_of(fleet)).tolist()
+    without_5 = selector.select(view_of(fleet, candidates=[0, 1, 2, 3, 4, 6, 7])).tolist()
+
+    assert without_5 == [client for client in everybody if client != 5]
+
+
+def test_different_rounds_and_seeds_draw_differently(fleet_of, view_of):
+    def chosen(seed: int, round_: int) -> tuple[int, ...]:
+        fleet = fleet_of([1] * 50, cohort=10, seed=seed)
+        selector = RandomSettings().build()
+        selector.setup(fleet)
+        return tuple(selector.select(view_of(fleet, round_=round_)).tolist())
+
+    assert len({chosen(1, 1), chosen(1, 2), chosen(2, 1)}) == 3

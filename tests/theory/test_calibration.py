@@ -1,0 +1,63 @@
+"""The device model against what was measured on devices, through the calls that a run makes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.fleet.compute import compute_timeline, unloaded_s
+from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.timeline import Timeline
+
+# ResNet-18 for 32 x 32 images: 0.5554 GMAC forward, 11.17 M parameters.
+RESNET18 = ModelCost({"conv": 1.1108e9}, num_parameters=11_170_000, payload_byte=44_700_000)
+# FedGCS (Ning et al., IJCAI 2024), overhead analysis: 500 samples, 5 local epochs; its code: 32.
+TRAIN = Work(WorkKind.TRAIN, epochs=5)
+
+
+def round_on(device: str, load: float = 0.0) -> Timeline:
+    profile = load_device(device)
+    work_s = unloaded_s(profile.compute, RESNET18, TRAIN, num_samples=500, batch_size=32)
+    return compute_timeline(0.0, work_s, profile.power.train_above_idle_w, [(math.inf, load)])
+
+
+def test_a_jetson_nano_trains_resnet18_in_the_28_24_minutes_that_fedgcs_measured() -> None:
+    assert round_on("jetson-nano-cpu").end_s == pytest.approx(28.24 * 60, rel=1e-3)
+
+
+def test_t2_instances_take_the_times_that_two_thirds_parallel_work_gives() -> None:
+    # Amdahl with a serial third; FedGRA (arXiv:2310.08147) measured xlarge at half of small.
+    times_s = [round_on(f"t2.{size}").end_s for size in ("small", "medium", "large", "xlarge")]
+
+    assert [t / times_s[0] for t in times_s] == pytest.approx([1, 2 / 3, 2 / 3, 1 / 2], rel=1e-9)
+
+
+# Worked by hand from the model and each device's figures: whole seconds and joules.
+@pytest.mark.parametrize(
+    ("device", "time_s", "energy_j"),
+    [
+        ("oneplus-10-pro", 155, 847),
+        ("realme-q3s", 199, 597),
+        ("pixel-6", 224, 1071),
+        ("redmi-note-10", 598, 1650),
+        ("jetson-nano-cpu", 1694, 5591),
+        ("jetson-nano-gpu", 101, 426),
+        ("jetson-tx2", 51, 509),
+    ],
+)
+def test_a_round_of_the_fedgcs_workload_takes_the_worked_out_time_and_energy(
+    device: str, time_s: float, energy_j: float
+) -> None:
+    timeline = round_on(device)
+
+    assert timeline.end_s == pytest.approx(time_s, abs=0.5)
+    assert timeline.energy_until(math.inf) == pytest.approx(energy_j, abs=0.5)
+
+
+def test_half_the_device_takes_twice_the_time_and_the_same_energy_above_idle() -> None:
+    alone, shared = round_on("pixel-6"), round_on("pixel-6", load=0.5)
+
+    assert shared.end_s == pytest.approx(2 * alone.end_s)
+    assert shared.energy_until(math.inf) == pytest.approx(alone.energy_until(math.inf))
