@@ -91,6 +91,21 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What a client says about itself when it is asked; true when it says it."""
+
+    flop_per_s: float
+    """Rate of convolutions in training on the idle device (the profile's figure)."""
+    ram_byte: int
+    load_fraction: float
+    """Share of the processor that its owner uses at this moment."""
+    is_charging: bool
+    is_unmetered: bool
+    battery_fraction: float | None
+    """None: mains powered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What the server learns of one task; nothing that a real server could not know.
 
@@ -106,15 +121,23 @@ class Report:
     """When the answer arrived, or when the server gave up on it."""
     num_samples: int
     """Samples that the work ran over."""
+    download_s: float = 0.0
+    """Phase times as the client measured them; 0 where nothing was delivered."""
+    compute_s: float = 0.0
+    upload_s: float = 0.0
     loss: float | None = None
     """Mean local loss: over the last local epoch (train) or the samples asked for (evaluate).
     None if nothing was delivered or the run does not train."""
     loss_rms: float | None = None
     """Root mean square of the per-sample losses of the same samples."""
+    accuracy: float | None = None
+    """On the samples asked for (evaluate only)."""
     vector: Parameters | None = None
     """New parameters (train) or gradient (gradient), when delivered."""
     energy_j: float | None = None
     """What the client says the task cost it; None if nothing was delivered."""
+    resources: Resources | None = None
+    """If the probe asked for them and was delivered."""
 
     @property
     def is_delivered(self) -> bool:
@@ -125,6 +148,14 @@ class Report:
     def duration_s(self) -> float:
         """Seconds from dispatch to answer; a lower bound where there was no answer."""
         return self.finished_at_s - self.dispatched_at_s
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How good a model is on samples of the server's; None in a run without training."""
+
+    accuracy: float | None
+    loss: float | None
 
 
 # --- selection ----------------------------------------------------------------------------------
@@ -142,6 +173,10 @@ class FleetView:
     """Clients wanted in a round, without over-commitment."""
     epochs: int
     batch_size: int
+    learning_rate: float
+    """Of the clients' local optimizer."""
+    planned_rounds: int | None
+    """Rounds after which the run ends; None if another rule ends it."""
     parameters: Parameters
     """Initial global model [P]."""
 
@@ -176,8 +211,11 @@ class ProbeRequest:
     needs_model: bool = True
     """Whether the client must hold the model; a client that already does downloads nothing."""
     upload_byte: int = 8
-    """Size of the answer: one scalar of 64 bit with framing by default. A gradient or a model
-    costs the model's payload on top."""
+    """Size of the answer: one scalar of 64 bit with framing by default."""
+    uploads_vector: bool = True
+    """Whether a gradient or a model comes back too, at the cost of the model's payload."""
+    asks_resources: bool = False
+    """Whether the client is to say how it stands; `upload_byte` must allow for it."""
     parameters: Parameters | None = None
     """Evaluate or train this model instead of the global one; always a download."""
 
@@ -197,9 +235,8 @@ class RoundOutcome:
     """False when too few delivered and the model stayed as it was."""
     parameters: Parameters
     """Global model after the round [P]."""
-    accuracy: float | None = None
-    """On the server's test set, if this round was evaluated. For the record; selectors must not
-    choose by it."""
+    validation: Evaluation | None = None
+    """On the samples that the server keeps for selectors, if it keeps any; never the test set."""
 
 
 class Selector(Protocol):
@@ -254,15 +291,8 @@ class JobResult:
     num_samples: int
     loss: float | None = None
     loss_rms: float | None = None
+    accuracy: float | None = None
     vector: Parameters | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """How good a model is on the server's test set; None in a run without training."""
-
-    accuracy: float | None
-    loss: float | None
 
 
 class Trainer(Protocol):
@@ -279,6 +309,9 @@ class Trainer(Protocol):
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
         """Accuracy and loss of a model [P] on the server's test set."""
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        """The same on the samples kept for selectors; None if none are kept."""
 
 
 class Aggregator(Protocol):

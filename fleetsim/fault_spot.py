@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -41,7 +41,8 @@ class Expected:
             return {}
         return {
             str(tag): model
-            for model in self.types
+            for alternative in self.types
+            for model in _peeled(alternative).types
             for tag in get_args(model.model_fields[name].annotation)
         }
 
@@ -66,7 +67,7 @@ class Spot:
     """What may stand there."""
     owner: type[BaseModel] | None = None
     """The settings class that the last key is a key of, or was taken for one of."""
-    rivals: Mapping[str, type[BaseModel]] | None = None
+    rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """Tag -> class of all that might stand in the owner's place, if tags tell them apart."""
     is_key: bool = False
     """True if the key of a mapping is meant, not its value."""
@@ -77,39 +78,34 @@ class Spot:
 def locate(model: type[BaseModel], location: tuple[str | int, ...]) -> Spot:
     """Follow a location of pydantic's from a settings class downwards."""
     spot = Spot((), Expected((model,)))
-    rivals: Mapping[str, type[BaseModel]] | None = None
+    rivals: Mapping[str, type[BaseModel]] = {}
     for step in location:
         expected = spot.expected
         if step == "[key]":
             return Spot(spot.key_path, Expected(()), is_key=True)
         if len(expected.types) > 1:
             rivals = expected.tags()
-            spot = Spot(
-                spot.key_path,
-                _branch(expected, str(step)),
-                spot.owner,
-                spot.rivals,
-                is_branch=True,
-            )
+            below = _branch(expected, str(step))
+            spot = replace(spot, expected=below, is_branch=True)
             continue
         here = expected.types[0] if expected.types else None
         owner = here if isinstance(here, type) and issubclass(here, BaseModel) else None
         below = _field(owner, str(step)) if owner else _element(here, step)
         spot = Spot((*spot.key_path, step), below, owner, rivals)
-        rivals = None
+        rivals = {}
     return spot
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
     """The keys that a settings class takes, in the order of its fields."""
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return [info.alias or name for name, info in model.model_fields.items()]
 
 
 def _field(model: type[BaseModel], key: str) -> Expected:
-    for name, field in model.model_fields.items():
-        if key in (name, field.alias):
-            below = _peeled(field.annotation)
-            return Expected(below.types, (field, *below.metadata))
+    for name, info in model.model_fields.items():
+        if key in (name, info.alias):
+            below = _peeled(info.annotation)
+            return Expected(below.types, (info, *below.metadata))
     return Expected(())
 
 

@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,19 +24,18 @@ from fleetsim.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
 M = TypeVar("M", bound=BaseModel)
 
-_UNITS = frozenset(
-    "s sec secs second seconds ms us ns min minute minutes h hour hours d day days "
-    "j joule joules kj mj wh kwh mwh ah mah w watt watts mw kw v hz khz mhz ghz "
-    "bit bits kbit mbit gbit byte bytes kb mb gb kib mib gib bps kbps mbps gbps flop flops gflop "
-    "gflops db dbm dbi m km meter meters c fraction ratio percent pct per".split()
+_UNIT = re.compile(
+    "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"
+    "w|watts?|[km]w|v|volts?|[kmg]?hz|[kmg]?bits?|[kmg]?bytes?|[kmg]i?b|[kmg]?bps|g?flops?|"
+    "db|dbm|dbi|k?m|meters?|c|fraction|ratio|percent|pct|per))+$"
 )
-_NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _TYPE_NOUNS = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number",
     "float_type": "a number",
-    "finite_number": "a number",
+    "finite_number": "a finite number",
     "bool_type": "true or false",
     "string_type": "text",
     "list_type": "a list [a, b]",
@@ -44,7 +43,6 @@ _TYPE_NOUNS = {
     "set_type": "a list [a, b]",
     "frozen_set_type": "a list [a, b]",
 }
-_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _RANGE_SIGNS = {
     "greater_than": ("gt", ">"),
     "greater_than_equal": ("ge", ">="),
@@ -141,7 +139,7 @@ class _Fault:
 
 def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
     """The finished lines, one per key path, in the order of the file, then of the overrides."""
-    faults = [_fault(details, locate(model, details["loc"]), document) for details in found]
+    faults = [_fault(details, locate(model, details["loc"])) for details in found]
     meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
     deep = {fault.key_path[:length] for fault in faults for length in range(len(fault.key_path))}
     by_key: dict[KeyPath, list[_Fault]] = {}
@@ -167,13 +165,10 @@ def _joined(faults: list[_Fault]) -> str:
     return " or ".join([first, *(says.removeprefix("must be ") for says in others)]) + hint
 
 
-def _fault(details: ErrorDetails, spot: Spot, document: Document) -> _Fault:
-    """Say one pydantic error in our words."""
-    key_path, kind, context = spot.key_path, details["type"], details.get("ctx", {})
-    value = details["input"]
-    if spot.is_key:
-        says = f"as a key {_pydantic_says(details)}"
-        return _Fault(key_path, says, _choice_hint(value, context))
+def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
+    """One pydantic error in our words."""
+    key_path, kind, value = spot.key_path, details["type"], details["input"]
+    context = details.get("ctx", {})
     match kind:
         case "extra_forbidden":
             return _unknown(spot)
@@ -182,114 +177,94 @@ def _fault(details: ErrorDetails, spot: Spot, document: Document) -> _Fault:
         case "union_tag_not_found" | "union_tag_invalid":
             return _tag(spot, value)
         case "dict_type" | "model_type" | "model_attributes_type":
-            return _Fault(key_path, *_mapping(spot, value), is_unlike=spot.is_branch)
-        case "literal_error" | "enum":
-            says = f"must be {context['expected']}"
-            return _Fault(key_path, says, _choice_hint(value, context))
+            return _mapping(spot, value)
         case "value_error" | "assertion_error":
-            return _Fault(key_path, " ".join(str(context["error"]).split()))
+            fault = _Fault(key_path, " ".join(str(context["error"]).split()))
         case "at":
             return _Fault((*key_path, *context["key_path"]), " ".join(context["says"].split()))
+        case "literal_error" | "enum":
+            choices = re.findall("'([^']*)'", context["expected"])
+            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+            fault = _Fault(key_path, f"must be {context['expected']}", hint)
         case _ if kind in _RANGE_SIGNS:
             name, sign = _RANGE_SIGNS[kind]
+            noun = "a whole number" if int in spot.expected.types else "a number"
             limits = spot.expected.limits() or f"{sign} {context[name]}"
-            return _Fault(key_path, f"must be {_noun(spot, value)} {limits}")
+            fault = _Fault(key_path, f"must be {noun} {limits}")
         case _ if kind in _TYPE_NOUNS:
             says = f"must be {_TYPE_NOUNS[kind]} {spot.expected.limits()}".rstrip()
-            return _Fault(key_path, says, _type_hint(kind, value), is_unlike=spot.is_branch)
+            hint = _type_hint(kind, value)
+            fault = _Fault(key_path, says, hint, is_unlike=spot.is_branch)
         case _:
-            return _Fault(key_path, _pydantic_says(details))
-
-
-def _noun(spot: Spot, value: Any) -> str:
-    expected = spot.expected.types[0] if spot.expected.types else type(value)
-    return _NOUNS.get(expected, "a number")
+            fault = _Fault(key_path, _pydantic_says(details))
+    return replace(fault, says=f"the key {fault.says}") if spot.is_key else fault
 
 
 def _pydantic_says(details: ErrorDetails) -> str:
-    """pydantic's message in the form of ours; it always begins with what is wrong."""
-    text = re.sub(
-        r"^(?:Input|Value|String|List|Tuple|Dictionary|Set) should ", "must ", details["msg"]
-    )
-    return text[:1].lower() + text[1:]
+    """The message of pydantic in the form of ours, which tells what must be."""
+    text = details["msg"].replace(" after validation", "")
+    return re.sub("^(?:Input|Value|String|List|Tuple|Dictionary|Set) should ", "must ", text)
 
 
 def _type_hint(kind: str, value: Any) -> str:
-    if kind.startswith("int") and isinstance(value, float) and value.is_integer():
-        return f"; write {int(value)}"
-    if isinstance(value, str) and kind in ("int_type", "float_type") and _NUMBER.fullmatch(value):
-        return "; drop the quotes"
-    if isinstance(value, bool | int | float) and kind == "string_type":
-        return f"; write '{shown(value)}' in quotes"
-    return ""
-
-
-def _choice_hint(value: Any, context: dict[str, Any]) -> str:
-    choices = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-    return did_you_mean(str(value), choices) if isinstance(value, str) else ""
+    match value:
+        case dict():
+            return ", not a mapping"
+        case float() if kind == "int_type" and value.is_integer():
+            return f"; write {int(value)}"
+        case str() if kind in ("int_type", "float_type") and _NUMBER.fullmatch(value):
+            return "; drop the quotes"
+        case bool() | int() | float() if kind == "string_type":
+            return f"; write '{shown(value)}' in quotes"
+        case _:
+            return ""
 
 
 def _missing(spot: Spot) -> _Fault:
-    says = "missing"
-    if spot.owner is not None:
-        field = next(
-            field
-            for name, field in spot.owner.model_fields.items()
-            if spot.key_path[-1] in (name, field.alias)
-        )
-        if field.description:
-            says += f"; it says: {field.description.split('. ')[0].rstrip('.')}"
-    return _Fault(spot.key_path, says, is_missing=True)
+    owner, key = spot.owner, spot.key_path[-1]
+    fields = owner.model_fields.items() if owner else ()
+    about = next((field.description for name, field in fields if key in (name, field.alias)), None)
+    says = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
+    return _Fault(spot.key_path, " ".join(says.split()), is_missing=True)
 
 
-def _tag(spot: Spot, value: Any) -> _Fault:
+def _tag(spot: Spot, value: dict[str, Any]) -> _Fault:
     """The key that chooses between settings classes is missing or chooses none."""
     name = spot.expected.discriminator
     assert name is not None
     tags = sorted(spot.expected.tags())
-    key_path = (*spot.key_path, name)
     allowed = ", ".join(map(repr, tags))
-    if name not in value:
-        return _Fault(key_path, f"missing; must be one of {allowed}")
-    return _Fault(key_path, f"must be one of {allowed}", did_you_mean(str(value[name]), tags))
+    if name in value:
+        hint = did_you_mean(str(value[name]), tags)
+        return _Fault((*spot.key_path, name), f"must be one of {allowed}", hint)
+    close = nearest(name, value)
+    hint = f"; did you mean it by {close!r}?" if close else ""
+    return _Fault((*spot.key_path, name), f"missing, must be one of {allowed}", hint)
 
 
-def _mapping(spot: Spot, value: Any) -> tuple[str, str]:
-    """What is allowed and the way out, where something else stands instead of a mapping."""
+def _mapping(spot: Spot, value: Any) -> _Fault:
+    """Something else stands where a mapping must."""
     name, tags = spot.expected.discriminator, sorted(spot.expected.tags())
-    if name is None:
-        return "must be a mapping {key: value}", ""
-    chosen = nearest(value, tags) if isinstance(value, str) else None
-    hint = f"; write {{{name}: {chosen}}}" if chosen else ""
-    return f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}", hint
+    says, hint = "must be a mapping {key: value}", ""
+    if name is not None:
+        says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
+        chosen = nearest(value, tags) if isinstance(value, str) else None
+        hint = f"; write {{{name}: {chosen}}}" if chosen else ""
+    return _Fault(spot.key_path, says, hint, is_unlike=spot.is_branch)
 
 
 def _unknown(spot: Spot) -> _Fault:
     """A key that its settings class does not take: a slip of the pen, of the unit, of the kind."""
     assert spot.owner is not None
     key, allowed = str(spot.key_path[-1]), keys_of(spot.owner)
-    others = [
-        tag
-        for tag, model in (spot.rivals or {}).items()
-        if model is not spot.owner and key in keys_of(model)
-    ]
+    others = [repr(tag) for tag, model in spot.rivals.items() if key in keys_of(model)]
     if others:
-        return _Fault(
-            spot.key_path, f"unknown key here; it belongs to {' and '.join(map(repr, others))}"
-        )
-    if same := [name for name in allowed if _stem(name) == _stem(key)]:
-        meant = nearest(key, same) or same[0]
-        says = "unknown key, for keys carry their unit"
-        return _Fault(spot.key_path, says, f"; did you mean {meant!r}?", meant=meant)
-    if (close := nearest(key, allowed)) is not None:
-        return _Fault(spot.key_path, "unknown key", f"; did you mean {close!r}?", meant=close)
-    listed = ", ".join(allowed) or "no key at all"
-    return _Fault(spot.key_path, f"unknown key; allowed: {listed}")
-
-
-def _stem(key: str) -> tuple[str, ...]:
-    """The words of a key without the unit at its end."""
-    words = key.lower().split("_")
-    while len(words) > 1 and words[-1] in _UNITS:
-        words.pop()
-    return tuple(words)
+        return _Fault(spot.key_path, f"unknown key here; it is a key of {' and '.join(others)}")
+    stem = _UNIT.sub("", key.lower())
+    same = [name for name in allowed if _UNIT.sub("", name) == stem]
+    meant = nearest(key, same or allowed) or (same[0] if same else None)
+    if meant is None:
+        return _Fault(spot.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
+    is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
+    hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {meant!r}?"
+    return _Fault(spot.key_path, "unknown key", hint, meant=meant)

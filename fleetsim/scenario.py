@@ -59,6 +59,9 @@ class EvaluateSettings(Settings):
     """When the global model is evaluated on the server's test set; costs no virtual time."""
 
     every_rounds: Annotated[int, Field(ge=1)] = 1
+    validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Share of the training samples that no client gets: the server keeps them for selectors that
+    judge models, which must not look at the test set."""
 
 
 class CheckpointSettings(Settings):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fleetsim import rng
 from fleetsim.contracts import (
     IntArray,
     ModelCost,
@@ -20,7 +21,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.model import Learning
 from fleetsim.engine.synchronous import SynchronousServer
-from fleetsim.errors import DataError, FleetsimError, ScenarioError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.population import build_fleet
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.blank import BlankSettings, blank_sizes
@@ -113,6 +114,7 @@ def run(
             cost=prepared.cost,
             epochs=scenario.task.local.epochs,
             batch_size=scenario.task.local.batch_size,
+            learning_rate=scenario.task.local.optimizer.learning_rate,
             evaluate_every_rounds=scenario.evaluate.every_rounds,
         ),
         selector=chosen,
@@ -146,12 +148,10 @@ def _run(server: SynchronousServer, recorder: RunRecorder, folder: Path, manifes
         recorder.flush()
         write_manifest(folder, standing(status="interrupted", stop_text="interrupted"))
         raise
-    except DataError:
-        # The folder itself may be what cannot be written; the last checkpoint stands.
-        raise
-    except FleetsimError as fault:
+    except BaseException as fault:
         recorder.flush()
-        write_manifest(folder, standing(status="failed", stop_text=str(fault)))
+        says = str(fault) or type(fault).__name__
+        write_manifest(folder, standing(status="failed", stop_text=says))
         raise
     write_manifest(
         folder,
@@ -173,12 +173,16 @@ def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared
     else:
         dataset = load_dataset(task.dataset, seed=seed, num_clients=size, beside=scenario.folder)
         input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
-        shares = split(
-            task.partition,
-            labels=dataset.train_labels,
-            owner=dataset.owner,
-            num_clients=size,
-            seed=seed,
+        kept, dealt = _keep(dataset.train_labels.size, scenario)
+        shares = tuple(
+            dealt[share]
+            for share in split(
+                task.partition,
+                labels=dataset.train_labels[dealt],
+                owner=None if dataset.owner is None else dataset.owner[dealt],
+                num_clients=size,
+                seed=seed,
+            )
         )
         num_samples = np.array([share.size for share in shares], dtype=np.int64)
     module = build_model(task.model, input_shape=input_shape, num_classes=num_classes, seed=seed)
@@ -194,11 +198,19 @@ def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared
             test_labels=dataset.test_labels,
             local_settings=task.local,
             seed=seed,
+            validation_rows=kept if kept.size else None,
             torch_device=torch_device,
         )
     else:
         trainer = NullTrainer(num_samples)
     return _Prepared(num_samples, parameters, cost, trainer)
+
+
+def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:
+    """Rows of the training samples that the server keeps, and those that are dealt to clients."""
+    order = rng.stream(scenario.seed, "validation").permutation(num_samples)
+    num_kept = int(scenario.evaluate.validation_fraction * num_samples)
+    return np.sort(order[:num_kept]), np.sort(order[num_kept:])
 
 
 def _trainer_name(train: bool) -> str:

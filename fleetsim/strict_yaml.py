@@ -1,52 +1,69 @@
-"""YAML without surprises: what a scenario or device file says, and the line where it says it.
+r"""YAML without surprises: what a scenario or device file says, and the line where it says it.
 
-PyYAML reads YAML 1.1, where `no` is a boolean, `12:30:00` is 45000, `1e6` is a string, `010` is
-eight and the second of two equal keys wins without a word. Here only its scanner and parser are
-used (`yaml.SafeLoader`'s events); values are built by these rules instead:
+Only PyYAML's scanner and parser are used (`yaml.SafeLoader`'s events). Values are built here:
 
 * `true` and `false` are booleans, `null`, `~` and nothing are null; yes, no, on and off are text;
-* `10` is a whole number (64 bit), `0.5`, `1.`, `.5`, `1e6`, `1E-3`, `.inf` and `.nan` are floats;
-* everything else is text: dates, times of day, `0x1F`, `1_000`; `010` is refused as ambiguous;
-* keys are text and given once; anchors, aliases, merge keys, tags and second documents are refused;
-* UTF-8, at most 1 MiB and 32 levels, no control characters.
+* `10` is a whole number (64 bit); `0.5`, `1.`, `.5`, `1e6`, `1E-3`, `.inf` and `.nan` are floats;
+* `010` is refused as ambiguous; the rest is text: dates, times of day, `0x1F`, `1_000`;
+* keys are text and given once; anchors, aliases, merge keys, tags, second documents are refused;
+* UTF-8, at most 1 MiB and 32 levels, no control characters, not even as `"\x1b"`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.yaml_scalar import Dumper, Scalar, float_text, meaning
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands: keys of mappings and indices of lists, from the top."""
 InputError = type[ScenarioError] | type[DataError]
 """Whose fault a bad file is: the scenario's or the data's."""
-Scalar = str | int | float | bool | None
 
 MAX_BYTE = 1 << 20
 MAX_DEPTH = 32
 
-# Plain (unquoted) scalars; the order of tests does not matter, no two patterns overlap.
-_NULL = re.compile(r"~|null|Null|NULL|")
-_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_EXPONENT = r"(?:[eE][-+]?[0-9]+)"
-_FLOAT = re.compile(
-    rf"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*{_EXPONENT}?|{_EXPONENT})|[-+]?\.[0-9]+{_EXPONENT}?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
-_AMBIGUOUS = re.compile(rf"<<|[-+]?0[0-9]+(?:\.[0-9]*)?{_EXPONENT}?")
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One mapping read from YAML, with the place that each value came from."""
+
+    data: dict[str, Any]
+    """Mappings, lists, text, numbers, booleans and null; keys are text."""
+    source: str
+    """The file as the user named it."""
+    folder: Path | None = None
+    """The folder of the file, None for text that came from elsewhere."""
+    places: Mapping[KeyPath, int | str] = field(default_factory=dict)
+    """Where each value stands: a line of `source` (from 1), or words such as `--set a.b=1`."""
+
+    def line(self, key_path: KeyPath) -> int:
+        """Line of a key, or of its nearest parent that exists; 0 if no line of the file set it."""
+        place = self._place(key_path)
+        return place if isinstance(place, int) else 0
+
+    def where(self, key_path: KeyPath) -> str:
+        """Place of a key, or of its nearest parent: `file.yaml:12` or `--set server.cohort=0`."""
+        place = self._place(key_path)
+        return f"{self.source}:{place}" if isinstance(place, int) else place
+
+    def _place(self, key_path: KeyPath) -> int | str:
+        for length in range(len(key_path), -1, -1):
+            if (place := self.places.get(key_path[:length])) is not None:
+                return place
+        return 1
 
 
 def spelled(key_path: KeyPath) -> str:
@@ -66,34 +83,30 @@ def spelled(key_path: KeyPath) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One mapping read from YAML, with the place that each value came from."""
+def shown(value: Any) -> str:
+    """A value on one line, much as YAML would have it, cut to 60 characters.
 
-    data: dict[str, Any]
-    """Mappings, lists, text, numbers, booleans and null; keys are text."""
-    source: str
-    """The file as the user named it."""
-    folder: Path | None = None
-    """The folder of the file, None for text that came from elsewhere."""
-    places: Mapping[KeyPath, int | str] = field(default_factory=dict)
-    """Where each value stands: a line of `source` (from 1), or words such as `--set a.b=1`."""
+    >>> shown({"kind": "oort", "probe": True, "limits": [1, None, 1e6]})
+    "{kind: 'oort', probe: true, limits: [1, null, 1000000.0]}"
+    """
+    text = _flow(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
-    def _place(self, key_path: KeyPath) -> int | str:
-        for length in range(len(key_path), -1, -1):
-            if (place := self.places.get(key_path[:length])) is not None:
-                return place
-        return 1
 
-    def line(self, key_path: KeyPath) -> int:
-        """Line of a key, or of its nearest parent that exists; 0 if no line of the file set it."""
-        place = self._place(key_path)
-        return place if isinstance(place, int) else 0
-
-    def where(self, key_path: KeyPath) -> str:
-        """Place of a key, or of its nearest parent: `file.yaml:12` or `--set server.cohort=0`."""
-        place = self._place(key_path)
-        return f"{self.source}:{place}" if isinstance(place, int) else place
+def _flow(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case float():
+            return float_text(value)
+        case _:
+            return repr(value)
 
 
 def read(path: Path, error: InputError = ScenarioError) -> Document:
@@ -116,14 +129,12 @@ def read(path: Path, error: InputError = ScenarioError) -> Document:
     except OSError as cause:
         raise error(f"{path}: cannot be read: {cause.strerror}") from cause
     if len(content) > MAX_BYTE:
-        raise error(f"{path}: larger than {MAX_BYTE} bytes; this cannot be a settings file")
+        raise error(f"{path}: larger than 1 MiB; this cannot be a file of settings")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as cause:
-        line = content.count(b"\n", 0, cause.start) + 1
-        raise error(
-            f"{path}:{line}: byte 0x{content[cause.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from None
+        line, byte = content.count(b"\n", 0, cause.start) + 1, content[cause.start]
+        raise error(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save it as UTF-8") from None
     return _document(text, str(path), error, path.parent)
 
 
@@ -136,85 +147,28 @@ def parse(text: str, source: str, error: InputError = ScenarioError) -> Document
     return _document(text, source, error, None)
 
 
-def _document(text: str, source: str, error: InputError, folder: Path | None) -> Document:
-    reader = _Reader(text, source, error)
-    data = reader.run()
-    if data is None:
-        raise error(f"{source}:1: the file is empty; write 'key: value' lines")
-    if not isinstance(data, dict):
-        line = reader.lines[()]
-        raise error(f"{source}:{line}: must be a mapping of 'key: value' lines, not {shown(data)}")
-    return Document(data, source, folder, reader.lines)
-
-
 def parse_value(text: str, source: str, error: InputError = ScenarioError) -> Any:
     """Read one value: a scalar, `[a, b]` or `{key: value}`.
 
     Raises:
         error: the text is empty, is laid out in lines, or breaks a rule of this module.
     """
-    if not text.strip():
+    reader = _Reader(text, source, error, is_one_value=True)
+    value = reader.run()
+    if not reader.places:
         raise error(f"{source}: no value given; write null for none, '' for empty text")
-    return _Reader(text, source, error, is_one_value=True).run()
+    return value
 
 
-def shown(value: Any, width: int = 60) -> str:
-    """A value on one line, as YAML would have it, cut to about `width` characters.
-
-    >>> shown({"kind": "oort", "probe": True, "limits": [1, None]})
-    "{kind: 'oort', probe: true, limits: [1, null]}"
-    """
-    text = _flow(value)
-    return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
-def _flow(value: Any) -> str:
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_flow, value)) + "]"
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case float():
-            return _float_text(value)
-        case _:
-            return repr(value)
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return ".nan"
-    if math.isinf(value):
-        return ".inf" if value > 0 else "-.inf"
-    return repr(value)
-
-
-def _meaning(text: str) -> Scalar:
-    """What a plain scalar stands for; ValueError says what to write instead."""
-    if _NULL.fullmatch(text):
-        return None
-    if _BOOL.fullmatch(text):
-        return text.lower() == "true"
-    if _INT.fullmatch(text):
-        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-            raise ValueError(f"the whole number {text[:40]} does not fit 64 bits")
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        number = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-        if math.isinf(number) and "inf" not in text.lower():
-            raise ValueError(f"the number {text[:40]} is too large for a float")
-        return number
-    if _AMBIGUOUS.fullmatch(text):
-        raise ValueError(f"{text[:40]} could be octal; drop the leading zeros or put it in quotes")
-    return text
-
-
-def _line(event: yaml.Event) -> int:
-    assert event.start_mark is not None
-    return event.start_mark.line + 1
+def _document(text: str, source: str, error: InputError, folder: Path | None) -> Document:
+    reader = _Reader(text, source, error)
+    data = reader.run()
+    if data is None:
+        raise error(f"{source}:1: the file says nothing; write lines such as 'key: value'")
+    if not isinstance(data, dict):
+        place = f"{source}:{reader.places[()]}"
+        raise error(f"{place}: {shown(data)} must be a mapping: lines such as 'key: value'")
+    return Document(data, source, folder, reader.places)
 
 
 class _Reader:
@@ -227,48 +181,43 @@ class _Reader:
         self.source = source
         self.error = error
         self.is_one_value = is_one_value
-        self.lines: dict[KeyPath, int | str] = {}
+        self.places: dict[KeyPath, int | str] = {}
 
     def run(self) -> Any:
         """The value of the only document; None if there is none."""
         if len(self.text) > MAX_BYTE:
-            raise self.fault(1, f"longer than {MAX_BYTE} characters")
+            raise self.fault(1, "longer than 1 MiB; this cannot be settings")
         if unfit := yaml.reader.Reader.NON_PRINTABLE.search(self.text):
             line = self.text.count("\n", 0, unfit.start()) + 1
-            raise self.fault(line, f"character {ascii(unfit.group())} cannot be read; remove it")
+            raise self.fault(line, f"character {unfit.group()!a} is not text; remove it")
         loader = yaml.SafeLoader(self.text)
         self.next: Callable[[], yaml.Event] = loader.get_event
         try:
             return self.stream()
         except yaml.MarkedYAMLError as cause:
             mark = cause.problem_mark or cause.context_mark
-            line = mark.line + 1 if mark else 1
-            what = ", ".join(part for part in (cause.context, cause.problem) if part)
-            hint = "; indent with spaces" if "'\\t'" in what else ""
-            raise self.fault(line, f"not YAML: {what}{hint}") from None
+            said = ", ".join(part for part in (cause.context, cause.problem) if part)
+            hint = "; indent with spaces, not tabs" if r"'\t'" in said else ""
+            raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {said}{hint}") from None
         except (ValueError, OverflowError):
-            # PyYAML lets chr() and int() speak for themselves on "\U00110000" and the like.
+            # The scanner's own chr() and int(): "\UFFFFFFFF", or a version of 5000 digits.
             raise self.fault(loader.line + 1, "not YAML: number or escape out of range") from None
 
     def fault(self, line: int, says: str) -> ScenarioError | DataError:
-        place = self.source if self.is_one_value else f"{self.source}:{line}"
-        return self.error(f"{place}: {says}")
+        return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {says}")
 
     def stream(self) -> Any:
         value = None
-        num_documents = 0
         while not isinstance(event := self.next(), yaml.StreamEndEvent):
             if isinstance(event, yaml.DocumentStartEvent):
-                num_documents += 1
-                if num_documents > 1:
-                    line = _line(event)
-                    raise self.fault(line, "a second document begins; one file holds one")
+                if self.places:
+                    raise self.fault(_line(event), "a second document begins; one is allowed")
                 value = self.value(self.next(), ())
         return value
 
     def value(self, event: yaml.Event, path: KeyPath) -> Any:
         line = _line(event)
-        self.lines.setdefault(path, line)
+        self.places.setdefault(path, line)
         if not isinstance(event, yaml.CollectionStartEvent):
             return self.scalar(event, line)
         self.refuse_indirection(event, line)
@@ -276,17 +225,7 @@ class _Reader:
             raise self.fault(line, f"nested deeper than {MAX_DEPTH} levels")
         if self.is_one_value and not event.flow_style:
             raise self.fault(line, "write a list as [a, b] and a mapping as {key: value}")
-        is_list = isinstance(event, yaml.SequenceStartEvent)
-        return self.sequence(path) if is_list else self.mapping(path)
-
-    def refuse_indirection(self, event: yaml.Event, line: int) -> None:
-        assert isinstance(event, yaml.NodeEvent)
-        if event.anchor is not None:
-            raise self.fault(
-                line, "anchors (&) and aliases (*) are not allowed; write the value out"
-            )
-        if (tag := getattr(event, "tag", None)) is not None:
-            raise self.fault(line, f"tags such as {tag} are not allowed; write a plain value")
+        return (self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping)(path)
 
     def sequence(self, path: KeyPath) -> list[Any]:
         items: list[Any] = []
@@ -301,11 +240,9 @@ class _Reader:
             key = self.key(event, line)
             here = (*path, key)
             if key in items:
-                first = self.lines[here]
-                raise self.fault(
-                    line, f"{spelled(here)}: given twice, first in line {first}; keep one"
-                )
-            self.lines[here] = line
+                first = "" if self.is_one_value else f", first in line {self.places[here]}"
+                raise self.fault(line, f"{spelled(here)}: given twice{first}; keep one")
+            self.places[here] = line
             items[key] = self.value(self.next(), here)
         return items
 
@@ -316,53 +253,38 @@ class _Reader:
             raise self.fault(line, "merge keys (<<) are not allowed; write the keys out")
         key = self.scalar(event, line)
         if not isinstance(key, str):
-            raise self.fault(line, f"the key {shown(key)} must be text: put it in quotes")
+            raise self.fault(line, f"the key {shown(key)} must be text; put it in quotes")
         return key
 
     def scalar(self, event: yaml.Event, line: int) -> Scalar:
         self.refuse_indirection(event, line)
         assert isinstance(event, yaml.ScalarEvent)
         if unfit := _UNFIT.search(event.value):
-            raise self.fault(line, f"text may not hold the character {ascii(unfit.group())}")
+            raise self.fault(line, f"text may not hold the character {unfit.group()!a}")
         try:
-            return event.value if event.style is not None else _meaning(event.value)
+            return event.value if event.style is not None else meaning(event.value)
         except ValueError as cause:
             raise self.fault(line, str(cause)) from None
 
-
-class _Dumper(yaml.SafeDumper):
-    """SafeDumper that takes for text what this module's rules take for text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
-    yaml_representers: ClassVar[dict[type, Any]] = {
-        kind: yaml.SafeDumper.yaml_representers[kind]
-        for kind in (dict, list, tuple, str, bool, int, type(None))
-    }
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_number(self, data: float) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:float", _float_text(data))
+    def refuse_indirection(self, event: yaml.Event, line: int) -> None:
+        assert isinstance(event, yaml.NodeEvent)
+        if event.anchor is not None:
+            raise self.fault(line, "anchors (&) and aliases (*) are not allowed; write it out")
+        if (tag := getattr(event, "tag", None)) is not None:
+            raise self.fault(line, f"tags such as {tag} are not allowed; write a plain value")
 
 
-_Dumper.add_representer(float, _Dumper.represent_number)
-for _tag, _pattern in (
-    ("tag:yaml.org,2002:null", _NULL),
-    ("tag:yaml.org,2002:bool", _BOOL),
-    ("tag:yaml.org,2002:int", _INT),
-    ("tag:yaml.org,2002:float", _FLOAT),
-    ("refused", _AMBIGUOUS),  # so that such text is written in quotes
-):
-    _Dumper.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern.pattern})$"), None)
+def _line(event: yaml.Event) -> int:
+    assert event.start_mark is not None
+    return event.start_mark.line + 1
 
 
 def dump(data: dict[str, Any]) -> str:
     """YAML that `parse` reads back as equal data, keys in the order given; tuples become lists.
 
     Raises:
-        ValueError: `data` holds what no file can hold, such as an object, a key that is not
-            text or a whole number beyond 64 bits.
+        ValueError: `data` holds what this module would refuse to read, such as an object, a key
+            that is not text, or a whole number beyond 64 bits.
 
     >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}}), end="")
     name: no
@@ -371,9 +293,8 @@ def dump(data: dict[str, Any]) -> str:
       rounds: 5
     """
     try:
-        text = yaml.dump(
-            data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize
-        )
-    except yaml.representer.RepresenterError as cause:
-        raise ValueError(f"cannot be written as YAML: {cause.args}") from None
+        text = yaml.dump(data, None, Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+        parse(text, "the data")
+    except (yaml.representer.RepresenterError, ScenarioError) as cause:
+        raise ValueError(f"cannot be written as YAML: {cause}") from None
     return text

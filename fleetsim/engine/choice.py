@@ -44,6 +44,7 @@ class Choice:
         cohort: int,
         over_commit: float,
         probe_deadline_s: float | None,
+        planned_rounds: int | None,
         is_resumed: bool,
     ) -> None:
         self._selector = selector
@@ -61,6 +62,8 @@ class Choice:
                 cohort=cohort,
                 epochs=learning.epochs,
                 batch_size=learning.batch_size,
+                learning_rate=learning.learning_rate,
+                planned_rounds=planned_rounds,
                 parameters=learning.parameters,
             )
         )
@@ -144,8 +147,9 @@ class Choice:
         )
 
     def _task(self, round_: int, stage: int, request: ProbeRequest) -> Task:
-        returns_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
-        payload_byte = self._learning.cost.payload_byte if returns_vector else 0
+        yields_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
+        uploads_vector = yields_vector and request.uploads_vector
+        payload_byte = self._learning.cost.payload_byte if uploads_vector else 0
         own = request.parameters
         return self._dispatcher.task(
             request.client,
@@ -157,6 +161,8 @@ class Choice:
             address=(_PROBE_ADDRESS, round_, stage),
             needs_model=request.needs_model or own is not None,
             upload_byte=request.upload_byte + payload_byte,
+            uploads_vector=uploads_vector,
+            asks_resources=request.asks_resources,
         )
 
 

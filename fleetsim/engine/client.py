@@ -22,7 +22,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import simpy
 
-from fleetsim.contracts import Job, ModelCost, Outcome, Purpose, TaskRow, Trainer, Work, WorkKind
+from fleetsim.contracts import (
+    Job,
+    ModelCost,
+    Outcome,
+    Purpose,
+    Resources,
+    TaskRow,
+    Trainer,
+    Work,
+    WorkKind,
+)
 from fleetsim.engine.ties import Clock, Rank
 from fleetsim.engine.world import World
 from fleetsim.fleet.channel import Direction
@@ -49,6 +59,8 @@ class Task:
     batch_size: int
     download_bit: int
     upload_bit: int
+    uploads_vector: bool
+    asks_resources: bool
     dispatched_at_s: float
     finished_at_s: float = 0.0
     outcome: Outcome | None = None
@@ -62,6 +74,7 @@ class Task:
     )
     flop: float = 0.0
     num_samples: int = 0
+    resources: Resources | None = None
 
     def row(self, device: str, *, train_loss: float | None, staleness: int) -> TaskRow:
         """The record of an ended task."""
@@ -129,6 +142,8 @@ class ClientProcess:
                 world.held_version[task.client] = task.version
             outcome = yield from self._compute()
         if outcome is None:
+            if task.asks_resources:
+                task.resources = world.resources(task.client, self._now_s)
             outcome = yield from self._transfer(Direction.UP, "upload", task.upload_bit)
         task.outcome = Outcome.DELIVERED if outcome is None else outcome
         task.finished_at_s = self._now_s

@@ -59,6 +59,8 @@ class Dispatcher:
         address: tuple[int, ...],
         needs_model: bool,
         upload_byte: int,
+        uploads_vector: bool = True,
+        asks_resources: bool = False,
     ) -> Task:
         """A task for one client, numbered; it begins when `run` is given it.
 
@@ -71,7 +73,9 @@ class Dispatcher:
             version: version of the global model, -1 for a model that is not the global one.
             address: the job's random address.
             needs_model: whether to send the model; not sent again to a client that holds it.
-            upload_byte: size of the answer.
+            upload_byte: size of the answer, vector and all.
+            uploads_vector: whether the server gets the vector that the work yields.
+            asks_resources: whether the client says how it stands.
         """
         holds_it = version >= 0 and self._world.held_version[client] == version
         job = None
@@ -91,6 +95,8 @@ class Dispatcher:
                 self._cost.payload_byte * BIT_PER_BYTE if needs_model and not holds_it else 0
             ),
             upload_bit=upload_byte * BIT_PER_BYTE,
+            uploads_vector=uploads_vector,
+            asks_resources=asks_resources,
             dispatched_at_s=float(self._clock.now),
         )
         self.next_task += 1

@@ -27,6 +27,7 @@ class Learning:
     cost: ModelCost
     epochs: int
     batch_size: int
+    learning_rate: float
     evaluate_every_rounds: int = 1
 
 
@@ -59,6 +60,10 @@ class GlobalModel:
             self._evaluated = (self.version, self._trainer.evaluate(self.parameters))
         self.accuracy = self._evaluated[1].accuracy
         return self._evaluated[1]
+
+    def validate(self) -> Evaluation | None:
+        """How this version does on the samples kept for selectors; None if none are kept."""
+        return self._trainer.validate(self.parameters)
 
     def state(self) -> State:
         """Everything that `restore` needs."""

@@ -41,10 +41,15 @@ def report_of(task: Task, result: JobResult | None) -> Report:
         dispatched_at_s=task.dispatched_at_s,
         finished_at_s=task.finished_at_s,
         num_samples=task.num_samples,
+        download_s=task.phase_s["download"] if is_delivered else 0.0,
+        compute_s=task.phase_s["compute"] if is_delivered else 0.0,
+        upload_s=task.phase_s["upload"] if is_delivered else 0.0,
         loss=result.loss if result else None,
         loss_rms=result.loss_rms if result else None,
-        vector=result.vector if result else None,
+        accuracy=result.accuracy if result else None,
+        vector=result.vector if result and task.uploads_vector else None,
         energy_j=math.fsum(task.energy_j) if is_delivered else None,
+        resources=task.resources if is_delivered else None,
     )
 
 

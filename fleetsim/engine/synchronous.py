@@ -146,6 +146,7 @@ class SynchronousServer:
             cohort=settings.cohort,
             over_commit=settings.over_commit,
             probe_deadline_s=settings.deadline_s,
+            planned_rounds=stop.rounds,
             is_resumed=state is not None,
         )
         if state is not None:
@@ -270,7 +271,7 @@ class SynchronousServer:
                 reports=tuple(reports),
                 aggregated=aggregated,
                 parameters=self._model.parameters,
-                accuracy=row.accuracy,
+                validation=self._model.validate(),
             )
         )
         self._recorder.checkpoint(self._state())
@@ -302,6 +303,8 @@ class SynchronousServer:
         return bool(self._dispatcher.time_is_up.processed)
 
     def _reached(self) -> StopReason | None:
+        if self.now_s >= self._stop.time_s:
+            return self._stop.time_is_up(num_waiting_for=0)
         return self._stop.after_round(
             round_=self._round,
             accuracy=self._model.accuracy,

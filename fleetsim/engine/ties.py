@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from heapq import heappush
 
 import simpy
-from simpy.core import EventPriority
+from simpy.events import EventPriority
 
 _TASK_BITS = 48
 
@@ -42,33 +43,21 @@ def priority(rank: Rank, task: int = 0) -> int:
     return (int(rank) << _TASK_BITS) | task
 
 
-def exact_delay_s(now_s: float, time_s: float) -> float:
-    """Delay whose floating-point sum with `now_s` is exactly `time_s`.
-
-    The difference of two floats may round so that now + (time - now) misses `time` by one unit in
-    the last place; a neighbour of the difference then hits it.
-
-    Raises:
-        ValueError: `time_s` is not at or after `now_s`, or not finite.
-    """
-    delay_s = time_s - now_s
-    if not 0.0 <= delay_s < math.inf:
-        raise ValueError(f"cannot place an event at {time_s!r} s, it is {now_s!r} s")
-    while now_s + delay_s < time_s:
-        delay_s = math.nextafter(delay_s, math.inf)
-    while now_s + delay_s > time_s:
-        delay_s = math.nextafter(delay_s, 0.0)
-    return delay_s
-
-
 class Clock(simpy.Environment):
     """SimPy's environment with events at absolute times and explicit priorities."""
 
     def at(self, time_s: float, rank: Rank, task: int = 0) -> simpy.Event:
-        """Event that succeeds at exactly `time_s`, after everything of a lower rank."""
+        """Event that succeeds at exactly `time_s`, after everything of a lower rank.
+
+        Raises:
+            ValueError: `time_s` is not at or after now, or not finite.
+        """
+        if not self.now <= time_s < math.inf:
+            raise ValueError(f"cannot place an event at {time_s!r} s, it is {self.now!r} s")
         event = simpy.Event(self)
         event._ok = True
         event._value = None
-        delay_s = exact_delay_s(float(self.now), time_s)
-        self.schedule(event, EventPriority(priority(rank, task)), delay_s)
+        # SimPy's `schedule` takes a delay, and now + (time - now) may miss time by a rounding that
+        # no other delay mends (ties to even); so this is its one line, with the time itself.
+        heappush(self._queue, (time_s, EventPriority(priority(rank, task)), next(self._eid), event))
         return event

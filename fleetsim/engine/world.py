@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import FloatArray, IntArray, State
+from fleetsim.contracts import FloatArray, IntArray, Resources, State
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import Component, Fraction, beyond_tail, idle_level_j, walk_battery
 from fleetsim.fleet.population import Fleet
@@ -140,6 +140,24 @@ class World:
         """The client's task has ended."""
         self._is_busy[client] = False
         self._valid_until_s[client] = -np.inf
+
+    def resources(self, client: int, now_s: float) -> Resources:
+        """How a client stands at this moment."""
+        profile = self.fleet.profile(client)
+        states = self.fleet.usage.state_at(np.array([client]), now_s)
+        level_j = float(self._level_j[client])
+        return Resources(
+            flop_per_s=profile.compute.conv_flop_per_s,
+            ram_byte=profile.ram_byte,
+            load_fraction=float(states.load[0]),
+            is_charging=bool(states.charging[0]),
+            is_unmetered=bool(states.unmetered[0]),
+            battery_fraction=(
+                level_j / float(self.fleet.capacity_j[client])
+                if self._has_battery[client]
+                else None
+            ),
+        )
 
     # --- batteries and meters ---------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class Fleet:
 
     def profile(self, client: int) -> DeviceProfile:
         """Hardware of a client."""
-        return self.profiles[self.device[client]]
+        return self.profiles[int(self.device[client])]
 
     def radio_at(self, client: int, t_s: float) -> RadioProfile:
         """Radio that a transfer starting at t uses."""

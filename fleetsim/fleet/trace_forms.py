@@ -43,7 +43,7 @@ _UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _UNSAID}
 
 
 def read_states(main: Path) -> Trace:
-    """fleetsim's own form: every change of state, with users.csv beside it.
+    """Read the form of fleetsim itself: every change of state, with users.csv beside it.
 
     Raises:
         DataError: a file that is missing, cut off or wrong; names file and row.
@@ -83,7 +83,7 @@ def read_states(main: Path) -> Trace:
 
 
 def read_intervals(main: Path) -> Trace:
-    """FLHetBench's form: intervals of being locked, on the charger and on Wi-Fi.
+    """Read the form of FLHetBench: intervals of being locked, on the charger and on Wi-Fi.
 
     Inside an interval a device is online, charging and unmetered; of the time outside the source
     says no more than that it is not all of these, and the device is none. Empty intervals are
@@ -141,7 +141,7 @@ def read_intervals(main: Path) -> Trace:
 
 
 def read_samples(main: Path, unknown: Unknown) -> Trace:
-    """ExtraSensory's form: the phone's state about once a minute, for as long as the app ran.
+    """Read the form of ExtraSensory: the phone's state about once a minute, for as long as the app ran.
 
     A sample's state holds until the next sample. Where that is more than 600 s away, nothing is
     known of what is beyond 600 s after the sample: `unknown` says what to make of it. A value

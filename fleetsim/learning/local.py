@@ -19,6 +19,7 @@ The update is written out because constructing a torch optimizer imports torch's
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -132,7 +133,7 @@ def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 
 
 def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
-    """Mean and root mean square of the losses of `base` on samples.
+    """Accuracy of `base` on samples, mean and root mean square of their losses.
 
     Args:
         module: workbench.
@@ -141,7 +142,9 @@ def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
         labels: classes [n] int64.
     """
     logits = _logits(module, base, inputs, labels)
-    return _result(_losses(logits, labels), None)
+    hits = logits.argmax(dim=1) == labels
+    result = _result(_losses(logits, labels), None)
+    return dataclasses.replace(result, accuracy=int(hits.sum()) / len(labels))
 
 
 def assess(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> Evaluation:

@@ -112,6 +112,7 @@ class SerialTrainer(_OneByOne):
         test_labels: IntArray,
         local_settings: LocalSettings,
         seed: int,
+        validation_rows: IntArray | None = None,
         torch_device: str = "cpu",
     ) -> None:
         """Build it.
@@ -125,6 +126,8 @@ class SerialTrainer(_OneByOne):
             test_labels: its classes [m].
             local_settings: batch size, optimizer and proximal term of all clients.
             seed: root seed of the run.
+            validation_rows: rows of the training samples that the server keeps for selectors; no
+                client's own.
             torch_device: "cpu" or "cuda".
 
         Raises:
@@ -141,6 +144,7 @@ class SerialTrainer(_OneByOne):
         self._shares = shares
         self._test_inputs = torch.tensor(test_inputs, device=self._device)
         self._test_labels = torch.tensor(test_labels, device=self._device)
+        self._validation_rows = validation_rows
         self._local_settings = local_settings
         self._seed = seed
 
@@ -170,6 +174,12 @@ class SerialTrainer(_OneByOne):
     def evaluate(self, parameters: Parameters) -> Evaluation:
         """Accuracy (fraction) and mean cross-entropy of a model [P] on the server's test set."""
         return local.assess(self._module, parameters, self._test_inputs, self._test_labels)
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        """The same on the samples kept for selectors; None if none are kept."""
+        if self._validation_rows is None:
+            return None
+        return local.assess(self._module, parameters, *self._samples(self._validation_rows))
 
     def _drawn(self, job: Job, stream: np.random.Generator) -> IntArray:
         """Rows that the job runs over: all of the client's, or a draw without replacement."""
@@ -206,6 +216,10 @@ class NullTrainer(_OneByOne):
     def evaluate(self, parameters: Parameters) -> Evaluation:
         """Nothing is known of a model that nobody trains."""
         return Evaluation(accuracy=None, loss=None)
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        """Nothing is kept for selectors either."""
+        return None
 
 
 def _device(name: str) -> torch.device:

@@ -151,7 +151,7 @@ def digest(tables: Mapping[str, pa.Table]) -> str:
             column = chunks.combine_chunks()
             block(field.name.encode())
             block(_TYPE_NAMES[field.type].encode())
-            pass
+            block(_numpy(column.is_null()).tobytes())
             for data in _blocks(field.type, column):
                 block(data)
     return sha.hexdigest()

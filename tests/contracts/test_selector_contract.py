@@ -101,6 +101,8 @@ class Server:
             cohort=self.cohort,
             epochs=1,
             batch_size=10,
+            learning_rate=0.1,
+            planned_rounds=None,
             parameters=self.parameters,
         )
         self.setup_reports = self.answers(list(self.selector.setup(fleet)))
@@ -393,7 +395,8 @@ def test_the_views_hold_what_a_server_can_know_and_nothing_else():
         return {field.name for field in fields(record)}
 
     assert names(FleetView) == {
-        *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters")
+        *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),
+        *("learning_rate", "planned_rounds"),
     }
     assert names(RoundView) == {
         *("round", "now_s", "wanted", "candidates", "num_samples"),
@@ -401,11 +404,12 @@ def test_the_views_hold_what_a_server_can_know_and_nothing_else():
     }
     assert names(Report) == {
         *("client", "purpose", "outcome", "dispatched_at_s", "finished_at_s"),
-        *("num_samples", "loss", "loss_rms", "vector", "energy_j"),
+        *("num_samples", "loss", "loss_rms", "accuracy", "vector", "energy_j"),
+        *("download_s", "compute_s", "upload_s", "resources"),
     }
     assert names(RoundOutcome) == {
         *("round", "started_at_s", "finished_at_s", "selected", "reports"),
-        *("aggregated", "parameters", "accuracy"),
+        *("aggregated", "parameters", "validation"),
     }
 
 

@@ -206,6 +206,35 @@ def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
     assert [r.client for r in tiny.selector.views[0].reports] == [0, 1, 2]
 
 
+def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {"initial_fraction": [0.5, 0.5]}
+    tiny.trace("0,1,0,1,0.25 10,1,1,0,0.5", span_s=1000)
+    asked = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, asks_resources=True)
+    tiny.selector = FirstCome({1: [asked]})
+    tiny.run()
+    resources = tiny.selector.views[0].reports[0].resources
+
+    assert (resources.load_fraction, resources.is_charging) == (0.25, False)
+    assert (resources.flop_per_s, resources.ram_byte) == (39.2e9, 8 * 2**30)
+    assert resources.battery_fraction == pytest.approx(0.5, abs=1e-6)
+    assert resources.is_unmetered
+
+
+def test_a_vector_that_is_not_uploaded_costs_nothing_and_is_not_seen(tiny):
+    train = Work(WorkKind.TRAIN, epochs=1)
+    tiny.selector = FirstCome(
+        {1: [ProbeRequest(0, train, uploads_vector=False), ProbeRequest(1, train)]}
+    )
+    tiny.run()
+    probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
+
+    assert [row.upload_byte for row in probed] == [8, 1_000_008]
+    report = tiny.selector.views[0].reports[0]
+    assert (report.download_s, report.upload_s) == pytest.approx((1.0, 64 / 8e6))
+    assert report.compute_s == pytest.approx(COMPUTE_S)
+
+
 def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
     tiny.size = 1
     tiny.server = {"cohort": 1}
@@ -336,6 +365,18 @@ def test_a_run_resumed_from_any_round_gives_the_same_rows(tiny):
         again = resumed.clients()
         assert np.array_equal(again.energy_idle_j, clients.energy_idle_j)
         assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
+
+
+def test_a_run_that_ended_by_the_clock_does_not_begin_another_round_when_resumed(tiny):
+    tiny.stop = {"time_s": 100.0}
+    tiny.run()
+    last = tiny.recorder.states[-1]
+    num_rounds = len(tiny.recorder.rounds)
+
+    reason = tiny.build(last).run()
+
+    assert reason.rule == "time_s"
+    assert len(tiny.recorder.rounds) == num_rounds
 
 
 def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny):

@@ -113,7 +113,11 @@ class Tiny:
             StopSettings.model_validate(self.stop),
             fleet=fleet,
             learning=Learning(
-                parameters=np.zeros(3, dtype=np.float32), cost=self.cost, epochs=1, batch_size=50
+                parameters=np.zeros(3, dtype=np.float32),
+                cost=self.cost,
+                epochs=1,
+                batch_size=50,
+                learning_rate=0.1,
             ),
             selector=self.selector,
             trainer=NullTrainer(fleet.num_samples),
@@ -125,4 +129,3 @@ class Tiny:
     def run(self) -> StopReason:
         self.server_ran = self.build()
         return self.server_ran.run()
-

@@ -19,6 +19,8 @@ def make_fleet(num_samples: Sequence[int], *, cohort: int = 2, seed: int = 7) ->
         cohort=cohort,
         epochs=1,
         batch_size=10,
+        learning_rate=0.1,
+        planned_rounds=None,
         parameters=MODEL,
     )
 

@@ -1,0 +1,175 @@
+"""How every figure looks, and how it becomes files.
+
+Only matplotlib's object API is used: a figure is made, drawn to bytes, and forgotten, whatever
+backend or style the caller has. Equal figures give equal bytes under one version of matplotlib.
+
+The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
+of colour blindness can tell apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from itertools import cycle, islice, product
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from fleetsim.contracts import Outcome
+from fleetsim.record import files
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY_BLUE = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#999999"
+PALE = "#e4e4e4"
+INK = "#222222"
+
+PHASES = {
+    "download_s": ("download", SKY_BLUE),
+    "compute_s": ("compute", ORANGE),
+    "upload_s": ("upload", BLUE),
+}
+"""Columns of seconds: what they are called, their colour."""
+COMPONENTS = {
+    "energy_compute_j": ("compute", ORANGE),
+    "energy_receive_j": ("receive", SKY_BLUE),
+    "energy_transmit_j": ("transmit", BLUE),
+    "energy_tail_j": ("radio tail", PURPLE),
+    "energy_idle_j": ("idle, awake", GREY),
+}
+"""Columns of joules: what they are called, their colour."""
+OUTCOMES: dict[str, str] = {
+    Outcome.DELIVERED: GREEN,
+    Outcome.LATE: VERMILLION,
+    Outcome.OFFLINE: BLUE,
+    Outcome.BATTERY: YELLOW,
+    Outcome.LINK: PURPLE,
+    Outcome.CRASHED: BLACK,
+    Outcome.CANCELLED: GREY,
+}
+"""Outcomes in the order in which they are shown, and their colours."""
+
+_SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
+_DASHES = ("-", "--", ":", "-.")
+_STYLE: dict[str, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#888888",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": PALE,
+    "grid.linewidth": 0.8,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "text.parse_math": False,  # a name with two dollar signs is a name, not a formula
+    "figure.titlesize": 12,
+    "figure.titleweight": "bold",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "fleetsim",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.facecolor": "white",
+}
+_FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"dpi": 150},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+}
+
+
+@contextlib.contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib's own defaults and ours, whatever the caller has set; also a decorator."""
+    with matplotlib.style.context(["default", _STYLE]):
+        yield
+
+
+def new_figure(width_in: float, height_in: float, *, title: str | None = None) -> Figure:
+    """An empty figure that belongs to nobody else; its title stands at the left."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    if title is not None:
+        figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def series(number: int) -> list[tuple[str, str]]:
+    """Colour and dash of so many lines; after 28 they repeat."""
+    return [(color, dash) for dash, color in islice(cycle(product(_DASHES, _SERIES)), number)]
+
+
+def fill_colors(number: int) -> list[str]:
+    """Colours of so many neighbouring areas; after 7 they repeat."""
+    return list(islice(cycle(_SERIES), number))
+
+
+def say(axes: Axes, words: str) -> None:
+    """Words in the place of data that are not there."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
+
+
+def in_percent(axes: Axes, which: str) -> None:
+    """Show an axis of fractions in percent."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
+def legend_below(figure: Figure, axes: Axes, *, num_columns: int = 6) -> None:
+    """One legend under everything, where it covers no data."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=min(num_columns, len(handles))
+        )
+
+
+@house_style()
+def encode(figure: Figure, suffix: str) -> bytes:
+    """The bytes of a figure as png, svg or pdf; they carry no date."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        # A device may be named in letters that the font lacks: boxes are drawn instead.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(buffer, format=suffix, **_FORMATS[suffix])
+    return buffer.getvalue()
+
+
+def save(figure: Figure, folder: Path, stem: str) -> bytes:
+    """Write STEM.png, STEM.svg and STEM.pdf, each atomically.
+
+    Returns:
+        The SVG, for a page to embed.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    way_out = "make the folder writable, then ask for the report again"
+    encoded = {suffix: encode(figure, suffix) for suffix in _FORMATS}
+    for suffix, data in encoded.items():
+        files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
+    return encoded["svg"]

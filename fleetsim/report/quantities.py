@@ -1,0 +1,81 @@
+"""How seconds, joules and fractions are written for people."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
+
+Quantity = Literal["s", "j"]
+
+NOTHING = "-"
+"""Stands for a number that there is none of."""
+
+# Units of a quantity, largest first: (value in SI, name, smallest value to use it from).
+_UNITS: dict[Quantity, tuple[tuple[float, str, float], ...]] = {
+    "s": (
+        (S_PER_DAY, "days", 2 * S_PER_DAY),
+        (S_PER_HOUR, "h", 2 * S_PER_HOUR),
+        (S_PER_MINUTE, "min", 2 * S_PER_MINUTE),
+        (1.0, "s", 0.0),
+    ),
+    "j": ((1e9, "GJ", 1e9), (1e6, "MJ", 1e6), (1e3, "kJ", 1e3), (1.0, "J", 0.0)),
+}
+
+
+def unit_for(largest: float, quantity: Quantity) -> tuple[float, str]:
+    """Unit for an axis or a column up to `largest` (in SI): its value in SI, its name.
+
+    >>> unit_for(9000.0, "s")
+    (3600.0, 'h')
+    >>> unit_for(0.0, "j")
+    (1.0, 'J')
+    """
+    for value, name, smallest in _UNITS[quantity]:
+        if largest >= smallest:
+            return value, name
+    raise ValueError(f"largest must be a number >= 0, got {largest!r}")
+
+
+def text(value: float | None, quantity: Quantity) -> str:
+    """A value in SI with the unit that suits it, three digits.
+
+    >>> text(5400.0, "s"), text(1.5e6, "j"), text(0.25, "j"), text(None, "s")
+    ('90 min', '1.5 MJ', '0.25 J', '-')
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    factor, name = unit_for(value, quantity)
+    return f"{digits(value / factor)} {name}"
+
+
+def digits(value: float | None) -> str:
+    """A number of at least three digits, as many as it has before the point.
+
+    >>> digits(1234567.8), digits(12.345), digits(0.0), digits(float("nan"))
+    ('1,234,568', '12.3', '0', '-')
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction in percent.
+
+    >>> percent(0.8123), percent(0.0), percent(None)
+    ('81.2 %', '0.0 %', '-')
+    """
+    if fraction is None or math.isnan(fraction):
+        return NOTHING
+    return f"{fraction:.1%}".replace("%", " %")
+
+
+def target(accuracy: float) -> str:
+    """A wanted accuracy in percent, no digit more than it has.
+
+    >>> target(0.8), target(0.925)
+    ('80 %', '92.5 %')
+    """
+    return f"{accuracy * 100:.6g} %"
