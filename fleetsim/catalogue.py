@@ -9,10 +9,12 @@ from typing import Any, get_args
 from fleetsim import bundled
 from fleetsim.fleet.profile import device_names, load_device
 from fleetsim.fleet.trace_files import read_trace
+from fleetsim.learning.blank import BlankSettings
 from fleetsim.learning.data import DatasetSettings
 from fleetsim.learning.registry import REGISTRY
 from fleetsim.learning.settings import ModelSettings
 from fleetsim.selectors import KINDS
+from fleetsim.settings import Settings
 from fleetsim.units import FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
 
 
@@ -20,7 +22,6 @@ from fleetsim.units import FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
 class Listing:
     """A table of names with what they stand for."""
 
-    title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     note: str = ""
@@ -66,32 +67,32 @@ def _devices() -> Listing:
         "Rates and watts are those of training; `inferred` counts the figures of a profile that"
         " were not measured on it. Every figure's source is in devices/NAME.yaml."
     )
-    return Listing("devices", columns, rows, note)
+    return Listing(columns, rows, note)
 
 
 def _selectors() -> Listing:
-    return Listing("selectors", ("kind", "what it chooses"), list(KINDS.items()))
+    return Listing(("kind", "what it chooses"), list(KINDS.items()))
 
 
 def _kinds(union: Any) -> list[tuple[str, str]]:
     """Kind and first line of the docstring of every member of a settings union."""
-    members = get_args(get_args(union)[0])
-    return [
-        (str(member.model_fields["kind"].default), str(member.__doc__).splitlines()[0])
-        for member in members
-    ]
+    return [_kind(member) for member in get_args(get_args(union)[0])]
+
+
+def _kind(member: type[Settings]) -> tuple[str, str]:
+    return str(member.model_fields["kind"].default), str(member.__doc__).splitlines()[0]
 
 
 def _datasets() -> Listing:
     rows = [
         (kind, says, "fleetsim data fetch" if kind in REGISTRY else "nothing to fetch")
-        for kind, says in _kinds(DatasetSettings)
+        for kind, says in [*_kinds(DatasetSettings), _kind(BlankSettings)]
     ]
-    return Listing("data sets", ("kind", "what it is", "how to get it"), rows)
+    return Listing(("kind", "what it is", "how to get it"), rows)
 
 
 def _models() -> Listing:
-    return Listing("models", ("kind", "what it is"), _kinds(ModelSettings))
+    return Listing(("kind", "what it is"), _kinds(ModelSettings))
 
 
 def _traces() -> Listing:
@@ -107,7 +108,7 @@ def _traces() -> Listing:
             )
         )
     note = "Other traces are named by path; `fleetsim trace import` converts published ones."
-    return Listing("traces", ("name", "users", "days", "changes"), rows, note)
+    return Listing(("name", "users", "days", "changes"), rows, note)
 
 
 def _scenarios() -> Listing:
@@ -115,7 +116,7 @@ def _scenarios() -> Listing:
     for name in bundled.names("scenarios"):
         first = (bundled.folder("scenarios") / f"{name}.yaml").read_text("utf-8").splitlines()[0]
         rows.append((name, first.removeprefix("# ")))
-    return Listing("scenarios", ("name", "question"), rows, "Run one with `fleetsim run NAME`.")
+    return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
 _LISTINGS: dict[str, Callable[[], Listing]] = {

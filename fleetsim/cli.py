@@ -38,6 +38,8 @@ trace_app = typer.Typer(help="Usage traces.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(trace_app, name="trace")
 
+_PIPE_WIDTH = 240
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -176,12 +178,14 @@ def list_(what: Annotated[Catalogue, typer.Argument(help="What to list.")]) -> N
     from fleetsim import catalogue
 
     listing = catalogue.listing(what.value)
-    table = Table(*listing.columns, title=listing.title, box=None, title_justify="left")
+    table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
         table.add_row(*row)
-    console.print(table)
+    # In a pipe there is no width to fit into.
+    wide = console if console.is_terminal else Console(width=_PIPE_WIDTH)
+    wide.print(table)
     if listing.note:
-        console.print(listing.note)
+        wide.print(f"\n{listing.note}", markup=False)
 
 
 @app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")

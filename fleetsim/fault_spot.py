@@ -50,7 +50,7 @@ class Expected:
         """`> 0 and <= 1`, or nothing."""
         signs = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
         found = [
-            f"{sign} {bound}"
+            f"{sign} {str(bound).removesuffix('.0')}"
             for name, sign in signs
             for item in _flat(self.metadata)
             if (bound := getattr(item, name, None)) is not None
@@ -64,7 +64,7 @@ class Spot:
 
     key_path: KeyPath
     expected: Expected
-    """What may stand there."""
+    """What may stand there, or what the key may be if `is_key`."""
     owner: type[BaseModel] | None = None
     """The settings class that the last key is a key of, or was taken for one of."""
     rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
@@ -79,16 +79,18 @@ def locate(model: type[BaseModel], location: tuple[str | int, ...]) -> Spot:
     """Follow a location of pydantic's from a settings class downwards."""
     spot = Spot((), Expected((model,)))
     rivals: Mapping[str, type[BaseModel]] = {}
+    keys = Expected(())
     for step in location:
         expected = spot.expected
         if step == "[key]":
-            return Spot(spot.key_path, Expected(()), is_key=True)
+            return Spot(spot.key_path, keys, is_key=True)
         if len(expected.types) > 1:
             rivals = expected.tags()
             below = _branch(expected, str(step))
             spot = replace(spot, expected=below, is_branch=True)
             continue
         here = expected.types[0] if expected.types else None
+        keys = _peeled(get_args(here)[0]) if get_args(here) else Expected(())
         owner = here if isinstance(here, type) and issubclass(here, BaseModel) else None
         below = _field(owner, str(step)) if owner else _element(here, step)
         spot = Spot((*spot.key_path, step), below, owner, rivals)
@@ -138,12 +140,10 @@ def _label(alternative: Any) -> str:
 
 
 def _peeled(annotation: Any) -> Expected:
-    """An annotation without Annotated, aliases and None."""
+    """An annotation without Annotated and None."""
     metadata: tuple[Any, ...] = ()
     while True:
-        if hasattr(annotation, "__value__"):
-            annotation = annotation.__value__
-        elif get_origin(annotation) is Annotated:
+        if get_origin(annotation) is Annotated:
             annotation, *more = get_args(annotation)
             metadata += tuple(more)
         elif get_origin(annotation) in (Union, UnionType):

@@ -132,7 +132,7 @@ class _Fault:
     """How the message ends: the nearest spelling, the way out."""
     is_missing: bool = False
     is_unlike: bool = False
-    """True if one alternative of a union says that the value is of another type."""
+    """True if one alternative of a union says that the value is not of its kind."""
     meant: str | None = None
     """The key that an unknown key was taken for."""
 
@@ -174,8 +174,8 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
             return _unknown(spot)
         case "missing":
             return _missing(spot)
-        case "union_tag_not_found" | "union_tag_invalid":
-            return _tag(spot, value)
+        case "union_tag_not_found" | "union_tag_invalid" if name := spot.expected.discriminator:
+            return _tag(spot, name, value)
         case "dict_type" | "model_type" | "model_attributes_type":
             return _mapping(spot, value)
         case "value_error" | "assertion_error":
@@ -185,11 +185,12 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
         case "literal_error" | "enum":
             choices = re.findall("'([^']*)'", context["expected"])
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-            fault = _Fault(key_path, f"must be {context['expected']}", hint)
+            says = f"must be {context['expected']}"
+            fault = _Fault(key_path, says, hint, is_unlike=spot.is_branch)
         case _ if kind in _RANGE_SIGNS:
-            name, sign = _RANGE_SIGNS[kind]
+            bound, sign = _RANGE_SIGNS[kind]
             noun = "a whole number" if int in spot.expected.types else "a number"
-            limits = spot.expected.limits() or f"{sign} {context[name]}"
+            limits = spot.expected.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
             fault = _Fault(key_path, f"must be {noun} {limits}")
         case _ if kind in _TYPE_NOUNS:
             says = f"must be {_TYPE_NOUNS[kind]} {spot.expected.limits()}".rstrip()
@@ -228,17 +229,15 @@ def _missing(spot: Spot) -> _Fault:
     return _Fault(spot.key_path, " ".join(says.split()), is_missing=True)
 
 
-def _tag(spot: Spot, value: dict[str, Any]) -> _Fault:
+def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
     """The key that chooses between settings classes is missing or chooses none."""
-    name = spot.expected.discriminator
-    assert name is not None
     tags = sorted(spot.expected.tags())
     allowed = ", ".join(map(repr, tags))
     if name in value:
         hint = did_you_mean(str(value[name]), tags)
         return _Fault((*spot.key_path, name), f"must be one of {allowed}", hint)
     close = nearest(name, value)
-    hint = f"; did you mean it by {close!r}?" if close else ""
+    hint = f"; did you misspell it as {close!r}?" if close else ""
     return _Fault((*spot.key_path, name), f"missing, must be one of {allowed}", hint)
 
 
@@ -255,8 +254,7 @@ def _mapping(spot: Spot, value: Any) -> _Fault:
 
 def _unknown(spot: Spot) -> _Fault:
     """A key that its settings class does not take: a slip of the pen, of the unit, of the kind."""
-    assert spot.owner is not None
-    key, allowed = str(spot.key_path[-1]), keys_of(spot.owner)
+    key, allowed = str(spot.key_path[-1]), keys_of(spot.owner) if spot.owner else []
     others = [repr(tag) for tag, model in spot.rivals.items() if key in keys_of(model)]
     if others:
         return _Fault(spot.key_path, f"unknown key here; it is a key of {' and '.join(others)}")

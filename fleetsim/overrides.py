@@ -24,7 +24,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.strict_yaml import MAX_DEPTH, Document, KeyPath, parse_value, shown, spelled
 
 _STEP = re.compile(
-    r"""(?:^|\.)(?P<bare>[^\s.="'\[\]]+)|(?:^|\.)"(?P<quoted>[^"]+)\"|"""
+    r"""(?:^|(?<=.)\.)(?P<bare>[^\s.="'\[\]]+)|(?:^|(?<=.)\.)"(?P<quoted>[^"]+)\"|"""
     r"""\["(?P<bracketed>[^"]+)"\]|\[(?P<index>[0-9]{1,9})\]"""
 )
 
@@ -129,7 +129,8 @@ class _Target:
                 f"set it whole: {spelled(path)}={{{step}: ...}}"
             )
         if isinstance(step, int):
-            raise ScenarioError(f"{name}: {spelled(path)} is a mapping; name one of its keys")
+            whole = spelled(path) or "the scenario"
+            raise ScenarioError(f"{name}: {whole} is a mapping; name one of its keys")
         rest = ".".join(map(str, steps[len(path) :]))
         if step not in here and rest != step and rest in here:
             quoted = f'{spelled(path)}."{rest}"'.removeprefix(".")

@@ -8,7 +8,7 @@ identity: `content_hash` of all of it, `world_hash` of what selectors share when
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,7 @@ from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.fixed import FixedSettings
 from fleetsim.selectors.uniform import RandomSettings
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document, KeyPath
+from fleetsim.strict_yaml import KeyPath
 
 Fault = tuple[KeyPath, str]
 
@@ -131,8 +131,9 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
     document = overrides.apply(strict_yaml.read(_find(path)), changes)
     scenario = faults.check(Scenario, document)
     scenario._folder = document.folder
-    _refuse(document, _contradictions(scenario))
-    _refuse(document, _missing(scenario))
+    found = _contradictions(scenario) + _missing(scenario)
+    if found:
+        raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
     return scenario
 
 
@@ -151,17 +152,7 @@ def _find(path: str | Path) -> Path:
     found = bundled.find("scenarios", str(path))
     if found is not None:
         return found
-    names = bundled.names("scenarios")
-    close = faults.nearest(str(path), names)
-    hint = f"did you mean {close!r}?" if close else f"bundled are {', '.join(names)}"
-    raise ScenarioError(f"{path}: no such file or bundled scenario; {hint}")
-
-
-def _refuse(document: Document, found: Sequence[Fault]) -> None:
-    if found:
-        raise ScenarioError(
-            *(f"{document.where(key)}: {strict_yaml.spelled(key)} {says}" for key, says in found)
-        )
+    raise ScenarioError(f"scenario {_not_there('scenarios', str(path))}")
 
 
 def _contradictions(scenario: Scenario) -> list[Fault]:
@@ -169,46 +160,26 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     server, fleet = scenario.server, scenario.fleet
     found: list[Fault] = []
     if server.cohort > fleet.size:
-        found.append(
-            (
-                ("server", "cohort"),
-                f"= {server.cohort}: larger than the fleet; at most fleet.size = {fleet.size}",
-            )
-        )
-    wanted = math.ceil(server.cohort * server.over_commit)
+        found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
+    elif math.ceil(server.cohort * server.over_commit) > fleet.size:
+        most = fleet.size / server.cohort
+        says = f"asks for more clients than the fleet has; must be at most {most:g}"
+        found.append((("server", "over_commit"), says))
     if server.minimum_reports > server.cohort:
-        found.append(
-            (
-                ("server", "minimum_reports"),
-                f"= {server.minimum_reports}: more than the cohort; at most {server.cohort}",
-            )
-        )
-    if wanted > fleet.size >= server.cohort:
-        found.append(
-            (
-                ("server", "over_commit"),
-                f"= {server.over_commit:g}: asks for {wanted} clients of {fleet.size}; at most"
-                f" {fleet.size / server.cohort:g}",
-            )
-        )
+        says = f"must be at most server.cohort = {server.cohort}"
+        found.append((("server", "minimum_reports"), says))
     cutoff = fleet.battery.cutoff_fraction
     if server.eligibility.min_battery_fraction <= cutoff:
-        found.append(
-            (
-                ("server", "eligibility", "min_battery_fraction"),
-                f"= {server.eligibility.min_battery_fraction:g}: a task would die at once; must be"
-                f" above fleet.battery.cutoff_fraction = {cutoff:g}",
-            )
+        says = (
+            f"must be above fleet.battery.cutoff_fraction = {cutoff:g}, or tasks would die as they"
+            " begin"
         )
+        found.append((("server", "eligibility", "min_battery_fraction"), says))
     if isinstance(server.selector, FixedSettings):
-        outside = [client for client in server.selector.clients if client >= fleet.size]
-        if outside:
-            found.append(
-                (
-                    ("server", "selector", "clients"),
-                    f"names client {outside[0]}; clients are 0 to {fleet.size - 1}",
-                )
-            )
+        for index, client in enumerate(server.selector.clients):
+            if client >= fleet.size:
+                says = f"is no client; they are 0 to {fleet.size - 1}"
+                found.append((("server", "selector", "clients", index), says))
     return found
 
 
@@ -225,18 +196,16 @@ def _missing(scenario: Scenario) -> list[Fault]:
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
         if bundled.find("radios", name, beside=beside) is None:
-            says = f"= {name!r}: {_not_there('radios', name)}"
-            found.append((("fleet", "channel", key), says))
-        else:
+            found.append((("fleet", "channel", key), _not_there("radios", name)))
+        elif key == "metered_radio":
             load_radio(name, beside=beside)
     trace = scenario.fleet.usage.trace
     if trace is not None and bundled.find("traces", trace, beside=beside) is None:
-        found.append((("fleet", "usage", "trace"), f"= {trace!r}: {_not_there('traces', trace)}"))
+        found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))
     return found
 
 
 def _not_there(kind: bundled.Kind, name: str) -> str:
     names = bundled.names(kind)
-    close = faults.nearest(name, names)
-    hint = f"did you mean {close!r}?" if close else f"see `fleetsim list {kind}`"
-    return f"is neither bundled nor a path; {hint}"
+    hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
+    return f"{name!r} is neither bundled nor a path{hint}"

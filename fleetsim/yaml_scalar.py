@@ -80,12 +80,20 @@ class Dumper(yaml.SafeDumper):
         """Write all digits of a float."""
         return self.represent_scalar("tag:yaml.org,2002:float", float_text(data))
 
+    def represent_text(self, data: str) -> yaml.ScalarNode:
+        """Escape what is not printable: PyYAML itself writes U+0085 raw and reads it as a space."""
+        return self.represent_scalar(
+            "tag:yaml.org,2002:str", data, None if data.isprintable() else '"'
+        )
+
 
 Dumper.yaml_representers = {
     kind: yaml.SafeDumper.yaml_representers[kind]
-    for kind in (dict, list, tuple, str, bool, int, type(None), None)
+    for kind in (dict, list, tuple, bool, int, type(None))
 }
 Dumper.add_representer(float, Dumper.represent_number)
+Dumper.add_representer(str, Dumper.represent_text)
+Dumper.add_multi_representer(object, Dumper.represent_undefined)
 Dumper.yaml_implicit_resolvers = {}
 for _name, _pattern in {"null": _NULL, "bool": _BOOL, "int": _INT, "float": _FLOAT}.items():
     _tag = f"tag:yaml.org,2002:{_name}"

@@ -180,7 +180,13 @@ def build_fleet(
         channel=build_channel(
             settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
         ),
-        usage=build_usage(trace, seed=seed, has_people=has_people, shift=settings.usage.shift),
+        usage=build_usage(
+            trace,
+            seed=seed,
+            has_people=has_people,
+            shift=settings.usage.shift,
+            starts_at_s=settings.usage.starts_at_s,
+        ),
         battery=settings.battery,
         capacity_j=capacity_j,
         initial_j=capacity_j * (low + (high - low) * draw),

@@ -14,6 +14,7 @@ Every file may be gzipped (.csv.gz).
 from __future__ import annotations
 
 import gzip
+import io
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -153,8 +154,11 @@ def import_trace(format_: str, source: Path, dest: Path) -> None:
 
 def _csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
     lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
-    # Without the time of writing in it, the same rows are the same bytes.
-    return gzip.compress("\n".join(lines).encode(), compresslevel=9, mtime=0)
+    content = io.BytesIO()
+    # Without a name and the time of writing in it, the same rows are the same bytes.
+    with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
+        file.write("\n".join(lines).encode())
+    return content.getvalue()
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -164,9 +168,10 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _readme(trace: Trace) -> str:
+    source = "/".join(Path(trace.name).parts[-2:])
     return f"""# Usage trace
 
-{trace.num_users} users, {trace.num_changes} changes of state, converted from {trace.name}.
+{trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
 
 `users.csv.gz`: one row per user.
 

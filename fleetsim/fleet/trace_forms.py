@@ -141,7 +141,7 @@ def read_intervals(main: Path) -> Trace:
 
 
 def read_samples(main: Path, unknown: Unknown) -> Trace:
-    """Read the form of ExtraSensory: the phone's state about once a minute, for as long as the app ran.
+    """Read the form of ExtraSensory: the phone's state about once a minute while the app ran.
 
     A sample's state holds until the next sample. Where that is more than 600 s away, nothing is
     known of what is beyond 600 s after the sample: `unknown` says what to make of it. A value

@@ -39,6 +39,9 @@ class UsageSettings(Settings):
     shift: Shift = "days"
     """days: each client begins its user's record a random whole number of days in, so that clients
     with the same user differ and night stays night. none: everybody begins at the beginning."""
+    starts_at_s: Annotated[int, Field(ge=0)] = 0
+    """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
+    records begin at midnight, those of people-week on a Monday."""
     unknown: Unknown = "hold"
     """Times without any sample, in traces that tell them apart: hold keeps the last known state,
     offline makes the client unreachable."""
@@ -87,7 +90,7 @@ class Usage:
 
     @property
     def shift_s(self) -> IntArray:
-        """Seconds by which each client is ahead of its user's record [N]; whole days or 0."""
+        """Seconds by which each client is ahead of its user's record [N]."""
         return self.steps.shift_s
 
     def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
@@ -136,7 +139,12 @@ class Usage:
 
 
 def build_usage(
-    trace: Trace | None, *, seed: int, has_people: BoolArray, shift: Shift = "days"
+    trace: Trace | None,
+    *,
+    seed: int,
+    has_people: BoolArray,
+    shift: Shift = "days",
+    starts_at_s: int = 0,
 ) -> Usage:
     """Deal the users of a trace to the clients.
 
@@ -149,6 +157,7 @@ def build_usage(
         seed: the scenario's seed.
         has_people: which clients live through a record [N]; the others are always on.
         shift: "days" begins each record a random whole number of days in, "none" at its beginning.
+        starts_at_s: second of the records at which virtual time begins, before any shift.
     """
     size = has_people.size
     if trace is None:
@@ -158,7 +167,7 @@ def build_usage(
         num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)
-        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0) + starts_at_s
     span_s, offsets, times_s, states = _records(trace)
     row = np.where(user < 0, span_s.size - 1, user)
     columns = (states.online, states.charging, states.unmetered, states.load)

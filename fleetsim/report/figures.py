@@ -6,6 +6,7 @@ figure. Who was selected is in `selection`, a round in detail in `gantt`, the lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -39,7 +40,7 @@ def accuracy(
     against: Sequence[Against],
     targets: Sequence[float] = (),
 ) -> Figure:
-    """Test accuracy of runs against virtual time, energy or rounds, one panel for each.
+    """Test accuracy of runs against virtual time, energy or rounds, a panel each, two in a row.
 
     A model counts from the end of its round until the next one is evaluated: lines are steps, and
     never rise before a target was reached.
@@ -49,14 +50,27 @@ def accuracy(
         against: what the panels' horizontal axes show.
         targets: accuracies (fractions) to mark, with a dot where a run first reached each.
     """
-    figure = look.new_figure(0.8 + 5.2 * len(against) if len(against) > 1 else 8.4, 4.4)
-    panels = figure.subplots(1, len(against), sharey=True, squeeze=False)[0]
+    words = f" against {_AGAINST[against[0]][2]}" if len(against) == 1 else ""
+    num_columns = min(2, len(against))
+    num_rows = math.ceil(len(against) / num_columns)
+    height_in = 4.6 if num_rows == 1 else 0.8 + 3.5 * num_rows
+    figure = look.new_figure(look.WIDTH_IN, height_in, title=f"Test accuracy{words}")
+    cells = figure.subplots(num_rows, num_columns, sharey=True, squeeze=False).ravel()
+    panels, free = cells[: len(against)], cells[len(against) :]
     for axes, what in zip(panels, against, strict=True):
         _accuracy_panel(axes, rounds, what, targets)
-    panels[0].set_ylabel("test accuracy")
+        if len(against) > 1:
+            axes.set_title(f"against {_AGAINST[what][2]}")
+    for axes in cells[::num_columns]:
+        axes.set_ylabel("test accuracy")
     look.in_percent(panels[0], "y")
-    if len(rounds) > 1:
-        look.legend_below(figure, panels[0], num_columns=3)
+    for axes in free:
+        axes.set_axis_off()
+    if len(rounds) > 1 and len(free):
+        handles, labels = panels[0].get_legend_handles_labels()
+        free[0].legend(handles, labels, loc="center left", fontsize=11)
+    elif len(rounds) > 1:
+        look.legend_below(figure, panels[0])
     return figure
 
 
@@ -69,10 +83,9 @@ def _accuracy_panel(
         (float(frame[column].max()) for frame in evaluated.values() if len(frame)), default=0.0
     )
     factor, unit = quantities.unit_for(largest, quantity) if quantity else (1.0, "")
-    axes.set_title(f"Test accuracy against {words}")
     axes.set_xlabel(f"{words} ({unit})" if unit else "round")
     for target in targets:
-        axes.axhline(target, color=look.GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+        axes.axhline(target, color=look.MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
     for (label, frame), (color, dash) in zip(
         evaluated.items(), look.series(len(rounds)), strict=True
     ):
@@ -113,7 +126,7 @@ def _by_device(
     order = list(total.sum(axis=1).sort_values(kind="stable").index)
     train = named[named["purpose"] == Purpose.TRAIN]
     mean = train.groupby("device")[columns].mean().reindex(order).fillna(0.0)
-    figure = look.new_figure(10.0, 1.9 + 0.34 * max(2, len(order)), title=title)
+    figure = look.new_figure(look.WIDTH_IN, 1.9 + 0.34 * max(2, len(order)), title=title)
     left, right = figure.subplots(1, 2, sharey=True)
     if not order:
         for axes in (left, right):
@@ -143,7 +156,7 @@ def waste(tasks: pd.DataFrame) -> Figure:
     )
     causes = [outcome for outcome in look.OUTCOMES if outcome in table.columns]
     order = list(table.sum(axis=1).sort_values(kind="stable").index)
-    figure = look.new_figure(10.0, 1.9 + 0.34 * max(3, len(order)), title=title)
+    figure = look.new_figure(look.WIDTH_IN, 1.9 + 0.34 * max(3, len(order)), title=title)
     left, right = figure.subplots(1, 2)
     if not wasted_j:
         for axes in (left, right):
@@ -158,6 +171,7 @@ def waste(tasks: pd.DataFrame) -> Figure:
         height=0.65,
     )
     left.bar_label(bars, [quantities.percent(joules / wasted_j) for joules in by_cause], padding=4)
+    look.rows_from_top(left, len(causes))
     left.margins(x=0.18)
     left.set(title="by cause, with its share of the waste", xlabel=f"energy ({unit})")
     left.grid(visible=False, axis="y")
@@ -177,6 +191,7 @@ def stack(axes: Axes, table: pd.DataFrame, parts: Parts, quantity: Quantity, wor
         axes.barh(rows, width, left=left, color=color, label=label, height=0.65)
         left += width
     axes.set_yticks(rows, list(map(str, table.index)))
+    look.rows_from_top(axes, len(table))
     axes.set_xlabel(f"{words} ({unit})")
     axes.grid(visible=False, axis="y")
 

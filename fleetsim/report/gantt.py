@@ -49,7 +49,7 @@ def stragglers(
     """
     shown_round = telling_round(rounds) if round_ is None else round_
     if shown_round is None:
-        figure = look.new_figure(8.4, 2.4, title="No round with train tasks")
+        figure = look.new_figure(look.WIDTH_IN, 2.4, title="No round with train tasks")
         look.say(figure.subplots(), "no tasks")
         return figure
     found = rounds[rounds["round"] == shown_round]
@@ -60,7 +60,9 @@ def stragglers(
     of_round = of_round.assign(duration_s=of_round["finished_at_s"] - of_round["dispatched_at_s"])
     of_round = of_round.sort_values(["duration_s", "client"], kind="stable")
     shown = of_round.tail(MAX_ROWS)
-    figure = look.new_figure(9.2, 1.9 + _ROW_IN * max(4, len(shown)), title=_title(row, of_round))
+    figure = look.new_figure(
+        look.WIDTH_IN, 1.9 + _ROW_IN * max(4, len(shown)), title=_title(row, of_round)
+    )
     axes = figure.subplots()
     _draw(axes, shown, row, deadline_s)
     if len(shown) < len(of_round):
@@ -137,7 +139,7 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     ]
     axes.set_yticks(lanes, names, fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_xlim(left=0.0)
+    axes.set_xlim(0.0, 1.03 * axes.get_xlim()[1])
     axes.set_xlabel(f"time since the model was sent out ({unit})")
     axes.grid(visible=False, axis="y")
 
@@ -149,5 +151,5 @@ _MARKERS: dict[str, str] = {
     Outcome.BATTERY: "v",
     Outcome.LINK: "D",
     Outcome.CRASHED: "P",
-    Outcome.CANCELLED: "|",
+    Outcome.CANCELLED: "<",
 }

@@ -21,6 +21,7 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from fleetsim.contracts import Outcome
@@ -36,7 +37,10 @@ VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#999999"
 PALE = "#e4e4e4"
+MIST = "#bbbbbb"
 INK = "#222222"
+WIDTH_IN = 10.0
+"""Width of a figure, so that type has the same size on all of a page."""
 
 PHASES = {
     "download_s": ("download", SKY_BLUE),
@@ -84,6 +88,9 @@ _STYLE: dict[str, Any] = {
     "ytick.labelcolor": INK,
     "text.color": INK,
     "text.parse_math": False,  # a name with two dollar signs is a name, not a formula
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.06,
+    "figure.constrained_layout.hspace": 0.05,
     "figure.titlesize": 12,
     "figure.titleweight": "bold",
     "legend.frameon": False,
@@ -133,19 +140,34 @@ def say(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
 
 
+def rows_from_top(axes: Axes, number: int) -> None:
+    """Room for bars at 0 to `number` - 1, and for three at least, so that one is not a slab."""
+    axes.set_ylim(number - 0.4 - max(3, number) - 0.2, number - 0.4)
+
+
 def in_percent(axes: Axes, which: str) -> None:
     """Show an axis of fractions in percent."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 
-def legend_below(figure: Figure, axes: Axes, *, num_columns: int = 6) -> None:
-    """One legend under everything, where it covers no data."""
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend under everything, where it covers no data: areas first, then marks and lines."""
     handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(num_columns, len(handles))
-        )
+    entries = list(zip(handles, labels, strict=True))
+    entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
+    if not entries:
+        return
+    # Rough, but enough to break into rows before a legend is wider than its figure.
+    widths_in = [0.6 + 0.085 * len(label) for label in labels]
+    room_in = float(figure.get_figwidth())
+    num_columns = len(entries) if sum(widths_in) <= room_in else int(room_in / max(widths_in))
+    figure.legend(
+        *zip(*entries, strict=True),
+        loc="outside lower center",
+        ncols=max(1, num_columns),
+        columnspacing=1.4,
+    )
 
 
 @house_style()

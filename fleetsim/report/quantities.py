@@ -39,10 +39,10 @@ def unit_for(largest: float, quantity: Quantity) -> tuple[float, str]:
 
 
 def text(value: float | None, quantity: Quantity) -> str:
-    """A value in SI with the unit that suits it, three digits.
+    """A value in SI with the unit that suits it, to three digits.
 
     >>> text(5400.0, "s"), text(1.5e6, "j"), text(0.25, "j"), text(None, "s")
-    ('90 min', '1.5 MJ', '0.25 J', '-')
+    ('90.0 min', '1.50 MJ', '0.250 J', '-')
     """
     if value is None or math.isnan(value):
         return NOTHING
@@ -51,14 +51,16 @@ def text(value: float | None, quantity: Quantity) -> str:
 
 
 def digits(value: float | None) -> str:
-    """A number of at least three digits, as many as it has before the point.
+    """A number to three digits, or to as many as it has before the point.
 
-    >>> digits(1234567.8), digits(12.345), digits(0.0), digits(float("nan"))
-    ('1,234,568', '12.3', '0', '-')
+    >>> digits(1234567.8), digits(999.7), digits(12.0), digits(0.0), digits(float("nan"))
+    ('1,234,568', '1,000', '12.0', '0', '-')
     """
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+    if value == 0.0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def percent(fraction: float | None) -> str:

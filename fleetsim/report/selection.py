@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -22,18 +24,20 @@ _LABEL_IN = 0.19
 
 
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """What the clients table says of selection, for the clients that have train tasks.
+    """What the clients table says of selection, for the clients that were sent any task.
 
     Returns:
         Frame with client, device, num_selected, num_delivered; for runs without a clients table.
     """
-    train = tasks[tasks["purpose"] == Purpose.TRAIN]
+    is_train = tasks["purpose"] == Purpose.TRAIN
     return (
-        train.assign(is_delivered=train["outcome"] == Outcome.DELIVERED)
+        tasks.assign(
+            is_train=is_train, is_delivered=is_train & (tasks["outcome"] == Outcome.DELIVERED)
+        )
         .groupby("client")
         .agg(
             device=("device", "first"),
-            num_selected=("task", "size"),
+            num_selected=("is_train", "sum"),
             num_delivered=("is_delivered", "sum"),
         )
         .reset_index()
@@ -46,14 +50,14 @@ def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
 
     Args:
         clients: frame with client, device, num_selected, num_delivered.
-        is_whole_fleet: whether clients that were never selected are in it.
+        is_whole_fleet: whether clients that were never sent a task are in it.
     """
     num_clients = len(clients)
     total = int(clients["num_selected"].sum())
-    who = "clients" if is_whole_fleet else "clients that were ever selected"
+    who = "clients" if is_whole_fleet else "clients that were ever asked"
     title = f"Who was selected: {total:,} train tasks for {num_clients:,} {who}"
     if not num_clients:
-        figure = look.new_figure(8.4, 2.4, title=title)
+        figure = look.new_figure(look.WIDTH_IN, 2.4, title=title)
         look.say(figure.subplots(), "nobody was selected")
         return figure
     clients = with_few_devices(clients)
@@ -69,7 +73,7 @@ def _each_client(clients: pd.DataFrame, title: str) -> Figure:
     extents = [
         max(fewest_rows, int((clients["device"] == device).sum()) + 1) for device in means.index
     ]
-    figure = look.new_figure(8.4, 1.6 + max(1.0, _ROW_IN * sum(extents)), title=title)
+    figure = look.new_figure(look.WIDTH_IN, 1.6 + max(1.0, _ROW_IN * sum(extents)), title=title)
     axes = figure.subplots()
     top = 0
     centers = []
@@ -91,8 +95,8 @@ def _each_client(clients: pd.DataFrame, title: str) -> Figure:
     axes.set_xlabel("times selected")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(visible=False, axis="y")
-    axes.barh([], [], color=look.GREY, label="delivered")
-    axes.barh([], [], color=look.GREY, alpha=0.35, label="selected, not delivered")
+    axes.barh(0, 0, color=look.GREY, label="delivered")
+    axes.barh(0, 0, color=look.GREY, alpha=0.35, label="selected, not delivered")
     axes.plot([], [], color=look.INK, linewidth=1.4, label="mean of the device")
     _mark_fleet_mean(axes, clients)
     look.legend_below(figure, axes)
@@ -102,7 +106,7 @@ def _each_client(clients: pd.DataFrame, title: str) -> Figure:
 def _distribution(clients: pd.DataFrame, title: str) -> Figure:
     """How many of a device's clients were selected so and so often, and its mean."""
     means = _means(clients)[::-1]
-    figure = look.new_figure(10.0, 2.1 + 0.34 * max(2, len(means)), title=title)
+    figure = look.new_figure(look.WIDTH_IN, 2.1 + 0.34 * max(2, len(means)), title=title)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     names = _with_sizes(clients, means.index)
     edges = bins(clients["num_selected"].to_numpy(dtype=np.int64))
@@ -122,7 +126,7 @@ def _distribution(clients: pd.DataFrame, title: str) -> Figure:
     right.barh(names, means.to_numpy(), color=look.BLUE, height=0.7)
     right.set_xlabel("mean times selected per client")
     right.grid(visible=False, axis="y")
-    look.legend_below(figure, left, num_columns=_MAX_BINS)
+    look.legend_below(figure, left)
     _mark_fleet_mean(right, clients)
     right.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
     return figure
@@ -131,16 +135,23 @@ def _distribution(clients: pd.DataFrame, title: str) -> Figure:
 def bins(counts: IntArray) -> list[int]:
     """Edges [low, high) that sort counts into at most seven bins; the first bin is never (0).
 
+    Each bin takes at least one count, and then more until it holds its share of the clients left.
+
     >>> bins(np.array([0, 0, 1, 3, 2]))
     [0, 1, 2, 3, 4]
+    >>> bins(np.array([0, 1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 9]))
+    [0, 1, 2, 3, 5, 7, 8, 10]
     """
     largest = int(counts.max(initial=0))
     if largest < _MAX_BINS:
         return list(range(largest + 2))
-    # Equal numbers of the clients that were ever selected, as far as whole numbers allow.
-    shares = np.linspace(0.0, 1.0, _MAX_BINS)[1:-1]
-    inner = np.ceil(np.quantile(counts[counts > 0], shares)).astype(np.int64)
-    return sorted({0, 1, *inner.tolist(), largest + 1})
+    ordered = np.sort(counts[counts > 0])
+    edges = [0, 1]
+    while len(edges) < _MAX_BINS and edges[-1] <= largest:
+        taken = int(np.searchsorted(ordered, edges[-1]))
+        share = math.ceil((len(ordered) - taken) / (_MAX_BINS + 1 - len(edges)))
+        edges.append(max(edges[-1], int(ordered[taken + share - 1])) + 1)
+    return edges if edges[-1] > largest else [*edges, largest + 1]
 
 
 def _means(clients: pd.DataFrame) -> pd.Series[float]:

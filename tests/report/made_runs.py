@@ -104,7 +104,7 @@ def _tasks(made: MadeUp, round_: int, now_s: float, *, first: int) -> list[TaskR
     # Low numbers more often, so that some clients pay more than others.
     weights = 1.0 / (1.0 + np.arange(made.size))
     chosen = stream.choice(made.size, made.cohort, replace=False, p=weights / weights.sum())
-    rows = []
+    rows: list[TaskRow] = []
     for purpose, clients in ((Purpose.PROBE, probed), (Purpose.TRAIN, chosen)):
         for client in clients.tolist():
             draws = stream.exponential(size=3)
@@ -134,7 +134,7 @@ def _task(
         outcome, limit_s = Outcome.BATTERY, 0.8 * sum(phases)
     elif sum(phases) > made.deadline_s:
         outcome = Outcome.LATE
-    lived = []
+    lived: list[float] = []
     for phase_s in phases:
         lived.append(min(phase_s, max(0.0, limit_s - sum(lived))))
     is_loss_known = outcome is Outcome.DELIVERED and purpose is Purpose.TRAIN and made.is_trained

@@ -1,0 +1,155 @@
+"""Runs side by side: accuracy against time, energy and rounds, and what each target costs.
+
+Two runs can be compared if they met the same world: seed, learning task and fleet. Whatever else
+differs (selector, deadline, aggregation) is then the cause. Runs of different worlds are refused
+unless asked for, and then the page says so first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record import files
+from fleetsim.record.run import Run
+from fleetsim.report import differences, figures, look, markup, summary
+from fleetsim.report.markup import Picture
+from fleetsim.report.side_by_side import (
+    Comparison,
+    Entry,
+    differences_table,
+    frame,
+    runs_table,
+    some,
+    tables,
+    text_table,
+    worlds_say,
+)
+
+__all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
+
+PAGE = "comparison.html"
+CSV = "comparison.csv"
+STEM = "comparison"
+
+_MAX_TARGETS = 6
+
+
+def compare(
+    runs: Sequence[Run], *, targets: Sequence[float] | None = None, different_worlds: bool = False
+) -> Comparison:
+    """Put runs side by side.
+
+    Args:
+        runs: at least one, each once.
+        targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
+        different_worlds: compare although seed, task or fleet differ.
+
+    Raises:
+        ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
+        DataError: a run folder is damaged, or nothing is recorded in it yet.
+    """
+    if not runs:
+        raise ScenarioError("nothing to compare; name one or more run folders")
+    _refuse_doubles(runs)
+    world = differences.world_differences(runs)
+    if world and not different_worlds:
+        raise ScenarioError(
+            f"the runs met different worlds, they differ in {some(world)}; compare runs of the"
+            " same seed, task and fleet, or give --different-worlds"
+        )
+    chosen = _checked(targets) if targets else summary.reached_targets([run.rounds for run in runs])
+    labels = differences.labels(runs)
+    entries = tuple(
+        Entry(label, run, summary.totals(run)) for label, run in zip(labels, runs, strict=True)
+    )
+    return Comparison(
+        entries=entries,
+        targets=tuple(chosen if targets else chosen[-_MAX_TARGETS:]),
+        differences=tuple(differences.differences(runs)),
+        world_differences=tuple(world),
+        notes=tuple(_notes(entries)),
+    )
+
+
+def write(comparison: Comparison, folder: Path) -> Path:
+    """Write comparison.html, .csv, .png, .svg and .pdf into a folder.
+
+    Returns:
+        The page.
+
+    Raises:
+        DataError: the folder or a file cannot be written.
+    """
+    way_out = "choose another place with --out"
+    files.make_folder(folder, way_out=way_out)
+    table = frame(comparison).to_csv(index=False, lineterminator="\n")
+    files.write(folder / CSV, table.encode("utf-8", "replace"), way_out=way_out)
+    figure = figures.accuracy(
+        {entry.label: entry.run.rounds for entry in comparison.entries},
+        against=("time", "energy", "rounds"),
+        targets=comparison.targets,
+    )
+    picture = Picture(
+        STEM,
+        look.save(figure, folder, STEM),
+        "test accuracy of all runs against virtual time, energy and rounds",
+        "Further left is faster, cheaper or in fewer rounds. A dot is where a run first reached an"
+        " accuracy of the tables (dotted lines).",
+    )
+    number = len(comparison.entries)
+    heading = "One run" if number == 1 else f"{number} runs side by side"
+    path = folder / PAGE
+    markup.write(
+        path,
+        "compare.html.j2",
+        title=f"{heading} - fleetsim",
+        heading=heading,
+        worlds=worlds_say(comparison) if comparison.world_differences else "",
+        notes=comparison.notes,
+        picture=picture,
+        tables=tables(comparison),
+        differences=differences_table(comparison),
+        runs=runs_table(comparison),
+    )
+    return path
+
+
+def _refuse_doubles(runs: Sequence[Run]) -> None:
+    seen: dict[Path, Run] = {}
+    for run in runs:
+        place = run.folder.resolve()
+        if place in seen:
+            raise ScenarioError(f"{run.folder}: is given twice; name each run once")
+        seen[place] = run
+
+
+def _checked(targets: Sequence[float]) -> list[float]:
+    for target in targets:
+        if not 0.0 < target <= 1.0:
+            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
+    return sorted(set(targets))
+
+
+def _notes(entries: Sequence[Entry]) -> list[str]:
+    notes = []
+    for entry in entries:
+        status = entry.run.manifest.status
+        if status != "done":
+            notes.append(
+                f"{entry.label} is not complete ({status}): its numbers go up to round"
+                f" {entry.totals.num_rounds:,}, and it may yet reach what it has not reached"
+            )
+        if not entry.totals.num_rounds:
+            notes.append(f"{entry.label} has no rounds")
+        elif not summary.is_trained(entry.run):
+            notes.append(
+                f"{entry.label} has no accuracy: it was run without training, or never evaluated"
+            )
+    versions = dict.fromkeys(entry.run.manifest.versions.get("fleetsim") for entry in entries)
+    if len(versions) > 1:
+        notes.append(
+            f"the runs were made by different versions of fleetsim: {', '.join(map(str, versions))}"
+        )
+    return notes

@@ -1,0 +1,76 @@
+"""How pages are made: one file that opens offline, runs nothing, and loads nothing.
+
+Whatever comes from a run is escaped; figures lie in the page as SVG images, in which no script
+runs; and a Content-Security-Policy forbids everything but them and the page's own style.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from fleetsim.record import files
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table for people: the first column names the row."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    is_text: bool = False
+    """Whether cells hold words rather than numbers."""
+    best: frozenset[tuple[int, int]] = frozenset()
+    """Cells (row, column) to point out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure in a page."""
+
+    stem: str
+    """Name of its files, without the ending."""
+    svg: bytes
+    says: str
+    """What it shows, for those who cannot see it."""
+    caption: str
+    """How to read it, in a sentence."""
+
+    @property
+    def address(self) -> str:
+        """The SVG as a data: URI."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
+
+
+def write(path: Path, template: str, **content: object) -> None:
+    """Fill in a template of this package and write the page atomically.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    loader = jinja2.PackageLoader("fleetsim", "report")
+    environment = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    style, *_ = loader.get_source(environment, "style.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = environment.get_template(template).render(
+        style=Markup(style), style_digest=digest, **content
+    )
+    files.write(
+        path,
+        # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
+        page.encode("utf-8", "replace"),
+        way_out="make the folder writable, then ask for the page again",
+    )

@@ -1,0 +1,264 @@
+"""The report of one run: a page that opens offline, and its figures as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fleetsim import strict_yaml
+from fleetsim.record import files
+from fleetsim.record.run import Run
+from fleetsim.report import figures, gantt, look, markup, quantities, selection, summary
+from fleetsim.report.markup import Picture, Table
+from fleetsim.report.quantities import NOTHING
+from fleetsim.report.summary import Totals
+
+REPORT = "report.html"
+FIGURES = "figures"
+
+_UNFINISHED = {
+    "running": "It is still running, or it was killed. What follows goes up to its last checkpoint;"
+    " go on with --resume.",
+    "interrupted": "What follows goes up to the interruption; go on with --resume.",
+    "failed": "What follows goes up to the fault:",
+}
+_NO_ACCURACY = (
+    "There is no accuracy to show: the run was made without training, or no round was evaluated."
+)
+
+
+def write_report(run: Run) -> Path:
+    """Write `report.html` and `figures/` into the run folder.
+
+    Returns:
+        The page.
+
+    Raises:
+        DataError: a table is missing or damaged, or a file cannot be written.
+    """
+    rounds, tasks = run.rounds, summary.recorded_tasks(run)
+    is_done = run.manifest.status == "done"
+    clients = run.clients if is_done else selection.counts_from_tasks(tasks)
+    totals = summary.totals(run)
+    targets = _targets(rounds)
+    folder = run.folder / FIGURES
+    files.make_folder(folder, way_out="make the run folder writable")
+    sections = {
+        heading: [
+            Picture(stem, look.save(figure, folder, stem), says, caption)
+            for stem, figure, says, caption in drawn
+        ]
+        for heading, drawn in (
+            ("Accuracy", _accuracy(rounds, targets)),
+            ("Where time and energy went", _costs(tasks)),
+            ("Who took part", _people(run, tasks, clients)),
+        )
+    }
+    path = run.folder / REPORT
+    markup.write(
+        path,
+        "page.html.j2",
+        title=f"{run.manifest.name} - fleetsim",
+        name=run.manifest.name,
+        subtitle=_subtitle(run),
+        banners=list(_banners(run)),
+        numbers=_numbers(run, totals),
+        targets=summary.targets_table(rounds, targets),
+        no_targets=(
+            "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
+        ),
+        sections=[(heading, pictures) for heading, pictures in sections.items() if pictures],
+        outcomes=summary.outcomes_table(tasks),
+        devices=summary.devices_table(tasks, clients),
+        devices_caption=(
+            "By kind of device: time and energy to deliver are means of the train tasks that were"
+            " delivered; energy counts all tasks, probes too."
+            + ("" if is_done else " Clients that were never sent a task are not in it.")
+        ),
+        digest=run.manifest.digest,
+        scenario=strict_yaml.dump(run.scenario),
+        versions=_versions(run),
+    )
+    return path
+
+
+def summary_lines(run: Run) -> list[str]:
+    """A run in a few aligned lines, for a terminal."""
+    totals = summary.totals(run)
+    manifest = run.manifest
+    accuracy = "none: the run was made without training, or nothing was evaluated"
+    if totals.final_accuracy is not None:
+        accuracy = (
+            f"{quantities.percent(totals.final_accuracy)} final,"
+            f" {quantities.percent(totals.best_accuracy)} best"
+        )
+    lines = [
+        ("folder", str(run.folder)),
+        (
+            "rounds",
+            f"{totals.num_rounds:,} in {quantities.text(totals.virtual_s, 's')} of virtual time,"
+            f" {_ending(run)}",
+        ),
+        ("accuracy", accuracy),
+        (
+            "energy",
+            f"{quantities.text(totals.energy_j, 'j')},"
+            f" {quantities.percent(totals.wasted_fraction)} of it wasted",
+        ),
+        (
+            "tasks",
+            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered,"
+            f" {quantities.text(totals.waiting_mean_s, 's')} mean waiting",
+        ),
+        ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
+    ]
+    return [f"{label:<10}{words}" for label, words in lines]
+
+
+_Drawn = Iterator[tuple[str, Figure, str, str]]
+"""Stem, figure, what it shows, how to read it."""
+
+
+def _targets(rounds: pd.DataFrame) -> list[float]:
+    """The accuracies that were reached, and the next one."""
+    reached = summary.reached_targets([rounds])
+    ladder = [*summary.LOW_TARGETS, *summary.TARGETS]
+    return reached + [target for target in ladder if reached and target > reached[-1]][:1]
+
+
+def _accuracy(rounds: pd.DataFrame, targets: list[float]) -> _Drawn:
+    if not rounds["accuracy"].notna().any():
+        return
+    captions: Mapping[figures.Against, str] = {
+        "time": "How fast: a step up is a better model at the end of a round; a dot is where an"
+        " accuracy of the table above was first reached.",
+        "energy": "How dear: the same models against all joules that the fleet had spent by then,"
+        " wasted ones too.",
+        "rounds": "How many rounds: the same models as an algorithm sees them, blind to what a"
+        " round takes.",
+    }
+    for against, caption in captions.items():
+        figure = figures.accuracy({"run": rounds}, against=[against], targets=targets)
+        yield f"accuracy-{against}", figure, f"test accuracy against {against}", caption
+
+
+def _costs(tasks: pd.DataFrame) -> _Drawn:
+    yield (
+        "seconds-by-device",
+        figures.seconds_by_device(tasks),
+        "seconds of download, compute and upload by device",
+        "Left, what the fleet's devices spent in all; right, what one train task takes: a long bar"
+        " is a straggler, its widest colour the reason.",
+    )
+    yield (
+        "joules-by-device",
+        figures.joules_by_device(tasks),
+        "joules by component and device",
+        "The same for joules: idle is what a device draws for being awake from dispatch to the end"
+        " of its task, all other components come on top of it.",
+    )
+    yield (
+        "waste",
+        figures.waste(tasks),
+        "wasted joules by cause and by device",
+        "Energy of tasks whose answer nobody used: late at the deadline, lost (offline, battery,"
+        " link, crashed), or cancelled because the server had enough.",
+    )
+
+
+def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
+    yield (
+        "selections",
+        selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
+        "how often clients were selected, by device",
+        "Who carries the load: devices above the dashed mean of the fleet are asked more than"
+        " their share. The numbers in brackets are clients.",
+    )
+    deadline_s = run.scenario.get("server", {}).get("deadline_s")
+    yield (
+        "stragglers",
+        gantt.stragglers(run.rounds, tasks, deadline_s=deadline_s),
+        "tasks of one round as a Gantt chart",
+        "The round in which the first answer waited longest for the last: a row is a client, pale"
+        " is done and waiting, the mark at the end of a bar says how it ended.",
+    )
+
+
+def _selector(run: Run) -> str:
+    settings = run.scenario.get("server", {}).get("selector", {})
+    return str(settings.get("kind", NOTHING)) if isinstance(settings, dict) else NOTHING
+
+
+def _ending(run: Run) -> str:
+    manifest = run.manifest
+    how = "stopped" if manifest.status == "done" else manifest.status
+    return f"{how}: {manifest.stop_text}" if manifest.stop_text else how
+
+
+def _subtitle(run: Run) -> str:
+    manifest = run.manifest
+    parts = [f"selector {_selector(run)}", f"seed {manifest.seed}", _ending(run)]
+    return ", ".join(parts)
+
+
+def _banners(run: Run) -> Iterator[tuple[str, str]]:
+    manifest = run.manifest
+    if manifest.status != "done":
+        words = _UNFINISHED[manifest.status]
+        if manifest.status == "failed":
+            words += f" {manifest.stop_text}"
+        yield f"This run is not complete ({manifest.status}).", words
+    if run.rounds.empty:
+        yield "No round was recorded.", manifest.stop_text or ""
+    elif not summary.is_trained(run):
+        yield "No accuracy.", "The run was made without training, or no round was evaluated."
+
+
+def _numbers(run: Run, totals: Totals) -> list[tuple[str, str, str]]:
+    """Label, value and small print of the key numbers."""
+    wasted = quantities.text(totals.wasted_j, "j")
+    share = totals.num_delivered / totals.num_selected if totals.num_selected else None
+    best = quantities.percent(totals.best_accuracy)
+    numbers = [
+        ("final accuracy", quantities.percent(totals.final_accuracy), f"best {best}"),
+        (
+            "virtual time",
+            quantities.text(totals.virtual_s, "s"),
+            f"{quantities.digits(totals.virtual_s)} s",
+        ),
+        (
+            "energy",
+            quantities.text(totals.energy_j, "j"),
+            f"{quantities.digits(totals.energy_j)} J",
+        ),
+        ("wasted", quantities.percent(totals.wasted_fraction), f"{wasted} of the energy"),
+        ("rounds", f"{totals.num_rounds:,}", ""),
+        (
+            "train tasks delivered",
+            quantities.percent(share),
+            f"{totals.num_delivered:,} of {totals.num_selected:,}",
+        ),
+        (
+            "mean waiting",
+            quantities.text(totals.waiting_mean_s, "s"),
+            "last minus first answer of a round",
+        ),
+        ("host time", quantities.text(run.manifest.host_s, "s"), "what the simulation took"),
+    ]
+    return [(label, value, "" if note == value else note) for label, value, note in numbers]
+
+
+def _versions(run: Run) -> Table:
+    manifest = run.manifest
+    own: dict[str, Any] = {
+        "trainer": manifest.trainer,
+        "digest": manifest.digest or NOTHING,
+        "scenario hash": manifest.scenario_hash,
+        "world hash": manifest.world_hash,
+    }
+    rows = [(str(key), str(value)) for key, value in {**own, **manifest.versions}.items()]
+    return Table(("what", "value"), rows, is_text=True)

@@ -1,0 +1,205 @@
+"""The tables of a comparison: runs as rows, what they cost as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from fleetsim.record.run import Run
+from fleetsim.report import quantities
+from fleetsim.report.differences import Difference
+from fleetsim.report.markup import Table
+from fleetsim.report.quantities import NOTHING
+from fleetsim.report.summary import Totals
+from fleetsim.strict_yaml import spelled
+
+_MAX_KEYS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One of the runs."""
+
+    label: str
+    run: Run
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs side by side."""
+
+    entries: tuple[Entry, ...]
+    targets: tuple[float, ...]
+    """Accuracies (fractions), ascending."""
+    differences: tuple[Difference, ...]
+    """How the scenarios differ."""
+    world_differences: tuple[str, ...]
+    """How the worlds differ; empty if they are the same."""
+    notes: tuple[str, ...]
+    """What a reader must know about single runs."""
+
+
+def frame(comparison: Comparison) -> pd.DataFrame:
+    """The numbers, one row per run, in SI; null where there is no such number."""
+    rows = []
+    for entry in comparison.entries:
+        run, totals = entry.run, entry.totals
+        row: dict[str, Any] = {
+            "label": entry.label,
+            "folder": str(run.folder),
+            "status": run.manifest.status,
+            "seed": run.manifest.seed,
+            "rounds": totals.num_rounds,
+            "virtual_s": totals.virtual_s,
+            "final_accuracy": totals.final_accuracy,
+            "best_accuracy": totals.best_accuracy,
+            "energy_j": totals.energy_j,
+            "energy_wasted_j": totals.wasted_j,
+            "wasted_fraction": totals.wasted_fraction,
+            "waiting_mean_s": totals.waiting_mean_s,
+        }
+        for target in comparison.targets:
+            row[f"time_to_{target:g}_s"] = run.time_to_accuracy(target)
+            row[f"energy_to_{target:g}_j"] = run.energy_to_accuracy(target)
+            row[f"rounds_to_{target:g}"] = run.rounds_to_accuracy(target)
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.astype({f"rounds_to_{target:g}": "Int64" for target in comparison.targets})
+
+
+def text_table(comparison: Comparison) -> str:
+    """The tables for a terminal."""
+    lines = [f"DIFFERENT WORLDS: {worlds_say(comparison)}"] if comparison.world_differences else []
+    lines += [f"note: {note}" for note in comparison.notes]
+    blocks = ["\n".join(lines)] if lines else []
+    blocks += [_aligned(heading, table) for heading, _, table in tables(comparison)]
+    return "\n\n".join(blocks)
+
+
+def some(keys: Sequence[str]) -> str:
+    """The first few of many."""
+    more = f" and {len(keys) - _MAX_KEYS} more" if len(keys) > _MAX_KEYS else ""
+    return "; ".join(keys[:_MAX_KEYS]) + more
+
+
+def worlds_say(comparison: Comparison) -> str:
+    """What must be known of runs that met different worlds."""
+    return (
+        f"these runs differ in {some(comparison.world_differences)}. What tells them apart need not"
+        " be the selector or the server."
+    )
+
+
+def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """Heading, caption and table: each run as a whole, then what it took to the targets."""
+    entries = comparison.entries
+    columns = (
+        "run",
+        "final accuracy",
+        "best accuracy",
+        "rounds",
+        "virtual time (s)",
+        "energy (J)",
+        "wasted (J)",
+        "wasted",
+        "mean waiting (s)",
+    )
+    rows = [
+        (
+            entry.label,
+            quantities.percent(entry.totals.final_accuracy),
+            quantities.percent(entry.totals.best_accuracy),
+            f"{entry.totals.num_rounds:,}",
+            quantities.digits(entry.totals.virtual_s),
+            quantities.digits(entry.totals.energy_j),
+            quantities.digits(entry.totals.wasted_j),
+            quantities.percent(entry.totals.wasted_fraction),
+            quantities.digits(entry.totals.waiting_mean_s),
+        )
+        for entry in entries
+    ]
+    found = [("Totals", "Each run as far as it got.", Table(columns, rows))]
+    if comparison.targets:
+        until = "until each accuracy was first reached; - is never."
+        for heading, caption, measure in (
+            ("Seconds to accuracy", f"Virtual seconds {until}", Run.time_to_accuracy),
+            ("Joules to accuracy", f"Joules of the whole fleet {until}", Run.energy_to_accuracy),
+            ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
+        ):
+            found.append((heading, caption, _reached(comparison, measure)))
+    return found
+
+
+def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float | None]) -> Table:
+    """A row per run, a column per target; the smallest of several runs of a world is marked."""
+    columns = [
+        [measure(entry.run, target) for entry in comparison.entries]
+        for target in comparison.targets
+    ]
+    is_contest = len(comparison.entries) > 1 and not comparison.world_differences
+    smallest = [min((v for v in values if v is not None), default=math.nan) for values in columns]
+    return Table(
+        ("run", *map(quantities.target, comparison.targets)),
+        [
+            (entry.label, *(_number(values[row]) for values in columns))
+            for row, entry in enumerate(comparison.entries)
+        ],
+        best=frozenset(
+            (row, column + 1)
+            for column, values in enumerate(columns)
+            for row, value in enumerate(values)
+            if is_contest and value == smallest[column]
+        ),
+    )
+
+
+def differences_table(comparison: Comparison) -> Table:
+    """A row per key that differs, a column per run."""
+    return Table(
+        ("key", *(entry.label for entry in comparison.entries)),
+        [
+            (
+                spelled(difference.path),
+                *(difference.shown(index) for index in range(len(comparison.entries))),
+            )
+            for difference in comparison.differences
+        ],
+        is_text=True,
+    )
+
+
+def runs_table(comparison: Comparison) -> Table:
+    """Where each run lies and how it ended."""
+    return Table(
+        ("run", "folder", "status", "seed", "digest"),
+        [
+            (
+                entry.label,
+                str(entry.run.folder),
+                entry.run.manifest.status,
+                str(entry.run.manifest.seed),
+                (entry.run.manifest.digest or NOTHING)[:12],
+            )
+            for entry in comparison.entries
+        ],
+        is_text=True,
+    )
+
+
+def _number(value: int | float | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else quantities.digits(value)
+
+
+def _aligned(heading: str, table: Table) -> str:
+    """Columns as wide as their widest cell: the first to the left, numbers to the right."""
+    lines = [[heading, *table.columns[1:]], *table.rows]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in lines
+    )

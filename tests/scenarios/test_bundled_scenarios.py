@@ -1,0 +1,46 @@
+"""Every scenario that fleetsim carries loads, says what it is for, and runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.errors import DataError
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+NAMES = bundled.names("scenarios")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundled_scenario_asks_its_question_first(name):
+    text = (bundled.folder("scenarios") / f"{name}.yaml").read_text("utf-8")
+    comments = [line for line in text.splitlines() if line.startswith("# ")]
+
+    assert text.startswith("# ")
+    assert "?" in comments[0] or ":" in comments[0]
+    assert len(comments) >= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundled_scenario_survives_being_written_out_and_read_again(name, tmp_path):
+    scenario = load(name)
+    path = tmp_path / "again.yaml"
+    path.write_text(scenario.to_yaml(), encoding="utf-8")
+
+    again = load(path)
+
+    assert again.content_hash == scenario.content_hash
+    assert again.world_hash == scenario.world_hash
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundled_scenario_runs_two_rounds(name, tmp_path):
+    scenario = load(name, ["stop.rounds=2", "stop.time_s=864000"])
+    try:
+        done = run(scenario, out=tmp_path / "run", train=False)
+    except DataError as missing:
+        pytest.skip(f"{name} needs data that is not here: {missing}")
+
+    assert done.manifest.rounds == 2
+    assert (done.tasks.outcome == "delivered").any()

@@ -1,0 +1,64 @@
+"""Two selectors meet the very same world: devices, channel gains and people at any moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim.fleet.channel import Direction
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+SELECTORS = ["random", "round-robin", "power-of-choice", "oort"]
+AT_S = np.random.default_rng(7).uniform(0.0, 3e6, size=200)  # five laps of a week
+
+
+def fleet_of(kind: str) -> Fleet:
+    scenario = load("quickstart", [f"server.selector.kind={kind}"])
+    sizes = np.full(scenario.fleet.size, 20, dtype=np.int64)
+    return build_fleet(scenario.fleet, seed=scenario.seed, num_samples=sizes)
+
+
+@pytest.mark.parametrize("kind", SELECTORS[1:])
+def test_switching_the_selector_changes_nothing_in_the_world(kind):
+    one, other = fleet_of("random"), fleet_of(kind)
+    clients = np.arange(one.size)
+
+    assert np.array_equal(one.device, other.device)
+    assert np.array_equal(one.initial_j, other.initial_j, equal_nan=True)
+    for t_s in AT_S:
+        states, others = one.usage.state_at(clients, t_s), other.usage.state_at(clients, t_s)
+        for name in ("online", "charging", "unmetered", "load"):
+            assert np.array_equal(getattr(states, name), getattr(others, name))
+        for client in (0, 17, 49):
+            for direction in Direction:
+                rate = one.channel.rate_at(client, direction, t_s)
+                assert rate == other.channel.rate_at(client, direction, t_s)
+
+
+def test_a_whole_run_leaves_the_world_as_it_was():
+    before, after = fleet_of("oort"), fleet_of("oort")
+    clients = np.arange(before.size)
+    for t_s in AT_S[::-1]:  # look far ahead and back before asking again
+        after.channel.transfer(3, Direction.UP, t_s, 1e7, after.metered)
+        after.usage.next_change_after(clients, t_s)
+
+    for t_s in AT_S:
+        assert before.channel.rate_at(3, Direction.UP, t_s) == after.channel.rate_at(
+            3, Direction.UP, t_s
+        )
+
+
+def test_a_client_that_two_selectors_dispatch_at_one_moment_lives_through_the_same(tmp_path):
+    small = ["stop.rounds=1", "server.over_commit=1.0", "server.cohort=40"]
+    tasks = {}
+    for kind in ("random", "round-robin"):
+        scenario = load("quickstart", [*small, f"server.selector.kind={kind}"])
+        frame = run(scenario, out=tmp_path / kind, train=False).tasks
+        tasks[kind] = frame.set_index("client")
+    both = tasks["random"].index.intersection(tasks["round-robin"].index)
+    columns = ["device", "download_s", "compute_s", "upload_s", "energy_idle_j", "outcome"]
+
+    assert len(both) > 0
+    assert tasks["random"].loc[both, columns].equals(tasks["round-robin"].loc[both, columns])

@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import itertools
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import pytest
+from annotated_types import Gt
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from fleetsim import faults
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.settings import Settings
+from fleetsim.strict_yaml import Document, KeyPath, parse
+
+
+class Radio(StrEnum):
+    WIFI = "wifi"
+    LTE = "lte"
+
+
+class Uniform(Settings):
+    kind: Literal["random"] = "random"
+    with_replacement: bool = False
+
+
+class Oort(Settings):
+    kind: Literal["oort"] = "oort"
+    exploration_fraction: float = Field(0.9, ge=0, le=1)
+    pacer_step_s: float = Field(20.0, gt=0)
+
+    @field_validator("pacer_step_s")
+    @classmethod
+    def whole(cls, value: float) -> float:
+        if value % 1.0:
+            raise ValueError("must be whole\nseconds")
+        return value
+
+
+Selector = Annotated[Uniform | Oort, Field(discriminator="kind")]
+
+
+class Site(Settings):
+    radio: Radio = Radio.WIFI
+    at_m: tuple[float, float] = (0.0, 0.0)
+
+
+class Server(Settings):
+    cohort: PositiveInt
+    """Clients chosen in each round. More is slower."""
+    deadline_s: float | None = Field(None, gt=0)
+    selector: Selector = Uniform()
+    fallbacks: list[Selector] = Field([])
+    num_spare: int = 0
+    bandwidth_hz: Annotated[float, Gt(0)] = 1e6
+    limit: Literal["auto"] | float = "auto"
+    plan: Selector | float = 1.0
+    backup: Literal["none"] | Site = "none"
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.cohort + self.num_spare > 1000:
+            raise ValueError("cohort + num_spare must be at most 1000")
+        return self
+
+
+class World(Settings):
+    name: str = Field("x", pattern="^[a-z]+$")
+    size: PositiveInt = 10
+    devices: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field({})
+    by_radio: dict[Radio, int] = Field({})
+    by_count: dict[PositiveInt, int] = Field({})
+    server: Server
+    sites: list[Site] = Field([Site()], min_length=1)
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.server.cohort > self.size:
+            raise faults.at(
+                ("server", "cohort"), f"must be at most size = {self.size}, the {{fleet}}"
+            )
+        return self
+
+
+def said(text: str) -> list[str]:
+    """The fault lines of a document."""
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(World, parse(text, "w.yaml"))
+    return list(caught.value.faults)
+
+
+# --- one fault, one line -------------------------------------------------------------------------
+
+GOOD = "server: {cohort: 5}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        # unknown keys
+        ("sise: 3", "w.yaml:2: sise = 3: unknown key; did you mean 'size'?"),
+        (
+            "zzzzzz: 3",
+            "w.yaml:2: zzzzzz = 3: unknown key; "
+            "allowed: name, size, devices, by_radio, by_count, server, sites",
+        ),
+        # limits and types
+        ("size: 0", "w.yaml:2: size = 0: must be a whole number > 0"),
+        ("size: 5.0", "w.yaml:2: size = 5.0: must be a whole number > 0; write 5"),
+        ("size: 5.5", "w.yaml:2: size = 5.5: must be a whole number > 0"),
+        ("size: true", "w.yaml:2: size = true: must be a whole number > 0"),
+        ("size: '5'", "w.yaml:2: size = '5': must be a whole number > 0; drop the quotes"),
+        ("size: 5 clients", "w.yaml:2: size = '5 clients': must be a whole number > 0"),
+        ("size:", "w.yaml:2: size = null: must be a whole number > 0"),
+        ("size: {a: 1}", "w.yaml:2: size: must be a whole number > 0, not a mapping"),
+        ("name: Bad", "w.yaml:2: name = 'Bad': must match pattern '^[a-z]+$'"),
+        ("name: 5", "w.yaml:2: name = 5: must be text; write '5' in quotes"),
+        ("name: true", "w.yaml:2: name = true: must be text; write 'true' in quotes"),
+        (
+            "devices: {t2.small: 0}",
+            'w.yaml:2: devices["t2.small"] = 0: must be a number > 0 and <= 1',
+        ),
+        ("devices: {b: 1.5}", "w.yaml:2: devices.b = 1.5: must be a number > 0 and <= 1"),
+        ("devices: {b: .nan}", "w.yaml:2: devices.b = .nan: must be a finite number > 0 and <= 1"),
+        ("devices: {b: .inf}", "w.yaml:2: devices.b = .inf: must be a finite number > 0 and <= 1"),
+        ("devices: [b]", "w.yaml:2: devices = ['b']: must be a mapping {key: value}"),
+        # keys of mappings
+        ("by_radio: {7g: 1}", "w.yaml:2: by_radio[\"7g\"] = 1: the key must be 'wifi' or 'lte'"),
+        (
+            "by_radio: {wify: 1}",
+            "w.yaml:2: by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?",
+        ),
+        ("by_count: {'0': 1}", 'w.yaml:2: by_count["0"] = 1: the key must be a whole number > 0'),
+        ("by_count: {a: 1}", "w.yaml:2: by_count.a = 1: the key must be a whole number"),
+        # lists
+        ("sites: []", "w.yaml:2: sites = []: must have at least 1 item, not 0"),
+        ("sites: {radio: lte}", "w.yaml:2: sites: must be a list [a, b], not a mapping"),
+        (
+            "sites:\n- {radio: lte}\n- radio: wify\n",
+            "w.yaml:4: sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?",
+        ),
+        ("sites:\n- {at_m: [1]}\n", "w.yaml:3: sites[0].at_m[1]: missing"),
+        (
+            "sites:\n- {at_m: [1, 2, 3]}\n",
+            "w.yaml:3: sites[0].at_m = [1, 2, 3]: must have at most 2",
+        ),
+        ("sites:\n- {at_m: [1, x]}\n", "w.yaml:3: sites[0].at_m[1] = 'x': must be a number"),
+        ("sites: [3]", "w.yaml:2: sites[0] = 3: must be a mapping {key: value}"),
+    ],
+)
+def test_each_fault_of_the_world_is_one_line(text, line):
+    lines = said(GOOD + text)
+
+    assert len(lines) == 1
+    assert lines[0].startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("server", "line"),
+    [
+        (
+            "deadline: 600",
+            "w.yaml:3: server.deadline = 600: unknown key; KEYS MEAN 'deadline_s'?",
+        ),
+        (
+            "deadline_ms: 6",
+            "w.yaml:3: server.deadline_ms = 6: unknown key; KEYS MEAN 'deadline_s'?",
+        ),
+        (
+            "bandwidth_mhz: 6",
+            "w.yaml:3: server.bandwidth_mhz = 6: unknown key; KEYS MEAN 'bandwidth_hz'?",
+        ),
+        ("dedline_s: 6", "w.yaml:3: server.dedline_s = 6: unknown key; MEAN 'deadline_s'?"),
+        (
+            "num_spare_s: 6",
+            "w.yaml:3: server.num_spare_s = 6: unknown key; MEAN 'num_spare'?",
+        ),
+        ("deadline_s: -1", "w.yaml:3: server.deadline_s = -1: must be a number > 0"),
+        ("deadline_s: 10 min", "w.yaml:3: server.deadline_s = '10 min': must be a number > 0"),
+        ("bandwidth_hz: 0", "w.yaml:3: server.bandwidth_hz = 0: must be a number > 0"),
+        ("num_spare: 996", "w.yaml:1: server: cohort + num_spare must be at most 1000"),
+        (
+            "limit: aut",
+            "w.yaml:3: server.limit = 'aut': must be 'auto' or a number; MEAN 'auto'?",
+        ),
+        ("limit: [1]", "w.yaml:3: server.limit = [1]: must be 'auto' or a number"),
+        (
+            "selector: {kind: ort}",
+            "w.yaml:3: server.selector.kind = 'ort': must be one of KINDS; MEAN 'oort'?",
+        ),
+        (
+            "selector: {kind: 7}",
+            "w.yaml:3: server.selector.kind = 7: must be one of KINDS",
+        ),
+        (
+            "selector: {}",
+            "w.yaml:3: server.selector.kind: missing, must be one of KINDS",
+        ),
+        (
+            "selector: {kin: oort}",
+            "w.yaml:3: server.selector.kind: missing, must be one of KINDS; "
+            "did you misspell it as 'kin'?",
+        ),
+        (
+            "selector: oort",
+            "w.yaml:3: server.selector = 'oort': must be a mapping whose kind is one of KINDS; "
+            "write {kind: oort}",
+        ),
+        (
+            "selector: [oort]",
+            "w.yaml:3: server.selector = ['oort']: must be a mapping whose kind is one of KINDS",
+        ),
+        (
+            "selector:\n    kind: oort\n    exploration_fraction: 2",
+            "w.yaml:5: server.selector.exploration_fraction = 2: must be a number >= 0 and <= 1",
+        ),
+        (
+            "selector: {kind: oort, pacer_step: 2}",
+            "w.yaml:3: server.selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?",
+        ),
+        (
+            "selector: {kind: random, pacer_step_s: 2}",
+            "w.yaml:3: server.selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'",
+        ),
+        (
+            "selector: {kind: oort, pacer_step_s: 1.5}",
+            "w.yaml:3: server.selector.pacer_step_s = 1.5: must be whole seconds",
+        ),
+        (
+            "fallbacks:\n  - {kind: random}\n  - {kind: oort, pacer_step_s: 0}",
+            "w.yaml:5: server.fallbacks[1].pacer_step_s = 0: must be a number > 0",
+        ),
+        (
+            "selector: {kind: random, with_replacement: yes}",
+            "w.yaml:3: server.selector.with_replacement = 'yes': must be true or false",
+        ),
+        (
+            "selector: {kind: random, with_replacement: 1}",
+            "w.yaml:3: server.selector.with_replacement = 1: must be true or false",
+        ),
+        (
+            "plan: {kind: oort, pacer_step_s: 0}",
+            "w.yaml:3: server.plan.pacer_step_s = 0: must be a number > 0",
+        ),
+        (
+            "backup: {radio: wify}",
+            "w.yaml:3: server.backup.radio = 'wify': must be 'wifi' or 'lte'; MEAN 'wifi'?",
+        ),
+        ("backup: 3", "w.yaml:3: server.backup = 3: must be 'none' or a mapping {key: value}"),
+        (
+            "backup: {radoi: lte}",
+            "w.yaml:3: server.backup.radoi = 'lte': unknown key; MEAN 'radio'?",
+        ),
+        (
+            "plan: soon",
+            "w.yaml:3: server.plan = 'soon': "
+            "must be a mapping whose kind is one of KINDS or a number",
+        ),
+    ],
+)
+def test_each_fault_of_the_server_is_one_line(server, line):
+    short = {
+        "KEYS": "keys carry their unit:",
+        "KINDS": "'oort', 'random'",
+        "MEAN": "did you mean",
+    }
+    for word, full in short.items():
+        line = line.replace(word, full)
+
+    assert said(f"server:\n  cohort: 5\n  {server}\n") == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("name: x", "w.yaml:1: server: missing"),
+        ("name: x\nserver: {}", "w.yaml:2: server.cohort: missing (Clients chosen in each round)"),
+        ("name: x\nserver: 3", "w.yaml:2: server = 3: must be a mapping {key: value}"),
+        ("name: x\nserver:", "w.yaml:2: server = null: must be a mapping {key: value}"),
+        (
+            "name: x\nserver:\n  cohort: 20\n",
+            "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}",
+        ),
+    ],
+)
+def test_a_missing_or_contradictory_key_is_one_line(text, line):
+    assert said(text) == [line]
+
+
+# --- several faults ------------------------------------------------------------------------------
+
+
+def test_faults_come_in_the_order_of_the_file_however_the_classes_order_their_fields():
+    lines = said("server:\n  deadline_s: 0\n  cohort: 0\nsize: 0\nname: X\n")
+
+    assert [line.split(": ")[0] for line in lines] == [f"w.yaml:{n}" for n in (2, 3, 4, 5)]
+
+
+def test_a_misspelt_required_key_is_not_also_missing():
+    assert said("server:\n  cohrt: 5\n") == [
+        "w.yaml:2: server.cohrt = 5: unknown key; did you mean 'cohort'?"
+    ]
+
+
+def test_a_present_key_keeps_its_fault_beside_a_misspelt_twin():
+    lines = said("server:\n  cohort: 0\n  cohrt: 5\n")
+
+    assert [line.split(":")[1] for line in lines] == ["2", "3"]
+
+
+def test_faults_of_overrides_come_last_and_name_the_override():
+    places: dict[KeyPath, int | str] = {
+        (): 1,
+        ("size",): "--set size=0",
+        ("server",): 1,
+        ("server", "cohort"): 9,
+    }
+    document = Document({"size": 0, "server": {"cohort": 0}}, "w.yaml", None, places)
+
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(World, document)
+
+    assert caught.value.faults == (
+        "w.yaml:9: server.cohort = 0: must be a whole number > 0",
+        "--set size=0: size = 0: must be a whole number > 0",
+    )
+
+
+def test_a_data_error_holds_all_lines():
+    with pytest.raises(DataError) as caught:
+        faults.check(World, parse("server: {cohort: 0}\nsize: 0", "w.yaml", DataError), DataError)
+
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        "w.yaml:1",
+        "w.yaml:2",
+    ]
+
+
+def test_a_long_value_is_cut_in_the_line():
+    (line,) = said(GOOD + f"name: {'X' * 200}")
+
+    assert len(line) < 120
+
+
+def test_a_union_whose_labels_say_nothing_is_still_one_line():
+    class Export(Settings):
+        target: Path | PositiveInt
+
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(Export, parse("target: [1]", "w.yaml"))
+
+    assert caught.value.faults == ("w.yaml:1: target = [1]: must be text or a whole number > 0",)
+
+
+# --- what passes ---------------------------------------------------------------------------------
+
+
+def test_a_good_document_becomes_the_settings():
+    text = """
+    server: {cohort: 5, deadline_s: 600, selector: {kind: oort}, limit: 3, plan: {kind: random}}
+    sites: [{radio: lte, at_m: [1, 2.5]}]
+    by_radio: {wifi: 2}
+    by_count: {'3': 1}
+    """
+    world = faults.check(World, parse(text, "w.yaml"))
+
+    assert world.server.deadline_s == 600.0
+    assert world.server.selector == Oort()
+    assert world.server.plan == Uniform()
+    assert world.sites == [Site(radio=Radio.LTE, at_m=(1.0, 2.5))]
+    assert world.by_radio == {Radio.WIFI: 2}
+    assert world.by_count == {3: 1}
+
+
+def test_a_float_keeps_all_its_digits():
+    document = parse(f"{GOOD}devices: {{a: 0.1, b: 0.30000000000000004, c: 5e-324}}", "w.yaml")
+
+    assert faults.check(World, document).devices == {"a": 0.1, "b": 0.1 + 0.2, "c": 5e-324}
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "candidates", "found"),
+    [
+        ("ort", ["random", "oort"], "oort"),
+        ("Power_Of_Choice", ["oort", "power-of-choice"], "power-of-choice"),
+        ("pixel6", ["pixel-6", "pixel-7"], "pixel-6"),
+        ("zebra", ["random", "oort"], None),
+        ("x", [], None),
+    ],
+)
+def test_the_nearest_word_is_found_by_letters_alone(word, candidates, found):
+    assert faults.nearest(word, candidates) == found
+
+
+def test_the_nearest_of_equally_near_words_does_not_depend_on_their_order():
+    words = ["aab", "aac", "AAB", "aad"]
+
+    assert len({faults.nearest("aaa", order) for order in itertools.permutations(words)}) == 1
+
+
+def test_a_hint_is_empty_where_nothing_is_near():
+    assert faults.did_you_mean("ort", ["oort"]) == "; did you mean 'oort'?"
+    assert faults.did_you_mean("zebra", ["oort"]) == ""
+
+
+def test_a_line_about_a_key_that_is_not_there_shows_no_value():
+    document = parse("a: {b: [1]}", "w.yaml")
+
+    assert faults.line(document, ("a", "c"), "why") == "w.yaml:1: a.c: why"
+    assert faults.line(document, ("a", "b", 5), "why") == "w.yaml:1: a.b[5]: why"
+    assert faults.line(document, ("a", "b", 0), "why") == "w.yaml:1: a.b[0] = 1: why"
+    assert faults.line(document, ("a", "b", "c"), "why") == "w.yaml:1: a.b.c: why"
+    assert faults.line(document, ("a",), "why") == "w.yaml:1: a: why"
+    assert faults.line(document, (), "why") == "w.yaml:1: why"

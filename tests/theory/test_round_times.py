@@ -1,0 +1,41 @@
+"""Order statistics of a synchronous round: the slowest of n exponential tasks.
+
+A round with n clients whose times are independent and exponential with mean m takes m * H_n on
+average, H_n = 1 + 1/2 + ... + 1/n (Renyi 1953), with variance m^2 * (1 + 1/4 + ... + 1/n^2). Tasks
+that would compute for ever and crash at a constant rate have exponential times, through the very
+code that every scenario runs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import ModelCost, Outcome
+
+NUM_TASKS = 8_000
+Z = 4.0
+MEAN_S = 3600.0 / 10.0
+
+
+@pytest.mark.parametrize("num_clients", [1, 5, 20])
+def test_the_mean_round_time_is_the_mean_task_time_times_the_harmonic_number(tiny, num_clients):
+    tiny.size = num_clients
+    tiny.server = {"cohort": num_clients}
+    tiny.stop = {"rounds": NUM_TASKS // num_clients, "time_s": 1e12}
+    tiny.crash_per_hour = 10.0
+    tiny.channel = {"kind": "constant", "down_bit_per_s": 1e15, "up_bit_per_s": 1e15}
+    tiny.cost = ModelCost({"conv": 1e18}, num_parameters=1, payload_byte=1)
+    tiny.run()
+
+    times_s = np.array([row.finished_at_s - row.started_at_s for row in tiny.recorder.rounds])
+    ranks = np.arange(1, num_clients + 1)
+    expected_s = MEAN_S * float((1 / ranks).sum())
+    variance = MEAN_S**2 * float((1 / ranks**2).sum())
+    half_width_s = Z * math.sqrt(variance / times_s.size)
+
+    assert {row.outcome for row in tiny.recorder.tasks} == {Outcome.CRASHED}
+    assert abs(float(times_s.mean()) - expected_s) < half_width_s
+    assert half_width_s < 0.08 * expected_s
