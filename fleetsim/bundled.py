@@ -15,7 +15,7 @@ Kind = Literal["devices", "radios", "traces", "scenarios"]
 def folder(kind: Kind) -> Path:
     """Folder that holds the bundled files of a kind."""
     package = Path(__file__).resolve().parent
-    inside = package / "bundled" / kind
+    inside = package / "_bundle" / kind
     return inside if inside.is_dir() else package.parent / kind
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from fleetsim import bundled, faults, overrides, strict_yaml
 from fleetsim.engine.stop import StopSettings
@@ -84,13 +84,6 @@ class Scenario(Settings):
     evaluate: EvaluateSettings = EvaluateSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
 
-    _folder: Path | None = PrivateAttr(default=None)
-
-    @property
-    def folder(self) -> Path | None:
-        """Folder from which relative paths count; None for the working folder."""
-        return self._folder
-
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that can change the result."""
@@ -102,7 +95,9 @@ class Scenario(Settings):
     def world_hash(self) -> str:
         """SHA-256 of what runs must share to be compared: seed, learning task and fleet."""
         data = self.data()
-        return overrides.content_hash({key: data[key] for key in ("seed", "task", "fleet")})
+        world = {key: data[key] for key in ("seed", "task", "fleet")}
+        world["validation_fraction"] = self.evaluate.validation_fraction
+        return overrides.content_hash(world)
 
     def data(self) -> dict[str, Any]:
         """The resolved scenario as plain data, every default written out."""
@@ -130,11 +125,10 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
         changes.append(f"seed={seed}")
     document = overrides.apply(strict_yaml.read(_find(path)), changes)
     scenario = faults.check(Scenario, document)
-    scenario._folder = document.folder
-    found = _contradictions(scenario) + _missing(scenario)
+    found = _contradictions(scenario) + _missing(scenario, document.folder)
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
-    return scenario
+    return _with_absolute_paths(scenario, document.folder)
 
 
 def schema() -> dict[str, Any]:
@@ -183,10 +177,9 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     return found
 
 
-def _missing(scenario: Scenario) -> list[Fault]:
+def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
     """Files that the scenario names and that are not there."""
     found: list[Fault] = []
-    beside = scenario.folder
     for name in scenario.fleet.devices:
         if bundled.find("devices", name, beside=beside) is None:
             found.append((("fleet", "devices", name), _not_there("devices", name)))
@@ -203,6 +196,27 @@ def _missing(scenario: Scenario) -> list[Fault]:
     if trace is not None and bundled.find("traces", trace, beside=beside) is None:
         found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))
     return found
+
+
+def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
+    """The scenario with files of the user's own named so that they are found from anywhere."""
+
+    def own(kind: bundled.Kind, name: str) -> str:
+        path = bundled.find(kind, name, beside=beside)
+        return name if path is None or name in bundled.names(kind) else str(path.resolve())
+
+    data = scenario.data()
+    fleet, dataset = data["fleet"], data["task"]["dataset"]
+    fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
+    for key in ("unmetered_radio", "metered_radio"):
+        fleet["channel"][key] = own("radios", fleet["channel"][key])
+    if fleet["usage"]["trace"] is not None:
+        fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
+    if dataset.get("folder") is not None:
+        home = Path(dataset["folder"]).expanduser()
+        near = home if beside is None or not (beside / home).is_dir() else beside / home
+        dataset["folder"] = str(near.resolve())
+    return Scenario.model_validate(data)
 
 
 def _not_there(kind: bundled.Kind, name: str) -> str:

@@ -94,12 +94,7 @@ def run(
             " run without training does not have; train, or choose another selector"
         )
     prepared = _prepare(scenario, train=train, torch_device=torch_device)
-    fleet = build_fleet(
-        scenario.fleet,
-        seed=scenario.seed,
-        num_samples=prepared.num_samples,
-        beside=scenario.folder,
-    )
+    fleet = build_fleet(scenario.fleet, seed=scenario.seed, num_samples=prepared.num_samples)
     folder, manifest = _folder(scenario, out, resume=resume, trainer=_trainer_name(train))
     if manifest.status == "done":
         return open_run(folder)
@@ -171,7 +166,7 @@ def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared
         input_shape, num_classes = task.dataset.input_shape, task.dataset.num_classes
         num_samples = blank_sizes(task.dataset, seed=seed, num_clients=size)
     else:
-        dataset = load_dataset(task.dataset, seed=seed, num_clients=size, beside=scenario.folder)
+        dataset = load_dataset(task.dataset, seed=seed, num_clients=size)
         input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
         kept, dealt = _keep(dataset.train_labels.size, scenario)
         shares = tuple(

@@ -27,6 +27,8 @@ from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
 
 _PROBE_ADDRESS = 1
+_SETUP_STAGE = -1
+_MAX_STAGES = 1000
 
 
 class Choice:
@@ -79,31 +81,45 @@ class Choice:
             reports: what came back is appended, in order of arrival.
             tasks: ended probe tasks are appended, in order of dispatch.
         """
+        if self._setup_requests:
+            requests, self._setup_requests = self._setup_requests, []
+            yield from self._send(round_, _SETUP_STAGE, requests, reports, tasks)
         stage = 0
-        requests = self._setup_requests
-        self._setup_requests = []
-        requests = requests or list(self._selector.probe(self._view(round_, reports, stage)))
-        while requests and not self._dispatcher.time_is_up.processed:
-            there = set(self._world.candidates(self._now_s).tolist())
-            reports += [
-                refused_probe(request.client, self._now_s)
-                for request in requests
-                if request.client not in there
-            ]
-            sent = [
-                self._task(round_, stage, request)
-                for request in requests
-                if request.client in there
-            ]
-            yield from self._dispatcher.run(
-                sent, enough=len(sent), deadline_s=self._probe_deadline_s
-            )
-            results = self._dispatcher.collect(sent)
-            tasks += sent
-            by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
-            reports += [report_of(task, results.get(task.task)) for task in by_arrival]
-            stage += 1
+        while not self._dispatcher.time_is_up.processed:
             requests = list(self._selector.probe(self._view(round_, reports, stage)))
+            if not requests:
+                return
+            if stage == _MAX_STAGES:
+                raise SimulationError(
+                    f"{type(self._selector).__name__}.probe has not ended after {stage} stages",
+                    time_s=self._now_s,
+                )
+            yield from self._send(round_, stage, requests, reports, tasks)
+            stage += 1
+
+    def _send(
+        self,
+        round_: int,
+        stage: int,
+        requests: list[ProbeRequest],
+        reports: list[Report],
+        tasks: list[Task],
+    ) -> Generator[simpy.Event, None, None]:
+        """One stage of probing: everybody asked at once, until all have answered or failed."""
+        there = set(self._world.candidates(self._now_s).tolist())
+        reports += [
+            refused_probe(request.client, self._now_s)
+            for request in requests
+            if request.client not in there
+        ]
+        sent = [
+            self._task(round_, stage, request) for request in requests if request.client in there
+        ]
+        yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._probe_deadline_s)
+        results = self._dispatcher.collect(sent)
+        tasks += sent
+        by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
+        reports += [report_of(task, results.get(task.task)) for task in by_arrival]
 
     def choose(self, round_: int, reports: list[Report]) -> IntArray:
         """Ids chosen among the present candidates, maybe none.

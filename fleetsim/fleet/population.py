@@ -141,22 +141,19 @@ class Fleet:
         return start_s + float(draw) * S_PER_HOUR / self.crash_per_hour
 
 
-def build_fleet(
-    settings: FleetSettings, *, seed: int, num_samples: IntArray, beside: Path | None = None
-) -> Fleet:
+def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) -> Fleet:
     """Draw the fleet of a scenario.
 
     Args:
         settings: the scenario's `fleet`.
         seed: the scenario's seed.
         num_samples: training samples of every client [N].
-        beside: folder of the scenario file, from which relative paths count.
 
     Raises:
         ScenarioError: a trace that is not there.
         DataError: a device, radio or trace file that is wrong.
     """
-    profiles = tuple(load_device(name, beside=beside) for name in settings.devices)
+    profiles = tuple(load_device(name) for name in settings.devices)
     device = deal_devices(settings.devices, size=settings.size, seed=seed)
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles], dtype=np.bool_)[
         device
@@ -166,7 +163,7 @@ def build_fleet(
     )[device]
     trace = None
     if settings.usage.trace is not None:
-        trace = read_trace(find_trace(settings.usage.trace, beside), unknown=settings.usage.unknown)
+        trace = read_trace(find_trace(settings.usage.trace), unknown=settings.usage.unknown)
     capacity_j = np.array(
         [np.nan if p.battery_j is None else p.battery_j for p in profiles], dtype=np.float64
     )[device]
@@ -194,10 +191,10 @@ def build_fleet(
         wifi=tuple(
             None
             if profile.wired is not None
-            else wifi_radio(profile, settings.channel.unmetered_radio, beside=beside)
+            else wifi_radio(profile, settings.channel.unmetered_radio)
             for profile in profiles
         ),
-        metered=load_radio(settings.channel.metered_radio, beside=beside),
+        metered=load_radio(settings.channel.metered_radio),
         wired=load_radio("wired"),
     )
 
@@ -216,13 +213,13 @@ def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArr
     return rng.stream(seed, "device").permutation(in_order)
 
 
-def find_trace(name: str, beside: Path | None) -> Path:
+def find_trace(name: str) -> Path:
     """Folder or file of a trace, bundled or the user's own.
 
     Raises:
         ScenarioError: neither exists.
     """
-    path = bundled.find("traces", name, beside=beside)
+    path = bundled.find("traces", name)
     if path is None:
         close = nearest(name, bundled.names("traces"))
         hint = f"did you mean {close!r}?" if close else "see `fleetsim list traces`"

@@ -98,7 +98,6 @@ def load_dataset(
     *,
     seed: int,
     num_clients: int,
-    beside: Path | None = None,
     registry: Mapping[str, RemoteSet] = REGISTRY,
 ) -> Dataset:
     """The data set that a scenario names; reads local files only.
@@ -107,7 +106,6 @@ def load_dataset(
         settings: which set.
         seed: the scenario's seed; only a synthetic set depends on it.
         num_clients: users of a synthetic set; nothing else depends on it.
-        beside: folder of the scenario file, where a relative `folder` is looked for first.
         registry: the published sets that are known, by name.
 
     Raises:
@@ -123,21 +121,16 @@ def load_dataset(
             return _synthetic(settings, seed=seed, num_users=num_clients)
         case MnistSettings():
             extras = (_WRITERS_FILE,) if settings.writers else ()
-            files = find_files(
-                "mnist", _folder(settings.folder, beside), extras=extras, registry=registry
-            )
+            files = find_files("mnist", _folder(settings.folder), extras=extras, registry=registry)
             return _images("mnist", files, mean=_MNIST_MEAN, std=_MNIST_STD)
         case FashionMnistSettings():
-            files = find_files("fashion-mnist", _folder(settings.folder, beside), registry=registry)
+            files = find_files("fashion-mnist", _folder(settings.folder), registry=registry)
             return _images("fashion-mnist", files, mean=_FASHION_MNIST_MEAN, std=_FASHION_MNIST_STD)
 
 
-def _folder(folder: str | None, beside: Path | None) -> Path | None:
-    """A folder that the scenario names: beside the scenario first, else from the working folder."""
-    if folder is None:
-        return None
-    own = Path(folder).expanduser()
-    return beside / own if beside is not None and (beside / own).is_dir() else own
+def _folder(folder: str | None) -> Path | None:
+    """A folder that the scenario names, `~` and all."""
+    return None if folder is None else Path(folder).expanduser()
 
 
 def _images(name: str, files: Mapping[str, Path], *, mean: float, std: float) -> Dataset:

@@ -171,7 +171,7 @@ def waste(tasks: pd.DataFrame) -> Figure:
         height=0.65,
     )
     left.bar_label(bars, [quantities.percent(joules / wasted_j) for joules in by_cause], padding=4)
-    look.rows_from_top(left, len(causes))
+    look.rows_from_top(left, len(causes), room_for=len(order))
     left.margins(x=0.18)
     left.set(title="by cause, with its share of the waste", xlabel=f"energy ({unit})")
     left.grid(visible=False, axis="y")

@@ -49,14 +49,14 @@ def stragglers(
     """
     shown_round = telling_round(rounds) if round_ is None else round_
     if shown_round is None:
-        figure = look.new_figure(look.WIDTH_IN, 2.4, title="No round with train tasks")
-        look.say(figure.subplots(), "no tasks")
-        return figure
+        return _nothing("No round with train tasks")
     found = rounds[rounds["round"] == shown_round]
     if found.empty:
         raise ValueError(f"round_ must be a round of the table, got {shown_round}")
     row = found.iloc[0]
     of_round = tasks[(tasks["round"] == shown_round) & (tasks["purpose"] == Purpose.TRAIN)]
+    if of_round.empty:
+        return _nothing(f"Round {shown_round}")
     of_round = of_round.assign(duration_s=of_round["finished_at_s"] - of_round["dispatched_at_s"])
     of_round = of_round.sort_values(["duration_s", "client"], kind="stable")
     shown = of_round.tail(MAX_ROWS)
@@ -68,6 +68,12 @@ def stragglers(
     if len(shown) < len(of_round):
         axes.set_title(f"the {len(shown)} longest of {len(of_round)} tasks")
     look.legend_below(figure, axes)
+    return figure
+
+
+def _nothing(title: str) -> Figure:
+    figure = look.new_figure(look.WIDTH_IN, 2.4, title=title)
+    look.say(figure.subplots(), "no train tasks")
     return figure
 
 

@@ -140,9 +140,9 @@ def say(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
 
 
-def rows_from_top(axes: Axes, number: int) -> None:
-    """Room for bars at 0 to `number` - 1, and for three at least, so that one is not a slab."""
-    axes.set_ylim(number - 0.4 - max(3, number) - 0.2, number - 0.4)
+def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:
+    """Room for bars at 0 to `number` - 1, or for more, so that one alone is not a slab."""
+    axes.set_ylim(number - 0.6 - max(number, room_for), number - 0.4)
 
 
 def in_percent(axes: Axes, which: str) -> None:

@@ -178,7 +178,7 @@ def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
         "Who carries the load: devices above the dashed mean of the fleet are asked more than"
         " their share. The numbers in brackets are clients.",
     )
-    deadline_s = run.scenario.get("server", {}).get("deadline_s")
+    deadline_s = _setting(run, "server", "deadline_s")
     yield (
         "stragglers",
         gantt.stragglers(run.rounds, tasks, deadline_s=deadline_s),
@@ -188,9 +188,12 @@ def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
     )
 
 
-def _selector(run: Run) -> str:
-    settings = run.scenario.get("server", {}).get("selector", {})
-    return str(settings.get("kind", NOTHING)) if isinstance(settings, dict) else NOTHING
+def _setting(run: Run, *keys: str) -> Any:
+    """A value of the resolved scenario; None where the scenario has no such key."""
+    value: Any = run.scenario
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _ending(run: Run) -> str:
@@ -200,9 +203,8 @@ def _ending(run: Run) -> str:
 
 
 def _subtitle(run: Run) -> str:
-    manifest = run.manifest
-    parts = [f"selector {_selector(run)}", f"seed {manifest.seed}", _ending(run)]
-    return ", ".join(parts)
+    kind = _setting(run, "server", "selector", "kind") or NOTHING
+    return f"selector {kind}, seed {run.manifest.seed}, {_ending(run)}"
 
 
 def _banners(run: Run) -> Iterator[tuple[str, str]]:

@@ -206,6 +206,33 @@ def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
     assert [r.client for r in tiny.selector.views[0].reports] == [0, 1, 2]
 
 
+def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
+    class Curious(FirstCome):
+        def setup(self, fleet):
+            return [ProbeRequest(client, Work(WorkKind.NONE)) for client in range(4)]
+
+    tiny.selector = Curious({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
+    tiny.stop = {"rounds": 2}
+    tiny.run()
+    first, second = tiny.selector.views
+
+    # Round 1: four clients download the model in set-up, then client 0 is asked and holds it.
+    assert [report.client for report in first.reports] == [0, 1, 2, 3, 0]
+    assert [report.download_s for report in first.reports] == [1.0, 1.0, 1.0, 1.0, 0.0]
+    assert second.reports == ()
+
+
+def test_a_probe_may_bring_a_model_of_its_own(tiny):
+    own = np.ones(3, dtype=np.float32)
+    train = Work(WorkKind.TRAIN, epochs=1)
+    tiny.selector = FirstCome({1: [ProbeRequest(0, train, parameters=own)]})
+    tiny.run()
+
+    downloads = {(row.purpose, row.client): row.download_byte for row in tiny.recorder.tasks}
+    assert downloads[Purpose.PROBE, 0] == 1_000_000
+    assert downloads[Purpose.TRAIN, 0] == 1_000_000  # what it holds is not the global model
+
+
 def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     tiny.devices = {"pixel-6": 1.0}
     tiny.battery = {"initial_fraction": [0.5, 0.5]}
@@ -321,7 +348,18 @@ def test_a_selector_that_breaks_its_contract_stops_the_run(tiny, choice):
 
     tiny.selector = Wrong()
 
-    with pytest.raises(SimulationError, match="at virtual time 0.0 s: Wrong.select must return"):
+    with pytest.raises(SimulationError, match=r"at virtual time 0\.0 s: Wrong\.select must"):
+        tiny.run()
+
+
+def test_a_selector_that_never_stops_probing_is_stopped(tiny):
+    class Endless(FirstCome):
+        def probe(self, view):
+            return [ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, upload_byte=0)]
+
+    tiny.selector = Endless()
+
+    with pytest.raises(SimulationError, match=r"Endless\.probe has not ended after 1000 stages"):
         tiny.run()
 
 

@@ -179,21 +179,6 @@ def test_a_label_out_of_range_is_refused(tmp_path: Path) -> None:
         load_dataset(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2, registry=registry)
 
 
-def test_a_relative_folder_counts_from_the_scenario_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry = tiny_set(tmp_path / "data", "mnist")
-    settings = MnistSettings(folder="data")
-
-    beside = load_dataset(settings, seed=1, num_clients=2, beside=tmp_path, registry=registry)
-    monkeypatch.chdir(tmp_path)
-    here = load_dataset(
-        settings, seed=1, num_clients=2, beside=tmp_path / "elsewhere", registry=registry
-    )
-
-    assert len(beside.train_labels) == len(here.train_labels) == 3
-
-
 def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
     data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class MadeUp:
     """How fast accuracy rises."""
     status: str = "done"
     stop_text: str | None = None
+    version: str = "0.1.0"
 
     def scenario(self) -> dict[str, Any]:
         return {
@@ -57,40 +58,57 @@ class MadeUp:
 
 def make_run(folder: Path, made: MadeUp) -> Run:
     """Write the folder of a made-up run and open it."""
-    world = f"{made.seed}/{made.size}/{sorted(made.devices)}"
+    rounds: list[RoundRow] = []
+    tasks: list[TaskRow] = []
+    now_s, total_j = 0.0, 0.0
+    for round_ in range(1, made.num_rounds + 1):
+        of_round = _tasks(made, round_, now_s, first=len(tasks))
+        rounds.append(_round(made, of_round, round_, now_s, total_j))
+        tasks += of_round
+        now_s, total_j = rounds[-1].finished_at_s, rounds[-1].energy_total_j
+    return write_run(folder, made, rounds, tasks)
+
+
+def write_run(
+    folder: Path, made: MadeUp, rounds: Sequence[RoundRow], tasks: Sequence[TaskRow] = ()
+) -> Run:
+    """Write a run folder with these rows and open it."""
     manifest = Manifest(
         name=made.name,
         status="running",
-        rounds=made.num_rounds,
-        virtual_s=0.0,
         host_s=12.5,
         seed=made.seed,
         trainer="SerialTrainer" if made.is_trained else "NullTrainer",
         checkpoint_every_rounds=1,
         scenario_hash=_hash(repr(made)),
-        world_hash=_hash(world),
-        versions={"fleetsim": "0.1.0", "python": "3.11.0"},
+        world_hash=_hash(f"{made.seed}/{made.size}/{sorted(made.devices)}"),
+        versions={"fleetsim": made.version, "python": "3.11.0"},
     )
     create_folder(folder, scenario=strict_yaml.dump(made.scenario()), manifest=manifest)
     recorder = RunRecorder.create(folder, every_rounds=1000)
-    tasks: list[TaskRow] = []
-    now_s, total_j = 0.0, 0.0
-    for round_ in range(1, made.num_rounds + 1):
-        of_round = _tasks(made, round_, now_s, first=len(tasks))
-        row = _round(made, of_round, round_, now_s, total_j)
-        tasks += of_round
-        now_s, total_j = row.finished_at_s, row.energy_total_j
-        for task in of_round:
-            recorder.task(task)
+    for task in tasks:
+        recorder.task(task)
+    for row in rounds:
         recorder.round(row)
-    changes: dict[str, Any] = {"virtual_s": now_s, "stop_text": made.stop_text}
+    changes: dict[str, Any] = {
+        "status": made.status,
+        "rounds": len(rounds),
+        "virtual_s": rounds[-1].finished_at_s if rounds else 0.0,
+        "stop_text": made.stop_text,
+    }
     if made.status == "done":
         changes["digest"] = recorder.finish(_clients(made, tasks))
         changes["stop_rule"] = "rounds"
-        changes["stop_text"] = made.stop_text or f"{made.num_rounds} rounds done"
+        changes["stop_text"] = made.stop_text or f"{len(rounds)} rounds done"
+    elif made.status == "running":  # killed: a checkpoint is all there is
+        recorder.checkpoint({"round": np.array(len(rounds))})
+        recorder.flush()
+        (folder / "rounds.parquet").unlink()
+        (folder / "tasks.parquet").unlink()
+        changes |= {"rounds": 0, "virtual_s": 0.0}
     else:
         recorder.flush()
-    write_manifest(folder, manifest.model_copy(update={"status": made.status, **changes}))
+    write_manifest(folder, manifest.model_copy(update=changes))
     return open_run(folder)
 
 
@@ -199,7 +217,7 @@ def _round(
     )
 
 
-def _clients(made: MadeUp, tasks: list[TaskRow]) -> ClientColumns:
+def _clients(made: MadeUp, tasks: Sequence[TaskRow]) -> ClientColumns:
     def total(column: str) -> np.ndarray[Any, Any]:
         sums = np.zeros(made.size)
         for task in tasks:

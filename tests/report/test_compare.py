@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.record.run import Run, open_run
+from fleetsim.record.run_folder import write_manifest
+from fleetsim.report import compare
+from fleetsim.report.differences import differences, labels
+from tests.report.made_runs import MadeUp, write_run
+from tests.report.rows import round_row
+
+RANDOM = {"kind": "random"}
+OORT = {"kind": "oort", "alpha": 2.0, "pacer": {"step_s": 10}}
+
+SLOW = [
+    round_row(1, 0.3, waiting_s=4.0),
+    round_row(2, 0.62, waiting_s=6.0),
+    round_row(3, 0.61),
+    round_row(4, 0.8),
+]
+FAST = [
+    round_row(1, 0.65, energy_total_j=1234.5),
+    round_row(2, 0.7, energy_total_j=1500.25, finished_at_s=20.5),
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    return [
+        write_run(tmp_path / "a", MadeUp(selector=RANDOM), SLOW),
+        write_run(tmp_path / "b", MadeUp(selector=OORT), FAST),
+    ]
+
+
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+def test_table_by_hand(runs: list[Run]) -> None:
+    table = compare.frame(compare.compare(runs, targets=[0.6, 0.8]))
+    shown = table.drop(columns="folder").astype(object).where(table.notna(), None)
+
+    assert shown.to_dict("records") == [
+        {
+            "label": "random",
+            "status": "done",
+            "seed": 1,
+            "rounds": 4,
+            "virtual_s": 40.0,
+            "final_accuracy": 0.8,
+            "best_accuracy": 0.8,
+            "energy_j": 400.0,
+            "energy_wasted_j": 100.0,
+            "wasted_fraction": 0.25,
+            "waiting_mean_s": 5.0,
+            "time_to_0.6_s": 20.0,
+            "energy_to_0.6_j": 200.0,
+            "rounds_to_0.6": 2,
+            "time_to_0.8_s": 40.0,
+            "energy_to_0.8_j": 400.0,
+            "rounds_to_0.8": 4,
+        },
+        {
+            "label": "oort",
+            "status": "done",
+            "seed": 1,
+            "rounds": 2,
+            "virtual_s": 20.5,
+            "final_accuracy": 0.7,
+            "best_accuracy": 0.7,
+            "energy_j": 1500.25,
+            "energy_wasted_j": 50.0,
+            "wasted_fraction": 50.0 / 1500.25,
+            "waiting_mean_s": None,
+            "time_to_0.6_s": 10.0,
+            "energy_to_0.6_j": 1234.5,
+            "rounds_to_0.6": 1,
+            "time_to_0.8_s": None,
+            "energy_to_0.8_j": None,
+            "rounds_to_0.8": None,
+        },
+    ]
+
+
+def test_text_table_by_hand(runs: list[Run]) -> None:
+    _, seconds, joules, rounds = compare.text_table(
+        compare.compare(runs, targets=[0.8, 0.6])
+    ).split("\n\n")
+
+    assert seconds.splitlines() == [
+        "Seconds to accuracy  60 %  80 %",
+        "random               20.0  40.0",
+        "oort                 10.0     -",
+    ]
+    assert joules.splitlines() == [
+        "Joules to accuracy   60 %  80 %",
+        "random                200   400",
+        "oort                1,234     -",
+    ]
+    assert rounds.splitlines() == [
+        "Rounds to accuracy  60 %  80 %",
+        "random                 2     4",
+        "oort                   1     -",
+    ]
+
+
+def test_targets_unless_given_are_usual_ones_that_a_run_reached(runs: list[Run]) -> None:
+    assert compare.compare(runs).targets == (0.5, 0.6, 0.7, 0.75, 0.8)
+
+
+@pytest.mark.parametrize("target", [0.0, -0.1, 1.01, float("nan")])
+def test_targets_outside_of_reach_are_refused(runs: list[Run], target: float) -> None:
+    with pytest.raises(ScenarioError, match=r"^--target .*must be above 0 and at most 1"):
+        compare.compare(runs, targets=[0.5, target])
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: Path) -> None:
+    result = compare.compare(runs, targets=[0.6, 0.8])
+    path = compare.write(result, tmp_path / "out" / "side")
+    names = {file.name for file in path.parent.iterdir()}
+    read = pd.read_csv(path.with_suffix(".csv"))
+
+    assert path.name == "comparison.html"
+    assert names == {f"comparison.{suffix}" for suffix in ("html", "csv", "png", "svg", "pdf")}
+    assert list(read["label"]) == ["random", "oort"]
+    assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
+    assert "20.0,200.0,2,40.0,400.0,4" in path.with_suffix(".csv").read_text()
+
+
+def test_writing_twice_gives_the_same_bytes(runs: list[Run], tmp_path: Path) -> None:
+    result = compare.compare(runs)
+    first = {p.name: p.read_bytes() for p in compare.write(result, tmp_path / "1").parent.iterdir()}
+    again = {p.name: p.read_bytes() for p in compare.write(result, tmp_path / "2").parent.iterdir()}
+
+    assert first == again
+
+
+def test_the_page_marks_the_best_of_each_column(runs: list[Run], tmp_path: Path) -> None:
+    html = compare.write(compare.compare(runs, targets=[0.6, 0.8]), tmp_path / "out").read_text()
+
+    # Seconds: oort, random; joules: random, random; rounds: oort, random.
+    assert re.findall(r'class="best">([^<]+)<', html) == ["40.0", "10.0", "200", "400", "4", "1"]
+
+
+def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
+    evil = "<script>alert('1')</script>"
+    runs = [
+        write_run(tmp_path / "a<b>", MadeUp(selector={"kind": evil}, version=evil), SLOW),
+        write_run(tmp_path / "b", MadeUp(selector=RANDOM), SLOW),
+    ]
+    html = compare.write(compare.compare(runs), tmp_path / "out").read_text()
+
+    assert "<script" not in html
+    assert "a<b>" not in html
+    assert "&lt;script&gt;" in html
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?!data:)""", html)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+
+    with pytest.raises(DataError, match=r"cannot make this folder.*--out$"):
+        compare.write(compare.compare(runs), tmp_path / "out")
+
+
+# --- which runs -----------------------------------------------------------------------------------
+
+
+def test_no_runs_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="nothing to compare; name one or more run folders"):
+        compare.compare([])
+
+
+def test_a_run_given_twice_is_refused_under_any_name(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "other-name").symlink_to(runs[0].folder)
+
+    with pytest.raises(ScenarioError, match=r"other-name: is given twice"):
+        compare.compare([*runs, open_run(tmp_path / "other-name")])
+
+
+def test_one_run_alone_is_a_table_of_one_row(runs: list[Run], tmp_path: Path) -> None:
+    result = compare.compare(runs[:1], targets=[0.6])
+    html = compare.write(result, tmp_path / "out").read_text()
+
+    assert [entry.label for entry in result.entries] == ["made-up"]
+    assert "One run" in html
+    assert 'class="best"' not in html
+
+
+def test_runs_without_accuracy_or_end_or_rounds_are_told_in_words(tmp_path: Path) -> None:
+    blind = [round_row(1), round_row(2)]
+    runs = [
+        write_run(tmp_path / "a", MadeUp(is_trained=False), blind),
+        write_run(tmp_path / "b", MadeUp(status="interrupted", stop_text="interrupted"), SLOW),
+        write_run(tmp_path / "c", MadeUp(version="9.9"), []),
+    ]
+    text = compare.text_table(compare.compare(runs))
+
+    assert "trainer=NullTrainer has no accuracy: it was run without training" in text
+    assert "(b) is not complete (interrupted): its numbers go up to round 4" in text
+    assert "(c) has no rounds" in text
+    assert "different versions of fleetsim: 0.1.0, 9.9" in text
+
+
+def test_without_any_accuracy_there_are_totals_alone(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", MadeUp(is_trained=False), [round_row(1)])
+    result = compare.compare([run])
+
+    assert result.targets == ()
+    assert compare.text_table(result).splitlines()[-1].split()[:4] == ["made-up", "-", "-", "1"]
+    assert "Seconds to accuracy" not in compare.write(result, tmp_path / "out").read_text()
+
+
+# --- worlds ---------------------------------------------------------------------------------------
+
+
+def test_different_worlds_are_refused_with_what_differs(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(seed=1, selector=RANDOM), SLOW),
+        write_run(tmp_path / "b", MadeUp(seed=2, size=50, selector=OORT), SLOW),
+    ]
+
+    with pytest.raises(ScenarioError) as caught:
+        compare.compare(runs)
+    (line,) = caught.value.faults
+    assert "seed (1, 2); fleet.size (40, 50)" in line
+    assert "selector" not in line
+    assert line.endswith("or give --different-worlds")
+
+
+def test_different_worlds_on_purpose_are_said_first(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(seed=1), SLOW),
+        write_run(tmp_path / "b", MadeUp(seed=2), FAST),
+    ]
+    result = compare.compare(runs, different_worlds=True)
+    html = compare.write(result, tmp_path / "out").read_text()
+
+    assert compare.text_table(result).startswith(
+        "DIFFERENT WORLDS: these runs differ in seed (1, 2)"
+    )
+    assert "<strong>Different worlds:</strong> these runs differ in seed (1, 2)" in html
+    assert "All met the same" not in html
+    assert 'class="best"' not in html
+    assert [entry.label for entry in result.entries] == ["seed=1", "seed=2"]
+
+
+def test_the_flag_changes_nothing_for_equal_worlds(runs: list[Run]) -> None:
+    assert compare.compare(runs, different_worlds=True) == compare.compare(runs)
+
+
+def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs: list[Run]) -> None:
+    write_manifest(runs[1].folder, runs[1].manifest.model_copy(update={"world_hash": "0" * 64}))
+
+    with pytest.raises(ScenarioError, match="hashes of their worlds, though seed, task and fleet"):
+        compare.compare([runs[0], open_run(runs[1].folder)])
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def named(tmp_path: Path, *made: MadeUp) -> list[str]:
+    return labels([write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)])
+
+
+def test_other_selectors_are_called_by_their_kind(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(selector=RANDOM), MadeUp(selector=OORT))
+
+    assert found == ["random", "oort"]
+
+
+def test_variants_of_a_selector_are_called_by_what_differs(tmp_path: Path) -> None:
+    found = named(
+        tmp_path,
+        MadeUp(selector=RANDOM),
+        MadeUp(selector=OORT),
+        MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
+    )
+
+    assert found == ["random", "oort, step_s=10", "oort, step_s=20"]
+
+
+def test_other_settings_are_called_by_key_and_value(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9))
+
+    assert found == ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]
+
+
+def test_equal_scenarios_are_called_by_their_folders(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM))
+
+    assert found == ["oort (run-0)", "oort (run-1)", "random"]
+
+
+def test_equal_scenarios_in_folders_of_one_name_are_called_by_their_paths(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / home / "run", MadeUp(), []) for home in ("x", "y")]
+    first, second = labels(runs)
+
+    assert first == f"made-up (run) ({tmp_path / 'x' / 'run'})"
+    assert second == f"made-up (run) ({tmp_path / 'y' / 'run'})"
+
+
+def test_keys_of_one_form_alone_are_no_difference(runs: list[Run]) -> None:
+    assert [difference.path for difference in differences(runs)] == [("server", "selector", "kind")]

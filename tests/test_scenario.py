@@ -1,0 +1,76 @@
+"""What a scenario is, beyond its single settings; bad ones are in test_bad_input."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.scenario import load
+
+
+def hashes(*changes, seed=None):
+    scenario = load("quickstart", changes, seed=seed)
+    return scenario.content_hash, scenario.world_hash
+
+
+def test_the_selector_is_not_part_of_the_world():
+    run, world = hashes()
+    other_run, other_world = hashes("server.selector.kind=oort")
+
+    assert (other_run != run, other_world == world) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "fleet.size=49",
+        "fleet.battery.charge_w=5.0",
+        "task.local.epochs=1",
+        "task.partition.alpha=0.6",
+        "evaluate.validation_fraction=0.1",
+        "seed=2",
+    ],
+)
+def test_fleet_task_and_seed_make_another_world(change):
+    assert hashes(change)[1] != hashes()[1]
+
+
+def test_what_cannot_change_the_result_does_not_change_the_identity():
+    assert hashes("checkpoint.every_rounds=3") == hashes()
+    assert hashes("server.cohort=8", "seed=1") == hashes()  # as the file says
+
+
+def test_the_seed_on_the_command_line_is_the_seed():
+    assert hashes(seed=5) == hashes("seed=5")
+
+
+def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
+    tmp_path, monkeypatch
+):
+    home = tmp_path / "mine"
+    (home / "hardware").mkdir(parents=True)
+    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", home / "hardware" / "my-phone.yaml")
+    shutil.copy(bundled.folder("radios") / "lte.yaml", home / "my-radio.yaml")
+    shutil.copytree(bundled.folder("traces") / "people-week", home / "my-people")
+    text = (bundled.folder("scenarios") / "quickstart.yaml").read_text("utf-8")
+    path = home / "scenario.yaml"
+    path.write_text(text, encoding="utf-8")
+    changes = [
+        "fleet.devices={hardware/my-phone.yaml: 1.0}",
+        "fleet.channel={kind: fading, metered_radio: my-radio.yaml}",
+        "fleet.usage.trace=my-people",
+        "task.dataset={kind: mnist, folder: my-people}",
+    ]
+
+    scenario = load(path, changes)
+    (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
+    monkeypatch.chdir("/")
+    again = load(tmp_path / "resolved.yaml")
+
+    assert list(scenario.fleet.devices) == [str(home / "hardware" / "my-phone.yaml")]
+    assert scenario.fleet.channel.metered_radio == str(home / "my-radio.yaml")
+    assert scenario.fleet.usage.trace == str(home / "my-people")
+    assert scenario.task.dataset.folder == str(home / "my-people")
+    assert again == scenario
