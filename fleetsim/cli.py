@@ -7,15 +7,17 @@ Exit codes: 0 done; 1 the simulation broke an invariant; 2 the input is wrong (o
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 from fleetsim import __version__
 from fleetsim.errors import DataError, ScenarioError, SimulationError
@@ -25,7 +27,36 @@ if TYPE_CHECKING:
 
 # Imports inside the verbs keep `fleetsim list` and `--help` from waiting for torch and pandas.
 
+# Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
+UsageFault: type[Exception] = typer.BadParameter.__bases__[0]
+
+INTERRUPTED = 130
+_MAX_SEED = 2**63 - 1
+_PIPE_WIDTH = 240
+
+console = Console()
+errors = Console(stderr=True)
+
+
+class _Verbs(TyperGroup):
+    """The verbs; Ctrl-C ends any of them with a line on how to go on, and no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the verb that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            again = ["fleetsim", *sys.argv[1:]]
+            if notes := getattr(interrupt, "__notes__", []):
+                again += ["--resume"] if "--resume" not in again else []
+                _say(f"interrupted: {'; '.join(notes)}; go on with: {shlex.join(again)}")
+            else:
+                _say(f"interrupted; begin again with: {shlex.join(again)}")
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+
 app = typer.Typer(
+    cls=_Verbs,
     name="fleetsim",
     help="Simulate edge fleets that train models together, on one virtual clock.",
     epilog="Start with: fleetsim run quickstart",
@@ -38,15 +69,12 @@ trace_app = typer.Typer(help="Usage traces.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(trace_app, name="trace")
 
-_PIPE_WIDTH = 240
-
-console = Console()
-errors = Console(stderr=True)
-
 ScenarioArgument = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file or the name of a bundled scenario.")
 ]
-SeedOption = Annotated[int | None, typer.Option(help="Replaces the scenario's seed.", min=0)]
+SeedOption = Annotated[
+    int | None, typer.Option(help="Replaces the scenario's seed.", min=0, max=_MAX_SEED)
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
@@ -130,6 +158,9 @@ def run(
 def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOption = None) -> None:
     """Check a scenario without running it, and show it resolved."""
     loaded = _load(scenario, set_, seed)
+    from fleetsim.fleet.population import load_trace
+
+    load_trace(loaded.fleet.usage)
     typer.echo(loaded.to_yaml(), nl=False)
 
 
@@ -173,7 +204,9 @@ def compare(
 
 
 @app.command("list", epilog="Example: fleetsim list devices")
-def list_(what: Annotated[Catalogue, typer.Argument(help="What to list.")]) -> None:
+def list_(
+    what: Annotated[Catalogue, typer.Argument(metavar="WHAT", help="What to list.")],
+) -> None:
     """List what a scenario can name."""
     from fleetsim import catalogue
 
@@ -198,7 +231,9 @@ def schema() -> None:
 
 @data_app.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="Data set; see `fleetsim list datasets`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Data set; see `fleetsim list datasets`.")
+    ],
 ) -> None:
     """Download a data set from its official address and verify its checksums."""
     from fleetsim.learning.fetch import fetch
@@ -229,22 +264,44 @@ def _load(scenario: str, set_: list[str] | None, seed: int | None) -> Scenario:
     return load(scenario, set_ or (), seed=seed)
 
 
+def _say(line: str) -> None:
+    """Write one line for people to stderr; what is not printable, as from a damaged file, as code.
+
+    An escape sequence in somebody else's file must not reach the terminal.
+    """
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    errors.print(shown, highlight=False, soft_wrap=True, markup=False)
+
+
+def _usage(fault: Any) -> str:
+    """A usage fault on one line: the command, what is wrong, where to look."""
+    command = fault.ctx.command_path if fault.ctx else "fleetsim"
+    says = " ".join(fault.format_message().replace("Value error, ", "").split()).rstrip(".")
+    return f"{command}: {says}; see `{command} --help`"
+
+
 def main() -> None:
     """Entry point of the `fleetsim` command."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except UsageFault as fault:
+        # Where no verb is given, Typer has printed the help, and the fault says nothing.
+        if str(fault):
+            _say(f"error: {_usage(fault)}")
+        sys.exit(2)
     except (ScenarioError, DataError) as fault:
-        for line in str(fault).splitlines():
-            errors.print(f"error: {line}", highlight=False, soft_wrap=True, markup=False)
+        for line in str(fault).split("\n"):
+            _say(f"error: {line}")
+        sys.exit(2)
+    except MemoryError as fault:
+        _say(f"error: not enough memory: {fault}; lower fleet.size, the model or the data set")
         sys.exit(2)
     except SimulationError as fault:
         traceback.print_exception(fault)
-        errors.print(
-            f"simulation error: {fault}\nThis is a bug of fleetsim or of a plug-in. What was"
-            " recorded is in the run folder.",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+        _say(f"simulation error: {fault}")
+        _say(
+            "Unless it is training that diverged, this is a bug of fleetsim or of a plug-in. What"
+            " was recorded is in the run folder."
         )
         sys.exit(1)
 

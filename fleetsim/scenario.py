@@ -19,7 +19,7 @@ from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import FleetSettings
-from fleetsim.fleet.profile import load_device, load_radio
+from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
 from fleetsim.learning.blank import BlankSettings
 from fleetsim.learning.data import DatasetSettings
 from fleetsim.learning.partition import IidSettings, PartitionSettings
@@ -36,6 +36,14 @@ from fleetsim.settings import Settings
 from fleetsim.strict_yaml import KeyPath
 
 Fault = tuple[KeyPath, str]
+
+WORLD: tuple[tuple[str, ...], ...] = (
+    ("seed",),
+    ("task",),
+    ("fleet",),
+    ("evaluate", "validation_fraction"),
+)
+"""Parts that runs must share to be compared; what is left is the server's doing."""
 
 
 class TaskSettings(Settings):
@@ -93,10 +101,13 @@ class Scenario(Settings):
 
     @property
     def world_hash(self) -> str:
-        """SHA-256 of what runs must share to be compared: seed, learning task and fleet."""
-        data = self.data()
-        world = {key: data[key] for key in ("seed", "task", "fleet")}
-        world["validation_fraction"] = self.evaluate.validation_fraction
+        """SHA-256 of what runs must share to be compared, `WORLD`."""
+        world: dict[str, Any] = {}
+        for path in WORLD:
+            part: Any = self.data()
+            for key in path:
+                part = part[key]
+            world[strict_yaml.spelled(path)] = part
         return overrides.content_hash(world)
 
     def data(self) -> dict[str, Any]:
@@ -141,9 +152,7 @@ def schema() -> dict[str, Any]:
 
 def _find(path: str | Path) -> Path:
     """The file that is meant: a path, or a bundled name."""
-    if Path(path).is_file():
-        return Path(path)
-    found = bundled.find("scenarios", str(path))
+    found = _found("scenarios", str(path), None)
     if found is not None:
         return found
     raise ScenarioError(f"scenario {_not_there('scenarios', str(path))}")
@@ -178,31 +187,52 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
 
 
 def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
-    """Files that the scenario names and that are not there."""
+    """Files that the scenario names and that are not there.
+
+    Raises:
+        DataError: a device or radio file that is there is wrong.
+    """
     found: list[Fault] = []
+    profiles: dict[str, DeviceProfile] = {}
     for name in scenario.fleet.devices:
-        if bundled.find("devices", name, beside=beside) is None:
+        if _found("devices", name, beside) is None:
             found.append((("fleet", "devices", name), _not_there("devices", name)))
-        else:
-            load_device(name, beside=beside)
+            continue
+        profile = load_device(name, beside=beside)
+        if profile.name in profiles:
+            says = f"is a second device called {profile.name!r} in the tables; rename its file"
+            found.append((("fleet", "devices", name), says))
+        profiles[profile.name] = profile
     channel = scenario.fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
-        if bundled.find("radios", name, beside=beside) is None:
+        if _found("radios", name, beside) is None:
             found.append((("fleet", "channel", key), _not_there("radios", name)))
         elif key == "metered_radio":
             load_radio(name, beside=beside)
+        else:
+            for profile in profiles.values():
+                if profile.wired is None:
+                    wifi_radio(profile, name, beside=beside)
     trace = scenario.fleet.usage.trace
-    if trace is not None and bundled.find("traces", trace, beside=beside) is None:
+    if trace is not None and _found("traces", trace, beside) is None:
         found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))
     return found
+
+
+def _found(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
+    """Where a name leads; nowhere, if it is empty or no file can be called so."""
+    try:
+        return bundled.find(kind, name, beside=beside) if name else None
+    except OSError:
+        return None
 
 
 def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
     """The scenario with files of the user's own named so that they are found from anywhere."""
 
     def own(kind: bundled.Kind, name: str) -> str:
-        path = bundled.find(kind, name, beside=beside)
+        path = _found(kind, name, beside)
         return name if path is None or name in bundled.names(kind) else str(path.resolve())
 
     data = scenario.data()

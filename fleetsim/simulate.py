@@ -85,7 +85,7 @@ def run(
         ScenarioError: the scenario cannot be run like this.
         DataError: a file is missing or wrong, or the folder cannot be written.
         SimulationError: an invariant broke; what was recorded until then is in the folder.
-        KeyboardInterrupt: interrupted; the run can be resumed.
+        KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
     """
     chosen = selector or build_selector(scenario.server.selector)
     if chosen.needs_losses and not train:
@@ -139,9 +139,10 @@ def _run(server: SynchronousServer, recorder: RunRecorder, folder: Path, manifes
     try:
         reason: StopReason = server.run()
         digest = recorder.finish(server.clients())
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         recorder.flush()
         write_manifest(folder, standing(status="interrupted", stop_text="interrupted"))
+        interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
         raise
     except BaseException as fault:
         recorder.flush()

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from fleetsim import bundled
+from fleetsim.learning.data import MnistSettings
 from fleetsim.scenario import load
 
 
@@ -72,5 +73,6 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     assert list(scenario.fleet.devices) == [str(home / "hardware" / "my-phone.yaml")]
     assert scenario.fleet.channel.metered_radio == str(home / "my-radio.yaml")
     assert scenario.fleet.usage.trace == str(home / "my-people")
+    assert isinstance(scenario.task.dataset, MnistSettings)
     assert scenario.task.dataset.folder == str(home / "my-people")
     assert again == scenario

@@ -37,6 +37,7 @@ from fleetsim.fleet.profile import (
     wifi_radio,
 )
 from fleetsim.fleet.timeline import Timeline
+from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
 from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
 from fleetsim.settings import Settings
@@ -48,7 +49,7 @@ _FRACTION_TOLERANCE = 1e-6
 class FleetSettings(Settings):
     """The clients of a scenario and the world they live in."""
 
-    size: Annotated[int, Field(ge=1)]
+    size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
     devices: dict[str, Annotated[float, Field(gt=0.0)]]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1."""
@@ -161,9 +162,6 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
     wired_bit_per_s = np.array(
         [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles], dtype=np.float64
     )[device]
-    trace = None
-    if settings.usage.trace is not None:
-        trace = read_trace(find_trace(settings.usage.trace), unknown=settings.usage.unknown)
     capacity_j = np.array(
         [np.nan if p.battery_j is None else p.battery_j for p in profiles], dtype=np.float64
     )[device]
@@ -178,7 +176,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
         ),
         usage=build_usage(
-            trace,
+            load_trace(settings.usage),
             seed=seed,
             has_people=has_people,
             shift=settings.usage.shift,
@@ -211,6 +209,18 @@ def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArr
     counts[by_remainder[: size - int(counts.sum())]] += 1
     in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return rng.stream(seed, "device").permutation(in_order)
+
+
+def load_trace(settings: UsageSettings) -> Trace | None:
+    """The usage trace that a scenario names, if it names one.
+
+    Raises:
+        ScenarioError: it is not there.
+        DataError: a file of it is wrong.
+    """
+    if settings.trace is None:
+        return None
+    return read_trace(find_trace(settings.trace), unknown=settings.unknown)
 
 
 def find_trace(name: str) -> Path:

@@ -7,28 +7,40 @@ n_k = max(minimum, floor(median * exp(sigma * z_k))) with z_k standard normal.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.settings import Settings
+
+_MAX_SAMPLE_VALUES = 100_000_000
+
+
+def _in_memory(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if math.prod(shape) > _MAX_SAMPLE_VALUES:
+        raise ValueError(f"one sample may hold at most {_MAX_SAMPLE_VALUES} numbers")
+    return shape
 
 
 class BlankSettings(Settings):
     """No data, only shapes and sizes; for runs without training."""
 
     kind: Literal["blank"] = "blank"
-    input_shape: tuple[Annotated[int, Field(ge=1)], ...] = (1, 28, 28)
+    input_shape: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_in_memory)
+    ] = (1, 28, 28)
     """Shape of one sample, as the model sees it."""
-    num_classes: Annotated[int, Field(ge=2)] = 10
-    median_samples: Annotated[int, Field(ge=1)] = 200
+    num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
+    median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200
     """Training samples of the median client."""
-    sigma: Annotated[float, Field(ge=0.0)] = 0.8
+    # Nine deviations above the largest median is still a whole number of 64 bit.
+    sigma: Annotated[float, Field(ge=0.0, le=2.5)] = 0.8
     """Standard deviation of the logarithm of the clients' sizes."""
-    min_samples: Annotated[int, Field(ge=1)] = 10
+    min_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
     """Training samples of the smallest client."""
 
 

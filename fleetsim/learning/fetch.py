@@ -26,6 +26,7 @@ from rich.progress import (
 )
 
 from fleetsim.errors import DataError
+from fleetsim.faults import did_you_mean
 from fleetsim.learning.registry import REGISTRY, RemoteFile, RemoteSet
 
 _CHUNK_BYTE = 1 << 16
@@ -195,7 +196,10 @@ def _root_cause(error: BaseException) -> str:
 
 def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
     if name not in registry:
-        raise DataError(f"data set {name!r} cannot be fetched; known are {', '.join(registry)}")
+        raise DataError(
+            f"data set {name!r} cannot be fetched; known are {', '.join(registry)}"
+            f"{did_you_mean(name, registry)}"
+        )
     return registry[name]
 
 

@@ -35,6 +35,9 @@ _SAME = _KERNEL // 2
 _MIN_SIDE = {"logistic": None, "2nn": None, "fedgra-cnn": 4, "lenet5": 12}
 """Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
 
+_MAX_PARAMETERS = 1_000_000_000
+"""Every task in flight holds a copy of them, 4 byte each."""
+
 Layers = OrderedDict[str, nn.Module]
 
 
@@ -54,7 +57,7 @@ def build_model(
         seed: root seed of the run.
 
     Raises:
-        ScenarioError: the network does not fit samples of this shape.
+        ScenarioError: the network does not fit samples of this shape, or is too large.
     """
     # Layers made on the meta device draw nothing from torch's global random state.
     with torch.device("meta"):
@@ -68,6 +71,13 @@ def build_model(
             case LeNet5Settings():
                 layers = _lenet5(_image(settings.kind, input_shape), num_classes)
         module = nn.Sequential(layers)
+    num_parameters = sum(parameter.numel() for parameter in module.parameters())
+    if num_parameters > _MAX_PARAMETERS:
+        raise ScenarioError(
+            f"task.model.kind: {settings.kind} has {num_parameters:.3g} parameters for samples of"
+            f" the shape {input_shape} and {num_classes} classes; at most {_MAX_PARAMETERS:.3g}"
+            " can be simulated, choose a smaller model"
+        )
     module.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(rng.torch_seed(seed, "model"))
     for layer in module.modules():

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveInt
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
@@ -39,7 +39,7 @@ class DirichletSettings(Settings):
     """Per label, the clients' shares are drawn from a symmetric Dirichlet distribution."""
 
     kind: Literal["dirichlet"] = "dirichlet"
-    alpha: PositiveFloat
+    alpha: Annotated[float, Field(ge=1e-6, le=1e6)]
     """Concentration: large values give every client all labels alike, small ones few labels each
     and unequal numbers of samples."""
     min_samples: PositiveInt = 10

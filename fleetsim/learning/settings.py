@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Lt
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import Field, PositiveInt
 
 from fleetsim.settings import Settings
+
+Units = Annotated[int, Gt(0), Le(1_000_000)]
+"""Units of a layer."""
+StepFactor = Annotated[float, Le(1e30)]
+"""What multiplies weights or gradients; bounded, because these are 32-bit floats."""
 
 # --- models -------------------------------------------------------------------------------------
 
@@ -25,7 +30,7 @@ class TwoNNSettings(Settings):
     """The "2NN" of McMahan et al. (2017): two hidden layers with ReLU."""
 
     kind: Literal["2nn"] = "2nn"
-    hidden: tuple[PositiveInt, PositiveInt] = (200, 200)
+    hidden: tuple[Units, Units] = (200, 200)
     """Units of the first and of the second hidden layer."""
 
 
@@ -53,11 +58,11 @@ class SgdSettings(Settings):
     """Stochastic gradient descent; its momentum starts from nothing in every task."""
 
     kind: Literal["sgd"] = "sgd"
-    learning_rate: PositiveFloat
+    learning_rate: Annotated[StepFactor, Gt(0)]
     """Step size of the local updates."""
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Heavy-ball momentum, without dampening; 0 is plain SGD."""
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: Annotated[StepFactor, Ge(0)] = 0.0
     """Factor of the L2 penalty's gradient that is added to every gradient."""
 
 
@@ -72,7 +77,7 @@ class LocalSettings(Settings):
     batch_size: PositiveInt
     """Samples of one step; the last batch of an epoch may be smaller."""
     optimizer: OptimizerSettings
-    proximal_mu: NonNegativeFloat = 0.0
+    proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
     """Weight of FedProx's pull towards the model that was sent; 0 is FedAvg's local objective."""
 
 

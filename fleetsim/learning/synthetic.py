@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
-from pydantic import NonNegativeFloat, PositiveInt, model_validator
+from pydantic import model_validator
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.rng import stream
@@ -42,15 +42,15 @@ class SyntheticSettings(Settings):
     """Synthetic(alpha, beta) of Li et al. (MLSys 2020): one user per client, drawn by the seed."""
 
     kind: Literal["synthetic"] = "synthetic"
-    alpha: NonNegativeFloat = 1.0
+    alpha: Annotated[float, Ge(0), Le(1e6)] = 1.0
     """Standard deviation of the users' mean model weight: how much their models differ."""
-    beta: NonNegativeFloat = 1.0
+    beta: Annotated[float, Ge(0), Le(1e6)] = 1.0
     """Standard deviation of the users' mean input: how much their inputs differ."""
     iid: bool = False
     """One model and one distribution of inputs for all users; needs alpha and beta 0."""
-    num_classes: Annotated[int, Ge(2)] = 10
+    num_classes: Annotated[int, Ge(2), Le(10_000)] = 10
     """Number of labels."""
-    dimension: PositiveInt = 60
+    dimension: Annotated[int, Ge(1), Le(10_000)] = 60
     """Number of features of a sample."""
 
     @model_validator(mode="after")

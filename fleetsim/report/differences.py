@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetsim.record.run import Run
+from fleetsim.scenario import WORLD
 from fleetsim.strict_yaml import KeyPath, shown, spelled
-
-WORLD = ("seed", "task", "fleet")
-"""Parts of a scenario that runs must share to be compared."""
 
 _NOT_TELLING = ("name", "checkpoint")
 _MAX_PARTS = 3
@@ -91,7 +89,11 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
     """
     if len({run.manifest.world_hash for run in runs}) <= 1:
         return []
-    found = [str(difference) for difference in differences(runs) if difference.path[0] in WORLD]
+    found = [
+        str(difference)
+        for difference in differences(runs)
+        if any(difference.path[: len(part)] == part for part in WORLD)
+    ]
     if found:
         return found
     versions = dict.fromkeys(run.manifest.versions.get("fleetsim", "unknown") for run in runs)

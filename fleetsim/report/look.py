@@ -12,14 +12,13 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
@@ -101,7 +100,7 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.facecolor": "white",
 }
-_FORMATS: dict[str, dict[str, Any]] = {
+FORMATS: dict[str, dict[str, Any]] = {
     "png": {"dpi": 150},
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None}},
@@ -118,7 +117,6 @@ def house_style() -> Iterator[None]:
 def new_figure(width_in: float, height_in: float, *, title: str | None = None) -> Figure:
     """An empty figure that belongs to nobody else; its title stands at the left."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    FigureCanvasAgg(figure)
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left")
     return figure
@@ -171,14 +169,19 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 
 @house_style()
-def encode(figure: Figure, suffix: str) -> bytes:
-    """The bytes of a figure as png, svg or pdf; they carry no date."""
-    buffer = io.BytesIO()
+def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
+    """The bytes of a figure as png, svg, pdf; they carry no date, and all have the same layout."""
+    encoded = {}
     with warnings.catch_warnings():
         # A device may be named in letters that the font lacks: boxes are drawn instead.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(buffer, format=suffix, **_FORMATS[suffix])
-    return buffer.getvalue()
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # or every format would compute it again
+        for suffix in suffixes:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix, **FORMATS[suffix])
+            encoded[suffix] = buffer.getvalue()
+    return encoded
 
 
 def save(figure: Figure, folder: Path, stem: str) -> bytes:
@@ -191,7 +194,7 @@ def save(figure: Figure, folder: Path, stem: str) -> bytes:
         DataError: a file cannot be written.
     """
     way_out = "make the folder writable, then ask for the report again"
-    encoded = {suffix: encode(figure, suffix) for suffix in _FORMATS}
+    encoded = encode(figure)
     for suffix, data in encoded.items():
         files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
     return encoded["svg"]

@@ -249,7 +249,11 @@ def _numbers(run: Run, totals: Totals) -> list[tuple[str, str, str]]:
             quantities.text(totals.waiting_mean_s, "s"),
             "last minus first answer of a round",
         ),
-        ("host time", quantities.text(run.manifest.host_s, "s"), "what the simulation took"),
+        (
+            "host time",
+            quantities.text(run.manifest.host_s or None, "s"),
+            "what the simulation took",
+        ),
     ]
     return [(label, value, "" if note == value else note) for label, value, note in numbers]
 

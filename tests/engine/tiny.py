@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from fleetsim.contracts import (
     MemoryRecorder,
     ModelCost,
     ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
     State,
     StopReason,
 )
@@ -35,8 +39,8 @@ class FirstCome:
 
     def __init__(self, probes: dict[int, list[ProbeRequest]] | None = None) -> None:
         self.probes = probes or {}
-        self.views: list = []
-        self.outcomes: list = []
+        self.views: list[RoundView] = []
+        self.outcomes: list[RoundOutcome] = []
 
     def setup(self, fleet):
         return []
@@ -46,7 +50,8 @@ class FirstCome:
 
     def select(self, view) -> IntArray:
         self.views.append(view)
-        return view.candidates[: view.wanted]
+        chosen: IntArray = view.candidates[: view.wanted]
+        return chosen
 
     def observe(self, outcome) -> None:
         self.outcomes.append(outcome)
@@ -66,13 +71,13 @@ class Tiny:
     devices: dict[str, float] = field(default_factory=lambda: dict(NANO))
     size: int = 4
     samples: list[int] | None = None
-    channel: dict = field(default_factory=lambda: dict(CONSTANT))
-    usage: dict = field(default_factory=dict)
-    battery: dict = field(default_factory=dict)
+    channel: dict[str, Any] = field(default_factory=lambda: dict(CONSTANT))
+    usage: dict[str, Any] = field(default_factory=dict)
+    battery: dict[str, Any] = field(default_factory=dict)
     crash_per_hour: float = 0.0
-    server: dict = field(default_factory=lambda: {"cohort": 2})
-    stop: dict = field(default_factory=lambda: {"rounds": 1})
-    selector: object = field(default_factory=FirstCome)
+    server: dict[str, Any] = field(default_factory=lambda: {"cohort": 2})
+    stop: dict[str, Any] = field(default_factory=lambda: {"rounds": 1})
+    selector: Selector = field(default_factory=FirstCome)
     seed: int = 1
     cost: ModelCost = COST
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)

@@ -46,6 +46,10 @@ def widths(axes: Axes, label: str) -> list[float]:
     return [bar.get_width() for bar in bars(axes, label)]
 
 
+def encoded(figure: Figure, suffix: str) -> bytes:
+    return look.encode(figure, [suffix])[suffix]
+
+
 def words(figure: Figure) -> str:
     return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
 
@@ -321,7 +325,7 @@ def everything(
 def test_tables_without_rows_make_figures_that_say_so() -> None:
     drawn = everything(round_frame(), task_frame(), client_frame([], []))
 
-    assert all(look.encode(figure, "png") for figure in drawn.values())
+    assert all(encoded(figure, "png") for figure in drawn.values())
     assert "no tasks" in words(drawn["joules"])
     assert "nobody was selected" in words(drawn["selections"])
     assert "No round" in words(drawn["stragglers"])
@@ -332,7 +336,7 @@ def test_equal_tables_give_equal_bytes_without_a_date(suffix: str) -> None:
     rounds = round_frame(round_row(1, 0.5, waiting_s=1.0))
     first, second = (
         [
-            look.encode(figure, suffix)
+            encoded(figure, suffix)
             for figure in (figures.waste(TASKS), gantt.stragglers(rounds, TASKS))
         ]
         for _ in range(2)
@@ -347,19 +351,19 @@ def test_names_are_drawn_as_they_are() -> None:
     tasks = task_frame(task_row(0, 0, name))
 
     for figure in everything(RISING, tasks, client_frame([name], [1])).values():
-        assert b"<script" not in look.encode(figure, "svg")
+        assert b"<script" not in encoded(figure, "svg")
     assert name in words(figures.seconds_by_device(tasks))
 
 
 def test_letters_that_the_font_lacks_do_not_get_in_the_way() -> None:
-    assert look.encode(figures.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
+    assert encoded(figures.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
 
 
 def test_the_callers_style_is_neither_used_nor_changed() -> None:
-    plain = look.encode(figures.seconds_by_device(TASKS), "svg")
+    plain = encoded(figures.seconds_by_device(TASKS), "svg")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        styled = look.encode(figures.seconds_by_device(TASKS), "svg")
+        styled = encoded(figures.seconds_by_device(TASKS), "svg")
         after = dict(matplotlib.rcParams)
 
     assert styled == plain

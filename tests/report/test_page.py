@@ -110,6 +110,7 @@ def test_the_page_names_what_was_run(run: Run, parsed: Parsed) -> None:
     assert "not complete" not in parsed.text
 
 
+@pytest.mark.usefixtures("only_svg")
 def test_the_same_run_gives_the_same_page(run: Run, parsed: Parsed) -> None:
     first = (run.folder / "report.html").read_bytes()
 
@@ -133,6 +134,7 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
 # --- text from outside ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("only_svg")
 def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
     made = MadeUp(
         name=EVIL,
@@ -156,6 +158,7 @@ def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
 # --- runs that are not what one hopes for ---------------------------------------------------------
 
 
+@pytest.mark.usefixtures("only_svg")
 def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp(is_trained=False, num_rounds=3))
     parsed = Parsed(page.write_report(run))
@@ -165,6 +168,7 @@ def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> Non
     assert page.summary_lines(run)[2].startswith("accuracy  none: the run was made without")
 
 
+@pytest.mark.usefixtures("only_svg")
 @pytest.mark.parametrize(
     ("status", "stop_text", "words"),
     [
@@ -186,6 +190,7 @@ def test_a_run_that_is_not_complete_says_so(
     assert page.summary_lines(run)[1].startswith("rounds    3 in ")
 
 
+@pytest.mark.usefixtures("only_svg")
 @pytest.mark.parametrize("status", ["done", "interrupted"])
 def test_a_run_without_rounds_is_reported_as_such(tmp_path: Path, status: str) -> None:
     run = make_run(tmp_path / "run", MadeUp(status=status, num_rounds=0))

@@ -54,7 +54,7 @@ def test_another_seed_gives_another_run(reference, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(reference, tmp_path):
-    moments = np.random.default_rng()  # noqa: NPY002  other moments in every test run
+    moments = np.random.default_rng()
     num_cut = 0
     for kill in range(NUM_KILLS):
         out = tmp_path / f"run-{kill}"

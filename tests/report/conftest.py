@@ -1,0 +1,14 @@
+"""Most tests of pages need their figures only as SVG; PDF takes longer than all the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim.report import look
+
+
+@pytest.fixture
+def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are saved as SVG alone."""
+    for suffix in ("png", "pdf"):
+        monkeypatch.delitem(look.FORMATS, suffix)
