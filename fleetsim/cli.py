@@ -148,7 +148,12 @@ def run(
             resume=resume,
             on_progress=on_progress,
         )
-    path = page.write_report(done)
+    try:
+        path = page.write_report(done)
+    except KeyboardInterrupt as interrupt:
+        again = shlex.join(["fleetsim", "report", str(done.folder)])
+        _say(f"interrupted: the run is complete, its report is not; write it with: {again}")
+        raise typer.Exit(INTERRUPTED) from interrupt
     for line in page.summary_lines(done):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
@@ -283,7 +288,7 @@ def _usage(fault: Any) -> str:
 def main() -> None:
     """Entry point of the `fleetsim` command."""
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False, prog_name="fleetsim"))
     except UsageFault as fault:
         # Where no verb is given, Typer has printed the help, and the fault says nothing.
         if str(fault):

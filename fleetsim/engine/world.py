@@ -67,6 +67,10 @@ class World:
         self._min_level_j = rule.min_battery_fraction * fleet.capacity_j
         self._floor_j = fleet.battery.cutoff_fraction * fleet.capacity_j
         self._has_battery = np.isfinite(fleet.capacity_j)
+        per_profile_w = [profile.power.idle_awake_w for profile in fleet.profiles]
+        self._idle_w: FloatArray = np.array(per_profile_w)[fleet.device]
+        # Of clients in a task: since when and until when they are on the charger, or not.
+        self._charging_now: dict[int, tuple[float, float, bool]] = {}
         self._is_eligible = np.zeros(size, dtype=np.bool_)
         self._valid_until_s = np.full(size, -np.inf)
 
@@ -139,6 +143,7 @@ class World:
     def end(self, client: int) -> None:
         """The client's task has ended."""
         self._is_busy[client] = False
+        self._charging_now.pop(client, None)
         self._valid_until_s[client] = -np.inf
 
     def resources(self, client: int, now_s: float) -> Resources:
@@ -184,6 +189,11 @@ class World:
         """When the battery meets its cut-off in a phase that would run until then; inf if not."""
         if not self._has_battery[client]:
             return np.inf
+        # What the whole phase draws, without any charging, leaves enough.
+        drawn_j = timeline.energy_until(until_s)
+        drawn_j += float(self._idle_w[client]) * (until_s - timeline.start_s)
+        if self._level_j[client] - drawn_j > self._floor_j[client]:
+            return np.inf
         return self._walk(client, timeline, until_s)[1]
 
     def after_paid_tail(self, client: int, timeline: Timeline, radio: RadioProfile) -> Timeline:
@@ -203,10 +213,9 @@ class World:
         Raises:
             SimulationError: the battery left [0, capacity], or gained more than its charger gives.
         """
-        profile = self.fleet.profile(client)
         spent_j = timeline.energy_until(until_s)
         awake_s = until_s - timeline.start_s
-        idle_j = profile.power.idle_awake_w * awake_s
+        idle_j = float(self._idle_w[client]) * awake_s
         self.energy_j[client, component] += spent_j
         self.energy_j[client, Component.IDLE] += idle_j
         if self._has_battery[client]:
@@ -253,17 +262,21 @@ class World:
             # A tail may have taken an idle battery below its cut-off; it falls no further.
             min(level_j, float(self._floor_j[client])),
             timeline,
-            self.fleet.profile(client).power.idle_awake_w,
+            float(self._idle_w[client]),
             self._charging_steps(client, timeline.start_s),
             until_s,
         )
 
     def _charging_steps(self, client: int, t_s: float) -> Iterator[tuple[float, float]]:
-        is_on = self._charging.is_at_one(client, t_s)
-        while True:
+        from_s, until_s, is_on = self._charging_now.get(client, (0.0, 0.0, False))
+        if not from_s <= t_s < until_s:
+            is_on = self._charging.is_at_one(client, t_s)
             until_s = self._charging.next_change_after_one(client, t_s)
+            self._charging_now[client] = (t_s, until_s, is_on)
+        while True:
             yield until_s, self.fleet.battery.charge_w if is_on else 0.0
-            t_s, is_on = until_s, not is_on
+            is_on = not is_on
+            until_s = self._charging.next_change_after_one(client, until_s)
 
     def _radio_id(self, radio: RadioProfile) -> int:
         return self._radio_ids.setdefault(radio.name, len(self._radio_ids))

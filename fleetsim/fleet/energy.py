@@ -106,6 +106,11 @@ def walk_battery(
     """
     now_s = timeline.start_s
     change_s, charge_w = next(charging)
+    if charge_w == 0.0 and change_s >= until_s:
+        # The usual case, in one step: a level that only falls is lowest at the end.
+        after_j = level_j - timeline.energy_until(until_s) - idle_w * (until_s - now_s)
+        if after_j >= floor_j:
+            return after_j, np.inf
     for edge_s, power_w in zip(timeline.edges_s[1:], timeline.power_w, strict=True):
         drain_w = float(power_w) + idle_w
         segment_end_s = min(float(edge_s), until_s)

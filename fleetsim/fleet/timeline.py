@@ -43,11 +43,16 @@ class Timeline:
 
     def energy_until(self, t_s: float) -> float:
         """Joules from the start to t: the exact integral of power."""
-        widths_s = np.clip(t_s, self.edges_s[:-1], self.edges_s[1:]) - self.edges_s[:-1]
-        return float(np.dot(self.power_w, widths_s))
+        if self.power_w.size == 1:
+            start_s, end_s = self.edges_s.tolist()
+            return self.power_w.item() * (min(max(t_s, start_s), end_s) - start_s)
+        edges_s = self.edges_s if t_s >= self.edges_s[-1] else np.minimum(self.edges_s, t_s)
+        return float(np.dot(self.power_w, edges_s[1:] - edges_s[:-1]))
 
     def progress_until(self, t_s: float) -> float:
         """Work done from the start to t."""
+        if t_s >= self.edges_s[-1]:
+            return float(self.progress[-1])
         return float(np.interp(t_s, self.edges_s, self.progress))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ SMALL = [
     "checkpoint.every_rounds=2",
     "task.partition.min_samples=2",
 ]
-NUM_KILLS = 3
+NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "3"))
 
 
 def command(out) -> list[str]:
