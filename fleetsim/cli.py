@@ -34,8 +34,8 @@ INTERRUPTED = 130
 _MAX_SEED = 2**63 - 1
 _PIPE_WIDTH = 240
 
-console = Console()
-errors = Console(stderr=True)
+console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
 
 
 class _Verbs(TyperGroup):

@@ -50,6 +50,8 @@ class Outcome(StrEnum):
     """The client's process died."""
     CANCELLED = "cancelled"
     """The server had enough reports, or the run ended."""
+    STALE = "stale"
+    """Delivered, but refused: the model had moved on by too many versions."""
 
 
 class WorkKind(StrEnum):
@@ -138,6 +140,10 @@ class Report:
     """What the client says the task cost it; None if nothing was delivered."""
     resources: Resources | None = None
     """If the probe asked for them and was delivered."""
+    base: Parameters | None = None
+    """Model that the work started from [P], as the server sent it; train tasks only."""
+    staleness: int = 0
+    """Versions by which the global model has moved on since then; 0 in a synchronous round."""
 
     @property
     def is_delivered(self) -> bool:
@@ -296,13 +302,17 @@ class JobResult:
 
 
 class Trainer(Protocol):
-    """What training yields. Jobs may be computed at any moment between submit and result."""
+    """What training yields. Jobs may be computed at any moment between submit and results."""
 
     def submit(self, job: Job) -> int:
         """Take a job; returns its ticket. Nothing need be computed yet."""
 
-    def result(self, ticket: int) -> JobResult:
-        """Result of a job; computes it if that has not happened. A ticket is good for one call."""
+    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+        """Results of several jobs, in the order of the tickets; computed together where not yet.
+
+        A ticket is good for one call. Who asks for much at once waits less; what is asked for at
+        once must follow from the run alone, because it may show in the rounding.
+        """
 
     def cancel(self, ticket: int) -> None:
         """Forget a job whose result nobody will use."""

@@ -7,6 +7,7 @@ identity: `content_hash` of all of it, `world_hash` of what selectors share when
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fleetsim import bundled, faults, overrides, strict_yaml
+from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import FleetSettings
 from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
+from fleetsim.learning import choose
+from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
 from fleetsim.learning.data import DatasetSettings
 from fleetsim.learning.partition import IidSettings, PartitionSettings
@@ -28,12 +32,13 @@ from fleetsim.learning.settings import (
     FedAvgSettings,
     LocalSettings,
     ModelSettings,
+    TrainerSettings,
 )
 from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.fixed import FixedSettings
 from fleetsim.selectors.uniform import RandomSettings
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import KeyPath
+from fleetsim.strict_yaml import Document, KeyPath
 
 Fault = tuple[KeyPath, str]
 
@@ -55,12 +60,25 @@ class TaskSettings(Settings):
     local: LocalSettings
 
 
-class ServerSettings(SynchronousSettings):
-    """How the server runs the training."""
+class SynchronousServerSettings(SynchronousSettings):
+    """Rounds: choose a cohort, wait for its answers, aggregate."""
 
     mode: Literal["synchronous"] = "synchronous"
     selector: SelectorSettings = RandomSettings()
     aggregator: AggregatorSettings = FedAvgSettings()
+
+
+class BufferedServerSettings(BufferedSettings):
+    """Clients at their own pace; answers are aggregated as they come, or in windows."""
+
+    mode: Literal["buffered"]
+    selector: SelectorSettings = RandomSettings()
+    aggregator: AggregatorSettings = FedBuffSettings()
+
+
+ServerSettings = Annotated[
+    SynchronousServerSettings | BufferedServerSettings, Field(discriminator="mode")
+]
 
 
 class EvaluateSettings(Settings):
@@ -90,6 +108,7 @@ class Scenario(Settings):
     server: ServerSettings
     stop: StopSettings
     evaluate: EvaluateSettings = EvaluateSettings()
+    trainer: TrainerSettings = TrainerSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
 
     @property
@@ -135,7 +154,7 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
     if seed is not None:
         changes.append(f"seed={seed}")
     document = overrides.apply(strict_yaml.read(_find(path)), changes)
-    scenario = faults.check(Scenario, document)
+    scenario = faults.check(Scenario, _synchronous_unless_said(document))
     found = _contradictions(scenario) + _missing(scenario, document.folder)
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
@@ -158,17 +177,30 @@ def _find(path: str | Path) -> Path:
     raise ScenarioError(f"scenario {_not_there('scenarios', str(path))}")
 
 
+def _synchronous_unless_said(document: Document) -> Document:
+    """The document with a server mode."""
+    server = document.data.get("server")
+    if not isinstance(server, dict) or "mode" in server:
+        return document
+    data = {**document.data, "server": {"mode": "synchronous", **server}}
+    return dataclasses.replace(document, data=data)
+
+
 def _contradictions(scenario: Scenario) -> list[Fault]:
     """What single settings cannot see."""
     server, fleet = scenario.server, scenario.fleet
     found: list[Fault] = []
-    if server.cohort > fleet.size:
+    if isinstance(server, BufferedServerSettings):
+        if server.concurrency > fleet.size:
+            says = f"must be at most fleet.size = {fleet.size}"
+            found.append((("server", "concurrency"), says))
+    elif server.cohort > fleet.size:
         found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
     elif math.ceil(server.cohort * server.over_commit) > fleet.size:
         most = fleet.size / server.cohort
         says = f"asks for more clients than the fleet has; must be at most {most:g}"
         found.append((("server", "over_commit"), says))
-    if server.minimum_reports > server.cohort:
+    if isinstance(server, SynchronousServerSettings) and server.minimum_reports > server.cohort:
         says = f"must be at most server.cohort = {server.cohort}"
         found.append((("server", "minimum_reports"), says))
     cutoff = fleet.battery.cutoff_fraction
@@ -178,6 +210,13 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
             " begin"
         )
         found.append((("server", "eligibility", "min_battery_fraction"), says))
+    task = scenario.task
+    if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
+        says = "the blank data set has no samples to split; leave it out"
+        found.append((("task", "partition"), says))
+    wrong_trainer = choose.fault(scenario.trainer, scenario.task.model)
+    if wrong_trainer is not None:
+        found.append((("trainer", "kind"), wrong_trainer))
     if isinstance(server.selector, FixedSettings):
         for index, client in enumerate(server.selector.clients):
             if client >= fleet.size:

@@ -6,30 +6,36 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
+    Aggregator,
     IntArray,
     ModelCost,
     Parameters,
     Progress,
     Selector,
+    State,
     StopReason,
     Trainer,
 )
+from fleetsim.engine.buffered import BufferedServer
 from fleetsim.engine.model import Learning
 from fleetsim.engine.synchronous import SynchronousServer
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.population import build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.blank import BlankSettings, blank_sizes
+from fleetsim.learning.choose import choose_trainer
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.models import build_model, flatten
 from fleetsim.learning.partition import split
-from fleetsim.learning.trainers import NullTrainer, SerialTrainer
+from fleetsim.learning.stacked_trainer import StackedTrainer
+from fleetsim.learning.trainers import NullTrainer, SerialTrainer, TrainerData
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
@@ -41,11 +47,14 @@ from fleetsim.record.run_folder import (
     versions,
     write_manifest,
 )
-from fleetsim.scenario import Scenario
+from fleetsim.scenario import BufferedServerSettings, Scenario
 from fleetsim.selectors import build_selector
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
+
+Server = SynchronousServer | BufferedServer
+_TRAINERS = {"serial": SerialTrainer, "stacked": StackedTrainer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,15 @@ def run(
         )
     prepared = _prepare(scenario, train=train, torch_device=torch_device)
     fleet = build_fleet(scenario.fleet, seed=scenario.seed, num_samples=prepared.num_samples)
-    folder, manifest = _folder(scenario, out, resume=resume, trainer=_trainer_name(train))
+    folder, manifest = _folder(
+        scenario, out, resume=resume, trainer=type(prepared.trainer).__name__
+    )
     if manifest.status == "done":
         return open_run(folder)
     every_rounds = scenario.checkpoint.every_rounds
     recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
-    server = SynchronousServer(
-        scenario.server,
-        scenario.stop,
+    server = _server(
+        scenario,
         fleet=fleet,
         learning=Learning(
             parameters=prepared.parameters,
@@ -119,10 +129,38 @@ def run(
         on_progress=on_progress,
         state=state,
     )
+    # Only now: a run that cannot go on stays what it was.
+    manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
+    write_manifest(folder, manifest)
     return _run(server, recorder, folder, manifest)
 
 
-def _run(server: SynchronousServer, recorder: RunRecorder, folder: Path, manifest: Manifest) -> Run:
+class _Parts(TypedDict):
+    """What every server is joined from."""
+
+    fleet: Fleet
+    learning: Learning
+    selector: Selector
+    trainer: Trainer
+    aggregator: Aggregator
+    recorder: RunRecorder
+    on_progress: Callable[[Progress], None] | None
+    state: State | None
+
+
+def _server(scenario: Scenario, **parts: Unpack[_Parts]) -> Server:
+    """The server that the scenario's mode asks for."""
+    if isinstance(scenario.server, BufferedServerSettings):
+        return BufferedServer(scenario.server, scenario.stop, **parts)
+    return SynchronousServer(scenario.server, scenario.stop, **parts)
+
+
+def _run(
+    server: SynchronousServer | BufferedServer,
+    recorder: RunRecorder,
+    folder: Path,
+    manifest: Manifest,
+) -> Run:
     """Run to the end; whatever happens, keep what was recorded."""
     began_s = time.perf_counter()
 
@@ -185,16 +223,18 @@ def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared
     parameters, cost = flatten(module), model_cost(module, input_shape)
     trainer: Trainer
     if train and not isinstance(task.dataset, BlankSettings):
-        trainer = SerialTrainer(
+        trainer = _TRAINERS[choose_trainer(scenario.trainer, task.model)](
             module,
-            train_inputs=dataset.train_inputs,
-            train_labels=dataset.train_labels,
-            shares=shares,
-            test_inputs=dataset.test_inputs,
-            test_labels=dataset.test_labels,
+            TrainerData(
+                train_inputs=dataset.train_inputs,
+                train_labels=dataset.train_labels,
+                shares=shares,
+                test_inputs=dataset.test_inputs,
+                test_labels=dataset.test_labels,
+                validation_rows=kept if kept.size else None,
+            ),
             local_settings=task.local,
             seed=seed,
-            validation_rows=kept if kept.size else None,
             torch_device=torch_device,
         )
     else:
@@ -207,10 +247,6 @@ def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:
     order = rng.stream(scenario.seed, "validation").permutation(num_samples)
     num_kept = int(scenario.evaluate.validation_fraction * num_samples)
     return np.sort(order[:num_kept]), np.sort(order[num_kept:])
-
-
-def _trainer_name(train: bool) -> str:
-    return SerialTrainer.__name__ if train else NullTrainer.__name__
 
 
 def _folder(
@@ -233,11 +269,9 @@ def _folder(
             )
         if manifest.trainer != trainer:
             raise ScenarioError(
-                f"{found}: was run with {manifest.trainer}; give --no-train as then, or not"
+                f"{found}: was run with {manifest.trainer}, not with {trainer}; give --no-train as"
+                " then, or not"
             )
-        if manifest.status != "done":
-            manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
-            write_manifest(found, manifest)
         return found, manifest
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
     manifest = Manifest(

@@ -15,7 +15,7 @@ from fleetsim.cli import app
 from fleetsim.contracts import Progress
 from fleetsim.engine.stop import StopSettings
 from fleetsim.progress import duration_text, fraction_done, standing, watch
-from fleetsim.scenario import load
+from fleetsim.scenario import SynchronousServerSettings, load
 
 COMMANDS = {
     ("run",): {"--seed", "--set", "--out", "--torch-device", "--no-train", "--resume"},
@@ -96,6 +96,7 @@ def test_validate_shows_the_scenario_with_every_default_written_out(tmp_path):
 
     resolved = load(path)
 
+    assert isinstance(resolved.server, SynchronousServerSettings)
     assert (resolved.server.cohort, resolved.seed) == (5, 9)
     assert "give_up_s:" in shown
 

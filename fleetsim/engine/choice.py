@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 
 import numpy as np
@@ -24,7 +23,7 @@ from fleetsim.engine.model import GlobalModel, Learning
 from fleetsim.engine.rounds import refused_probe, report_of
 from fleetsim.engine.ties import Clock
 from fleetsim.engine.world import World
-from fleetsim.errors import SimulationError
+from fleetsim.errors import ScenarioError, SimulationError
 
 _PROBE_ADDRESS = 1
 _SETUP_STAGE = -1
@@ -44,7 +43,7 @@ class Choice:
         model: GlobalModel,
         learning: Learning,
         cohort: int,
-        over_commit: float,
+        wanted: int,
         probe_deadline_s: float | None,
         planned_rounds: int | None,
         is_resumed: bool,
@@ -55,7 +54,7 @@ class Choice:
         self._dispatcher = dispatcher
         self._model = model
         self._learning = learning
-        self._wanted = math.ceil(cohort * over_commit)
+        self._wanted = wanted
         self._probe_deadline_s = probe_deadline_s
         requests = selector.setup(
             FleetView(
@@ -70,6 +69,19 @@ class Choice:
             )
         )
         self._setup_requests = [] if is_resumed else list(requests)
+
+    def refuse_probes(self, round_: int) -> None:
+        """For servers that cannot probe.
+
+        Raises:
+            ScenarioError: the selector asks for something before its choice.
+        """
+        if self._setup_requests or self._selector.probe(self._view(round_, [], 0)):
+            raise ScenarioError(
+                f"server.selector: {type(self._selector).__name__} asks clients before it chooses,"
+                " which server.mode = 'buffered' has no moment for; choose a selector without"
+                " probes, such as random, oort or power-of-choice with variant rpow-d"
+            )
 
     def probe(
         self, round_: int, reports: list[Report], tasks: list[Task]
@@ -121,13 +133,18 @@ class Choice:
         by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
         reports += [report_of(task, results.get(task.task)) for task in by_arrival]
 
-    def choose(self, round_: int, reports: list[Report]) -> IntArray:
+    def choose(self, round_: int, reports: list[Report], *, at_most: int | None = None) -> IntArray:
         """Ids chosen among the present candidates, maybe none.
+
+        Args:
+            round_: number of the choice.
+            reports: what probes brought back for it.
+            at_most: how many are wanted, if other than always.
 
         Raises:
             SimulationError: the selector broke its contract.
         """
-        view = self._view(round_, reports, 0)
+        view = self._view(round_, reports, 0, at_most)
         if view.candidates.size == 0:
             return view.candidates
         chosen = np.asarray(self._selector.select(view), dtype=np.int64)
@@ -149,12 +166,14 @@ class Choice:
     def _now_s(self) -> float:
         return float(self._clock.now)
 
-    def _view(self, round_: int, reports: list[Report], stage: int) -> RoundView:
+    def _view(
+        self, round_: int, reports: list[Report], stage: int, at_most: int | None = None
+    ) -> RoundView:
         candidates = self._world.candidates(self._now_s)
         return RoundView(
             round=round_,
             now_s=self._now_s,
-            wanted=self._wanted,
+            wanted=self._wanted if at_most is None else at_most,
             candidates=_read_only(candidates),
             num_samples=_read_only(self._world.fleet.num_samples[candidates]),
             parameters=self._model.parameters,

@@ -53,6 +53,8 @@ class Task:
     work: Work
     job: Job | None
     """What the trainer is asked; None if nothing is computed."""
+    address: tuple[int, ...]
+    """Random address of what happens in it, without the client."""
     version: int
     """Version of the global model that it works on; -1: a model of the selector's own."""
     cost: ModelCost
@@ -133,9 +135,7 @@ class ClientProcess:
         task, world = self.task, self._world
         world.begin(task.client, self._now_s, task.task)
         self._gone_s = world.gone_after_s(task.client, self._now_s)
-        self._crash_s = world.fleet.crash_at_s(
-            task.client, self._now_s, task.round, int(task.purpose is not Purpose.TRAIN)
-        )
+        self._crash_s = world.fleet.crash_at_s(task.client, self._now_s, *task.address)
         outcome = yield from self._transfer(Direction.DOWN, "download", task.download_bit)
         if outcome is None:
             if task.download_bit:

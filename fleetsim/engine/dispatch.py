@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import simpy
 
@@ -88,6 +88,7 @@ class Dispatcher:
             purpose=purpose,
             work=work,
             job=job,
+            address=address,
             version=version,
             cost=self._cost,
             batch_size=self._batch_size,
@@ -101,6 +102,22 @@ class Dispatcher:
         )
         self.next_task += 1
         return task
+
+    def launch(self, task: Task, on_end: Callable[[Task], None]) -> simpy.Process:
+        """Start one task on the clock; `on_end` is called once, when its outcome stands."""
+
+        def ended(task: Task) -> None:
+            check_bytes(task)
+            on_end(task)
+
+        client = ClientProcess(
+            task,
+            clock=self._clock,
+            world=self._world,
+            trainer=self._trainer,
+            on_end=ended,
+        )
+        return self._clock.process(client.run())
 
     def run(
         self, tasks: Sequence[Task], *, enough: int, deadline_s: float | None
@@ -118,21 +135,13 @@ class Dispatcher:
 
         def on_end(task: Task) -> None:
             nonlocal num_delivered
-            check_bytes(task)
             del working[task.task]
             num_delivered += task.outcome is Outcome.DELIVERED
             if not closed.triggered and (num_delivered >= enough or not working):
                 closed.succeed()
 
         for task in tasks:
-            client = ClientProcess(
-                task,
-                clock=self._clock,
-                world=self._world,
-                trainer=self._trainer,
-                on_end=on_end,
-            )
-            working[task.task] = self._clock.process(client.run())
+            working[task.task] = self.launch(task, on_end)
         ends = [closed, self.time_is_up]
         if deadline_s is not None:
             ends.append(self._clock.at(self._clock.now + deadline_s, Rank.DEADLINE))
@@ -146,12 +155,13 @@ class Dispatcher:
 
     def collect(self, tasks: Sequence[Task]) -> dict[int, JobResult]:
         """What delivered tasks yield, by task number; the jobs of all others are cancelled."""
-        results: dict[int, JobResult] = {}
+        delivered: dict[int, int] = {}
         for task in tasks:
             if task.ticket is None:
                 continue
             if task.outcome is Outcome.DELIVERED:
-                results[task.task] = self._trainer.result(task.ticket)
+                delivered[task.task] = task.ticket
             else:
                 self._trainer.cancel(task.ticket)
-        return results
+        results = self._trainer.results(list(delivered.values()))
+        return dict(zip(delivered, results, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,21 +24,17 @@ from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import Component
 
 _RELATIVE_SLACK = 1e-9
-_SEEN_BY_SERVER = {
-    Outcome.DELIVERED: Outcome.DELIVERED,
-    Outcome.LATE: Outcome.LATE,
-    Outcome.CANCELLED: Outcome.CANCELLED,
-}
+_SEEN_BY_SERVER = (Outcome.DELIVERED, Outcome.LATE, Outcome.CANCELLED, Outcome.STALE)
 
 
-def report_of(task: Task, result: JobResult | None) -> Report:
+def report_of(task: Task, result: JobResult | None, *, staleness: int = 0) -> Report:
     """What the server learns of an ended task; every cause of a lost client looks the same."""
     assert task.outcome is not None
     is_delivered = task.outcome is Outcome.DELIVERED
     return Report(
         client=task.client,
         purpose=task.purpose,
-        outcome=_SEEN_BY_SERVER.get(task.outcome, Outcome.OFFLINE),
+        outcome=task.outcome if task.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
         dispatched_at_s=task.dispatched_at_s,
         finished_at_s=task.finished_at_s,
         num_samples=task.num_samples,
@@ -50,6 +47,8 @@ def report_of(task: Task, result: JobResult | None) -> Report:
         vector=result.vector if result and task.uploads_vector else None,
         energy_j=math.fsum(task.energy_j) if is_delivered else None,
         resources=task.resources if is_delivered else None,
+        base=task.job.base if task.job and task.purpose is Purpose.TRAIN else None,
+        staleness=staleness,
     )
 
 
@@ -65,15 +64,24 @@ def refused_probe(client: int, now_s: float) -> Report:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a round took place, and how its time went by."""
+
+    started_at_s: float
+    finished_at_s: float
+    idle_s: float
+    """Waiting for enough eligible clients."""
+    probe_s: float
+    num_eligible: int
+    """Eligible and idle clients when the server last looked."""
+
+
 def round_row(
     rows: Sequence[TaskRow],
+    span: Span,
     *,
     round_: int,
-    started_at_s: float,
-    finished_at_s: float,
-    idle_s: float,
-    probe_s: float,
-    num_eligible: int,
     aggregated: bool,
     evaluation: Evaluation | None,
     energy_before_j: float,
@@ -85,23 +93,23 @@ def round_row(
         row.finished_at_s - row.dispatched_at_s for row in train if row.outcome is Outcome.DELIVERED
     ]
     energy_j = math.fsum(row.energy_j for row in rows)
-    num_known = [outcomes.count(o) for o in (Outcome.DELIVERED, Outcome.LATE, Outcome.CANCELLED)]
+    num_known = [outcomes.count(o) for o in _SEEN_BY_SERVER]
     return RoundRow(
         round=round_,
-        started_at_s=started_at_s,
-        finished_at_s=finished_at_s,
+        started_at_s=span.started_at_s,
+        finished_at_s=span.finished_at_s,
         accuracy=evaluation.accuracy if evaluation else None,
         loss=evaluation.loss if evaluation else None,
-        num_eligible=num_eligible,
+        num_eligible=span.num_eligible,
         num_probed=len(rows) - len(train),
         num_selected=len(train),
-        num_delivered=num_known[0],
-        num_late=num_known[1],
+        num_delivered=outcomes.count(Outcome.DELIVERED),
+        num_late=outcomes.count(Outcome.LATE) + outcomes.count(Outcome.STALE),
         num_lost=len(train) - sum(num_known),
-        num_cancelled=num_known[2],
+        num_cancelled=outcomes.count(Outcome.CANCELLED),
         aggregated=aggregated,
-        idle_s=idle_s,
-        probe_s=probe_s,
+        idle_s=span.idle_s,
+        probe_s=span.probe_s,
         waiting_s=max(durations_s) - min(durations_s) if len(durations_s) > 1 else None,
         energy_j=energy_j,
         energy_probe_j=math.fsum(row.energy_j for row in rows if row.purpose is Purpose.PROBE),
@@ -112,13 +120,13 @@ def round_row(
     )
 
 
-def check_conserved(world: World, row: RoundRow) -> None:
-    """The clients' meters must hold what the tasks' records say was spent.
+def check_conserved(world: World, row: RoundRow, in_flight_j: float) -> None:
+    """The clients' meters must hold what the records say was spent, and what tasks in flight have.
 
     Raises:
         SimulationError: they differ, or the round ended before it began.
     """
-    metered_j = float(world.energy_j.sum())
+    metered_j = float(world.energy_j.sum()) - in_flight_j
     if not math.isclose(
         metered_j, row.energy_total_j, rel_tol=_RELATIVE_SLACK, abs_tol=_RELATIVE_SLACK
     ):

@@ -34,7 +34,6 @@ from fleetsim.contracts import (
     Purpose,
     Recorder,
     Report,
-    RoundOutcome,
     Selector,
     State,
     StopReason,
@@ -43,11 +42,12 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.engine.book import Book
 from fleetsim.engine.choice import Choice
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.model import GlobalModel, Learning
-from fleetsim.engine.rounds import check_conserved, client_columns, report_of, round_row
+from fleetsim.engine.rounds import Span, client_columns, report_of
 from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Clock, Rank
 from fleetsim.engine.world import EligibilitySettings, World
@@ -121,11 +121,17 @@ class SynchronousServer:
         self._learning = learning
         self._selector = selector
         self._recorder = recorder
-        self._on_progress = on_progress
         self._world = World(fleet, settings.eligibility)
         self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
-        self._round = 0
-        self._energy_total_j = 0.0
+        self._book = Book(
+            world=self._world,
+            model=self._model,
+            selector=selector,
+            recorder=recorder,
+            evaluate_every_rounds=learning.evaluate_every_rounds,
+            last_round=stop.rounds,
+            on_progress=on_progress,
+        )
         now_s = 0.0 if state is None else float(state["server/now_s"])
         self._clock = Clock(now_s)
         self._dispatcher = Dispatcher(
@@ -144,7 +150,7 @@ class SynchronousServer:
             model=self._model,
             learning=learning,
             cohort=settings.cohort,
-            over_commit=settings.over_commit,
+            wanted=math.ceil(settings.cohort * settings.over_commit),
             probe_deadline_s=settings.deadline_s,
             planned_rounds=stop.rounds,
             is_resumed=state is not None,
@@ -160,7 +166,7 @@ class SynchronousServer:
     @property
     def num_rounds(self) -> int:
         """Rounds recorded so far."""
-        return self._round
+        return self._book.round
 
     def clients(self) -> ClientColumns:
         """The clients table as of now."""
@@ -178,14 +184,14 @@ class SynchronousServer:
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         while True:
-            reason = self._reached() if self._round else None
+            reason = self._reached() if self._book.round else None
             if reason is None:
                 reason = yield from self._run_round()
             if reason is not None:
                 return reason
 
     def _run_round(self) -> Steps:
-        round_ = _Round(self._round + 1, self.now_s)
+        round_ = _Round(self._book.round + 1, self.now_s)
         chosen = np.empty(0, dtype=np.int64)
         is_refused = False
         while chosen.size == 0:
@@ -229,7 +235,7 @@ class SynchronousServer:
         return self._stop.time_is_up(num_waiting_for=minimum)
 
     def _finish(self, round_: _Round) -> None:
-        """Aggregate, evaluate, record, and tell the selector."""
+        """Aggregate what came back and close the round."""
         results = self._dispatcher.collect(round_.tasks)
         reports = [report_of(task, results.get(task.task)) for task in round_.tasks]
         aggregated = self._aggregate(reports)
@@ -241,51 +247,20 @@ class SynchronousServer:
             self._row(task, loss=report.loss)
             for task, report in zip(round_.tasks, reports, strict=True)
         ]
-        self._round = round_.round
-        is_due = self._round % self._learning.evaluate_every_rounds == 0
-        row = round_row(
-            rows,
-            round_=round_.round,
-            started_at_s=round_.started_at_s,
-            finished_at_s=self.now_s,
-            idle_s=round_.idle_s,
-            probe_s=round_.probe_s,
-            num_eligible=round_.num_eligible,
-            aggregated=aggregated,
-            evaluation=(
-                self._model.evaluate() if is_due or self._round == self._stop.rounds else None
+        row = self._book.close(
+            Span(
+                round_.started_at_s,
+                self.now_s,
+                round_.idle_s,
+                round_.probe_s,
+                round_.num_eligible,
             ),
-            energy_before_j=self._energy_total_j,
-        )
-        check_conserved(self._world, row)
-        self._energy_total_j = row.energy_total_j
-        for task_row in rows:
-            self._recorder.task(task_row)
-        self._recorder.round(row)
-        self._selector.observe(
-            RoundOutcome(
-                round=round_.round,
-                started_at_s=round_.started_at_s,
-                finished_at_s=self.now_s,
-                selected=np.array([task.client for task in round_.tasks], dtype=np.int64),
-                reports=tuple(reports),
-                aggregated=aggregated,
-                parameters=self._model.parameters,
-                validation=self._model.validate(),
-            )
+            rows,
+            reports=reports,
+            aggregated=aggregated,
         )
         self._recorder.checkpoint(self._state())
-        if self._on_progress is not None:
-            self._on_progress(
-                Progress(
-                    round=round_.round,
-                    now_s=self.now_s,
-                    accuracy=self._model.accuracy,
-                    energy_total_j=self._energy_total_j,
-                    num_delivered=row.num_delivered,
-                    num_selected=row.num_selected,
-                )
-            )
+        self._book.announce(row)
 
     def _aggregate(self, reports: list[Report]) -> bool:
         """Aggregate what was delivered; says whether there was enough of it."""
@@ -306,9 +281,9 @@ class SynchronousServer:
         if self.now_s >= self._stop.time_s:
             return self._stop.time_is_up(num_waiting_for=0)
         return self._stop.after_round(
-            round_=self._round,
+            round_=self._book.round,
             accuracy=self._model.accuracy,
-            energy_total_j=self._energy_total_j,
+            energy_total_j=self._book.energy_total_j,
         )
 
     def _task(self, round_: int, client: int) -> Task:
@@ -332,15 +307,18 @@ class SynchronousServer:
 
     @property
     def _parts(self) -> Mapping[str, _Part]:
-        return {"world": self._world, "model": self._model, "selector": self._selector}
+        return {
+            "world": self._world,
+            "model": self._model,
+            "book": self._book,
+            "selector": self._selector,
+        }
 
     def _state(self) -> State:
         """Everything that a resumed run needs, between two rounds."""
         state: State = {
             "server/now_s": np.array(self.now_s),
-            "server/round": np.array(self._round),
             "server/next_task": np.array(self._dispatcher.next_task),
-            "server/energy_total_j": np.array(self._energy_total_j),
         }
         for name, part in self._parts.items():
             state |= {f"{name}/{key}": value for key, value in part.state().items()}
@@ -352,6 +330,4 @@ class SynchronousServer:
             part.restore(
                 {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
             )
-        self._round = int(state["server/round"])
-        self._energy_total_j = float(state["server/energy_total_j"])
         self._dispatcher.next_task = int(state["server/next_task"])

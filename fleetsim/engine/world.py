@@ -11,10 +11,11 @@ not to the size of the fleet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from fleetsim.contracts import FloatArray, IntArray, Resources, State
@@ -24,6 +25,9 @@ from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.timeline import Timeline
 from fleetsim.settings import Settings
+
+NUM_STANDING = 10
+"""Numbers that say how a client stands: its meters, held version, battery and tail."""
 
 _LEVEL_SLACK_J = 1e-6
 _RELATIVE_SLACK = 1e-9
@@ -283,8 +287,38 @@ class World:
 
     # --- stop and resume --------------------------------------------------------------------------
 
-    def state(self) -> State:
-        """Copies of everything that changes; nobody may be in a task."""
+    def standing(self, client: int) -> FloatArray:
+        """What `state` holds of one client, in one row [NUM_STANDING]."""
+        return np.array(
+            [
+                *self.energy_j[client],
+                self.held_version[client],
+                self._level_j[client],
+                self._level_at_s[client],
+                self._tail_until_s[client],
+                self._tail_radio[client],
+            ]
+        )
+
+    def state(self, in_flight: Mapping[int, FloatArray] | None = None) -> State:
+        """Copies of everything that changes.
+
+        Args:
+            in_flight: clients that are in a task, as they stood before it (`standing`); such a
+                task is lived through again when the run is resumed.
+        """
+        state = self._copies()
+        for client, row in (in_flight or {}).items():
+            state["energy_j"][client] = row[:5]
+            for name, value in zip(
+                ("held_version", "level_j", "level_at_s", "tail_until_s", "tail_radio"),
+                row[5:].tolist(),
+                strict=True,
+            ):
+                state[name][client] = value
+        return state
+
+    def _copies(self) -> dict[str, NDArray[Any]]:
         return {
             "energy_j": self.energy_j.copy(),
             "num_selected": self.num_selected.copy(),

@@ -44,8 +44,8 @@ class Timeline:
     def energy_until(self, t_s: float) -> float:
         """Joules from the start to t: the exact integral of power."""
         if self.power_w.size == 1:
-            start_s, end_s = self.edges_s.tolist()
-            return self.power_w.item() * (min(max(t_s, start_s), end_s) - start_s)
+            width_s = min(max(t_s, self.start_s), self.end_s) - self.start_s
+            return float(self.power_w[0]) * width_s
         edges_s = self.edges_s if t_s >= self.edges_s[-1] else np.minimum(self.edges_s, t_s)
         return float(np.dot(self.power_w, edges_s[1:] - edges_s[:-1]))
 

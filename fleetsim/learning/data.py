@@ -1,11 +1,13 @@
 """What there is to learn from: a data set as arrays, whoever the clients are.
 
-Images become float32 [n, 1, H, W], feature vectors float32 [n, D], labels int64 [n]. The test part
+Images become float32 [n, C, H, W], feature vectors float32 [n, D], labels int64 [n]. The test part
 stays with the server; only the training part is split over clients (`fleetsim.learning.partition`).
 
-Pixels of MNIST and Fashion-MNIST are divided by 255 and standardised with the mean and standard
-deviation of all training pixels, rounded to four digits as commonly published: 0.1307 and 0.3081
-for MNIST (pytorch/examples, mnist/main.py), 0.2860 and 0.3530 for Fashion-MNIST.
+Pixels of MNIST, Fashion-MNIST and CIFAR-10 are divided by 255 and standardised with the mean and
+standard deviation of all training pixels of their channel, rounded to four digits as commonly
+published: 0.1307 and 0.3081 for MNIST (pytorch/examples, mnist/main.py), 0.2860 and 0.3530 for
+Fashion-MNIST, those below for CIFAR-10 (chenyaofo/pytorch-cifar-models@0b21619, README). Standard
+deviations of about 0.20, which circulate too, are means over those of single images.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.learning.cifar import Cifar10Settings, read_cifar10
 from fleetsim.learning.fetch import find_files
 from fleetsim.learning.idx import read_idx, read_labelled
 from fleetsim.learning.registry import REGISTRY, RemoteSet
@@ -31,6 +34,8 @@ from fleetsim.settings import Settings
 _NUM_CLASSES = 10
 _MNIST_MEAN, _MNIST_STD = 0.1307, 0.3081
 _FASHION_MNIST_MEAN, _FASHION_MNIST_STD = 0.2860, 0.3530
+_CIFAR10_MEAN, _CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+"""Red, green, blue."""
 _DIGITS_MAX = 16.0
 _DIGITS_SPLIT_SEED = 0
 _WRITERS_FILE = "qmnist-train-labels-idx2-int.gz"
@@ -65,7 +70,7 @@ class FashionMnistSettings(Settings):
 
 
 DatasetSettings = Annotated[
-    DigitsSettings | MnistSettings | FashionMnistSettings | SyntheticSettings,
+    DigitsSettings | MnistSettings | FashionMnistSettings | Cifar10Settings | SyntheticSettings,
     Field(discriminator="kind"),
 ]
 
@@ -76,7 +81,7 @@ class Dataset:
 
     name: str
     train_inputs: NDArray[np.float32]
-    """Images [n, 1, H, W] or feature vectors [n, D]."""
+    """Images [n, C, H, W] or feature vectors [n, D]."""
     train_labels: IntArray
     """Labels [n] in 0..num_classes-1."""
     test_inputs: NDArray[np.float32]
@@ -89,7 +94,7 @@ class Dataset:
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """Shape of one input: (1, H, W) or (D,)."""
+        """Shape of one input: (C, H, W) or (D,)."""
         return self.train_inputs.shape[1:]
 
 
@@ -126,6 +131,8 @@ def load_dataset(
         case FashionMnistSettings():
             files = find_files("fashion-mnist", _folder(settings.folder), registry=registry)
             return _images("fashion-mnist", files, mean=_FASHION_MNIST_MEAN, std=_FASHION_MNIST_STD)
+        case Cifar10Settings():
+            return _cifar10(settings, registry)
 
 
 def _folder(folder: str | None) -> Path | None:
@@ -148,21 +155,35 @@ def _images(name: str, files: Mapping[str, Path], *, mean: float, std: float) ->
     owner = _writers(files[_WRITERS_FILE], train_labels) if _WRITERS_FILE in files else None
     return Dataset(
         name=name,
-        train_inputs=_standardised(train_images, mean=mean, std=std),
+        train_inputs=_standardised(train_images[:, None], mean=(mean,), std=(std,)),
         train_labels=train_labels,
-        test_inputs=_standardised(test_images, mean=mean, std=std),
+        test_inputs=_standardised(test_images[:, None], mean=(mean,), std=(std,)),
         test_labels=test_labels,
         num_classes=_NUM_CLASSES,
         owner=owner,
     )
 
 
-def _standardised(images: NDArray[np.uint8], *, mean: float, std: float) -> NDArray[np.float32]:
-    """(pixel / 255 - mean) / std: [n, H, W] uint8 to [n, 1, H, W] float32."""
-    inputs = images[:, None].astype(np.float32)
+def _cifar10(settings: Cifar10Settings, registry: Mapping[str, RemoteSet]) -> Dataset:
+    train, test = read_cifar10(settings, _folder(settings.folder), registry=registry)
+    return Dataset(
+        name="cifar10",
+        train_inputs=_standardised(train.images, mean=_CIFAR10_MEAN, std=_CIFAR10_STD),
+        train_labels=train.labels,
+        test_inputs=_standardised(test.images, mean=_CIFAR10_MEAN, std=_CIFAR10_STD),
+        test_labels=test.labels,
+        num_classes=_NUM_CLASSES,
+    )
+
+
+def _standardised(
+    images: NDArray[np.uint8], *, mean: tuple[float, ...], std: tuple[float, ...]
+) -> NDArray[np.float32]:
+    """(pixel / 255 - mean) / std of each channel: [n, C, H, W] uint8 to float32."""
+    inputs = images.astype(np.float32)
     inputs /= np.float32(255.0)
-    inputs -= np.float32(mean)
-    inputs /= np.float32(std)
+    inputs -= np.array(mean, np.float32)[:, None, None]
+    inputs /= np.array(std, np.float32)[:, None, None]
     return inputs
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pooch
 from rich.console import Console
@@ -53,7 +53,8 @@ def find_files(
     """Verified local files of a set by their published names; downloads nothing.
 
     The first folder that holds all of them is taken: `folder` alone if it is given, else below
-    `$FLEETSIM_DATA`, else the cache. A file may lie there as published or unpacked.
+    `$FLEETSIM_DATA`, else the cache. A file may lie there as published or unpacked; an unpacked
+    archive is given as its members, by their paths in it.
 
     Args:
         name: a key of the registry.
@@ -68,10 +69,8 @@ def find_files(
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
     homes = [folder] if folder is not None else [*own_folders(name), cache_folder(name)]
     for home in homes:
-        paths = _present(home, wanted)
-        if len(paths) == len(wanted):
-            for file in wanted:
-                _verify(name, file, paths[file.name])
+        paths = _verified(name, home, wanted)
+        if paths is not None:
             return paths
     looked = "; ".join(_absence(home, wanted) for home in homes)
     if folder is None:
@@ -99,10 +98,7 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet] = REGI
     """
     known = _registered(name, registry)
     for home in own_folders(name):
-        paths = _present(home, known.files)
-        if len(paths) == len(known.files):
-            for file in known.files:
-                _verify(name, file, paths[file.name])
+        if _verified(name, home, known.files) is not None:
             return home
     folder = cache_folder(name)
     try:
@@ -203,27 +199,43 @@ def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
     return registry[name]
 
 
-def _present(home: Path, files: Collection[RemoteFile]) -> dict[str, Path]:
-    """Those of the files that lie in a folder, as published or else unpacked."""
+def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str, Path] | None:
+    """The files in a folder, each with its published checksum; None if it lacks one."""
+    found = [_present(home, file) for file in files]
+    if not all(found):
+        return None
+    for file, paths in zip(files, found, strict=True):
+        for key, path in paths.items():
+            _verify(name, file, key, path)
+    return {key: path for paths in found for key, path in paths.items()}
+
+
+def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
+    """Where a file lies in a folder, as published or else unpacked; empty if it does not."""
+    published, unpacked = home / file.name, home / file.unpacked_name
+    if published.is_file():
+        return {file.name: published}
+    if not file.members:
+        return {file.name: unpacked} if unpacked.is_file() else {}
     paths = {}
-    for file in files:
-        for path in (home / file.unpacked_name, home / file.name):
+    for member, _ in file.members:
+        for path in (home / PurePosixPath(member).name, home / member):
             if path.is_file():
-                paths[file.name] = path
-    return paths
+                paths[member] = path
+    return paths if len(paths) == len(file.members) else {}
 
 
 def _absence(home: Path, files: Collection[RemoteFile]) -> str:
     """Why a folder will not do."""
     if not home.is_dir():
         return f"{home} is no folder"
-    present = _present(home, files)
-    return f"{home} lacks {', '.join(file.name for file in files if file.name not in present)}"
+    return f"{home} lacks {', '.join(file.name for file in files if not _present(home, file))}"
 
 
-def _verify(name: str, file: RemoteFile, path: Path) -> None:
+def _verify(name: str, file: RemoteFile, key: str, path: Path) -> None:
     """Check one local file against its published checksum."""
-    expected = file.sha256 if path.name == file.name else file.unpacked_sha256
+    is_published = path.name == file.name
+    expected = file.sha256 if is_published else dict(file.members).get(key, file.unpacked_sha256)
     found = _sha256(path)
     if found != expected:
         raise DataError(

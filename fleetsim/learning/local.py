@@ -79,6 +79,15 @@ def train(
     return _result(torch.cat(losses), flatten(module))
 
 
+def num_steps(num_samples: int, epochs: int, batch_size: int) -> int:
+    """Steps of SGD in a client's training.
+
+    >>> num_steps(101, 2, 50)
+    6
+    """
+    return epochs * -(-num_samples // batch_size)
+
+
 def _step(
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor],

@@ -1,11 +1,13 @@
 """Which network a scenario trains, and how its weights become one flat vector and back.
 
-Networks map inputs [n, *input_shape] float32 to logits [n, num_classes]. They are plain
+Networks map inputs [n, *input_shape] float32 to logits [n, num_classes]. They are
 `nn.Sequential`s with named layers, so that a trainer can tell from the layers what it trains.
 
 A flat vector [P] holds every floating-point entry of the state dict (parameters, and buffers such
 as the running means of a BatchNorm) in state-dict order, each flattened row-major. Integer buffers
-are not in it. `layout` says which part of the vector belongs to which entry.
+are not in it, and the networks built here have none: BatchNorm's count of the batches that it saw
+is left out, because nothing reads it where the running statistics decay at a fixed rate. So the
+vector is all that a network remembers. `layout` says which part of it belongs to which entry.
 """
 
 from __future__ import annotations
@@ -26,19 +28,30 @@ from fleetsim.learning.settings import (
     LeNet5Settings,
     LogisticSettings,
     ModelSettings,
+    ResNet18Settings,
+    ShuffleNetV2Settings,
     TwoNNSettings,
+    Vgg16Settings,
+)
+from fleetsim.learning.vision_models import (
+    MIN_SIDE,
+    NORMS,
+    Layers,
+    resnet18,
+    shufflenet_v2,
+    vgg16,
 )
 
 _KERNEL = 5
 _SAME = _KERNEL // 2
 """Padding that keeps the image's size."""
-_MIN_SIDE = {"logistic": None, "2nn": None, "fedgra-cnn": 4, "lenet5": 12}
+_MIN_SIDE = {"logistic": None, "2nn": None, "fedgra-cnn": 4, "lenet5": 12, **MIN_SIDE}
 """Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
+
+_VISION = {"resnet18": resnet18, "vgg16": vgg16, "shufflenet-v2": shufflenet_v2}
 
 _MAX_PARAMETERS = 1_000_000_000
 """Every task in flight holds a copy of them, 4 byte each."""
-
-Layers = OrderedDict[str, nn.Module]
 
 
 def build_model(
@@ -48,7 +61,8 @@ def build_model(
 
     Weights come from the stream (seed, "model") in layer order and from PyTorch's default
     distribution for linear and convolutional layers: weights and biases uniform in
-    +-1/sqrt(fan_in). The global random state is neither read nor changed.
+    +-1/sqrt(fan_in). Normalisation begins with scale 1, shift 0, running mean 0 and variance 1.
+    The global random state is neither read nor changed.
 
     Args:
         settings: which network.
@@ -70,6 +84,9 @@ def build_model(
                 layers = _fedgra_cnn(_image(settings.kind, input_shape), num_classes)
             case LeNet5Settings():
                 layers = _lenet5(_image(settings.kind, input_shape), num_classes)
+            case ResNet18Settings() | Vgg16Settings() | ShuffleNetV2Settings():
+                image, norm = _image(settings.kind, input_shape), NORMS[settings.norm]
+                layers = _VISION[settings.kind](image, num_classes, norm)
         module = nn.Sequential(layers)
     num_parameters = sum(parameter.numel() for parameter in module.parameters())
     if num_parameters > _MAX_PARAMETERS:
@@ -83,6 +100,10 @@ def build_model(
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             _initialise(layer, generator)
+        elif isinstance(layer, nn.GroupNorm | nn.BatchNorm2d):
+            layer.reset_parameters()
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.num_batches_tracked = None
     return module
 
 

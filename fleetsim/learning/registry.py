@@ -1,7 +1,10 @@
 """Which published data sets fleetsim knows: files, addresses, checksums, licence, citation.
 
-The checksums are those of the files as their authors publish them: their MD5 sums equal the ones
-in the README of zalandoresearch/fashion-mnist and in torchvision's `datasets/mnist.py`.
+The checksums are those of the files as their authors publish them. For MNIST and Fashion-MNIST
+their MD5 sums equal the ones in the README of zalandoresearch/fashion-mnist and in torchvision's
+`datasets/mnist.py`. For CIFAR-10 they are those that tensorflow/datasets@333639b
+(`url_checksums/cifar10.txt`, the archive) and ankane/torchvision-ruby@9bf2250
+(`lib/torchvision/datasets/cifar10.rb`, the archive and the files in it) verify downloads with.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One gzipped file of a published set."""
+    """One gzipped file, or one archive, of a published set."""
 
     name: str
     """As published; a folder may hold it unpacked, without `.gz`."""
     num_byte: int
     sha256: str
     """Of the file as published."""
-    unpacked_sha256: str
+    unpacked_sha256: str | None
+    """Of the file once gunzipped; None for an archive."""
     urls: tuple[str, ...]
     """The official address, then mirrors."""
     is_extra: bool = False
     """Needed for an option of the set only."""
+    members: tuple[tuple[str, str], ...] = ()
+    """Of an archive: path and SHA-256 of the files in it that make up the set; a folder may hold
+    them unpacked, at these paths or directly."""
 
     @property
     def unpacked_name(self) -> str:
@@ -152,7 +159,52 @@ _FASHION_MNIST = RemoteSet(
     ),
 )
 
+_CIFAR10 = RemoteSet(
+    name="cifar10",
+    title="colour pictures of ten kinds of things, 50,000 + 10,000 images of 32 x 32",
+    files=(
+        RemoteFile(
+            name="cifar-10-binary.tar.gz",
+            num_byte=170_052_171,
+            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            unpacked_sha256=None,
+            urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+            members=(
+                (
+                    "cifar-10-batches-bin/data_batch_1.bin",
+                    "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_2.bin",
+                    "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_3.bin",
+                    "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_4.bin",
+                    "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_5.bin",
+                    "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+                ),
+                (
+                    "cifar-10-batches-bin/test_batch.bin",
+                    "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+                ),
+            ),
+        ),
+    ),
+    licence="none stated; its author asks to be cited",
+    citation=(
+        "Krizhevsky: Learning multiple layers of features from tiny images, technical report, "
+        "University of Toronto, 2009"
+    ),
+)
+
 REGISTRY: Mapping[str, RemoteSet] = MappingProxyType(
-    {known.name: known for known in (_FASHION_MNIST, _MNIST)}
+    {known.name: known for known in (_CIFAR10, _FASHION_MNIST, _MNIST)}
 )
 """Every set that can be fetched, by name."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, PositiveInt
 
+from fleetsim.learning.asynchronous import FedAsyncSettings, FedBuffSettings
 from fleetsim.settings import Settings
 
 Units = Annotated[int, Gt(0), Le(1_000_000)]
@@ -46,8 +47,44 @@ class LeNet5Settings(Settings):
     kind: Literal["lenet5"] = "lenet5"
 
 
+Norm = Literal["batch", "group"]
+"""`batch`: BatchNorm, whose running statistics travel with the model and are averaged like its
+weights. `group`: GroupNorm with two groups, which depends neither on the batch nor on the clients'
+mix of classes, and is what federated image models use (Hsieh et al. 2020, Reddi et al. 2021)."""
+
+
+class ResNet18Settings(Settings):
+    """ResNet-18 (He et al. 2016) for small images: 3x3 stem, no pooling before the blocks."""
+
+    kind: Literal["resnet18"] = "resnet18"
+    norm: Norm = "group"
+    """How layers are normalised: by batch, or in two groups of channels."""
+
+
+class Vgg16Settings(Settings):
+    """VGG-16 (Simonyan, Zisserman 2015) for small images: 13 convolutions, one linear layer."""
+
+    kind: Literal["vgg16"] = "vgg16"
+    norm: Norm = "group"
+    """How layers are normalised: by batch, or in two groups of channels."""
+
+
+class ShuffleNetV2Settings(Settings):
+    """ShuffleNet v2 1.0x (Ma et al. 2018) for small images: 3x3 stem without stride or pooling."""
+
+    kind: Literal["shufflenet-v2"] = "shufflenet-v2"
+    norm: Norm = "group"
+    """How layers are normalised: by batch, or in two groups of channels."""
+
+
 ModelSettings = Annotated[
-    LogisticSettings | TwoNNSettings | FedGraCnnSettings | LeNet5Settings,
+    LogisticSettings
+    | TwoNNSettings
+    | FedGraCnnSettings
+    | LeNet5Settings
+    | ResNet18Settings
+    | Vgg16Settings
+    | ShuffleNetV2Settings,
     Field(discriminator="kind"),
 ]
 
@@ -81,15 +118,101 @@ class LocalSettings(Settings):
     """Weight of FedProx's pull towards the model that was sent; 0 is FedAvg's local objective."""
 
 
+# --- training on the host -----------------------------------------------------------------------
+
+
+class TrainerSettings(Settings):
+    """How the host computes what the clients train; never a matter of virtual time."""
+
+    kind: Literal["auto", "serial", "stacked"] = "auto"
+    """serial: one client after the other, the plain reference; stacked: many clients at once, for
+    logistic and 2nn; auto: the fastest that was measured for the model. They differ by rounding."""
+
+
 # --- aggregation --------------------------------------------------------------------------------
+
+ClientWeights = Literal["samples", "uniform"]
+"""Whether a client counts by its number of samples, or every client the same."""
+Decay = Annotated[float, Ge(0), Lt(1)]
+"""Share of what was remembered that is kept."""
+Positive = Annotated[StepFactor, Gt(0)]
+Tau = Annotated[StepFactor, Ge(1e-12)]
 
 
 class FedAvgSettings(Settings):
     """Weighted mean of the delivered models (McMahan et al. 2017)."""
 
     kind: Literal["fedavg"] = "fedavg"
-    weights: Literal["samples", "uniform"] = "samples"
+    weights: ClientWeights = "samples"
     """Whether a client counts by its number of samples, or every client the same."""
 
 
-AggregatorSettings = FedAvgSettings
+class FedAvgMSettings(Settings):
+    """FedAvg with momentum on the server (Hsu, Qi, Brown 2019)."""
+
+    kind: Literal["fedavgm"] = "fedavgm"
+    weights: ClientWeights = "samples"
+    """Whether a client counts by its number of samples, or every client the same."""
+    learning_rate: Positive = 1.0
+    """Step size of the server along its velocity."""
+    momentum: Decay = 0.9
+    """Share of the velocity that is kept; with 0 and learning rate 1 this is FedAvg."""
+
+
+class FedAdagradSettings(Settings):
+    """Adagrad on the server (Reddi et al. 2021)."""
+
+    kind: Literal["fedadagrad"] = "fedadagrad"
+    weights: ClientWeights = "samples"
+    """Whether a client counts by its number of samples, or every client the same."""
+    learning_rate: Annotated[Positive, Field(examples=[0.1])]
+    """Step size of the server; no value suits all tasks: best were 0.03 to 10 in the paper."""
+    beta1: Decay = 0.0
+    """Share of the mean change m that is kept; 0 is Adagrad without momentum."""
+    tau: Tau = 1e-3
+    """Added to the root of v; the smaller, the more the step adapts to each weight."""
+
+
+class FedAdamSettings(Settings):
+    """Adam on the server, without bias correction (Reddi et al. 2021)."""
+
+    kind: Literal["fedadam"] = "fedadam"
+    weights: ClientWeights = "samples"
+    """Whether a client counts by its number of samples, or every client the same."""
+    learning_rate: Annotated[Positive, Field(examples=[0.01])]
+    """Step size of the server; no value suits all tasks: best were 0.003 to 1 in the paper."""
+    beta1: Decay = 0.9
+    """Share of the mean change m that is kept."""
+    beta2: Decay = 0.99
+    """Share of the mean square v that is kept."""
+    tau: Tau = 1e-3
+    """Added to the root of v; the smaller, the more the step adapts to each weight."""
+
+
+class FedYogiSettings(Settings):
+    """Yogi on the server (Reddi et al. 2021)."""
+
+    kind: Literal["fedyogi"] = "fedyogi"
+    weights: ClientWeights = "samples"
+    """Whether a client counts by its number of samples, or every client the same."""
+    learning_rate: Annotated[Positive, Field(examples=[0.01])]
+    """Step size of the server; no value suits all tasks: best were 0.003 to 1 in the paper."""
+    beta1: Decay = 0.9
+    """Share of the mean change m that is kept."""
+    beta2: Decay = 0.99
+    """One minus this is the share of a square by which v moves towards it."""
+    tau: Tau = 1e-3
+    """Added to the root of v; the smaller, the more the step adapts to each weight."""
+
+
+AggregatorSettings = Annotated[
+    FedAvgSettings
+    | FedAvgMSettings
+    | FedAdagradSettings
+    | FedAdamSettings
+    | FedYogiSettings
+    | FedBuffSettings
+    | FedAsyncSettings,
+    Field(discriminator="kind"),
+]
+"""Settings of any aggregator, told apart by `kind`."""

@@ -158,4 +158,5 @@ _MARKERS: dict[str, str] = {
     Outcome.LINK: "D",
     Outcome.CRASHED: "P",
     Outcome.CANCELLED: "<",
+    Outcome.STALE: "h",
 }

@@ -63,6 +63,7 @@ OUTCOMES: dict[str, str] = {
     Outcome.LINK: PURPLE,
     Outcome.CRASHED: BLACK,
     Outcome.CANCELLED: GREY,
+    Outcome.STALE: ORANGE,
 }
 """Outcomes in the order in which they are shown, and their colours."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,14 @@ from typing import Any
 import numpy as np
 
 from fleetsim.contracts import (
+    Aggregator,
+    Evaluation,
     IntArray,
+    Job,
+    JobResult,
     MemoryRecorder,
     ModelCost,
+    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -19,11 +25,13 @@ from fleetsim.contracts import (
     State,
     StopReason,
 )
+from fleetsim.engine.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.model import Learning
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 from fleetsim.learning.aggregate import FedAvg
+from fleetsim.learning.asynchronous import FedBuff, FedBuffSettings
 from fleetsim.learning.settings import FedAvgSettings
 from fleetsim.learning.trainers import NullTrainer
 
@@ -63,6 +71,39 @@ class FirstCome:
         pass
 
 
+class KnownTrainer:
+    """Client c adds c + 1 to every weight, whatever its data; counts what it computes."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Job] = {}
+        self.computed: list[int] = []
+
+    def submit(self, job: Job) -> int:
+        ticket = len(self.jobs) + len(self.computed) + 1_000 * job.client
+        while ticket in self.jobs:
+            ticket += 1
+        self.jobs[ticket] = job
+        return ticket
+
+    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+        done = []
+        for ticket in tickets:
+            job = self.jobs.pop(ticket)
+            self.computed.append(job.client)
+            vector = job.base + np.float32(job.client + 1)
+            done.append(JobResult(num_samples=1, loss=0.5, loss_rms=0.5, vector=vector))
+        return done
+
+    def cancel(self, ticket: int) -> None:
+        del self.jobs[ticket]
+
+    def evaluate(self, parameters: Parameters) -> Evaluation:
+        return Evaluation(accuracy=None, loss=float(parameters[0]))
+
+    def validate(self, parameters: Parameters) -> Evaluation | None:
+        return None
+
+
 @dataclass
 class Tiny:
     """A run in the making; change what the test is about, then `run()`."""
@@ -80,6 +121,7 @@ class Tiny:
     selector: Selector = field(default_factory=FirstCome)
     seed: int = 1
     cost: ModelCost = COST
+    aggregator: Aggregator = field(default_factory=lambda: FedBuff(FedBuffSettings()))
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
 
     def trace(self, text: str, span_s: int) -> None:
@@ -127,6 +169,26 @@ class Tiny:
             selector=self.selector,
             trainer=NullTrainer(fleet.num_samples),
             aggregator=FedAvg(FedAvgSettings()),
+            recorder=self.recorder,
+            state=state,
+        )
+
+    def build_buffered(self, state: State | None = None) -> BufferedServer:
+        fleet = self.fleet()
+        return BufferedServer(
+            BufferedSettings.model_validate(self.server),
+            StopSettings.model_validate(self.stop),
+            fleet=fleet,
+            learning=Learning(
+                parameters=np.zeros(3, dtype=np.float32),
+                cost=self.cost,
+                epochs=1,
+                batch_size=50,
+                learning_rate=0.1,
+            ),
+            selector=self.selector,
+            trainer=KnownTrainer(),
+            aggregator=self.aggregator,
             recorder=self.recorder,
             state=state,
         )

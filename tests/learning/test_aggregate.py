@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetsim import rng, scenario
 from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.settings import FedAvgSettings
 
@@ -136,3 +138,41 @@ def test_there_is_nothing_to_keep_over_a_resume() -> None:
     aggregator.restore(aggregator.state())
 
     assert aggregator.state() == {}
+
+
+def test_a_model_of_many_blocks_is_summed_like_one_of_few() -> None:
+    """The mean is taken block by block; every weight must be in exactly one."""
+    vectors = rng.stream(3, "vectors").standard_normal((3, 100_001)).astype(np.float32)
+    reports = [
+        Report(client, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, client + 1, vector=vector)
+        for client, vector in enumerate(vectors)
+    ]
+    plain = np.array([1.0, 2.0, 3.0]) @ vectors.astype(np.float64) / 6.0
+
+    mean = build_aggregator(SAMPLES).aggregate(np.zeros(100_001, dtype=np.float32), reports)
+
+    np.testing.assert_allclose(mean, plain, rtol=1e-6)
+
+
+def test_the_last_weight_of_many_blocks_is_checked_too() -> None:
+    vector = np.zeros(100_001, dtype=np.float32)
+    vector[-1] = np.nan
+    broken = Report(7, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 1, vector=vector)
+
+    with pytest.raises(ValueError, match="client 7 sent 1 weights of 100001"):
+        build_aggregator(SAMPLES).aggregate(np.zeros_like(vector), [broken])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("{kind: fedadm, learning_rate: 0.1}", "did you mean 'fedadam'"),
+        ("{kind: fedadam}", r"aggregator\.learning_rate: missing"),
+        ("{kind: fedavg, momentum: 0.9}", r"aggregator\.momentum = 0\.9: unknown key"),
+        ("{kind: fedavgm, momentum: 1}", "must be a number >= 0 and < 1"),
+        ("{weights: uniform}", r"aggregator\.kind: missing"),
+    ],
+)
+def test_a_wrong_aggregator_is_said_with_the_way_out(change: str, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        scenario.load("quickstart", [f"server.aggregator={change}"])

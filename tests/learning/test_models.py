@@ -19,6 +19,7 @@ from fleetsim.learning.settings import (
     LocalSettings,
     LogisticSettings,
     ModelSettings,
+    ResNet18Settings,
     SgdSettings,
     TwoNNSettings,
 )
@@ -190,7 +191,9 @@ def test_join_leaves_zeros_where_an_entry_has_no_value() -> None:
 # --- settings -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["logistic", "2nn", "fedgra-cnn", "lenet5"])
+@pytest.mark.parametrize(
+    "kind", ["logistic", "2nn", "fedgra-cnn", "lenet5", "resnet18", "vgg16", "shufflenet-v2"]
+)
 def test_a_model_is_chosen_by_its_kind(kind: str) -> None:
     assert TypeAdapter(ModelSettings).validate_python({"kind": kind}).kind == kind
 
@@ -207,6 +210,7 @@ def test_a_model_is_chosen_by_its_kind(kind: str) -> None:
         (LocalSettings, {"epochs": 1, "batch_size": 1}),
         (TwoNNSettings, {"hidden": [200, 0]}),
         (TwoNNSettings, {"hidden": [200]}),
+        (ResNet18Settings, {"norm": "layer"}),
     ],
 )
 def test_settings_out_of_range_are_refused(

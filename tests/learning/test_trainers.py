@@ -33,7 +33,7 @@ from fleetsim.learning.settings import (
     SgdSettings,
     TwoNNSettings,
 )
-from fleetsim.learning.trainers import NullTrainer, SerialTrainer
+from fleetsim.learning.trainers import NullTrainer, SerialTrainer, TrainerData
 
 LOGISTIC = LogisticSettings()
 TRAIN = Work(WorkKind.TRAIN, epochs=2)
@@ -60,11 +60,7 @@ def trainer_of(
     sgd = SgdSettings(learning_rate=learning_rate)
     trainer = SerialTrainer(
         module,
-        train_inputs=inputs[:1437],
-        train_labels=labels[:1437],
-        shares=shares,
-        test_inputs=inputs[1437:],
-        test_labels=labels[1437:],
+        TrainerData(inputs[:1437], labels[:1437], shares, inputs[1437:], labels[1437:]),
         local_settings=LocalSettings(epochs=2, batch_size=16, optimizer=sgd),
         seed=seed,
         torch_device=torch_device,
@@ -83,7 +79,7 @@ def run(
     address: tuple[int, ...] = (1,),
     work: Work = TRAIN,
 ) -> JobResult:
-    return trainer.result(trainer.submit(Job(client, work, base, address)))
+    return trainer.results([trainer.submit(Job(client, work, base, address))])[0]
 
 
 def vector_of(result: JobResult) -> Parameters:
@@ -122,11 +118,7 @@ def test_the_mean_of_one_step_of_everybody_is_one_step_on_all_data() -> None:
     def step(shares: list[IntArray]) -> list[JobResult]:
         trainer = SerialTrainer(
             module,
-            train_inputs=inputs,
-            train_labels=labels,
-            shares=shares,
-            test_inputs=inputs,
-            test_labels=labels,
+            TrainerData(inputs, labels, shares, inputs, labels),
             local_settings=LocalSettings(
                 epochs=1, batch_size=1000, optimizer=SgdSettings(learning_rate=0.5)
             ),
@@ -162,8 +154,8 @@ def test_results_may_be_asked_for_in_any_order() -> None:
     tickets = [forwards.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
     others = [backwards.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
 
-    one = [forwards.result(ticket) for ticket in tickets]
-    other = [backwards.result(ticket) for ticket in reversed(others)][::-1]
+    one = forwards.results(tickets)
+    other = backwards.results(others[::-1])[::-1]
 
     assert all(same(*pair) for pair in zip(one, other, strict=True))
 
@@ -257,13 +249,13 @@ def trainers() -> list[tuple[Trainer, Parameters]]:
 @pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
 def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> None:
     used = trainer.submit(Job(0, TRAIN, base, (1,)))
-    trainer.result(used)
+    trainer.results([used])
     cancelled = trainer.submit(Job(0, TRAIN, base, (2,)))
     trainer.cancel(cancelled)
 
     for ticket in (used, cancelled, 10**6):
         with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
-            trainer.result(ticket)
+            trainer.results([ticket])
         with pytest.raises(ValueError, match=f"ticket {ticket}: never issued"):
             trainer.cancel(ticket)
 
@@ -272,9 +264,10 @@ def test_only_jobs_that_are_asked_for_are_computed() -> None:
     trainer, base = trainer_of(three_clients())
     tickets = [trainer.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
     trainer.cancel(tickets[1])
-    trainer.result(tickets[2])
+    trainer.results(tickets[2:])
 
     assert (trainer.num_computed, trainer.num_cancelled) == (1, 1)
+    assert trainer.num_steps == 2  # the third client's only batch, in two epochs
 
 
 @pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])

@@ -15,30 +15,39 @@ from fleetsim.record.run import open_run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
-SMALL = [
-    "fleet.size=24",
-    "server.cohort=4",
-    "stop.rounds=40",
-    "task.local.epochs=20",
-    "server.selector.kind=oort",
-    "checkpoint.every_rounds=2",
-    "task.partition.min_samples=2",
-]
+SMALL = {
+    "quickstart": ["server.cohort=4"],
+    "quickstart-fedbuff": ["server.concurrency=6", "server.buffer_size=3"],
+}
+for changes in SMALL.values():
+    changes += [
+        "fleet.size=24",
+        "stop.rounds=40",
+        "task.local.epochs=8",
+        "server.selector.kind=oort",
+        "checkpoint.every_rounds=2",
+        "task.partition.min_samples=2",
+    ]
 NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "3"))
 
 
-def command(out) -> list[str]:
-    sets = [part for change in SMALL for part in ("--set", change)]
-    return [sys.executable, "-m", "fleetsim.cli", "run", "quickstart", "--out", str(out), *sets]
+def command(name, out) -> list[str]:
+    sets = [part for change in SMALL[name] for part in ("--set", change)]
+    return [sys.executable, "-m", "fleetsim.cli", "run", name, "--out", str(out), *sets]
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    return run(load("quickstart", SMALL), out=tmp_path_factory.mktemp("reference") / "run")
+def reference(name, tmp_path_factory):
+    return run(load(name, SMALL[name]), out=tmp_path_factory.mktemp("reference") / "run")
 
 
-def test_the_same_scenario_gives_the_same_bytes_again(reference, tmp_path):
-    again = run(load("quickstart", SMALL), out=tmp_path / "run")
+def test_the_same_scenario_gives_the_same_bytes_again(name, reference, tmp_path):
+    again = run(load(name, SMALL[name]), out=tmp_path / "run")
 
     assert again.manifest.digest == reference.manifest.digest
     for table in ("rounds", "tasks", "clients"):
@@ -46,21 +55,21 @@ def test_the_same_scenario_gives_the_same_bytes_again(reference, tmp_path):
         assert (again.folder / name).read_bytes() == (reference.folder / name).read_bytes()
 
 
-def test_another_seed_gives_another_run(reference, tmp_path):
-    other = run(load("quickstart", SMALL, seed=2), out=tmp_path / "run")
+def test_another_seed_gives_another_run(name, reference, tmp_path):
+    other = run(load(name, SMALL[name], seed=2), out=tmp_path / "run")
 
     assert other.manifest.digest != reference.manifest.digest
     assert other.manifest.world_hash != reference.manifest.world_hash
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(reference, tmp_path):
+def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(name, reference, tmp_path):
     moments = np.random.default_rng()
     num_cut = 0
     for kill in range(NUM_KILLS):
         out = tmp_path / f"run-{kill}"
         watched = out / ("manifest.json" if kill == 0 else "checkpoint/latest.json")
-        process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command(name, out), stdout=subprocess.DEVNULL)
         while process.poll() is None and not watched.exists():
             time.sleep(0.001)
         time.sleep(float(moments.uniform(0.0, 1.5)))
@@ -69,7 +78,7 @@ def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(referen
         num_cut += open_run(out).manifest.status == "running"
 
         resumed = subprocess.run(
-            [*command(out), "--resume"], capture_output=True, text=True, check=False
+            [*command(name, out), "--resume"], capture_output=True, text=True, check=False
         )
 
         assert resumed.returncode == 0, resumed.stderr

@@ -1,0 +1,169 @@
+"""How updates that started from older models enter the global model.
+
+tau_k is the staleness of update k: versions of the global model made since its base w_k^0. Its
+weight s(tau) is one of (Xie, Koyejo, Gupta, "Asynchronous federated optimization", 2019, 5.2)
+
+    constant    1
+    polynomial  (tau + 1)^(-a)
+    hinge       1 if tau <= b, else 1 / (a (tau - b) + 1)
+
+* FedAsync (same paper): for each update in the order of arrival,
+  w <- (1 - alpha s(tau)) w + alpha s(tau) w_k.
+* FedBuff (Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022):
+  w <- w + (eta / K) sum over the buffer of s(tau_k) (w_k - w_k^0), K the number of updates in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import FloatArray, Parameters, Report, State
+from fleetsim.settings import Settings
+
+
+class ConstantStaleness(Settings):
+    """Old updates count like fresh ones."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class PolynomialStaleness(Settings):
+    """(tau + 1)^(-a)."""
+
+    kind: Literal["polynomial"] = "polynomial"
+    a: Annotated[float, Field(gt=0.0)] = 0.5
+    """Exponent."""
+
+
+class HingeStaleness(Settings):
+    """1 up to b versions, 1 / (a (tau - b) + 1) beyond."""
+
+    kind: Literal["hinge"] = "hinge"
+    a: Annotated[float, Field(gt=0.0)] = 10.0
+    """Slope beyond b."""
+    b: Annotated[int, Field(ge=0)] = 6
+    """Versions without a penalty."""
+
+
+StalenessSettings = Annotated[
+    ConstantStaleness | PolynomialStaleness | HingeStaleness, Field(discriminator="kind")
+]
+
+
+class FedAsyncSettings(Settings):
+    """Each update is mixed into the model as it arrives (Xie et al. 2019)."""
+
+    kind: Literal["fedasync"] = "fedasync"
+    mixing: Annotated[float, Field(gt=0.0, le=1.0)] = 0.6
+    """Share alpha of a fresh update in the new model."""
+    staleness: StalenessSettings = PolynomialStaleness()
+
+
+class FedBuffSettings(Settings):
+    """The mean change of a buffer of updates, weighted by staleness (Nguyen et al. 2022)."""
+
+    kind: Literal["fedbuff"] = "fedbuff"
+    server_learning_rate: Annotated[float, Field(gt=0.0, le=1e30)] = 1.0
+    """Step eta along the mean change."""
+    staleness: StalenessSettings = PolynomialStaleness()
+
+
+def staleness_weight(settings: StalenessSettings, staleness: int) -> float:
+    """Weight s(tau) of an update.
+
+    >>> staleness_weight(PolynomialStaleness(a=0.5), 3)
+    0.5
+    >>> staleness_weight(HingeStaleness(a=10.0, b=6), 7)
+    0.09090909090909091
+    """
+    match settings:
+        case ConstantStaleness():
+            return 1.0
+        case PolynomialStaleness(a=a):
+            return float((staleness + 1) ** -a)
+        case HingeStaleness(a=a, b=b):
+            return 1.0 if staleness <= b else 1.0 / (a * (staleness - b) + 1.0)
+
+
+class FedAsync:
+    """See the module's docstring; keeps no state."""
+
+    def __init__(self, settings: FedAsyncSettings) -> None:
+        self._settings = settings
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """The model after these updates, in the order of arrival.
+
+        Raises:
+            ValueError: no update, or one that is not finite.
+        """
+        model = base.astype(np.float64)
+        for report, vector, _ in _updates(reports):
+            share = self._settings.mixing * staleness_weight(
+                self._settings.staleness, report.staleness
+            )
+            model = (1.0 - share) * model + share * vector
+        return model.astype(np.float32)
+
+    def state(self) -> State:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take back nothing."""
+
+
+class FedBuff:
+    """See the module's docstring; keeps no state."""
+
+    def __init__(self, settings: FedBuffSettings) -> None:
+        self._settings = settings
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """The model after one step along the buffer's mean change.
+
+        Raises:
+            ValueError: no update, one that is not finite, or one that does not say its base.
+        """
+        updates = _updates(reports)
+        change = np.zeros(base.shape, dtype=np.float64)
+        for report, vector, started_from in updates:
+            weight = staleness_weight(self._settings.staleness, report.staleness)
+            change += weight * (vector - started_from)
+        step = self._settings.server_learning_rate / len(updates)
+        model: Parameters = (base + step * change).astype(np.float32)
+        return model
+
+    def state(self) -> State:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take back nothing."""
+
+
+def _updates(reports: Sequence[Report]) -> list[tuple[Report, FloatArray, FloatArray]]:
+    """(report, new parameters, base) of delivered updates in the order of arrival, checked."""
+    arrived = sorted(
+        (report for report in reports if report.is_delivered and report.vector is not None),
+        key=lambda report: (report.finished_at_s, report.client),
+    )
+    if not arrived:
+        raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
+    updates = []
+    for report in arrived:
+        assert report.vector is not None
+        if report.base is None:
+            raise ValueError(f"client {report.client} does not say which model it started from")
+        num_broken = int((~np.isfinite(report.vector)).sum())
+        if num_broken:
+            raise ValueError(
+                f"client {report.client} sent {num_broken} weights of {report.vector.size} that are"
+                " not finite: its training diverged; lower the learning rate"
+            )
+        updates.append((report, report.vector.astype(np.float64), report.base.astype(np.float64)))
+    return updates

@@ -1,0 +1,93 @@
+"""Which library multiplies float32 matrices on the CPU.
+
+Torch hands them to MKL, which leaves half of an AMD processor's rate unused; oneDNN, which torch
+carries as well, does not. Torch routes products to oneDNN when it is *allowed* to round the factors
+to bfloat16. Processors without bfloat16 matrix units (AMX and the like) compute in full float32
+all the same; on the others the permission is never given. Which kind this one is, is asked of the
+products themselves, never of the clock: the answer is the same in every run on a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fleetsim.learning.linear_chain import Widths
+
+_FACTOR = 1 + 2.0**-11
+"""Needs 12 significant bits; bfloat16 keeps 8, TF32 and float16 keep 11."""
+_BOUND = 2.0**-12
+"""Relative error that tells them apart: rounding one of two factors costs about 2**-11."""
+_MOST = 2048
+"""Largest side that is tried; float32's own rounding, at most 2**-24 a term, stays below 2**-13."""
+_COPIES = 2
+_mkldnn: Any = torch.backends.mkldnn  # not typed in torch
+
+Multiply = Callable[[Tensor, Tensor], Tensor]
+Shape = tuple[int, int, int]
+"""Rows, terms of each sum, columns of a product."""
+
+
+@contextmanager
+def onednn(*, is_allowed: bool) -> Iterator[None]:
+    """Multiply with oneDNN within the block, if allowed; see `onednn_is_exact`."""
+    if not is_allowed:
+        yield
+        return
+    switch = _mkldnn.matmul
+    before = switch.fp32_precision
+    switch.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        switch.fp32_precision = before
+
+
+def onednn_is_exact(widths: Widths, batch_size: int) -> bool:
+    """Whether oneDNN is there and multiplies in float32 what training this network multiplies."""
+    # Torch has had the switch since 2.9.
+    if not (_mkldnn.is_available() and hasattr(_mkldnn, "matmul")):
+        return False
+    with onednn(is_allowed=True):
+        return is_exact(torch.bmm, products(widths, batch_size))
+
+
+def products(widths: Widths, batch_size: int) -> list[Shape]:
+    """Products of one step of SGD on a chain of linear layers: forward, backward, gradient.
+
+    >>> products((4, 3), 2)
+    [(2, 4, 3), (2, 3, 4), (3, 2, 4)]
+    """
+    return [
+        shape
+        for fan_in, fan_out in pairwise(widths)
+        for shape in (
+            (batch_size, fan_in, fan_out),
+            (batch_size, fan_out, fan_in),
+            (fan_out, batch_size, fan_in),
+        )
+    ]
+
+
+def is_exact(multiply: Multiply, shapes: Iterable[Shape]) -> bool:
+    """Whether products of these shapes keep all the bits of their float32 factors.
+
+    Args:
+        multiply: [k, rows, terms] times [k, terms, columns], as `torch.bmm`.
+        shapes: what to try it on.
+    """
+    for shape in shapes:
+        rows, terms, columns = (min(side, _MOST) for side in shape)
+        left = torch.full((_COPIES, rows, terms), _FACTOR)
+        # Transposed as in training, which may make the library take another kernel.
+        right = torch.full((_COPIES, columns, terms), _FACTOR).transpose(1, 2)
+        expected = terms * _FACTOR**2
+        for product in (multiply(left, right), multiply(left, right.contiguous())):
+            if float((product.double() / expected - 1).abs().max()) > _BOUND:
+                return False
+    return True

@@ -1,0 +1,85 @@
+"""Jobs that wait: kept by ticket, computed when, and only if, their results are asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
+
+
+class Tickets(ABC):
+    """The half of a trainer that is the same in all of them: which jobs wait.
+
+    Attributes:
+        num_computed: jobs whose result was asked for.
+        num_cancelled: jobs that were forgotten.
+    """
+
+    def __init__(self, num_samples: IntArray) -> None:
+        """Build it from the number of training samples of every client [N]."""
+        self._num_samples = num_samples
+        self._jobs: dict[int, Job] = {}
+        self._next_ticket = 0
+        self.num_computed = 0
+        self.num_cancelled = 0
+
+    def submit(self, job: Job) -> int:
+        """Keep a job; returns its ticket.
+
+        Raises:
+            ValueError: no such client, or work that makes no sense.
+        """
+        _check_job(job, len(self._num_samples))
+        ticket = self._next_ticket
+        self._next_ticket += 1
+        self._jobs[ticket] = job
+        return ticket
+
+    def results(self, tickets: Sequence[int]) -> list[JobResult]:
+        """Compute jobs together; results in the order of the tickets.
+
+        A result that is not finite is returned as it is.
+
+        Raises:
+            ValueError: a ticket is unknown, used or cancelled.
+        """
+        jobs = [self._take(ticket) for ticket in tickets]
+        self.num_computed += len(jobs)
+        return self._compute(jobs)
+
+    def cancel(self, ticket: int) -> None:
+        """Forget a job.
+
+        Raises:
+            ValueError: the ticket is unknown, used or cancelled.
+        """
+        self._take(ticket)
+        self.num_cancelled += 1
+
+    def _take(self, ticket: int) -> Job:
+        job = self._jobs.pop(ticket, None)
+        if job is None:
+            raise ValueError(f"ticket {ticket}: never issued, answered already, or cancelled")
+        return job
+
+    @abstractmethod
+    def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """What the jobs yield, in their order."""
+
+    def _num_samples_of(self, job: Job) -> int:
+        """How many samples a job runs over."""
+        if job.work.kind is WorkKind.NONE:
+            return 0
+        available = int(self._num_samples[job.client])
+        return available if job.work.num_samples is None else min(job.work.num_samples, available)
+
+
+def _check_job(job: Job, num_clients: int) -> None:
+    work = job.work
+    if not 0 <= job.client < num_clients:
+        raise ValueError(f"client {job.client} is not in 0..{num_clients - 1}")
+    if work.kind is WorkKind.TRAIN and (work.epochs < 1 or work.num_samples is not None):
+        raise ValueError(f"training takes at least one epoch over all samples: {work}")
+    if work.num_samples is not None and work.num_samples < 1:
+        raise ValueError(f"work on fewer than one sample: {work}")

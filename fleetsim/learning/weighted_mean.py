@@ -1,0 +1,120 @@
+"""The mean of what clients delivered, on which aggregators stand.
+
+    mean = sum_k a_k x_k / sum_k a_k,      a_k = n_k ("samples") or 1 ("uniform")
+
+where x_k is the model w_k that client k delivered, or its change w_k - w_k^0 of the model that it
+was sent. The sums run over delivered reports alone (McMahan et al., "Communication-efficient
+learning of deep networks from decentralized data", AISTATS 2017).
+
+They are taken in float64 and in an order of their own (client, then dispatch), so that they do not
+depend on who answered first, not even in the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, Parameters, Report
+from fleetsim.learning.settings import ClientWeights
+
+_BLOCK = 16_384
+"""Weights summed at a time: a block of sums and one of terms stay in a core's second-level cache.
+The result does not depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """What one client brings into the sum."""
+
+    client: int
+    weight: int
+    vector: Parameters
+    start: Parameters
+    """Model that it was sent [P]."""
+
+
+def weighted_mean(
+    base: Parameters, reports: Sequence[Report], weights: ClientWeights
+) -> FloatArray:
+    """Mean of the delivered models [P], in float64.
+
+    Reports that were not delivered or carry no vector are passed over.
+
+    Args:
+        base: the model that is to be replaced [P]; only its shape matters.
+        reports: what came of the tasks, in any order.
+        weights: whether a client counts by its samples, or every client the same.
+
+    Raises:
+        ValueError: nothing was delivered, nobody has a sample, or a vector has another shape
+            than the global model or is not finite.
+    """
+    return _mean(base, _terms(base, reports, weights), of_changes=False)
+
+
+def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
+    """Mean of what the clients changed [P], in float64.
+
+    Args:
+        base: the current model [P]; what a client started from whose report does not say.
+        reports: as for `weighted_mean`.
+        weights: as for `weighted_mean`.
+
+    Raises:
+        ValueError: as of `weighted_mean`.
+    """
+    return _mean(base, _terms(base, reports, weights), of_changes=True)
+
+
+def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> list[_Term]:
+    terms = []
+    for report in sorted(reports, key=lambda report: (report.client, report.dispatched_at_s)):
+        if not report.is_delivered or report.vector is None:
+            continue
+        if report.vector.shape != base.shape:
+            raise ValueError(
+                f"client {report.client} sent {report.vector.shape} weights for a model of"
+                f" {base.shape}"
+            )
+        weight = report.num_samples if weights == "samples" else 1
+        start = base if report.base is None else report.base
+        terms.append(_Term(report.client, weight, report.vector, start))
+    if not any(term.weight for term in terms):
+        raise ValueError(
+            f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
+        )
+    return terms
+
+
+def _mean(base: Parameters, terms: Sequence[_Term], *, of_changes: bool) -> FloatArray:
+    total = np.zeros(base.shape, dtype=np.float64)
+    scratch = np.empty(min(_BLOCK, base.size), dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: said by client below
+        for first in range(0, base.size, _BLOCK):
+            part = slice(first, first + _BLOCK)
+            block = total[part]
+            scaled = scratch[: block.size]
+            for term in terms:
+                if of_changes:
+                    np.subtract(term.vector[part], term.start[part], out=scaled, dtype=np.float64)
+                    scaled *= term.weight
+                else:
+                    np.multiply(term.vector[part], term.weight, out=scaled, dtype=np.float64)
+                block += scaled
+    if not np.isfinite(total).all():  # no sum of finite float32 leaves float64
+        for term in terms:
+            _check_finite(term.client, term.vector)
+    total /= sum(term.weight for term in terms)
+    return total
+
+
+def _check_finite(client: int, vector: Parameters) -> None:
+    if not np.isfinite(vector).all():
+        num_broken = int((~np.isfinite(vector)).sum())
+        raise ValueError(
+            f"client {client} sent {num_broken} weights of {vector.size} that are not finite:"
+            " its training diverged; lower the learning rate"
+        )

@@ -1,0 +1,223 @@
+"""Wrong commands and run folders that will not do: exit 2, one line, nothing written."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from fleetsim import simulate
+from fleetsim.report import page
+from fleetsim.scenario import load
+from tests.bad_input.good import GOOD, STATES, USERS, tree, write
+
+COMMANDS = {
+    "no such verb": ("vaildate good.yaml", "vaildate", "'validate'"),
+    "no scenario": ("run", "SCENARIO", "fleetsim run --help"),
+    "no such option": ("run good.yaml --sed 1", "--sed", "--seed"),
+    "option without value": ("validate good.yaml --set", "--set", "--help"),
+    "unknown scenario": ("validate quickstrat", "'quickstrat'", "did you mean 'quickstart'?"),
+    "scenario that is a folder": ("validate folder", "folder: is a folder", "name a YAML file"),
+    "scenario without a name": ("validate <empty>", "''", "quickstart"),
+    "negative seed": ("run good.yaml --seed -1", "--seed", "greater than or equal to 0"),
+    "seed of 64 bit": (f"run good.yaml --seed {2**63}", "--seed", str(2**63 - 1)),
+    "device of torch's": ("run good.yaml --torch-device tpu", "--torch-device", "'cpu', 'cuda'"),
+    "override without value": ("validate good.yaml --set server.cohort", "KEY.PATH=VALUE"),
+    "override of an unknown key": (
+        "validate good.yaml --set server.cohrot=4", "--set server.cohrot=4: ", "'cohort'"
+    ),
+    "override with a bad value": (
+        "validate good.yaml --set server.cohort=-4", "--set server.cohort=-4: server.cohort", ">= 1"
+    ),
+    "override with a half list": (
+        "validate good.yaml --set task.model.hidden=[1", "--set task.model.hidden=[1: ", "not YAML"
+    ),
+    "override into a number": (
+        "validate good.yaml --set seed.x=4", "--set seed.x=4: ", "seed", "has no keys"
+    ),
+    "override of a dotted key": (
+        "validate good.yaml --set fleet.devices.t2.small=1", '"t2.small"', "quotes"
+    ),
+    "output that is a file": ("run good.yaml --out taken", "taken: ", "--out"),
+    "output below a file": ("run good.yaml --out taken/run", "taken/run: ", "--out"),
+    "output below a device": ("run good.yaml --out /dev/null/run", "/dev/null/run: ", "--out"),
+    "output with a name too long": (
+        f"run good.yaml --out {'x' * 300}", "xxx: ", "too long", "--out"
+    ),
+    "output folder that is not empty": (
+        "run good.yaml --out folder", "folder: ", "empty it", "--out"
+    ),
+    "nothing to resume": ("run good.yaml --resume", "no unfinished run", "without --resume"),
+    "no folder to resume": ("run good.yaml --resume --out nowhere", "nowhere: no such folder"),
+    "report on nothing": ("report nowhere", "nowhere: no such folder", "fleetsim run"),
+    "report on a file": ("report taken", "taken: is not a folder", "fleetsim run"),
+    "report on any folder": ("report folder", "folder: ", "manifest.json", "fleetsim run"),
+    "comparison of nothing": ("compare nowhere", "nowhere: no such folder", "fleetsim run"),
+    "target in percent": ("compare folder --target 85", "--target", "less than or equal to 1"),
+    "list of anything": ("list selektors", "WHAT", "'selectors'"),
+    "unknown data": (
+        "data fetch fashion_mnist", "'fashion_mnist'", "did you mean 'fashion-mnist'?"
+    ),
+    "unknown form of a trace": (
+        "trace import flash folder new", "'flash'", "flhetbench, extrasensory"
+    ),
+    "trace that is not there": ("trace import states nowhere new", "nowhere: no such file"),
+    "trace of another form": (
+        "trace import flhetbench trace new", "trace: ", "import it as states"
+    ),
+    "trace in the way": (
+        "trace import states trace folder", "folder: exists already", "new folder"
+    ),
+    "trace below a device": (
+        "trace import states trace /dev/null/new", "/dev/null/new: ", "another folder"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(c[0], c[1:]) for c in COMMANDS.values()], ids=COMMANDS
+)
+def test_a_wrong_command_is_refused(words, says, refused):
+    write({"good.yaml": GOOD, "taken": "a file", "folder/file": "", "trace/users.csv": USERS})
+    write({"trace/states.csv": f"{STATES}ann,0,1,1,1,0\n"})
+
+    line = refused(*(word.replace("<empty>", "") for word in words.split()))
+
+    for part in says:
+        assert part in line
+
+
+def test_a_cache_that_cannot_be_written_is_refused_before_any_download(refused, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+
+    line = refused("data", "fetch", "mnist")
+
+    assert line.startswith("/dev/null/cache/fleetsim/mnist: ")
+    assert "set XDG_CACHE_HOME" in line
+
+
+def test_what_is_shown_is_what_was_given(refused):
+    assert refused("validate", ":cat:[bold]").startswith("scenario ':cat:[bold]' is neither")
+
+
+def test_what_a_file_says_cannot_steer_the_terminal(refused):
+    write({"own/states.csv": "\x1b[2Juser,t\n"})
+
+    line = refused("trace", "import", "states", "own", "new")
+
+    assert "\\x1b[2Juser,t" in line
+
+
+# --- run folders --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory):
+    """Folder with `good.yaml` and two complete runs of it, `run` and `other` with another seed."""
+    home = tmp_path_factory.mktemp("complete")
+    (home / "good.yaml").write_text(GOOD)
+    run = simulate.run(load(home / "good.yaml"), out=home / "run")
+    page.write_report(run)
+    simulate.run(load(home / "good.yaml", seed=2), out=home / "other")
+    return home
+
+
+@pytest.fixture
+def runs(complete, here):
+    """A copy of the complete runs in the working folder."""
+    shutil.copytree(complete, here, dirs_exist_ok=True)
+    return here
+
+
+TWO = "compare run other"
+TABLE = "run the scenario again"
+FOLDERS = {
+    "complete run in the way": ("run good.yaml --out run", {}, "run: ", "complete run", "--out"),
+    "resumed with another seed": (
+        "run good.yaml --out run --resume --seed 2", {}, "run: ", "--seed", "run/scenario.yaml"
+    ),
+    "resumed with another scenario": (
+        "run good.yaml --out run --resume --set server.cohort=4", {}, "run: ", "--set"
+    ),
+    "resumed without training": (
+        "run good.yaml --out run --resume --no-train", {}, "run: ", "--no-train"
+    ),
+    "different worlds": (TWO, {}, "seed (1, 2)", "--different-worlds"),
+    "the same run twice": ("compare run run", {}, "run: ", "twice"),
+    "comparison in the way": (
+        f"{TWO} --different-worlds --out good.yaml", {}, "good.yaml: ", "--out"
+    ),
+    "half a manifest": ("report run", {"manifest.json": b'{"for'}, "run/manifest.json", "again"),
+    "a manifest of nothing": ("report run", {"manifest.json": b"[]"}, "run/manifest.json", "again"),
+    "a manifest without status": (
+        "report run", {"manifest.json": b'"status": "done"->"status": "dne"'},
+        "run/manifest.json", "status = 'dne'", "'done'",
+    ),
+    "half a table": ("report run", {"rounds.parquet": b"PAR1"}, "run/rounds.parquet", TABLE),
+    "no table": ("report run", {"tasks.parquet": None}, "run/tasks.parquet", TABLE),
+    "no clients": (
+        f"{TWO} --different-worlds", {"rounds.parquet": b""}, "run/rounds.parquet", TABLE
+    ),
+    "no scenario": ("report run", {"scenario.yaml": None}, "run/scenario.yaml", "no such file"),
+    "half a scenario": (
+        "report run", {"scenario.yaml": b"a: ["}, "run/scenario.yaml:1", "not YAML"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "damage", "says"), [(c[0], c[1], c[2:]) for c in FOLDERS.values()], ids=FOLDERS
+)
+def test_a_run_folder_that_will_not_do_is_refused(words, damage, says, runs, refused):
+    for name, content in damage.items():
+        path = runs / "run" / name
+        if content is None:
+            path.unlink()
+        elif b"->" in content:
+            path.write_bytes(path.read_bytes().replace(*content.split(b"->")))
+        else:
+            path.write_bytes(content)
+
+    line = refused(*words.split())
+
+    for part in says:
+        assert part in line
+
+
+def test_a_page_that_cannot_be_written_is_one_line(runs, refused):
+    (runs / "run" / "report.html").unlink()
+    (runs / "run" / "report.html").mkdir()
+
+    line = refused("report", "run")
+
+    assert line.startswith("run/report.html: cannot be written")
+
+
+# --- a process of its own -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["validate", "bad.yaml"], "error: bad.yaml:19: server.cohort = 99: "),
+        (["run", "bad.yaml", "--seed", "x"], "error: fleetsim run: Invalid value for '--seed'"),
+        (["run", "good.yaml", "--out", "good.yaml"], "error: good.yaml: cannot make this folder"),
+        (["report", "nowhere"], "error: nowhere: no such folder; "),
+    ],
+    ids=["scenario", "usage", "output", "run folder"],
+)
+def test_the_process_ends_with_code_2_and_one_line(words, says, here):
+    write({"good.yaml": GOOD, "bad.yaml": GOOD.replace("cohort: 3", "cohort: 99")})
+    before = tree(here)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "fleetsim.cli", *words], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(says)
+    assert done.stderr.count("\n") == 1
+    assert tree(here) == before

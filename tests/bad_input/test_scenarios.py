@@ -1,0 +1,322 @@
+"""Whatever is wrong with a scenario or a file that it names: exit 2, one line, nothing written."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+
+import pytest
+
+from fleetsim import cli
+from tests.bad_input.good import DEVICE, GOOD, STATES, USERS, Bad, bad, scenario, write
+
+WIFI = DEVICE[DEVICE.index("wifi:") : DEVICE.index("ram_gib:")]
+POWER = DEVICE[DEVICE.index("power:") : DEVICE.index("wifi:")]
+
+INTERVALS = "user,start_s,end_s\n"
+INTERVALS_USERS = "user,trace_start_s,trace_end_s\nann,0,1000\n"
+
+
+def device(old: str, new: str, *says: str) -> Bad:
+    """A fault in a device file of one's own."""
+    assert old in DEVICE
+    text = DEVICE.replace(old, new, 1)
+    return Bad("pixel-6: 0.5", "own.yaml: 0.5", says, {"own.yaml": text})
+
+
+def trace(rows: str, *says: str, users: str = USERS, name: str = "states.csv") -> Bad:
+    """A fault in a usage trace of one's own."""
+    return Bad("trace: null", "trace: own", says, {f"own/{name}": rows, "own/users.csv": users})
+
+
+MIN_BATTERY = "  minimum_reports: 1", "  eligibility: {min_battery_fraction: 0.1}"
+DEVICES = "\n    pixel-6: 0.5\n    t2.small: 0.5"
+SCENARIOS = {
+    # keys
+    "unknown key": bad("cohort: 3", "cohrot: 3", "bad.yaml:19: server.cohrot = 3", "'cohort'"),
+    "unknown part": bad("server:", "sever:", "bad.yaml:18: sever", "'server'"),
+    "wrong unit": bad(
+        "deadline_s: 60", "deadline_ms: 60000", "bad.yaml:21: server.deadline_ms", "'deadline_s'"
+    ),
+    "no unit": bad(
+        "deadline_s: 60", "deadline: 60", "bad.yaml:21: server.deadline", "'deadline_s'"
+    ),
+    "missing key": bad("  cohort: 3\n", "", "bad.yaml:18: server.cohort: missing"),
+    "duplicate key": bad(
+        "  cohort: 3", "  cohort: 3\n  cohort: 4", "bad.yaml:20: server.cohort", "line 19",
+        "keep one",
+    ),
+    "key of another kind": bad(
+        "kind: random", "kind: random, variant: pow-d", "bad.yaml:23: server.selector.variant",
+        "'power-of-choice'",
+    ),
+    # values
+    "yes for true": bad(
+        "kind: digits", "kind: mnist, writers: yes", "bad.yaml:4: task.dataset.writers = 'yes'",
+        "true or false",
+    ),
+    "text for a number": bad(
+        "cohort: 3", "cohort: three", "bad.yaml:19: server.cohort = 'three'", "whole number >= 1"
+    ),
+    "number in quotes": bad("cohort: 3", "cohort: '3'", "bad.yaml:19: server.cohort", "quotes"),
+    "fraction for a whole number": bad(
+        "size: 8", "size: 8.5", "bad.yaml:12: fleet.size = 8.5", "whole"
+    ),
+    "base eight": bad("seed: 1", "seed: 010", "bad.yaml:2", "010", "drop the leading zeros"),
+    "date for a number": bad(
+        "seed: 1", "seed: 2026-01-31", "bad.yaml:2: seed = '2026-01-31'", "whole"
+    ),
+    "not a number": bad(
+        "deadline_s: 60", "deadline_s: .nan", "bad.yaml:21: server.deadline_s = .nan", "finite",
+        "> 0",
+    ),
+    "infinity": bad(
+        "deadline_s: 60", "deadline_s: .inf", "bad.yaml:21: server.deadline_s = .inf", "finite",
+        "> 0",
+    ),
+    "negative deadline": bad(
+        "deadline_s: 60", "deadline_s: -60", "bad.yaml:21: server.deadline_s = -60", "> 0"
+    ),
+    "cohort of nobody": bad("cohort: 3", "cohort: 0", "bad.yaml:19: server.cohort = 0", ">= 1"),
+    "fewer chosen than wanted": bad(
+        "over_commit: 1.0", "over_commit: 0.5", "bad.yaml:20: server.over_commit = 0.5", ">= 1"
+    ),
+    "percent for a fraction": bad(
+        "rounds: 2", "accuracy: 85", "bad.yaml:24: stop.accuracy = 85", "<= 1"
+    ),
+    "negative seed": bad("seed: 1", "seed: -1", "bad.yaml:2: seed = -1", ">= 0"),
+    "name with a slash": bad("name: small", "name: a/b", "bad.yaml:1: name = 'a/b'", "pattern"),
+    "learning rate beyond float32": bad(
+        "learning_rate: 0.1", "learning_rate: 1e300",
+        "bad.yaml:10: task.local.optimizer.learning_rate = 1e+300", "<= 1e+30",
+    ),
+    "sample of nothing": bad(
+        "kind: digits", "kind: blank, input_shape: []", "bad.yaml:4: task.dataset.input_shape",
+        "at least 1",
+    ),
+    "sample larger than memory": bad(
+        "kind: digits", "kind: blank, input_shape: [1000000, 1000000]",
+        "bad.yaml:4: task.dataset.input_shape", "at most 100000000",
+    ),
+    "skew beyond a draw": bad(
+        "kind: iid", "kind: dirichlet, alpha: 1e308", "bad.yaml:5: task.partition.alpha",
+        "<= 1000000",
+    ),
+    "sizes beyond 64 bit": bad(
+        "kind: digits", "kind: blank, sigma: 100", "bad.yaml:4: task.dataset.sigma = 100", "<= 2.5"
+    ),
+    "more clients than there are people": bad(
+        "size: 8", "size: 8000000000000", "bad.yaml:12: fleet.size", "<= 1000000000"
+    ),
+    # names
+    "unknown selector": bad(
+        "kind: random", "kind: power_of_choise", "bad.yaml:23: server.selector.kind",
+        "did you mean 'power-of-choice'?",
+    ),
+    "selector without kind": bad(
+        "{kind: random}", "random", "bad.yaml:23: server.selector = 'random'",
+        "write {kind: random}",
+    ),
+    "unknown model": bad(
+        "kind: logistic", "kind: lenet", "bad.yaml:6: task.model.kind", "did you mean 'lenet5'?"
+    ),
+    "unknown data set": bad(
+        "kind: digits", "kind: fashion_mnist", "bad.yaml:4: task.dataset.kind",
+        "did you mean 'fashion-mnist'?",
+    ),
+    "unknown device": bad(
+        "pixel-6: 0.5", "pixel-7: 0.5", "bad.yaml:14: fleet.devices.pixel-7",
+        "did you mean 'pixel-6'?",
+    ),
+    "device without a name": bad(
+        "pixel-6: 0.5", "'': 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
+    ),
+    "device name longer than a file's": bad(
+        "pixel-6: 0.5", f"{'x' * 300}: 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
+    ),
+    "unknown radio": bad(
+        "kind: fading", "kind: fading, metered_radio: lt",
+        "bad.yaml:16: fleet.channel.metered_radio",
+        "did you mean 'lte'?",
+    ),
+    "radio without power of its own": bad(
+        "kind: fading", "kind: fading, metered_radio: wifi", "wifi.yaml", "'lte'"
+    ),
+    "unknown trace": bad(
+        "trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
+        "did you mean 'people-week'?",
+    ),
+    "trace without a name": bad(
+        "trace: null", "trace: ''", "bad.yaml:17: fleet.usage.trace", "people-week"
+    ),
+    # what belongs together
+    "shares over 1": bad(
+        "pixel-6: 0.5", "pixel-6: 0.6", "bad.yaml:13: fleet.devices", "must sum to 1", "1.1"
+    ),
+    "negative share": bad("pixel-6: 0.5", "pixel-6: -0.5", "bad.yaml:14: fleet.devices", "> 0"),
+    "no devices": bad(DEVICES, " {}", "bad.yaml:13: fleet.devices", "at least one"),
+    "cohort larger than the fleet": bad(
+        "cohort: 3", "cohort: 9", "bad.yaml:19: server.cohort = 9", "at most", "fleet.size = 8"
+    ),
+    "more chosen than there are": bad(
+        "over_commit: 1.0", "over_commit: 3", "bad.yaml:20: server.over_commit = 3", "at most 2.66"
+    ),
+    "more reports than the cohort": bad(
+        "minimum_reports: 1", "minimum_reports: 4", "bad.yaml:22: server.minimum_reports = 4",
+        "at most", "3",
+    ),
+    "battery of the eligible below the cut-off": bad(
+        *MIN_BATTERY, "bad.yaml:22: server.eligibility.min_battery_fraction = 0.1",
+        "above fleet.battery.cutoff_fraction = 0.15",
+    ),
+    "battery levels the wrong way round": bad(
+        "usage: {trace: null}", "battery: {initial_fraction: [0.9, 0.5]}",
+        "bad.yaml:17: fleet.battery",
+        "[low, high]",
+    ),
+    "named clients outside of the fleet": bad(
+        "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients", "8",
+        "0 to 7",
+    ),
+    "one client named twice": bad(
+        "kind: random", "kind: fixed, clients: [1, 1]", "bad.yaml:23: server.selector.clients",
+        "client 1", "once",
+    ),
+    "two devices of one name": bad(
+        "t2.small: 0.5", "./pixel-6.yaml: 0.5", "bad.yaml:15: fleet.devices", "'pixel-6'", "rename",
+        files={"pixel-6.yaml": DEVICE},
+    ),
+    # files of one's own
+    "device without power": device(POWER, "", "own.yaml:1: power: missing"),
+    "device with negative watts": device(
+        "value: 0.15", "value: -0.15", "own.yaml:14: power.idle_awake_w.value = -0.15", ">= 1e-12"
+    ),
+    "device without a source": device(
+        "value: 8, source: measured", "value: 8", "own.yaml:19: ram_gib.source: missing"
+    ),
+    "device that is not YAML": device("power:", "power: [", "own.yaml:1", "not YAML"),
+    "device with two links": device(
+        "ram_gib:", "wired:\n  bit_per_s: {value: 1.0e9, source: x}\nram_gib:",
+        "own.yaml:19: wired",
+        "one of them",
+    ),
+    "device without a link": device(
+        WIFI, "", "own.yaml:1", "neither wifi nor wired", "one of them"
+    ),
+    "radio with negative watts": bad(
+        "kind: fading", "kind: fading, unmetered_radio: radio.yaml",
+        "radio.yaml:5: tail_w.value = -1",
+        ">= 0",
+        files={
+            "radio.yaml": "title: r\npower_from: device\n# three\ntail_s: {value: 1, source: s}\n"
+            "tail_w: {value: -1, source: s}\n"
+        },
+    ),
+    "trace of nothing": trace(STATES, "own/states.csv, row 2", "empty", "at least one row"),
+    "trace without a header": trace("", "own/states.csv, row 1", "must begin with a header"),
+    "trace with overlapping intervals": trace(
+        INTERVALS + "ann,0,100\nann,50,200\n", "own/intervals.csv, row 3", "overlap", "merge them",
+        users=INTERVALS_USERS, name="intervals.csv",
+    ),
+    "trace with load that is not a number": trace(
+        STATES + "ann,0,1,1,1,nan\n", "own/states.csv, row 2", "load = nan", "[0, 1)"
+    ),
+    "trace with a processor that is taken whole": trace(
+        STATES + "ann,0,1,1,1,0\nann,5,1,1,1,1.0\n", "own/states.csv, row 3", "load = 1.0", "[0, 1)"
+    ),
+    "trace that runs backwards": trace(
+        STATES + "ann,0,1,1,1,0\nann,50,1,0,1,0\nann,20,1,1,1,0\n", "own/states.csv, row 4",
+        "sort the user's rows",
+    ),
+    "trace of half seconds": trace(
+        STATES + "ann,0,1,1,1,0\nann,0.5,1,0,1,0\n", "own/states.csv, row 3", "t_s = '0.5'",
+        "round it",
+    ),
+    "trace that does not begin": trace(
+        STATES + "ann,5,1,1,1,0\n", "own/states.csv, row 2", "must be at 0"
+    ),
+    "trace of a stranger": trace(
+        STATES + "bob,0,1,1,1,0\n", "own/states.csv, row 2", "'bob'", "list it in users.csv"
+    ),
+    "trace of unknown columns": trace(
+        "who,when\nann,0\n", "own/states.csv, row 1", "who,when", "must be user,t_s,online"
+    ),
+    "trace without users": bad(
+        "trace: null", "trace: own", "own/users.csv", "no such file",
+        files={"own/states.csv": STATES + "ann,0,1,1,1,0\n"},
+    ),
+    "trace cut off in the middle": bad(
+        "trace: null", "trace: own", "own/states.csv.gz, row", "fetch the file again",
+        files={
+            "own/states.csv.gz": gzip.compress(f"{STATES}ann,0,1,1,1,0\n".encode())[:-9],
+            "own/users.csv": USERS,
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", [("validate",), ("run", "--out", "run")], ids=["validate", "run"])
+@pytest.mark.parametrize("fault", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_fault_of_the_scenario_or_of_a_file_that_it_names_is_one_line(fault, verb, refused):
+    path = scenario(fault)
+
+    line = refused(*verb, path)
+
+    for part in fault.says:
+        assert part in line
+
+
+def test_the_good_scenario_is_good(monkeypatch, capsys):
+    write({"good.yaml": GOOD.replace("pixel-6", "own.yaml"), "own.yaml": DEVICE})
+    monkeypatch.setattr(sys, "argv", ["fleetsim", "validate", "good.yaml"])
+
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+
+    assert not end.value.code
+    assert capsys.readouterr().err == ""
+
+
+def test_every_fault_has_its_line(monkeypatch, capsys):
+    write({"bad.yaml": GOOD.replace("cohort: 3", "cohort: 0").replace("rounds: 2", "rounds: 0")})
+    monkeypatch.setattr(sys, "argv", ["fleetsim", "validate", "bad.yaml"])
+
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+
+    lines = capsys.readouterr().err.splitlines()
+    assert end.value.code == 2
+    assert [line.split(" = ")[0] for line in lines] == [
+        "error: bad.yaml:19: server.cohort",
+        "error: bad.yaml:24: stop.rounds",
+    ]
+
+
+# --- a file that is no scenario -----------------------------------------------------------------
+
+FILES = {
+    "bracket that is not closed": (GOOD.replace("task:", "task: ["), "bad.yaml:5", "not YAML"),
+    "tab": (GOOD.replace("  cohort", "\tcohort"), "bad.yaml:19", "spaces, not tabs"),
+    "bomb of aliases": (f"a: &a [1]\nb: [*a, *a]\n{GOOD}", "bad.yaml:1", "aliases", "write it out"),
+    "object": (GOOD.replace("small", "!!python/object:os.system x"), "bad.yaml:1", "plain value"),
+    "second document": (f"{GOOD}---\nname: two\n", "bad.yaml:25", "one is allowed"),
+    "other encoding": (GOOD.replace("small", "sm\xe4ll").encode("latin-1"), "bad.yaml:1", "UTF-8"),
+    "nothing": ("", "bad.yaml:1", "write lines such as"),
+    "list": ("- a\n", "bad.yaml:1", "must be a mapping"),
+    "brackets without end": (f"a: {'[' * 99}{']' * 99}\n{GOOD}", "bad.yaml:1", "deeper than 32"),
+    "no text at all": (b"\0" * 99, "bad.yaml:1", "\\x00", "remove it"),
+    "a film": (b"x" * (1 << 20) + b"y", "bad.yaml", "larger than 1 MiB"),
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "says"), [(c[0], c[1], c[2:]) for c in FILES.values()], ids=FILES
+)
+def test_a_file_that_cannot_be_a_scenario_is_refused(content, place, says, refused):
+    write({"bad.yaml": content})
+
+    line = refused("validate", "bad.yaml")
+
+    assert line.startswith(f"{place}: ")
+    for part in says:
+        assert part in line

@@ -1,0 +1,209 @@
+"""Every aggregator keeps the contract of `fleetsim.contracts.Aggregator`, in every of its modes.
+
+The kinds come from the union `AggregatorSettings`, so a new aggregator is tested as soon as its
+name stands there. Its modes are its default settings and, one setting changed at a time, every
+other literal; a required setting takes its first example.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.contracts import Aggregator, Outcome, Parameters, Purpose, Report, State
+from fleetsim.learning.aggregate import build_aggregator
+from fleetsim.learning.settings import AggregatorSettings
+
+SIZE = 5
+UNION = get_args(get_args(AggregatorSettings)[0])
+
+
+def modes() -> list[Any]:
+    """Settings of every kind: the default ones, then one literal changed at a time."""
+    found: list[Any] = []
+    for cls in UNION:
+        required = {
+            name: field.examples[0]
+            for name, field in cls.model_fields.items()
+            if field.is_required()
+        }
+        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
+        for name, field in cls.model_fields.items():
+            if name != "kind" and get_origin(field.annotation) is Literal:
+                found += [
+                    pytest.param(cls(**required, **{name: value}), id=f"{cls.__name__}-{value}")
+                    for value in get_args(field.annotation)
+                    if value != field.default
+                ]
+    return found
+
+
+every_mode = pytest.mark.parametrize("settings", modes())
+
+
+def cohort(round_: int, num_clients: int = 3) -> list[Report]:
+    """What clients delivered in a round: models of very different size, so that sums round."""
+    reports = []
+    for client in range(num_clients):
+        draw = rng.stream(5, "model", round_, client)
+        values = draw.standard_normal(SIZE) * 10.0 ** draw.integers(-6, 7, SIZE)
+        vector = values.astype(np.float32)
+        vector.setflags(write=False)
+        reports.append(
+            Report(
+                client,
+                Purpose.TRAIN,
+                Outcome.DELIVERED,
+                0.0,
+                9.0,
+                10 + client,
+                vector=vector,
+                base=initial(),
+                staleness=client,
+            )
+        )
+    return reports
+
+
+def rounds(aggregator: Aggregator, base: Parameters, numbers: Sequence[int]) -> list[bytes]:
+    """The global models of these rounds, one after the other, as bytes."""
+    models = []
+    for number in numbers:
+        base = aggregator.aggregate(base, cohort(number))
+        models.append(base.tobytes())
+    return models
+
+
+def initial() -> Parameters:
+    base = np.linspace(-1.0, 1.0, SIZE, dtype=np.float32)
+    base.setflags(write=False)
+    return base
+
+
+def through_a_file(state: State) -> State:
+    file = io.BytesIO()
+    np.savez(file, **state)  # type: ignore[arg-type]  # arrays by name
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as loaded:
+        return {name: loaded[name] for name in loaded.files}
+
+
+def as_bytes(state: State) -> dict[str, tuple[str, bytes]]:
+    return {name: (value.dtype.str, value.tobytes()) for name, value in state.items()}
+
+
+def test_the_published_aggregators_are_there() -> None:
+    kinds = {cls.model_fields["kind"].default for cls in UNION}
+
+    assert kinds >= {"fedavg", "fedavgm", "fedadagrad", "fedadam", "fedyogi"}
+
+
+@every_mode
+def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(
+    settings: AggregatorSettings,
+) -> None:
+    """Read-only arrays would raise if they were written to."""
+    base, reports = initial(), cohort(1)
+    model = build_aggregator(settings).aggregate(base, reports)
+
+    assert model.shape == base.shape
+    assert model.dtype == np.float32
+    assert np.isfinite(model).all()
+    for given in (base, *(report.vector for report in reports if report.vector is not None)):
+        assert not np.shares_memory(model, given)
+
+
+@every_mode
+def test_the_order_of_arrival_does_not_show_in_a_single_bit(settings: AggregatorSettings) -> None:
+    models = {
+        build_aggregator(settings).aggregate(initial(), arrived).tobytes()
+        for arrived in permutations(cohort(1))
+    }
+
+    assert len(models) == 1
+
+
+@every_mode
+def test_the_same_rounds_give_the_same_bytes(settings: AggregatorSettings) -> None:
+    first = rounds(build_aggregator(settings), initial(), [1, 2, 3])
+
+    assert rounds(build_aggregator(settings), initial(), [1, 2, 3]) == first
+
+
+@every_mode
+@pytest.mark.parametrize("num_before", [0, 1, 3])
+def test_a_restored_aggregator_goes_on_as_if_nothing_had_happened(
+    settings: AggregatorSettings, num_before: int
+) -> None:
+    numbers = list(range(1, 6))
+    whole = rounds(build_aggregator(settings), initial(), numbers)
+    stopped = build_aggregator(settings)
+    before = rounds(stopped, initial(), numbers[:num_before])
+    resumed = build_aggregator(settings)
+    resumed.restore(through_a_file(stopped.state()))
+
+    base = np.frombuffer(before[-1], dtype=np.float32) if before else initial()
+    assert as_bytes(resumed.state()) == as_bytes(stopped.state())
+    assert before + rounds(resumed, base, numbers[num_before:]) == whole
+
+
+@every_mode
+def test_a_state_once_given_does_not_change_with_later_rounds(settings: AggregatorSettings) -> None:
+    aggregator = build_aggregator(settings)
+    rounds(aggregator, initial(), [1])
+    state = aggregator.state()
+    before = through_a_file(state)
+    rounds(aggregator, initial(), [2, 3])
+
+    assert as_bytes(state) == as_bytes(before)
+
+
+@every_mode
+def test_restoring_forgets_what_came_in_between(settings: AggregatorSettings) -> None:
+    aggregator = build_aggregator(settings)
+    fresh = aggregator.state()
+    first = rounds(aggregator, initial(), [1, 2])
+    aggregator.restore(fresh)
+
+    assert rounds(aggregator, initial(), [1, 2]) == first
+
+
+@every_mode
+def test_nothing_delivered_is_refused(settings: AggregatorSettings) -> None:
+    late = [replace(report, outcome=Outcome.LATE) for report in cohort(1)]
+
+    for reports in ([], late, [replace(report, vector=None) for report in cohort(1)]):
+        with pytest.raises(ValueError, match=f"none of {len(reports)} reports"):
+            build_aggregator(settings).aggregate(initial(), reports)
+
+
+@every_mode
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(
+    settings: AggregatorSettings, broken: float
+) -> None:
+    bad = np.full(SIZE, broken, dtype=np.float32)
+    aggregator = build_aggregator(settings)
+
+    with pytest.raises(ValueError, match="client 1 sent 5 weights of 5 that are not finite"):
+        aggregator.aggregate(initial(), [replace(r, vector=bad) for r in cohort(1)[1:]])
+    assert rounds(aggregator, initial(), [1, 2]) == rounds(
+        build_aggregator(settings), initial(), [1, 2]
+    )
+
+
+@every_mode
+def test_what_was_not_delivered_has_no_share(settings: AggregatorSettings) -> None:
+    reports = cohort(1)
+    late = replace(reports[0], client=9, outcome=Outcome.LATE, num_samples=1000)
+
+    model = build_aggregator(settings).aggregate(initial(), [*reports, late])
+
+    assert model.tobytes() == build_aggregator(settings).aggregate(initial(), reports).tobytes()

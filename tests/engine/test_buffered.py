@@ -1,0 +1,227 @@
+"""The buffered server on three clients whose durations are known.
+
+Jetson Nano (CPU) as in test_synchronous: a client with n samples computes for
+c(n) = ceil(n / 50) * 0.032 + 3 n / 4.953 s, and each transfer of the model takes 1 s. A client that
+still holds the version it is sent does not download it again. Client k adds k + 1 to every weight.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
+from fleetsim.engine.buffered import BufferedSettings
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.asynchronous import (
+    ConstantStaleness,
+    FedAsync,
+    FedAsyncSettings,
+    FedBuff,
+    FedBuffSettings,
+)
+from tests.engine.tiny import FirstCome
+
+
+def compute_s(samples: int) -> float:
+    return math.ceil(samples / 50) * 0.032 + 3 * samples / 4.953
+
+
+C0, C1, C2 = compute_s(100), compute_s(200), compute_s(300)
+
+
+def three(tiny, **server):
+    tiny.size, tiny.samples = 3, [100, 200, 300]
+    tiny.server = {"concurrency": 3, **server}
+    return tiny
+
+
+def test_fedbuff_follows_the_timeline_worked_out_by_hand(tiny):
+    # 0: all three start from w0 = 0. C0 + 2: client 0 answers, starts again from w0 (held: no
+    # download). C1 + 2: client 1 answers; two in the buffer, w1 = 0 + (1 + 2) / 2 = 1.5.
+    # 2 C0 + 3: client 0 answers, base w0, staleness 1. C2 + 2: client 2 answers, staleness 1;
+    # w2 = 1.5 + (1 / sqrt 2) (1 + 3) / 2.
+    three(tiny, buffer_size=2)
+    tiny.stop = {"rounds": 2}
+    server = tiny.build_buffered()
+    reason = server.run()
+    first, second, rest = tiny.recorder.rounds
+
+    assert reason.rule == "rounds"
+    assert first.finished_at_s == pytest.approx(C1 + 2)
+    assert second.finished_at_s == pytest.approx(C2 + 2)
+    assert (first.loss, second.loss) == pytest.approx((1.5, 1.5 + math.sqrt(2)))
+    ended = sorted(
+        (row for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED),
+        key=lambda row: row.finished_at_s,
+    )
+    assert [(row.client, row.staleness, row.round) for row in ended] == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (0, 1, 2),
+        (2, 1, 2),
+    ]
+    assert [row.finished_at_s for row in ended] == pytest.approx(
+        [C0 + 2, C1 + 2, 2 * C0 + 3, C2 + 2]
+    )
+    assert (rest.num_delivered, rest.num_cancelled, rest.aggregated) == (0, 2, False)
+    assert rest.finished_at_s == second.finished_at_s
+
+
+def test_fedasync_follows_the_timeline_worked_out_by_hand(tiny):
+    # alpha = 0.6. C0 + 2: w1 = 0.4 * 0 + 0.6 * 1. Client 0 again from w1 (downloads).
+    # C1 + 2: client 1, base w0, staleness 1: share 0.6 / sqrt 2. 2 C0 + 4: client 0, base w1.
+    three(tiny, buffer_size=1)
+    tiny.aggregator = FedAsync(FedAsyncSettings(mixing=0.6))
+    tiny.stop = {"rounds": 3}
+    tiny.build_buffered().run()
+    share = 0.6 / math.sqrt(2)
+    w1 = 0.6
+    w2 = (1 - share) * w1 + share * 2.0
+    w3 = (1 - share) * w2 + share * (w1 + 1.0)
+
+    assert [row.finished_at_s for row in tiny.recorder.rounds[:3]] == pytest.approx(
+        [C0 + 2, C1 + 2, 2 * C0 + 4]
+    )
+    assert [row.loss for row in tiny.recorder.rounds[:3]] == pytest.approx([w1, w2, w3])
+
+
+def test_a_window_closes_rounds_by_the_clock(tiny):
+    three(tiny, window_s=100.0)
+    tiny.aggregator = FedBuff(FedBuffSettings(staleness=ConstantStaleness()))
+    tiny.stop = {"time_s": 250.0}
+    tiny.build_buffered().run()
+    ends = [row.finished_at_s for row in tiny.recorder.rounds]
+
+    # 100: client 0. 200: client 0 again (base w0, at 2 C0 + 3) and again (base w1, at 3 C0 + 5),
+    # clients 1 and 2 (base w0): w2 = w1 + (1 + 1 + 2 + 3) / 4.
+    assert ends == [100.0, 200.0, 250.0]
+    assert [row.num_delivered for row in tiny.recorder.rounds] == [1, 4, 0]
+    assert [row.loss for row in tiny.recorder.rounds[:2]] == pytest.approx([1.0, 1.0 + 7 / 4])
+
+
+def test_answers_that_are_too_old_are_refused_and_wasted(tiny):
+    three(tiny, buffer_size=1, max_staleness=0)
+    tiny.stop = {"time_s": C1 + 2.5}
+    tiny.build_buffered().run()
+    rows = {(row.client, row.outcome) for row in tiny.recorder.tasks}
+
+    assert (0, Outcome.DELIVERED) in rows
+    assert (1, Outcome.STALE) in rows
+    last = tiny.recorder.rounds[-1]
+    assert last.energy_wasted_j == pytest.approx(last.energy_j)
+
+
+def test_a_task_is_given_up_at_its_own_deadline(tiny):
+    three(tiny, buffer_size=2, deadline_s=100.0)
+    tiny.stop = {"time_s": 150.0}
+    tiny.build_buffered().run()
+    late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
+
+    assert [(row.client, row.finished_at_s) for row in late] == [(1, 100.0), (2, 100.0)]
+
+
+def test_work_that_no_aggregation_uses_is_never_computed(tiny):
+    three(tiny, buffer_size=2)
+    tiny.stop = {"rounds": 2}
+    server = tiny.build_buffered()
+    server.run()
+    trainer = server._model._trainer
+
+    assert sorted(trainer.computed) == [0, 0, 1, 2]
+    assert trainer.jobs == {}
+
+
+def test_a_selector_that_probes_is_refused_with_the_way_out(tiny):
+    three(tiny, buffer_size=2)
+    tiny.selector = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
+
+    with pytest.raises(ScenarioError, match="choose a selector without probes"):
+        tiny.build_buffered().run()
+
+
+def test_a_fleet_that_nobody_will_ever_join_ends_at_once(tiny):
+    three(tiny, buffer_size=2, eligibility={"charging": True})
+    tiny.trace("0,1,0,1,0", span_s=1000)
+
+    assert tiny.build_buffered().run().rule == "no_clients"
+
+
+@pytest.mark.parametrize("both", [{}, {"buffer_size": 2, "window_s": 5.0}])
+def test_exactly_one_thing_closes_rounds(both):
+    with pytest.raises(ValueError, match="either buffer_size or window_s"):
+        BufferedSettings.model_validate({"concurrency": 3, **both})
+
+
+def busy_world(tiny, recorder, *, closes, crash_per_hour=4.0):
+    tiny.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+    tiny.channel = {"kind": "fading"}
+    tiny.size, tiny.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+    tiny.server = {"concurrency": 5, "max_staleness": 6, "deadline_s": 400.0, **closes}
+    tiny.crash_per_hour = crash_per_hour
+    tiny.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
+    tiny.stop = {"rounds": 12}
+    tiny.selector = FirstCome()
+    tiny.recorder = recorder
+
+
+@pytest.mark.parametrize("closes", [{"buffer_size": 3}, {"window_s": 97.0}], ids=str)
+def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes):
+    whole = MemoryRecorder()
+    busy_world(tiny, whole, closes=closes)
+    server = tiny.build_buffered()
+    server.run()
+    clients = server.clients()
+    assert {row.outcome for row in whole.tasks} > {Outcome.DELIVERED, Outcome.CANCELLED}
+
+    for round_ in (1, 5, 11, 12):
+        rest = MemoryRecorder()
+        busy_world(tiny, rest, closes=closes)
+        resumed = tiny.build_buffered(whole.states[round_ - 1])
+        resumed.run()
+
+        assert rest.rounds == whole.rounds[round_:]
+        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
+        again = resumed.clients()
+        for name in ("energy_idle_j", "energy_compute_j", "energy_tail_j", "num_delivered"):
+            assert np.array_equal(getattr(again, name), getattr(clients, name))
+        assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    seed=st.integers(0, 10_000),
+    concurrency=st.integers(1, 8),
+    buffer_size=st.integers(1, 6),
+    crash_per_hour=st.sampled_from([0.0, 5.0, 60.0]),
+)
+def test_in_any_world_staleness_concurrency_and_joules_hold(
+    tiny, seed, concurrency, buffer_size, crash_per_hour
+):
+    recorder = MemoryRecorder()
+    busy_world(tiny, recorder, closes={"buffer_size": buffer_size}, crash_per_hour=crash_per_hour)
+    tiny.server["concurrency"] = concurrency
+    tiny.seed, tiny.stop = seed, {"rounds": 6, "time_s": 20_000.0}
+    server = tiny.build_buffered()
+    server.run()
+    rows = recorder.tasks
+
+    assert all(row.staleness >= 0 for row in rows)
+    changes = [(row.dispatched_at_s, 1) for row in rows] + [(row.finished_at_s, -1) for row in rows]
+    at_work = np.cumsum([change for _, change in sorted(changes)])
+    assert at_work.max(initial=0) <= concurrency
+    for client in range(tiny.size):
+        spans = sorted((r.dispatched_at_s, r.finished_at_s) for r in rows if r.client == client)
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+    metered_j = sum(
+        float(np.sum(getattr(server.clients(), f"energy_{name}_j")))
+        for name in ("compute", "receive", "transmit", "tail", "idle")
+    )
+    assert metered_j == pytest.approx(sum(row.energy_j for row in rows))

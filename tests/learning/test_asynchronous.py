@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.learning.asynchronous import (
+    ConstantStaleness,
+    FedAsync,
+    FedAsyncSettings,
+    FedBuff,
+    FedBuffSettings,
+    HingeStaleness,
+    PolynomialStaleness,
+    staleness_weight,
+)
+
+
+def vector(*values: float) -> Parameters:
+    return np.array(values, dtype=np.float32)
+
+
+def report(client: int, sent: Parameters, base: Parameters, staleness: int, at_s: float) -> Report:
+    return Report(
+        client,
+        Purpose.TRAIN,
+        Outcome.DELIVERED,
+        0.0,
+        at_s,
+        num_samples=10 * (client + 1),
+        vector=sent,
+        base=base,
+        staleness=staleness,
+    )
+
+
+ZERO, ONE = vector(0.0, 0.0), vector(1.0, 1.0)
+FRESH = report(0, vector(2.0, 4.0), ONE, 0, 9.0)
+OLD = report(1, vector(8.0, 0.0), ZERO, 3, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "staleness", "weight"),
+    [
+        (ConstantStaleness(), 7, 1.0),
+        (PolynomialStaleness(a=0.5), 0, 1.0),
+        (PolynomialStaleness(a=0.5), 8, 1 / 3),
+        (HingeStaleness(a=10.0, b=6), 6, 1.0),
+        (HingeStaleness(a=10.0, b=6), 8, 1 / 21),
+    ],
+)
+def test_the_weight_of_an_old_update_is_that_of_the_paper(settings, staleness, weight):
+    assert staleness_weight(settings, staleness) == pytest.approx(weight)
+
+
+def test_fedbuff_steps_along_the_mean_change_from_each_updates_own_base():
+    # s(0) = 1, s(3) = 1/2. Changes (1, 3) and (8, 0): w = 1 + 2/2 * ((1, 3) + (4, 0)).
+    settings = FedBuffSettings(server_learning_rate=2.0, staleness=PolynomialStaleness(a=0.5))
+
+    assert FedBuff(settings).aggregate(ONE, [FRESH, OLD]).tolist() == [6.0, 4.0]
+
+
+def test_fedasync_mixes_updates_in_the_order_of_arrival():
+    # OLD arrives first with share 0.5 * 1/2, then FRESH with 0.5:
+    # (0.75 + 2, 0.75) = (2.75, 0.75), then the mean with (2, 4).
+    settings = FedAsyncSettings(mixing=0.5, staleness=PolynomialStaleness(a=0.5))
+    mixed = FedAsync(settings).aggregate(ONE, [FRESH, OLD])
+
+    assert mixed.tolist() == [2.375, 2.375]
+
+
+def test_fresh_updates_of_one_base_make_fedbuff_the_plain_mean():
+    reports = [report(c, vector(c, 2.0 * c), ONE, 0, 1.0) for c in range(4)]
+    mean = FedBuff(FedBuffSettings()).aggregate(ONE, reports)
+
+    assert mean.tolist() == [1.5, 3.0]
+
+
+@pytest.mark.parametrize("aggregator", [FedBuff(FedBuffSettings()), FedAsync(FedAsyncSettings())])
+def test_what_cannot_be_aggregated_is_refused(aggregator):
+    with pytest.raises(ValueError, match="nothing to aggregate"):
+        aggregator.aggregate(ONE, [])
+    with pytest.raises(ValueError, match="client 0 sent 1 weights of 2 that are not finite"):
+        aggregator.aggregate(ONE, [replace(FRESH, vector=vector(math.inf, 0.0))])
+    with pytest.raises(ValueError, match="client 0 does not say which model it started from"):
+        aggregator.aggregate(ONE, [replace(FRESH, base=None)])
+
+
+def test_models_are_never_changed_in_place():
+    base = ONE.copy()
+    base.setflags(write=False)
+    FedBuff(FedBuffSettings()).aggregate(base, [FRESH, OLD])
+    FedAsync(FedAsyncSettings()).aggregate(base, [FRESH, OLD])
+
+    assert base.tolist() == [1.0, 1.0]

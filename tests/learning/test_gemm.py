@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fleetsim import rng
+from fleetsim.learning import gemm
+
+SHAPES = gemm.products((784, 200, 10), 50)
+mkldnn: Any = torch.backends.mkldnn
+
+
+def rounded_to(bits: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """A product whose factors keep so many significant bits."""
+
+    def rounded(values: Tensor) -> Tensor:
+        mantissa, exponent = torch.frexp(values)
+        return torch.ldexp(torch.round(mantissa * 2**bits) / 2**bits, exponent)
+
+    return lambda left, right: torch.bmm(rounded(left), rounded(right))
+
+
+@pytest.mark.parametrize("bits", [8, 11], ids=["bfloat16", "tf32 and float16"])
+def test_products_of_rounded_factors_are_found_out(bits: int) -> None:
+    assert not gemm.is_exact(rounded_to(bits), SHAPES)
+
+
+def test_the_probe_sees_one_rounded_factor_and_one_bad_shape() -> None:
+    def one_factor(left: Tensor, right: Tensor) -> Tensor:
+        return torch.bmm(left.bfloat16().float(), right)
+
+    def wide_ones(left: Tensor, right: Tensor) -> Tensor:
+        is_wide = left.shape[2] > 700
+        return one_factor(left, right) if is_wide else torch.bmm(left, right)
+
+    assert not gemm.is_exact(one_factor, SHAPES)
+    assert not gemm.is_exact(wide_ones, SHAPES)
+
+
+@pytest.mark.parametrize("widths", [(1, 2), (784, 200, 10), (100_000, 10)])
+def test_float32_passes_at_every_size(widths: tuple[int, ...]) -> None:
+    assert gemm.is_exact(torch.bmm, gemm.products(widths, 50))
+
+
+@pytest.mark.skipif(not hasattr(mkldnn, "matmul"), reason="torch has no such switch before 2.9")
+def test_the_switch_is_thrown_inside_the_block_only_and_only_if_allowed() -> None:
+    before = mkldnn.matmul.fp32_precision
+    with gemm.onednn(is_allowed=False):
+        forbidden = mkldnn.matmul.fp32_precision
+    with gemm.onednn(is_allowed=True):
+        allowed = mkldnn.matmul.fp32_precision
+
+    assert (forbidden, allowed, mkldnn.matmul.fp32_precision) == (before, "bf16", before)
+
+
+@pytest.mark.skipif(not hasattr(mkldnn, "matmul"), reason="torch has no such switch before 2.9")
+def test_the_switch_is_thrown_back_when_the_block_fails() -> None:
+    before = mkldnn.matmul.fp32_precision
+    with pytest.raises(KeyError), gemm.onednn(is_allowed=True):
+        raise KeyError
+
+    assert mkldnn.matmul.fp32_precision == before
+
+
+def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
+    """Against float64, within the rounding of a sum of 784 float32 products."""
+    if not gemm.onednn_is_exact((784, 200), 50):
+        pytest.skip("oneDNN would round factors on this processor, so it is not used")
+    draw = rng.stream(1, "test/gemm")
+    left = torch.from_numpy(draw.normal(size=(3, 50, 784)).astype(np.float32))
+    right = torch.from_numpy(draw.normal(size=(3, 784, 200)).astype(np.float32))
+    with gemm.onednn(is_allowed=True):
+        found = torch.bmm(left, right)
+
+    exact = torch.bmm(left.double(), right.double())
+    assert float((found - exact).abs().max()) < 1e-4  # bfloat16 factors: about 0.2

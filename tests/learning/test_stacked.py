@@ -1,0 +1,296 @@
+"""Stacks of clients against `local.train`, one client after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fleetsim import rng
+from fleetsim.contracts import JobResult
+from fleetsim.learning import local, stacked
+from fleetsim.learning.linear_chain import ChainStack, Widths, widths_of
+from fleetsim.learning.models import flatten, load_flat
+from fleetsim.learning.settings import LocalSettings, SgdSettings
+from fleetsim.learning.stacked import StackJob, train_together
+
+Array = NDArray[Any]
+SHAPES: list[Widths] = [(6, 4), (6, 5, 4), (6, 8, 5, 3)]
+
+
+@dataclass(frozen=True)
+class Client:
+    size: int
+    epochs: int
+    base: int
+    """Which of the models it starts from."""
+
+
+clients_of_all_sizes = st.lists(
+    st.builds(Client, size=st.integers(1, 23), epochs=st.integers(1, 3), base=st.integers(0, 2)),
+    min_size=1,
+    max_size=6,
+)
+local_settings = st.builds(
+    lambda batch_size, momentum, weight_decay, mu: LocalSettings(
+        epochs=1,
+        batch_size=batch_size,
+        optimizer=SgdSettings(learning_rate=0.1, momentum=momentum, weight_decay=weight_decay),
+        proximal_mu=mu,
+    ),
+    batch_size=st.integers(1, 30),
+    momentum=st.sampled_from([0.0, 0.9]),
+    weight_decay=st.sampled_from([0.0, 0.05]),
+    mu=st.sampled_from([0.0, 0.5]),
+)
+
+
+def plain(batch_size: int = 5, learning_rate: float = 0.1) -> LocalSettings:
+    sgd = SgdSettings(learning_rate=learning_rate)
+    return LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd)
+
+
+def chain(widths: Widths) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in pairwise(widths):
+        layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+    return nn.Sequential(nn.Flatten(), *layers[:-1])
+
+
+def samples(widths: Widths, num: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    draw = rng.stream(5, "test/samples")
+    inputs = torch.from_numpy(draw.normal(size=(num, widths[0]))).to(dtype)
+    return inputs, torch.from_numpy(draw.integers(widths[-1], size=num))
+
+
+def base_of(widths: Widths, version: int, dtype: torch.dtype) -> Array:
+    draw = rng.stream(5, "test/base", version)
+    weights: Array = draw.normal(size=flatten(chain(widths)).size) * 0.4
+    return weights.astype(str(dtype).removeprefix("torch."))
+
+
+def shares_of(clients: Sequence[Client]) -> list[Array]:
+    """Rows of clients who own consecutive ones, in an order of no meaning."""
+    ends = np.cumsum([client.size for client in clients])
+    order = rng.stream(5, "test/rows").permutation(ends[-1])
+    return np.split(order, ends[:-1])
+
+
+def one_by_one(
+    widths: Widths, clients: Sequence[Client], chosen: LocalSettings, dtype: torch.dtype
+) -> list[JobResult]:
+    inputs, labels = samples(widths, sum(client.size for client in clients), dtype)
+    module = chain(widths).to(dtype)
+    return [
+        local.train(
+            module,
+            base_of(widths, client.base, dtype),
+            inputs[rows],
+            labels[rows],
+            chosen,
+            epochs=client.epochs,
+            stream=rng.stream(5, "test/client", index),
+        )
+        for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
+    ]
+
+
+def together(
+    widths: Widths, clients: Sequence[Client], chosen: LocalSettings, dtype: torch.dtype
+) -> list[JobResult]:
+    inputs, labels = samples(widths, sum(client.size for client in clients), dtype)
+    jobs = [
+        StackJob(
+            base_of(widths, client.base, dtype),
+            rows,
+            client.epochs,
+            rng.stream(5, "test/client", index),
+        )
+        for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
+    ]
+    return train_together(widths, jobs, inputs, labels, chosen)
+
+
+def vector_of(result: JobResult) -> Array:
+    assert result.vector is not None
+    return result.vector
+
+
+def error(result: JobResult, expected: JobResult, base: Array) -> float:
+    """Distance to the expected weights, relative to the update."""
+    update = np.linalg.norm(vector_of(expected) - base)
+    return float(np.linalg.norm(vector_of(result) - vector_of(expected)) / update)
+
+
+@given(st.sampled_from(SHAPES), clients_of_all_sizes, local_settings)
+@example(SHAPES[2], [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], plain(batch_size=3))
+@settings(max_examples=120, deadline=None)
+def test_a_stack_equals_one_client_after_the_other_in_float64(
+    widths: Widths, clients: list[Client], chosen: LocalSettings
+) -> None:
+    dtype = torch.float64
+    expected = one_by_one(widths, clients, chosen, dtype)
+    found = together(widths, clients, chosen, dtype)
+
+    for client, result, reference in zip(clients, found, expected, strict=True):
+        assert vector_of(result).dtype == np.float64
+        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-12
+        assert result.num_samples == reference.num_samples == client.size
+        assert result.loss == pytest.approx(reference.loss, rel=1e-12)
+        assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
+        assert result.accuracy is None
+
+
+@given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
+@settings(max_examples=40, deadline=None)
+def test_one_step_in_float32_differs_by_rounding_alone(
+    widths: Widths, clients: list[Client], weight_decay: float
+) -> None:
+    once = [Client(client.size, 1, client.base) for client in clients]
+    sgd = SgdSettings(learning_rate=1.0, weight_decay=weight_decay)
+    chosen = LocalSettings(epochs=1, batch_size=23, optimizer=sgd)
+    dtype = torch.float32
+    expected = one_by_one(widths, once, chosen, dtype)
+    found = together(widths, once, chosen, dtype)
+
+    for client, result, reference in zip(once, found, expected, strict=True):
+        assert vector_of(result).dtype == np.float32
+        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-5
+        assert result.loss == pytest.approx(reference.loss, rel=1e-5)
+
+
+def test_how_the_stacks_are_cut_changes_nothing_but_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    widths, clients = SHAPES[1], [Client(size, 2, 0) for size in (3, 17, 5, 11, 2)]
+    whole = together(widths, clients, plain(), torch.float64)
+    monkeypatch.setattr(stacked, "STACK_BYTE", 1)
+    alone = together(widths, clients, plain(), torch.float64)
+
+    for result, reference in zip(alone, whole, strict=True):
+        np.testing.assert_allclose(vector_of(result), vector_of(reference), rtol=1e-12)
+
+
+def test_a_stack_is_bounded_by_its_weights_and_activations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A (6, 5, 4) chain has 59 weights and, at batch 5, 75 activations: 536 byte a client."""
+    stacks: list[int] = []
+    train_stack = stacked._train_stack
+
+    def spy(widths: Widths, jobs: Sequence[StackJob], *rest: Any) -> list[JobResult]:
+        stacks.append(len(jobs))
+        return train_stack(widths, jobs, *rest)
+
+    monkeypatch.setattr(stacked, "_train_stack", spy)
+    monkeypatch.setattr(stacked, "STACK_BYTE", 3 * 536)
+    clients = [Client(size, 1, 0) for size in (20, 6, 6, 6, 6, 6, 20)]
+    together((6, 5, 4), clients, plain(), torch.float32)
+
+    assert stacks == [3, 2, 2]
+
+
+def test_nobody_trains_longer_than_its_own_samples_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes 20, 6 and 3 in batches of 5 are 4, 2 and 1 steps: prefixes of 3, 2, 1 and 1."""
+    prefixes: list[int] = []
+    step = ChainStack.step
+
+    def spy(self: Any, inputs: Tensor, *rest: Tensor) -> Tensor:
+        prefixes.append(len(inputs))
+        return step(self, inputs, *rest)
+
+    monkeypatch.setattr(ChainStack, "step", spy)
+    together(SHAPES[0], [Client(size, 1, 0) for size in (3, 20, 6)], plain(), torch.float32)
+
+    assert prefixes == [3, 2, 1, 1]
+
+
+def test_a_bad_model_of_one_client_does_not_touch_the_others() -> None:
+    widths, clients = SHAPES[2], [Client(7, 2, 0), Client(9, 1, 1)]
+    inputs, labels = samples(widths, 16, torch.float32)
+    good, bad = base_of(widths, 0, torch.float32), base_of(widths, 1, torch.float32)
+    bad[:] = np.nan
+    shares = shares_of(clients)
+
+    def train(bases: list[Array]) -> list[JobResult]:
+        jobs = [
+            StackJob(base, rows, 2, rng.stream(5, "test/client"))
+            for base, rows in zip(bases, shares, strict=True)
+        ]
+        return train_together(widths, jobs, inputs, labels, plain())
+
+    mixed, healthy = train([good, bad]), train([good, good])
+
+    assert not np.isfinite(vector_of(mixed[1])).any()
+    assert vector_of(mixed[0]).tobytes() == vector_of(healthy[0]).tobytes()
+
+
+def test_bases_are_never_changed() -> None:
+    widths = SHAPES[0]
+    inputs, labels = samples(widths, 4, torch.float32)
+    base = base_of(widths, 0, torch.float32)
+    base.flags.writeable = False
+    before = base.tobytes()
+    job = StackJob(base, np.arange(4), 1, rng.stream(5, "test/client"))
+    result = train_together(widths, [job], inputs, labels, plain())[0]
+
+    assert base.tobytes() == before
+    assert vector_of(result).tobytes() != before
+
+
+def test_nothing_to_train_is_nothing_computed() -> None:
+    inputs, labels = samples(SHAPES[0], 1, torch.float32)
+
+    assert train_together(SHAPES[0], [], inputs, labels, plain()) == []
+
+
+# --- what can be stacked ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("widths", SHAPES)
+def test_chains_of_linear_layers_with_relu_are_recognised(widths: Widths) -> None:
+    assert widths_of(chain(widths)) == widths
+    assert widths_of(chain(widths)[1:]) == widths  # samples that are flat already
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Linear(3, 2),
+        nn.Sequential(),
+        nn.Sequential(nn.Flatten()),
+        nn.Sequential(nn.Flatten(0), nn.Linear(3, 2)),
+        nn.Sequential(nn.Linear(3, 2, bias=False)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU()),
+        nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.Sigmoid(), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.BatchNorm1d(2)),
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2, 2)),
+        nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.ReLU(), nn.Linear(2, 2)),
+    ],
+    ids=str,
+)
+def test_all_other_networks_are_not(module: nn.Module) -> None:
+    assert widths_of(module) is None
+
+
+def test_a_stack_takes_and_gives_vectors_in_the_layout_of_models() -> None:
+    """Without any step to take (learning rate near 0) the result is the base, entry by entry."""
+    widths = SHAPES[2]
+    module = chain(widths)
+    base = base_of(widths, 0, torch.float32)
+    load_flat(module, base)
+    inputs, labels = samples(widths, 5, torch.float32)
+    job = StackJob(flatten(module), np.arange(5), 1, rng.stream(5, "test/client"))
+    result = train_together(widths, [job], inputs, labels, plain(learning_rate=1e-30))[0]
+
+    np.testing.assert_array_equal(vector_of(result), base)
+    expected = local.evaluate(module, base, inputs, labels)
+    assert result.loss == pytest.approx(expected.loss, rel=1e-6)

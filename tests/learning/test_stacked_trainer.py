@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from fleetsim import rng
+from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
+from fleetsim.learning import gemm
+from fleetsim.learning.linear_chain import ChainStack
+from fleetsim.learning.models import build_model, flatten
+from fleetsim.learning.settings import (
+    FedGraCnnSettings,
+    LocalSettings,
+    ModelSettings,
+    SgdSettings,
+    TwoNNSettings,
+)
+from fleetsim.learning.stacked_trainer import StackedTrainer
+from fleetsim.learning.trainers import DataTrainer, SerialTrainer, TrainerData
+
+TRAIN = Work(WorkKind.TRAIN, epochs=2)
+SIZES = [40, 60, 3, 17, 100, 1, 33, 50, 8, 25]
+SMALL = TwoNNSettings(hidden=(32, 16))
+
+
+def trainer_of(
+    kind: type[DataTrainer], model: ModelSettings = SMALL, learning_rate: float = 0.1
+) -> tuple[DataTrainer, Parameters]:
+    images, classes = load_digits(return_X_y=True)
+    order = rng.stream(0, "test/digits").permutation(len(classes))
+    inputs: NDArray[np.float32] = (images[order] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+    labels: IntArray = classes[order].astype(np.int64)
+    module = build_model(model, input_shape=(1, 8, 8), num_classes=10, seed=7)
+    base = flatten(module)
+    ends = np.cumsum(SIZES)
+    shares = np.split(np.arange(ends[-1]), ends[:-1])
+    trainer = kind(
+        module,
+        TrainerData(
+            inputs[:1437],
+            labels[:1437],
+            shares,
+            inputs[1437:],
+            labels[1437:],
+            validation_rows=np.arange(1400, 1437),
+        ),
+        local_settings=LocalSettings(
+            epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=learning_rate)
+        ),
+        seed=7,
+    )
+    return trainer, base
+
+
+def submitted(trainer: DataTrainer, base: Parameters, work: Work = TRAIN) -> list[int]:
+    return [trainer.submit(Job(client, work, base, (1,))) for client in range(len(SIZES))]
+
+
+def same(one: JobResult, other: JobResult) -> bool:
+    vectors = [None if r.vector is None else r.vector.tobytes() for r in (one, other)]
+    return vectors[0] == vectors[1] and replace(one, vector=None) == replace(other, vector=None)
+
+
+def vector_of(result: JobResult) -> Parameters:
+    assert result.vector is not None
+    return result.vector
+
+
+def test_it_draws_the_batches_that_serial_training_draws() -> None:
+    """Other batches would move the weights a hundred times further apart."""
+    (serial, base), (stacked, _) = trainer_of(SerialTrainer), trainer_of(StackedTrainer)
+
+    for one, other in zip(
+        serial.results(submitted(serial, base)),
+        stacked.results(submitted(stacked, base)),
+        strict=True,
+    ):
+        update = np.linalg.norm(vector_of(one) - base)
+        assert np.linalg.norm(vector_of(one) - vector_of(other)) < 1e-4 * update
+        assert other.loss == pytest.approx(one.loss, rel=1e-4)
+        assert other.num_samples == one.num_samples
+
+
+def test_the_order_of_submission_and_of_asking_shows_in_no_bit() -> None:
+    (forwards, base), (backwards, _) = trainer_of(StackedTrainer), trainer_of(StackedTrainer)
+    one = forwards.results(submitted(forwards, base))
+    tickets = [backwards.submit(Job(client, TRAIN, base, (1,))) for client in range(9, -1, -1)]
+    shuffled = [3, 9, 0, 4, 1, 8, 2, 7, 5, 6]
+    other = dict(
+        zip(shuffled, backwards.results([tickets[9 - client] for client in shuffled]), strict=True)
+    )
+
+    assert all(same(one[client], other[client]) for client in range(10))
+
+
+def test_jobs_of_one_call_may_differ_in_everything() -> None:
+    (serial, base), (stacked, _) = trainer_of(SerialTrainer), trainer_of(StackedTrainer)
+    later = vector_of(serial.results([serial.submit(Job(4, TRAIN, base, (0,)))])[0])
+    jobs = [
+        Job(1, TRAIN, base, (1,)),
+        Job(1, Work(WorkKind.TRAIN, epochs=5), later, (2,)),
+        Job(0, Work(WorkKind.NONE), base, (1,)),
+        Job(2, Work(WorkKind.EVALUATE, num_samples=2), later, (1,)),
+        Job(0, Work(WorkKind.TRAIN, epochs=1), later, (2, 1)),
+        Job(3, Work(WorkKind.GRADIENT), base, (1,)),
+    ]
+    expected, found = (t.results([t.submit(job) for job in jobs]) for t in (serial, stacked))
+
+    for one, other in zip(expected, found, strict=True):
+        assert (one.vector is None) == (other.vector is None)
+        assert other.num_samples == one.num_samples
+        assert other.accuracy == one.accuracy
+        assert other.loss == (None if one.loss is None else pytest.approx(one.loss, rel=1e-4))
+        if one.vector is not None:
+            np.testing.assert_allclose(vector_of(other), one.vector, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
+def test_no_step_is_computed_for_a_job_that_nobody_asks_for(kind: type[DataTrainer]) -> None:
+    """Clients 0, 3 and 5 have 40, 17 and 1 samples: 3, 2 and 1 batches of 16, twice."""
+    trainer, base = trainer_of(kind)
+    tickets = submitted(trainer, base)
+    for client in (1, 2, 9):
+        trainer.cancel(tickets[client])
+    assert trainer.num_steps == 0
+    trainer.results([tickets[0], tickets[3], tickets[5]])
+
+    assert (trainer.num_computed, trainer.num_cancelled) == (3, 3)
+    assert trainer.num_steps == 2 * (3 + 2 + 1)
+
+
+def test_steps_are_counted_where_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, base = trainer_of(StackedTrainer)
+    taken: list[int] = []
+    step = ChainStack.step
+
+    def spy(self: Any, inputs: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        taken.append(len(inputs))
+        return step(self, inputs, *rest)
+
+    monkeypatch.setattr(ChainStack, "step", spy)
+    trainer.results(submitted(trainer, base)[2:7])
+
+    assert sum(taken) == trainer.num_steps == 2 * (1 + 2 + 7 + 1 + 3)
+
+
+def test_thirty_rounds_of_averaging_learn_as_much_as_serial_training() -> None:
+    def accuracies(kind: type[DataTrainer]) -> list[float]:
+        trainer, weights = trainer_of(kind)
+        curve = []
+        for round_ in range(1, 31):
+            tickets = [trainer.submit(Job(c, TRAIN, weights, (round_,))) for c in range(10)]
+            results = trainer.results(tickets)
+            weights = np.average(
+                [vector_of(r) for r in results], axis=0, weights=[r.num_samples for r in results]
+            ).astype(np.float32)
+            accuracy = trainer.evaluate(weights).accuracy
+            assert accuracy is not None
+            curve.append(accuracy)
+        return curve
+
+    serial, stacked = accuracies(SerialTrainer), accuracies(StackedTrainer)
+
+    assert serial[-1] > 0.8
+    assert np.abs(np.subtract(serial, stacked)).max() <= 0.02
+
+
+def test_the_servers_models_are_judged_as_by_serial_training() -> None:
+    (serial, base), (stacked, _) = trainer_of(SerialTrainer), trainer_of(StackedTrainer)
+
+    for one, other in (
+        (serial.evaluate(base), stacked.evaluate(base)),
+        (serial.validate(base), stacked.validate(base)),
+    ):
+        assert one is not None
+        assert other is not None
+        assert other.accuracy == one.accuracy
+        assert other.loss == pytest.approx(one.loss, rel=1e-5)
+
+
+def test_a_diverged_result_is_returned_as_it_is() -> None:
+    trainer, base = trainer_of(StackedTrainer, learning_rate=1e30)
+    result = trainer.results(submitted(trainer, base))[4]
+
+    assert not np.isfinite(vector_of(result)).all()
+    assert result.loss is not None
+    assert not np.isfinite(result.loss)
+
+
+def test_a_network_that_is_no_chain_is_refused() -> None:
+    with pytest.raises(ValueError, match="only chains of linear layers with ReLU can be stacked"):
+        trainer_of(StackedTrainer, FedGraCnnSettings())
+
+
+def test_onednn_is_left_alone_where_it_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "is_exact", lambda multiply, shapes: False)
+    asked: list[bool] = []
+    onednn = gemm.onednn
+
+    def spy(*, is_allowed: bool) -> Any:
+        asked.append(is_allowed)
+        return onednn(is_allowed=is_allowed)
+
+    monkeypatch.setattr("fleetsim.learning.stacked_trainer.onednn", spy)
+    trainer, base = trainer_of(StackedTrainer)
+    trainer.results(submitted(trainer, base)[:2])
+    trainer.evaluate(base)
+
+    assert asked == [False, False]
+
+
+def test_read_only_samples_are_trained_on_too() -> None:
+    trainer, base = trainer_of(StackedTrainer)
+    expected = trainer.results(submitted(trainer, base))[0]
+    module = build_model(SMALL, input_shape=(1, 8, 8), num_classes=10, seed=7)
+    data = trainer._data
+    frozen = replace(data, train_inputs=data.train_inputs.copy())
+    frozen.train_inputs.flags.writeable = False
+    other = StackedTrainer(module, frozen, local_settings=trainer._local_settings, seed=7)
+
+    assert same(other.results(submitted(other, base))[0], expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device")
+def test_a_cuda_device_stacks_to_the_same_models_within_float_tolerance() -> None:
+    on_cpu, base = trainer_of(StackedTrainer)
+    on_cuda = StackedTrainer(
+        build_model(SMALL, input_shape=(1, 8, 8), num_classes=10, seed=7),
+        on_cpu._data,
+        local_settings=on_cpu._local_settings,
+        seed=7,
+        torch_device="cuda",
+    )
+    pairs = zip(*(t.results(submitted(t, base)) for t in (on_cpu, on_cuda)), strict=True)
+
+    for one, other in pairs:
+        np.testing.assert_allclose(vector_of(other), vector_of(one), atol=1e-4)
