@@ -9,7 +9,7 @@ Clients are numbered 0..N-1. Model parameters and updates travel as flat float32
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -51,7 +51,9 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     """The server had enough reports, or the run ended."""
     STALE = "stale"
-    """Delivered, but refused: the model had moved on by too many versions."""
+    """Delivered, but too late to be used: the model had moved on by too many versions."""
+    REFUSED = "refused"
+    """Delivered, but not to be aggregated: not finite, or too far from the model that was sent."""
 
 
 class WorkKind(StrEnum):
@@ -142,6 +144,8 @@ class Report:
     """If the probe asked for them and was delivered."""
     base: Parameters | None = None
     """Model that the work started from [P], as the server sent it; train tasks only."""
+    refused: str | None = None
+    """Why the server refused what was delivered."""
     staleness: int = 0
     """Versions by which the global model has moved on since then; 0 in a synchronous round."""
 
@@ -324,6 +328,26 @@ class Trainer(Protocol):
         """The same on the samples kept for selectors; None if none are kept."""
 
 
+class Uplink(Protocol):
+    """What reaches the server of the models that clients send: all of it, or a compressed form."""
+
+    def receive(
+        self, client: int, base: Parameters, vector: Parameters, address: tuple[int, ...]
+    ) -> Parameters:
+        """Model [P] that the server makes of a delivered upload."""
+
+    def state(self) -> State:
+        """Everything that `restore` needs (what clients hold back)."""
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+
+
+Screen = Callable[[Parameters, Parameters], str | None]
+"""Why a delivered model (second) must not be aggregated, given the model that was sent (first);
+None if it may be."""
+
+
 class Aggregator(Protocol):
     """How updates become the next global model."""
 
@@ -370,6 +394,7 @@ class TaskRow:
     num_samples: int
     train_loss: float | None
     staleness: int
+    refused: str | None = None
 
     @property
     def energy_j(self) -> float:
@@ -410,6 +435,7 @@ class RoundRow:
     energy_probe_j: float
     energy_wasted_j: float
     energy_total_j: float
+    num_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

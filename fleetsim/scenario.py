@@ -25,6 +25,7 @@ from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_
 from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
+from fleetsim.learning.compress import CompressionSettings, UncompressedSettings
 from fleetsim.learning.data import DatasetSettings
 from fleetsim.learning.partition import IidSettings, PartitionSettings
 from fleetsim.learning.settings import (
@@ -60,11 +61,17 @@ class TaskSettings(Settings):
     local: LocalSettings
 
 
+MaxUpdateNorm = Annotated[float, Field(gt=0.0)] | None
+
+
 class SynchronousServerSettings(SynchronousSettings):
     """Rounds: choose a cohort, wait for its answers, aggregate."""
 
     mode: Literal["synchronous"] = "synchronous"
     selector: SelectorSettings = RandomSettings()
+    compression: CompressionSettings = UncompressedSettings()
+    max_update_norm: MaxUpdateNorm = None
+    """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
     aggregator: AggregatorSettings = FedAvgSettings()
 
 
@@ -73,6 +80,9 @@ class BufferedServerSettings(BufferedSettings):
 
     mode: Literal["buffered"]
     selector: SelectorSettings = RandomSettings()
+    compression: CompressionSettings = UncompressedSettings()
+    max_update_norm: MaxUpdateNorm = None
+    """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
     aggregator: AggregatorSettings = FedBuffSettings()
 
 

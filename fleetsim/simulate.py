@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -13,10 +14,12 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import (
     Aggregator,
+    BoolArray,
     IntArray,
     ModelCost,
     Parameters,
     Progress,
+    Screen,
     Selector,
     State,
     StopReason,
@@ -30,10 +33,12 @@ from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.blank import BlankSettings, blank_sizes
 from fleetsim.learning.choose import choose_trainer
+from fleetsim.learning.compress import Uplink, compressed_byte
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
-from fleetsim.learning.models import build_model, flatten
+from fleetsim.learning.models import build_model, flatten, layout
 from fleetsim.learning.partition import split
+from fleetsim.learning.screen import why_refused
 from fleetsim.learning.stacked_trainer import StackedTrainer
 from fleetsim.learning.trainers import NullTrainer, SerialTrainer, TrainerData
 from fleetsim.record.recorder import RunRecorder
@@ -63,6 +68,8 @@ class _Prepared:
 
     num_samples: IntArray
     parameters: Parameters
+    buffers: BoolArray
+    """Where the flat vector holds a buffer of the model and no trained parameter [P]."""
     cost: ModelCost
     trainer: Trainer
 
@@ -119,12 +126,15 @@ def run(
             cost=prepared.cost,
             epochs=scenario.task.local.epochs,
             batch_size=scenario.task.local.batch_size,
+            upload_byte=_upload_byte(scenario, prepared),
             learning_rate=scenario.task.local.optimizer.learning_rate,
             evaluate_every_rounds=scenario.evaluate.every_rounds,
         ),
         selector=chosen,
         trainer=prepared.trainer,
-        aggregator=build_aggregator(scenario.server.aggregator),
+        uplink=Uplink(scenario.server.compression, seed=scenario.seed),
+        screen=partial(why_refused, max_update_norm=scenario.server.max_update_norm),
+        aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
         recorder=recorder,
         on_progress=on_progress,
         state=state,
@@ -142,6 +152,8 @@ class _Parts(TypedDict):
     learning: Learning
     selector: Selector
     trainer: Trainer
+    uplink: Uplink
+    screen: Screen
     aggregator: Aggregator
     recorder: RunRecorder
     on_progress: Callable[[Progress], None] | None
@@ -239,7 +251,17 @@ def _prepare(scenario: Scenario, *, train: bool, torch_device: str) -> _Prepared
         )
     else:
         trainer = NullTrainer(num_samples)
-    return _Prepared(num_samples, parameters, cost, trainer)
+    buffers = np.zeros(parameters.size, dtype=np.bool_)
+    for slot in layout(module):
+        buffers[slot.start : slot.stop] = not slot.is_trained
+    return _Prepared(num_samples, parameters, buffers, cost, trainer)
+
+
+def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
+    """Bytes of a trained model on its way up: its floats compressed, anything else as it is."""
+    num_values = prepared.parameters.size
+    others_byte = prepared.cost.payload_byte - prepared.parameters.nbytes
+    return others_byte + compressed_byte(scenario.server.compression, num_values)
 
 
 def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:

@@ -127,23 +127,23 @@ def test_an_interrupt_keeps_every_finished_round_and_the_run_goes_on(
     assert resumed.manifest.digest == whole.manifest.digest
 
 
-def test_training_that_diverges_keeps_the_rounds_before_it(scenario, monkeypatch, capsys, tmp_path):
+def test_training_that_diverges_is_refused_on_record_and_the_run_goes_on(
+    scenario, monkeypatch, tmp_path
+):
     out = tmp_path / "run"
     # Every step multiplies the weights by 1 - 50: in some 25 of them they pass the largest float32.
     sgd = "task.local.optimizer={learning_rate: 50, weight_decay: 1}"
 
     code = called(monkeypatch, "run", tmp_path / "small.yaml", "--set", sgd, "--out", out)
 
-    said = capsys.readouterr().err
-    assert code == 1
-    assert "simulation error: at virtual time" in said
-    assert "lower the learning rate" in said
-    failed = open_run(out)
-    assert failed.manifest.status == "failed"
-    num_rounds = failed.manifest.rounds
-    assert 1 <= num_rounds < NUM_ROUNDS
-    until_then = load(tmp_path / "small.yaml", [sgd, f"stop.rounds={num_rounds}"])
-    assert failed.rounds.equals(simulate.run(until_then, out=tmp_path / "until-then").rounds)
+    done = open_run(out)
+    refused = done.tasks[done.tasks.outcome == "refused"]
+    assert not code
+    assert len(refused) > 0
+    assert refused.refused.str.contains("weights are not finite").all()
+    assert done.rounds.num_refused.sum() == len(refused)
+    wasted = done.tasks[done.tasks.outcome != "delivered"].filter(like="energy_").to_numpy().sum()
+    assert done.rounds.energy_wasted_j.sum() == pytest.approx(wasted)
 
 
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_stands(

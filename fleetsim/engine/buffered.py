@@ -36,10 +36,12 @@ from fleetsim.contracts import (
     Progress,
     Purpose,
     Recorder,
+    Screen,
     Selector,
     State,
     StopReason,
     Trainer,
+    Uplink,
     Work,
     WorkKind,
 )
@@ -111,6 +113,8 @@ class BufferedServer:
         learning: Learning,
         selector: Selector,
         trainer: Trainer,
+        uplink: Uplink,
+        screen: Screen,
         aggregator: Aggregator,
         recorder: Recorder,
         on_progress: Callable[[Progress], None] | None = None,
@@ -122,6 +126,7 @@ class BufferedServer:
         self._learning = learning
         self._selector = selector
         self._recorder = recorder
+        self._uplink = uplink
         self._world = World(fleet, settings.eligibility)
         self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
         self._book = Book(
@@ -146,6 +151,8 @@ class BufferedServer:
             clock=self._clock,
             world=self._world,
             trainer=trainer,
+            uplink=uplink,
+            screen=screen,
             cost=learning.cost,
             batch_size=learning.batch_size,
             stop_at_s=max(stop.time_s, now_s),
@@ -262,7 +269,7 @@ class BufferedServer:
             version=version,
             address=(_TRAIN_ADDRESS, choice),
             needs_model=True,
-            upload_byte=self._learning.cost.payload_byte,
+            upload_byte=self._learning.upload_byte,
         )
 
     def _launch(self, flight: _Flight) -> None:
@@ -393,6 +400,7 @@ class BufferedServer:
             "model": self._model.state(),
             "book": self._book.state(),
             "selector": self._selector.state(),
+            "uplink": self._uplink.state(),
         }
         for name, part in parts.items():
             state |= {f"{name}/{key}": value for key, value in part.items()}
@@ -405,6 +413,7 @@ class BufferedServer:
             ("model", self._model),
             ("book", self._book),
             ("selector", self._selector),
+            ("uplink", self._uplink),
         ):
             prefix = f"{name}/"
             part.restore(

@@ -77,6 +77,7 @@ class Task:
     flop: float = 0.0
     num_samples: int = 0
     resources: Resources | None = None
+    refused: str | None = None
 
     def row(self, device: str, *, train_loss: float | None, staleness: int) -> TaskRow:
         """The record of an ended task."""
@@ -104,6 +105,7 @@ class Task:
             num_samples=self.num_samples,
             train_loss=train_loss,
             staleness=staleness,
+            refused=self.refused,
         )
 
 

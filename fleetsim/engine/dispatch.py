@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 
 import simpy
 
@@ -13,7 +14,9 @@ from fleetsim.contracts import (
     Outcome,
     Parameters,
     Purpose,
+    Screen,
     Trainer,
+    Uplink,
     Work,
     WorkKind,
 )
@@ -33,6 +36,8 @@ class Dispatcher:
         clock: Clock,
         world: World,
         trainer: Trainer,
+        uplink: Uplink,
+        screen: Screen,
         cost: ModelCost,
         batch_size: int,
         stop_at_s: float,
@@ -41,6 +46,8 @@ class Dispatcher:
         self._clock = clock
         self._world = world
         self._trainer = trainer
+        self._uplink = uplink
+        self._screen = screen
         self._cost = cost
         self._batch_size = batch_size
         self.next_task = next_task
@@ -154,7 +161,11 @@ class Dispatcher:
             yield self._clock.all_of(stragglers)
 
     def collect(self, tasks: Sequence[Task]) -> dict[int, JobResult]:
-        """What delivered tasks yield, by task number; the jobs of all others are cancelled."""
+        """What delivered tasks yield, by task number; the jobs of all others are cancelled.
+
+        Models come as the uplink lets them through; one that the server must not use makes its
+        task a refused one.
+        """
         delivered: dict[int, int] = {}
         for task in tasks:
             if task.ticket is None:
@@ -164,4 +175,20 @@ class Dispatcher:
             else:
                 self._trainer.cancel(task.ticket)
         results = self._trainer.results(list(delivered.values()))
-        return dict(zip(delivered, results, strict=True))
+        by_task = dict(zip(delivered, results, strict=True))
+        for task in tasks:
+            result = by_task.get(task.task)
+            if result is not None and task.purpose is Purpose.TRAIN and task.job is not None:
+                by_task[task.task] = self._taken_in(task, task.job, result)
+        return by_task
+
+    def _taken_in(self, task: Task, job: Job, result: JobResult) -> JobResult:
+        """The result of a train task as the server has it."""
+        if result.vector is None:
+            return result
+        vector = self._uplink.receive(task.client, job.base, result.vector, job.address)
+        task.refused = self._screen(job.base, vector)
+        if task.refused is not None:
+            task.outcome = Outcome.REFUSED
+            return replace(result, vector=None)
+        return replace(result, vector=vector)

@@ -28,6 +28,8 @@ class Learning:
     epochs: int
     batch_size: int
     learning_rate: float
+    upload_byte: int
+    """Bytes of a trained model on its way up, compressed or not."""
     evaluate_every_rounds: int = 1
 
 

@@ -24,7 +24,13 @@ from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import Component
 
 _RELATIVE_SLACK = 1e-9
-_SEEN_BY_SERVER = (Outcome.DELIVERED, Outcome.LATE, Outcome.CANCELLED, Outcome.STALE)
+_SEEN_BY_SERVER = (
+    Outcome.DELIVERED,
+    Outcome.LATE,
+    Outcome.CANCELLED,
+    Outcome.STALE,
+    Outcome.REFUSED,
+)
 
 
 def report_of(task: Task, result: JobResult | None, *, staleness: int = 0) -> Report:
@@ -48,6 +54,7 @@ def report_of(task: Task, result: JobResult | None, *, staleness: int = 0) -> Re
         energy_j=math.fsum(task.energy_j) if is_delivered else None,
         resources=task.resources if is_delivered else None,
         base=task.job.base if task.job and task.purpose is Purpose.TRAIN else None,
+        refused=task.refused,
         staleness=staleness,
     )
 
@@ -117,6 +124,7 @@ def round_row(
             row.energy_j for row in rows if row.outcome is not Outcome.DELIVERED
         ),
         energy_total_j=energy_before_j + energy_j,
+        num_refused=outcomes.count(Outcome.REFUSED),
     )
 
 

@@ -34,11 +34,13 @@ from fleetsim.contracts import (
     Purpose,
     Recorder,
     Report,
+    Screen,
     Selector,
     State,
     StopReason,
     TaskRow,
     Trainer,
+    Uplink,
     Work,
     WorkKind,
 )
@@ -110,6 +112,8 @@ class SynchronousServer:
         learning: Learning,
         selector: Selector,
         trainer: Trainer,
+        uplink: Uplink,
+        screen: Screen,
         aggregator: Aggregator,
         recorder: Recorder,
         on_progress: Callable[[Progress], None] | None = None,
@@ -121,6 +125,7 @@ class SynchronousServer:
         self._learning = learning
         self._selector = selector
         self._recorder = recorder
+        self._uplink = uplink
         self._world = World(fleet, settings.eligibility)
         self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
         self._book = Book(
@@ -138,6 +143,8 @@ class SynchronousServer:
             clock=self._clock,
             world=self._world,
             trainer=trainer,
+            uplink=uplink,
+            screen=screen,
             cost=learning.cost,
             batch_size=learning.batch_size,
             stop_at_s=max(stop.time_s, now_s),
@@ -296,7 +303,7 @@ class SynchronousServer:
             version=self._model.version,
             address=(_TRAIN_ADDRESS, round_),
             needs_model=True,
-            upload_byte=self._learning.cost.payload_byte,
+            upload_byte=self._learning.upload_byte,
         )
 
     def _row(self, task: Task, *, loss: float | None) -> TaskRow:
@@ -312,6 +319,7 @@ class SynchronousServer:
             "model": self._model,
             "book": self._book,
             "selector": self._selector,
+            "uplink": self._uplink,
         }
 
     def _state(self) -> State:

@@ -12,8 +12,8 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, get_type_hints
+from types import MappingProxyType, NoneType
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,7 @@ _ARROW_TYPES: Mapping[Any, pa.DataType] = {
     FloatArray: pa.float64(),
     bool: pa.bool_(),
     str: pa.string(),
+    str | None: pa.string(),
     Purpose: pa.string(),
     Outcome: pa.string(),
     tuple[str, ...]: pa.string(),
@@ -70,7 +71,7 @@ def _schema(row: type) -> pa.Schema:
         pa.field(
             field.name,
             _ARROW_TYPES[hints[field.name]],
-            nullable=hints[field.name] == float | None or field.name in NULL_WHEN_NAN,
+            nullable=NoneType in get_args(hints[field.name]) or field.name in NULL_WHEN_NAN,
         )
         for field in fields(row)
     )

@@ -159,4 +159,5 @@ _MARKERS: dict[str, str] = {
     Outcome.CRASHED: "P",
     Outcome.CANCELLED: "<",
     Outcome.STALE: "h",
+    Outcome.REFUSED: "*",
 }

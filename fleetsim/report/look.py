@@ -64,6 +64,7 @@ OUTCOMES: dict[str, str] = {
     Outcome.CRASHED: BLACK,
     Outcome.CANCELLED: GREY,
     Outcome.STALE: ORANGE,
+    Outcome.REFUSED: SKY_BLUE,
 }
 """Outcomes in the order in which they are shown, and their colours."""
 

@@ -12,13 +12,15 @@ The Wi-Fi tail after each transfer costs 0.04 J.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.errors import SimulationError
-from tests.engine.tiny import FirstCome
+from fleetsim.learning.screen import why_refused
+from tests.engine.tiny import FirstCome, KnownTrainer
 
 COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
 TASK_S = COMPUTE_S + 2.0
@@ -184,6 +186,33 @@ def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
     assert (row.outcome, row.finished_at_s) == (Outcome.LINK, 30.0)
     assert row.download_byte == 375_000  # 1e5 bit/s for 30 s
     assert row.energy_receive_j == pytest.approx(60.0)
+
+
+def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):
+    tiny.server = {"cohort": 3, "minimum_reports": 3}
+    tiny.trainer = KnownTrainer()  # client c adds c + 1 to each of three weights
+    tiny.screen = partial(why_refused, max_update_norm=4.0)
+    tiny.run()
+
+    # Norms sqrt(3) * (1, 2, 3) = 1.73, 3.46, 5.20.
+    outcomes = [row.outcome for row in tiny.recorder.tasks]
+    assert outcomes == [Outcome.DELIVERED, Outcome.DELIVERED, Outcome.REFUSED]
+    refused = tiny.recorder.tasks[2]
+    assert refused.refused == "its update has norm 5.19615, more than 4"
+    row = tiny.recorder.rounds[0]
+    assert (row.num_delivered, row.num_refused, row.num_lost, row.aggregated) == (2, 1, 0, False)
+    assert row.energy_wasted_j == pytest.approx(refused.energy_j)
+    assert tiny.selector.outcomes[0].reports[2].refused == refused.refused
+
+
+def test_a_smaller_upload_takes_less_time_and_energy_in_proportion(tiny):
+    tiny.upload_byte = 250_000
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert (row.download_byte, row.upload_byte) == (1_000_000, 250_000)
+    assert (row.download_s, row.upload_s) == (1.0, pytest.approx(0.25))
+    assert row.energy_transmit_j == pytest.approx(0.5)
 
 
 def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):

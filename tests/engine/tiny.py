@@ -21,9 +21,11 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
+    Screen,
     Selector,
     State,
     StopReason,
+    Trainer,
 )
 from fleetsim.engine.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.model import Learning
@@ -32,6 +34,8 @@ from fleetsim.engine.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 from fleetsim.learning.aggregate import FedAvg
 from fleetsim.learning.asynchronous import FedBuff, FedBuffSettings
+from fleetsim.learning.compress import UncompressedSettings, Uplink
+from fleetsim.learning.screen import why_refused
 from fleetsim.learning.settings import FedAvgSettings
 from fleetsim.learning.trainers import NullTrainer
 
@@ -121,6 +125,9 @@ class Tiny:
     selector: Selector = field(default_factory=FirstCome)
     seed: int = 1
     cost: ModelCost = COST
+    screen: Screen = why_refused
+    upload_byte: int | None = None
+    trainer: Trainer | None = None
     aggregator: Aggregator = field(default_factory=lambda: FedBuff(FedBuffSettings()))
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
 
@@ -165,9 +172,12 @@ class Tiny:
                 epochs=1,
                 batch_size=50,
                 learning_rate=0.1,
+                upload_byte=self.upload_byte or self.cost.payload_byte,
             ),
             selector=self.selector,
-            trainer=NullTrainer(fleet.num_samples),
+            trainer=self.trainer or NullTrainer(fleet.num_samples),
+            uplink=Uplink(UncompressedSettings(), seed=self.seed),
+            screen=self.screen,
             aggregator=FedAvg(FedAvgSettings()),
             recorder=self.recorder,
             state=state,
@@ -185,9 +195,12 @@ class Tiny:
                 epochs=1,
                 batch_size=50,
                 learning_rate=0.1,
+                upload_byte=self.upload_byte or self.cost.payload_byte,
             ),
             selector=self.selector,
             trainer=KnownTrainer(),
+            uplink=Uplink(UncompressedSettings(), seed=self.seed),
+            screen=self.screen,
             aggregator=self.aggregator,
             recorder=self.recorder,
             state=state,

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError
 from fleetsim.learning import fetch
 from fleetsim.learning.cifar import (
@@ -24,6 +25,7 @@ from fleetsim.learning.cifar import (
 )
 from fleetsim.learning.data import Dataset, load_dataset
 from fleetsim.learning.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.simulate import run
 
 MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
@@ -360,14 +362,17 @@ def test_a_folder_with_a_train_folder_is_read_as_pictures_of_the_whole_set(tmp_p
 # --- the real pictures --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_the_real_pictures_are_balanced_and_have_the_published_mean(
-    real_data: Callable[[str], Path], tmp_path: Path
-) -> None:
+@pytest.fixture
+def real_pictures(real_data: Callable[[str], Path], tmp_path: Path) -> Path:
+    """Folder of all 60,000 pictures as JPEG."""
     with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
+        tar.extractall(tmp_path / "pictures", filter="data")
+    return tmp_path / "pictures"
 
-    data = load(tmp_path, dict(REGISTRY))
+
+@pytest.mark.slow
+def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_pictures: Path) -> None:
+    data = load(real_pictures, dict(REGISTRY))
 
     assert data.train_inputs.shape == (50_000, 3, 32, 32)
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10
@@ -377,6 +382,21 @@ def test_the_real_pictures_are_balanced_and_have_the_published_mean(
     stds = data.train_inputs.std(axis=(0, 2, 3), dtype=np.float64)
     assert np.abs(means).max() < 0.5 / 255 / 0.2435
     assert np.all((stds > 0.98) & (stds < 1.0))
+
+
+@pytest.mark.slow
+def test_the_bundled_scenario_runs_on_the_real_pictures(
+    real_pictures: Path, tmp_path: Path
+) -> None:
+    scenario = scenarios.load(
+        "cifar10-resnet18", [f"task.dataset.folder={real_pictures}", "stop.rounds=2"]
+    )
+
+    done = run(scenario, out=tmp_path / "run", train=False)
+
+    assert done.manifest.rounds == 2
+    delivered = done.tasks[done.tasks.outcome == "delivered"]
+    assert set(delivered.download_byte) == set(delivered.upload_byte) == {4 * 11_173_962}
 
 
 def test_the_registry_knows_the_five_training_files_and_the_test_file() -> None:

@@ -159,6 +159,7 @@ def test_only_fields_that_may_be_none_are_nullable():
         ("rounds", "loss"),
         ("rounds", "waiting_s"),
         ("tasks", "train_loss"),
+        ("tasks", "refused"),
         ("clients", "battery_fraction"),
     }
 
