@@ -7,19 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Aggregator,
     BoolArray,
     IntArray,
     ModelCost,
     Parameters,
     Progress,
-    Screen,
     Selector,
     State,
     StopReason,
@@ -27,9 +24,10 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.buffered import BufferedServer
 from fleetsim.engine.model import Learning
+from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.synchronous import SynchronousServer
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.population import build_fleet
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.blank import BlankSettings, blank_sizes
 from fleetsim.learning.choose import choose_trainer
@@ -58,7 +56,6 @@ from fleetsim.selectors import build_selector
 RUNS = Path("runs")
 _HASH_LENGTH = 8
 
-Server = SynchronousServer | BufferedServer
 _TRAINERS = {"serial": SerialTrainer, "stacked": StackedTrainer}
 
 
@@ -118,8 +115,7 @@ def run(
         return open_run(folder)
     every_rounds = scenario.checkpoint.every_rounds
     recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
-    server = _server(
-        scenario,
+    parts = Parts(
         fleet=fleet,
         learning=Learning(
             parameters=prepared.parameters,
@@ -137,38 +133,23 @@ def run(
         aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
         recorder=recorder,
         on_progress=on_progress,
-        state=state,
     )
+    server = _server(scenario, parts, state)
     # Only now: a run that cannot go on stays what it was.
     manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
     write_manifest(folder, manifest)
     return _run(server, recorder, folder, manifest)
 
 
-class _Parts(TypedDict):
-    """What every server is joined from."""
-
-    fleet: Fleet
-    learning: Learning
-    selector: Selector
-    trainer: Trainer
-    uplink: Uplink
-    screen: Screen
-    aggregator: Aggregator
-    recorder: RunRecorder
-    on_progress: Callable[[Progress], None] | None
-    state: State | None
-
-
-def _server(scenario: Scenario, **parts: Unpack[_Parts]) -> Server:
+def _server(scenario: Scenario, parts: Parts, state: State | None) -> Server:
     """The server that the scenario's mode asks for."""
     if isinstance(scenario.server, BufferedServerSettings):
-        return BufferedServer(scenario.server, scenario.stop, **parts)
-    return SynchronousServer(scenario.server, scenario.stop, **parts)
+        return BufferedServer(scenario.server, scenario.stop, parts, state=state)
+    return SynchronousServer(scenario.server, scenario.stop, parts, state=state)
 
 
 def _run(
-    server: SynchronousServer | BufferedServer,
+    server: Server,
     recorder: RunRecorder,
     folder: Path,
     manifest: Manifest,

@@ -19,7 +19,7 @@ checkpoint. That needs nothing but the tasks, because the world is a pure functi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -28,37 +28,19 @@ import simpy
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import (
-    Aggregator,
-    ClientColumns,
     FloatArray,
     Outcome,
-    Parameters,
-    Progress,
-    Purpose,
-    Recorder,
-    Screen,
-    Selector,
     State,
     StopReason,
-    Trainer,
-    Uplink,
-    Work,
-    WorkKind,
 )
-from fleetsim.engine.book import Book
-from fleetsim.engine.choice import Choice
 from fleetsim.engine.client import Task
-from fleetsim.engine.dispatch import Dispatcher
-from fleetsim.engine.model import GlobalModel, Learning
-from fleetsim.engine.rounds import Span, client_columns, report_of
+from fleetsim.engine.rounds import Span, report_of
+from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
-from fleetsim.engine.ties import Clock, Rank
-from fleetsim.engine.world import NUM_STANDING, EligibilitySettings, World
+from fleetsim.engine.ties import Rank
+from fleetsim.engine.world import NUM_STANDING, EligibilitySettings
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.population import Fleet
 from fleetsim.settings import Settings
-
-_TRAIN_ADDRESS = 0
 
 Steps = Generator[simpy.Event, None, None]
 
@@ -97,7 +79,7 @@ class _Flight:
     process: simpy.Process | None = None
 
 
-class BufferedServer:
+class BufferedServer(Server):
     """One run of the buffered server.
 
     Invariants: never more than `concurrency` clients at work; a client in one task at a time;
@@ -108,97 +90,35 @@ class BufferedServer:
         self,
         settings: BufferedSettings,
         stop: StopSettings,
+        parts: Parts,
         *,
-        fleet: Fleet,
-        learning: Learning,
-        selector: Selector,
-        trainer: Trainer,
-        uplink: Uplink,
-        screen: Screen,
-        aggregator: Aggregator,
-        recorder: Recorder,
-        on_progress: Callable[[Progress], None] | None = None,
         state: State | None = None,
     ) -> None:
         """Set up at virtual time 0, or where `state` (from a checkpoint) left off."""
-        self._settings = settings
-        self._stop = stop
-        self._learning = learning
-        self._selector = selector
-        self._recorder = recorder
-        self._uplink = uplink
-        self._world = World(fleet, settings.eligibility)
-        self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
-        self._book = Book(
-            world=self._world,
-            model=self._model,
-            selector=selector,
-            recorder=recorder,
-            evaluate_every_rounds=learning.evaluate_every_rounds,
-            last_round=stop.rounds,
-            on_progress=on_progress,
+        now_s = 0.0 if state is None else float(state["server/now_s"])
+        super().__init__(
+            parts,
+            stop,
+            rule=settings.eligibility,
+            cohort=settings.concurrency,
+            wanted=settings.concurrency,
+            probe_deadline_s=None,
+            now_s=now_s,
+            begins_s=now_s if state is None else float(np.min(state["flight/at_s"], initial=now_s)),
+            is_resumed=state is not None,
         )
+        self._settings = settings
         self._num_choices = 0
         self._num_eligible = 0
         self._flights: dict[int, _Flight] = {}
         self._ended: list[Task] = []
         """Tasks that have ended since the last round was closed, in that order."""
-        now_s = 0.0 if state is None else float(state["server/now_s"])
         self._closed_at_s = now_s
-        begins_s = now_s if state is None else float(np.min(state["flight/at_s"], initial=now_s))
-        self._clock = Clock(begins_s)
-        self._dispatcher = Dispatcher(
-            clock=self._clock,
-            world=self._world,
-            trainer=trainer,
-            uplink=uplink,
-            screen=screen,
-            cost=learning.cost,
-            batch_size=learning.batch_size,
-            stop_at_s=max(stop.time_s, now_s),
-        )
         self._freed = self._clock.event()
         self._done = self._clock.event()
-        self._choice = Choice(
-            selector,
-            clock=self._clock,
-            world=self._world,
-            dispatcher=self._dispatcher,
-            model=self._model,
-            learning=learning,
-            cohort=settings.concurrency,
-            wanted=settings.concurrency,
-            probe_deadline_s=None,
-            planned_rounds=stop.rounds,
-            is_resumed=state is not None,
-        )
         if state is not None:
-            self._restore(state, now_s)
-
-    @property
-    def now_s(self) -> float:
-        """Virtual time."""
-        return float(self._clock.now)
-
-    @property
-    def num_rounds(self) -> int:
-        """Rounds closed so far."""
-        return self._book.round
-
-    def clients(self) -> ClientColumns:
-        """The clients table as of now."""
-        return client_columns(self._world, self.now_s)
-
-    def run(self) -> StopReason:
-        """Run until a stop rule holds, and say which.
-
-        Raises:
-            ScenarioError: the selector wants to probe.
-            SimulationError: an invariant broke, or a plug-in broke its contract.
-        """
-        reason = self._clock.run(until=self._clock.process(self._serve()))
-        assert isinstance(reason, StopReason)
-        return reason
+            self._restore(state)
+            self._live_again(state, now_s)
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         reason = self._reached() if self._book.round else None
@@ -256,21 +176,14 @@ class BufferedServer:
             yield self._clock.any_of(ends)
 
     def _send_out(self, client: int) -> None:
-        task = self._task(client, self._num_choices, self._model.parameters, self._model.version)
-        self._launch(_Flight(task, self._num_choices, self._world.standing(client)))
-
-    def _task(self, client: int, choice: int, base: Parameters, version: int) -> Task:
-        return self._dispatcher.task(
+        task = self._train_task(
             client,
+            choice=self._num_choices,
+            base=self._model.parameters,
+            version=self._model.version,
             round_=self._book.round + 1,
-            purpose=Purpose.TRAIN,
-            work=Work(WorkKind.TRAIN, epochs=self._learning.epochs),
-            base=base,
-            version=version,
-            address=(_TRAIN_ADDRESS, choice),
-            needs_model=True,
-            upload_byte=self._learning.upload_byte,
         )
+        self._launch(_Flight(task, self._num_choices, self._world.standing(client)))
 
     def _launch(self, flight: _Flight) -> None:
         task = flight.task
@@ -342,8 +255,7 @@ class BufferedServer:
             self._world.num_selected[task.client] += 1
             self._world.num_delivered[task.client] += report.is_delivered
             task.round = self._book.round + 1
-            device = self._world.fleet.profile(task.client).name
-            rows.append(task.row(device, train_loss=report.loss, staleness=age))
+            rows.append(task.row(self._device(task), train_loss=report.loss, staleness=age))
         row = self._book.close(
             Span(self._closed_at_s, self.now_s, 0.0, 0.0, self._num_eligible),
             sorted(rows, key=lambda row: row.task),
@@ -354,71 +266,34 @@ class BufferedServer:
             ),
         )
         self._closed_at_s = self.now_s
-        self._recorder.checkpoint(self._state())
+        self._recorder.checkpoint(self._with_flights())
         self._book.announce(row)
         reason = self._reached()
         if reason is not None and not self._done.triggered:
             self._done.succeed(reason)
 
-    def _reached(self) -> StopReason | None:
-        if self.now_s >= self._stop.time_s:
-            return self._stop.time_is_up(num_waiting_for=0)
-        return self._stop.after_round(
-            round_=self._book.round,
-            accuracy=self._model.accuracy,
-            energy_total_j=self._book.energy_total_j,
-        )
-
     # --- stop and resume --------------------------------------------------------------------------
 
-    def _state(self) -> State:
+    def _with_flights(self) -> State:
+        """Everything that a resumed run needs, in mid-flight."""
         flights = sorted(self._flights.values(), key=lambda flight: flight.task.task)
-        before = {flight.task.client: flight.before for flight in flights}
         versions = sorted({flight.task.version for flight in flights})
-        bases = {flight.task.version: flight.task.job.base for flight in flights if flight.task.job}
-        state: State = {
-            "server/now_s": np.array(self.now_s),
-            "server/next_task": np.array(self._dispatcher.next_task),
+        bases = {f.task.version: f.task.job.base for f in flights if f.task.job is not None}
+        numbers = [(f.task.task, f.task.client, f.choice, f.task.version) for f in flights]
+        return self._state({f.task.client: f.before for f in flights}) | {
             "server/num_choices": np.array(self._num_choices),
             "server/num_eligible": np.array(self._num_eligible),
             "flight/at_s": np.array([flight.task.dispatched_at_s for flight in flights]),
-            "flight/numbers": np.array(
-                [
-                    (flight.task.task, flight.task.client, flight.choice, flight.task.version)
-                    for flight in flights
-                ],
-                dtype=np.int64,
-            ).reshape(len(flights), 4),
+            "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 4),
             "flight/before": np.array([flight.before for flight in flights]).reshape(
                 len(flights), NUM_STANDING
             ),
             "flight/versions": np.array(versions, dtype=np.int64),
             "flight/bases": np.array([bases[version] for version in versions], dtype=np.float32),
         }
-        parts = {
-            "world": self._world.state(before),
-            "model": self._model.state(),
-            "book": self._book.state(),
-            "selector": self._selector.state(),
-            "uplink": self._uplink.state(),
-        }
-        for name, part in parts.items():
-            state |= {f"{name}/{key}": value for key, value in part.items()}
-        return state
 
-    def _restore(self, state: State, now_s: float) -> None:
-        """Take back `_state`, and live through the tasks in flight up to its moment."""
-        for name, part in (
-            ("world", self._world),
-            ("model", self._model),
-            ("book", self._book),
-            ("selector", self._selector),
-            ("uplink", self._uplink),
-        ):
-            prefix = f"{name}/"
-            part.restore(
-                {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
-            )
+    def _live_again(self, state: State, now_s: float) -> None:
+        """Live through the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_choices = int(state["server/num_choices"])
         self._num_eligible = int(state["server/num_eligible"])
         bases = dict(zip(state["flight/versions"].tolist(), state["flight/bases"], strict=True))
@@ -432,9 +307,14 @@ class BufferedServer:
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
-            task = self._task(client, choice, bases[version], version)
+            task = self._train_task(
+                client,
+                choice=choice,
+                base=bases[version],
+                version=version,
+                round_=self._book.round + 1,
+            )
             self._launch(_Flight(task, choice, before))
         if now_s > self.now_s:
             self._clock.run(until=self._clock.at(now_s, Rank.DELIVERY))
         self._dispatcher.next_task = int(state["server/next_task"])
-        self._closed_at_s = now_s

@@ -18,46 +18,28 @@ time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import simpy
 from pydantic import Field
 
 from fleetsim.contracts import (
-    Aggregator,
-    ClientColumns,
     Outcome,
-    Progress,
-    Purpose,
-    Recorder,
     Report,
-    Screen,
-    Selector,
     State,
     StopReason,
-    TaskRow,
-    Trainer,
-    Uplink,
-    Work,
-    WorkKind,
 )
-from fleetsim.engine.book import Book
-from fleetsim.engine.choice import Choice
 from fleetsim.engine.client import Task
-from fleetsim.engine.dispatch import Dispatcher
-from fleetsim.engine.model import GlobalModel, Learning
-from fleetsim.engine.rounds import Span, client_columns, report_of
+from fleetsim.engine.rounds import Span, report_of
+from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
-from fleetsim.engine.ties import Clock, Rank
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.ties import Rank
+from fleetsim.engine.world import EligibilitySettings
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.population import Fleet
 from fleetsim.settings import Settings
-
-_TRAIN_ADDRESS = 0
 
 Steps = Generator[simpy.Event, None, StopReason | None]
 
@@ -76,14 +58,6 @@ class SynchronousSettings(Settings):
     eligibility: EligibilitySettings = EligibilitySettings()
 
 
-class _Part(Protocol):
-    """Something that is saved with a checkpoint."""
-
-    def state(self) -> State: ...
-
-    def restore(self, state: State) -> None: ...
-
-
 @dataclass(slots=True)
 class _Round:
     """A round in the making."""
@@ -100,94 +74,33 @@ class _Round:
     num_eligible: int = 0
 
 
-class SynchronousServer:
+class SynchronousServer(Server):
     """One run of the synchronous server."""
 
     def __init__(
         self,
         settings: SynchronousSettings,
         stop: StopSettings,
+        parts: Parts,
         *,
-        fleet: Fleet,
-        learning: Learning,
-        selector: Selector,
-        trainer: Trainer,
-        uplink: Uplink,
-        screen: Screen,
-        aggregator: Aggregator,
-        recorder: Recorder,
-        on_progress: Callable[[Progress], None] | None = None,
         state: State | None = None,
     ) -> None:
         """Set up at virtual time 0, or where `state` (from a checkpoint) left off."""
-        self._settings = settings
-        self._stop = stop
-        self._learning = learning
-        self._selector = selector
-        self._recorder = recorder
-        self._uplink = uplink
-        self._world = World(fleet, settings.eligibility)
-        self._model = GlobalModel(learning.parameters, aggregator=aggregator, trainer=trainer)
-        self._book = Book(
-            world=self._world,
-            model=self._model,
-            selector=selector,
-            recorder=recorder,
-            evaluate_every_rounds=learning.evaluate_every_rounds,
-            last_round=stop.rounds,
-            on_progress=on_progress,
-        )
         now_s = 0.0 if state is None else float(state["server/now_s"])
-        self._clock = Clock(now_s)
-        self._dispatcher = Dispatcher(
-            clock=self._clock,
-            world=self._world,
-            trainer=trainer,
-            uplink=uplink,
-            screen=screen,
-            cost=learning.cost,
-            batch_size=learning.batch_size,
-            stop_at_s=max(stop.time_s, now_s),
-        )
-        self._choice = Choice(
-            selector,
-            clock=self._clock,
-            world=self._world,
-            dispatcher=self._dispatcher,
-            model=self._model,
-            learning=learning,
+        super().__init__(
+            parts,
+            stop,
+            rule=settings.eligibility,
             cohort=settings.cohort,
             wanted=math.ceil(settings.cohort * settings.over_commit),
             probe_deadline_s=settings.deadline_s,
-            planned_rounds=stop.rounds,
+            now_s=now_s,
+            begins_s=now_s,
             is_resumed=state is not None,
         )
+        self._settings = settings
         if state is not None:
             self._restore(state)
-
-    @property
-    def now_s(self) -> float:
-        """Virtual time."""
-        return float(self._clock.now)
-
-    @property
-    def num_rounds(self) -> int:
-        """Rounds recorded so far."""
-        return self._book.round
-
-    def clients(self) -> ClientColumns:
-        """The clients table as of now."""
-        return client_columns(self._world, self.now_s)
-
-    def run(self) -> StopReason:
-        """Run until a stop rule holds, and say which.
-
-        Raises:
-            SimulationError: an invariant broke, or a plug-in broke its contract.
-        """
-        reason = self._clock.run(until=self._clock.process(self._serve()))
-        assert isinstance(reason, StopReason)
-        return reason
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         while True:
@@ -213,7 +126,16 @@ class SynchronousServer:
             if not self._is_time_up:
                 chosen = self._choice.choose(round_.round, round_.reports)
             is_refused = True
-        round_.tasks = [self._task(round_.round, client) for client in chosen.tolist()]
+        round_.tasks = [
+            self._train_task(
+                client,
+                choice=round_.round,
+                base=self._model.parameters,
+                version=self._model.version,
+                round_=round_.round,
+            )
+            for client in chosen.tolist()
+        ]
         yield from self._dispatcher.run(
             round_.tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
@@ -249,9 +171,11 @@ class SynchronousServer:
         for task in round_.tasks:
             self._world.num_selected[task.client] += 1
             self._world.num_delivered[task.client] += task.outcome is Outcome.DELIVERED
-        rows = [self._row(task, loss=None) for task in round_.probes]
+        rows = [
+            task.row(self._device(task), train_loss=None, staleness=0) for task in round_.probes
+        ]
         rows += [
-            self._row(task, loss=report.loss)
+            task.row(self._device(task), train_loss=report.loss, staleness=0)
             for task, report in zip(round_.tasks, reports, strict=True)
         ]
         row = self._book.close(
@@ -283,59 +207,3 @@ class SynchronousServer:
     @property
     def _is_time_up(self) -> bool:
         return bool(self._dispatcher.time_is_up.processed)
-
-    def _reached(self) -> StopReason | None:
-        if self.now_s >= self._stop.time_s:
-            return self._stop.time_is_up(num_waiting_for=0)
-        return self._stop.after_round(
-            round_=self._book.round,
-            accuracy=self._model.accuracy,
-            energy_total_j=self._book.energy_total_j,
-        )
-
-    def _task(self, round_: int, client: int) -> Task:
-        return self._dispatcher.task(
-            client,
-            round_=round_,
-            purpose=Purpose.TRAIN,
-            work=Work(WorkKind.TRAIN, epochs=self._learning.epochs),
-            base=self._model.parameters,
-            version=self._model.version,
-            address=(_TRAIN_ADDRESS, round_),
-            needs_model=True,
-            upload_byte=self._learning.upload_byte,
-        )
-
-    def _row(self, task: Task, *, loss: float | None) -> TaskRow:
-        device = self._world.fleet.profile(task.client).name
-        return task.row(device, train_loss=loss, staleness=0)
-
-    # --- stop and resume --------------------------------------------------------------------------
-
-    @property
-    def _parts(self) -> Mapping[str, _Part]:
-        return {
-            "world": self._world,
-            "model": self._model,
-            "book": self._book,
-            "selector": self._selector,
-            "uplink": self._uplink,
-        }
-
-    def _state(self) -> State:
-        """Everything that a resumed run needs, between two rounds."""
-        state: State = {
-            "server/now_s": np.array(self.now_s),
-            "server/next_task": np.array(self._dispatcher.next_task),
-        }
-        for name, part in self._parts.items():
-            state |= {f"{name}/{key}": value for key, value in part.state().items()}
-        return state
-
-    def _restore(self, state: State) -> None:
-        for name, part in self._parts.items():
-            prefix = f"{name}/"
-            part.restore(
-                {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
-            )
-        self._dispatcher.next_task = int(state["server/next_task"])

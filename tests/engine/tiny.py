@@ -29,6 +29,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.model import Learning
+from fleetsim.engine.server import Parts
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
@@ -160,11 +161,9 @@ class Tiny:
         samples = self.samples or [100] * self.size
         return build_fleet(settings, seed=self.seed, num_samples=np.array(samples, dtype=np.int64))
 
-    def build(self, state: State | None = None) -> SynchronousServer:
+    def parts(self, trainer: Trainer | None, aggregator: Aggregator) -> Parts:
         fleet = self.fleet()
-        return SynchronousServer(
-            SynchronousSettings.model_validate(self.server),
-            StopSettings.model_validate(self.stop),
+        return Parts(
             fleet=fleet,
             learning=Learning(
                 parameters=np.zeros(3, dtype=np.float32),
@@ -175,34 +174,26 @@ class Tiny:
                 upload_byte=self.upload_byte or self.cost.payload_byte,
             ),
             selector=self.selector,
-            trainer=self.trainer or NullTrainer(fleet.num_samples),
+            trainer=trainer or NullTrainer(fleet.num_samples),
             uplink=Uplink(UncompressedSettings(), seed=self.seed),
             screen=self.screen,
-            aggregator=FedAvg(FedAvgSettings()),
+            aggregator=aggregator,
             recorder=self.recorder,
+        )
+
+    def build(self, state: State | None = None) -> SynchronousServer:
+        return SynchronousServer(
+            SynchronousSettings.model_validate(self.server),
+            StopSettings.model_validate(self.stop),
+            self.parts(self.trainer, FedAvg(FedAvgSettings())),
             state=state,
         )
 
     def build_buffered(self, state: State | None = None) -> BufferedServer:
-        fleet = self.fleet()
         return BufferedServer(
             BufferedSettings.model_validate(self.server),
             StopSettings.model_validate(self.stop),
-            fleet=fleet,
-            learning=Learning(
-                parameters=np.zeros(3, dtype=np.float32),
-                cost=self.cost,
-                epochs=1,
-                batch_size=50,
-                learning_rate=0.1,
-                upload_byte=self.upload_byte or self.cost.payload_byte,
-            ),
-            selector=self.selector,
-            trainer=KnownTrainer(),
-            uplink=Uplink(UncompressedSettings(), seed=self.seed),
-            screen=self.screen,
-            aggregator=self.aggregator,
-            recorder=self.recorder,
+            self.parts(self.trainer or KnownTrainer(), self.aggregator),
             state=state,
         )
 

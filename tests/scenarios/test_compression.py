@@ -10,7 +10,7 @@ from fleetsim.simulate import run
 ROUNDS = "stop.rounds=12"
 NUM_VALUES = 64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10  # quickstart's 2NN
 
-KINDS = {
+KINDS: dict[str, tuple[dict[str, object], int]] = {
     "none": ({"kind": "none"}, 4 * NUM_VALUES),
     "8-bit": ({"kind": "quantise-8bit", "bucket_size": 512}, NUM_VALUES + 8 * 108),
     "top-k": ({"kind": "top-k", "fraction": 0.1}, 8 * 5521),
