@@ -47,6 +47,10 @@ _SAMPLE_PERIOD_MS = 200
 _MIN_ROUNDS = 2
 
 
+def _stream(client: int) -> np.random.Generator:
+    return rng.stream(_SEED, "benchmark/client", client)
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What one round trains."""
@@ -99,7 +103,7 @@ class Bench:
     def jobs(self) -> list[StackJob]:
         """The same jobs each time."""
         return [
-            StackJob(self.base, rows, self._epochs, rng.stream(_SEED, "benchmark/client", client))
+            StackJob(self.base, rows, local.orders(_stream(client), self._epochs, len(rows)))
             for client, rows in enumerate(self._rows)
         ]
 
@@ -119,9 +123,9 @@ class Bench:
                 self.labels[job.rows[0] : job.rows[-1] + 1],
                 self.settings,
                 epochs=job.epochs,
-                stream=job.stream,
+                stream=_stream(client),
             )
-            for job in self.jobs()
+            for client, job in enumerate(self.jobs())
         ]
 
     def at_once(self) -> list[JobResult]:

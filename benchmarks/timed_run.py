@@ -54,6 +54,11 @@ class Stopwatch:
         with self._training():
             return self._trainer.submit(job)
 
+    def start(self, tickets: Sequence[int]) -> None:
+        """Begin with several jobs."""
+        with self._training():
+            self._trainer.start(tickets)
+
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
         """Results of several jobs."""
         with self._training():

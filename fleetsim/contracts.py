@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -311,6 +311,9 @@ class Trainer(Protocol):
     def submit(self, job: Job) -> int:
         """Take a job; returns its ticket. Nothing need be computed yet."""
 
+    def start(self, tickets: Sequence[int]) -> None:
+        """These results will be asked for next, in this order; computing them may begin."""
+
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
         """Results of several jobs, in the order of the tickets; computed together where not yet.
 
@@ -368,8 +371,7 @@ class Aggregator(Protocol):
 # --- recording ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(NamedTuple):
     """One row of tasks.parquet; docs/outputs.md defines every column."""
 
     task: int
@@ -408,8 +410,7 @@ class TaskRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RoundRow:
+class RoundRow(NamedTuple):
     """One row of rounds.parquet; docs/outputs.md defines every column."""
 
     round: int

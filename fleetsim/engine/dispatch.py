@@ -147,7 +147,8 @@ class Dispatcher:
         """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
 
         Whoever still works then is cut off: late at the deadline, cancelled otherwise. When this
-        returns, every task has an outcome.
+        returns, every task has an outcome, and the trainer is at work on what `collect` will ask
+        for.
         """
         if not tasks:
             return
@@ -157,6 +158,13 @@ class Dispatcher:
         yield self._clock.any_of([closed, self.time_is_up])
         course.cut(
             self._clock.now, last if closed.processed else priority(Rank.STOP), Outcome.CANCELLED
+        )
+        self._trainer.start(
+            [
+                task.ticket
+                for task, delivers in zip(tasks, course.is_delivered().tolist(), strict=True)
+                if delivers and task.ticket is not None
+            ]
         )
         self.settle(course)
 

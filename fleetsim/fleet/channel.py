@@ -14,11 +14,12 @@ client, b, direction): it can be asked for in any order. Sources, limits: docs/m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fleetsim import rng
@@ -113,6 +114,28 @@ class ConstantSettings(_TransferSettings):
 ChannelSettings = Annotated[FadingSettings | ConstantSettings, Field(discriminator="kind")]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
+    """Random words of blocks of some clients, of both directions."""
+
+    clients: IntArray
+    first_block: IntArray
+    """Of each client [n]."""
+    words: NDArray[np.uint64]
+    """[n, blocks, 4]"""
+
+    def of(self, clients: IntArray, first_block: IntArray, num: int) -> NDArray[np.uint64] | None:
+        """Words [n, num, 4] of these blocks, if all are among them."""
+        if not np.array_equal(clients, self.clients):
+            return None
+        skipped = first_block - self.first_block
+        if (skipped < 0).any() or (skipped + num > self.words.shape[1]).any():
+            return None
+        blocks = skipped[:, np.newaxis] + np.arange(num)
+        words: NDArray[np.uint64] = self.words[np.arange(clients.size)[:, np.newaxis], blocks]
+        return words
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Where the wireless clients stand, and the fading of their links."""
@@ -124,6 +147,8 @@ class Cell:
     """Distance of every client from the antenna [N]; wired clients have one too, unused."""
     snr: FloatArray
     """Mean signal-to-noise ratio of every client [2, N]: row 0 down, row 1 up; NaN if wired."""
+    _latest: list[_Words] = field(default_factory=list, compare=False, repr=False)
+    """The words last drawn: an upload soon after its download is in the same blocks."""
 
     def blocks_at(self, t_s: FloatArray) -> IntArray:
         """The blocks that cover moments, shape kept."""
@@ -139,7 +164,14 @@ class Cell:
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
         """Rayleigh power gains |h|^2 ~ Exp(1) of consecutive blocks of each client [n, num]."""
-        words = rng.words_of_many(self.seed, "fading", clients.tolist(), first_block.tolist(), num)
+        words = self._latest[0].of(clients, first_block, num) if self._latest else None
+        if words is None:
+            ahead = num + _SPARE_BLOCKS
+            words = rng.words_of_many(
+                self.seed, "fading", clients.tolist(), first_block.tolist(), ahead
+            )
+            self._latest[:] = [_Words(clients.copy(), first_block.copy(), words)]
+            words = words[:, :num]
         return -np.log1p(-rng.words_to_uniform(words[:, :, _ROW[direction]]))
 
     def rates_bit_per_s(

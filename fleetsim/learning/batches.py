@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,14 +34,19 @@ class Length(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackJob:
-    """One client's training; `stream` draws one permutation per epoch and nothing else."""
+    """One client's training."""
 
     base: Parameters
     """Weights to start from [P]."""
     rows: IntArray
     """The client's rows of the samples [n], n >= 1."""
-    epochs: int
-    stream: np.random.Generator
+    orders: IntArray
+    """In which order each epoch goes through them, as of `local.orders` [epochs, n]."""
+
+    @property
+    def epochs(self) -> int:
+        """How often the client goes through its samples."""
+        return len(self.orders)
 
     @property
     def length(self) -> Length:
@@ -118,7 +124,7 @@ def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
 
 
 def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> Schedule:
-    """Batches of all jobs, drawn from their streams.
+    """Batches of all jobs.
 
     Args:
         jobs: who trains, at least one; longest first.
@@ -129,8 +135,34 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
     Raises:
         ValueError: a job takes more steps than the one before it.
     """
-    size = np.array([len(job.rows) for job in jobs])
-    epochs = np.array([job.epochs for job in jobs])
+    plan = _plan(tuple(job.length for job in jobs), batch_size, is_padded=is_padded)
+    shuffled = np.concatenate([job.rows[job.orders].ravel() for job in jobs])
+    return Schedule(
+        plan.parts, shuffled[plan.places], plan.weights, plan.client, plan.is_last_epoch
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """What a schedule is but for the samples; its arrays are never changed."""
+
+    parts: tuple[Part, ...]
+    places: IntArray
+    """Where a line's samples stand among those of all jobs, epoch after epoch [lines, batch]."""
+    weights: NDArray[np.float64]
+    client: IntArray
+    is_last_epoch: NDArray[np.bool_]
+
+
+# Clients of one size, trained round after round, have one plan.
+@lru_cache(maxsize=2)
+def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _Plan:
+    """How trainings of these lengths share their steps.
+
+    Raises:
+        ValueError: a job takes more steps than the one before it.
+    """
+    size, epochs = np.array(lengths).T
     per_epoch = -(-size // batch_size)
     steps = per_epoch * epochs
     if (np.diff(steps) > 0).any():
@@ -152,27 +184,13 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
     within, weights = np.minimum(column, fill - 1), (column < fill) / np.maximum(fill, 1)
     begin = (np.cumsum(size * epochs) - size * epochs)[client]
     begin += epoch * size[client] + batch * batch_size
-    return Schedule(
+    return _Plan(
         parts=_parts(step, num_real, num_training, is_padded=is_padded),
-        rows=_shuffled(jobs)[begin[:, None] + within[num_real]],
+        places=begin[:, None] + within[num_real],
         weights=weights[num_real],
         client=client,
         is_last_epoch=epoch == epochs[client] - 1,
     )
-
-
-def _shuffled(jobs: Sequence[StackJob]) -> IntArray:
-    """Rows of all jobs one after the other, epoch after epoch, as their streams shuffle them."""
-    rows = np.empty(sum(job.epochs * len(job.rows) for job in jobs), dtype=np.int64)
-    start = 0
-    for job in jobs:
-        stop = start + job.epochs * len(job.rows)
-        epochs = rows[start:stop].reshape(job.epochs, -1)
-        epochs[:] = job.rows
-        # Shuffles each line as `rows[stream.permutation(n)]` would, in half the time.
-        job.stream.permuted(epochs, axis=1, out=epochs)
-        start = stop
-    return rows
 
 
 def _parts(

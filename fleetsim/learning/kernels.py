@@ -8,7 +8,7 @@ list of jobs alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -225,9 +225,18 @@ class Kernel:
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
         """Trainings as stacks take them."""
         shares = self._data.shares
+        addresses = [(job.client, *job.address) for job in jobs]
+        num_words = [job.work.epochs * len(shares[job.client]) for job in jobs]
+        words = rng.first_words(self._seed, "local", addresses, num_words)
+        epochs = {job.work.epochs for job in jobs}
+        orders: Iterable[IntArray]
+        if len(epochs) == 1 == len(set(num_words)):
+            orders = local.orders_of(np.stack(words), epochs.pop())
+        else:
+            orders = map(local.orders_of, words, [job.work.epochs for job in jobs])
         return [
-            StackJob(job.base, shares[job.client], job.work.epochs, self._stream(job))
-            for job in jobs
+            StackJob(job.base, shares[job.client], order)
+            for job, order in zip(jobs, orders, strict=True)
         ]
 
     def _drawn(self, job: Job) -> IntArray:

@@ -24,10 +24,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fleetsim.contracts import JobResult, Parameters
+from fleetsim.contracts import IntArray, JobResult, Parameters
 from fleetsim.learning.models import flatten, join, load_flat
 from fleetsim.learning.settings import LocalSettings
 
@@ -59,7 +60,7 @@ def train(
         labels: classes [n] int64, or [n, t] of sequences; see `losses`.
         settings: batch size, optimizer and proximal term.
         epochs: passes over the samples, >= 1; `settings.epochs` is only the usual number.
-        stream: draws one permutation of the samples per epoch and nothing else.
+        stream: draws the `orders` of the samples and nothing else.
 
     Returns:
         New weights, mean and root mean square of the losses, and n.
@@ -72,8 +73,7 @@ def train(
     has_velocity = settings.optimizer.momentum > 0
     velocities = [torch.zeros_like(p) for p in parameters] if has_velocity else parameters
     seen: list[Tensor] = []
-    for _ in range(epochs):
-        order = torch.from_numpy(stream.permutation(len(labels))).to(labels.device)
+    for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
         seen = []
         for batch in torch.split(order, settings.batch_size):
             batch_losses = losses(module(inputs[batch]), labels[batch])
@@ -81,6 +81,21 @@ def train(
             _step(parameters, gradients, anchors, velocities, settings)
             seen.append(batch_losses.detach())
     return _result(torch.cat(seen), flatten(module))
+
+
+def orders(stream: np.random.Generator, epochs: int, num_samples: int) -> IntArray:
+    """In which order each epoch goes through a client's samples [epochs, n]."""
+    return orders_of(stream.bit_generator.random_raw(epochs * num_samples), epochs)
+
+
+def orders_of(words: NDArray[np.uint64], epochs: int) -> IntArray:
+    """The permutations [..., epochs, n] that random words [..., epochs * n] stand for.
+
+    In every epoch each sample draws a word, and the samples come in the order of their words. Of
+    64 bits hardly two are ever equal.
+    """
+    order: IntArray = words.reshape(*words.shape[:-1], epochs, -1).argsort(axis=-1)
+    return order
 
 
 def num_steps(num_samples: int, epochs: int, batch_size: int) -> int:

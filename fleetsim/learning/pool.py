@@ -14,6 +14,7 @@ from __future__ import annotations
 import copyreg
 import io
 import multiprocessing
+import operator
 import os
 import pickle
 import signal
@@ -22,11 +23,12 @@ import sys
 import traceback
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -58,6 +60,18 @@ class _Helper:
     end: socket.socket
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Jobs that helpers are at work on."""
+
+    jobs: list[Job]
+    own: list[list[Job]]
+    """Chunks of this process, still to be computed."""
+    num_helpers: int
+    order: list[int]
+    """Jobs by index as the answers hold them: this process's, then those of every helper."""
+
+
 class Pool:
     """Computes chunks of jobs in this process and in helpers.
 
@@ -79,23 +93,43 @@ class Pool:
         self._kernel = kernel
         self._workers = workers
         self._helpers: list[_Helper] = []
+        self._begun: _Begun | None = None
         self._finalizer = weakref.finalize(self, _end, self._helpers)
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Let the helpers begin with what `compute` will be asked for next.
+
+        Raises:
+            TrainingError: a helper died.
+        """
+        if len(jobs) == 0:
+            return
+        chunks = self._kernel.chunks(jobs)
+        parts = [[jobs[i] for i in chunk] for chunk in chunks]
+        hands = _deal([sum(map(self._load, chunk)) for chunk in parts], self._workers)
+        calls = [[parts[c] for c in hand] for hand in hands]
+        self._ask("compute", calls[1:])
+        order = [i for hand in hands for c in hand for i in chunks[c]]
+        self._begun = _Begun(list(jobs), calls[0], len(hands) - 1, order)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """What the jobs yield, in their order.
 
         Raises:
             TrainingError: a helper failed or died.
+            ValueError: other jobs were begun.
         """
-        chunks = self._kernel.chunks(jobs)
-        loads = [sum(self._load(jobs[i]) for i in chunk) for chunk in chunks]
-        hands = _deal(loads, self._workers)
-        calls = [[[jobs[i] for i in chunks[c]] for c in hand] for hand in hands]
-        results: dict[int, JobResult] = {}
-        for hand, answers in zip(hands, self._share("compute", calls), strict=True):
-            for c, answer in zip(hand, answers, strict=True):
-                results |= zip(chunks[c], answer, strict=True)
-        return [results[i] for i in range(len(jobs))]
+        if self._begun is None:
+            self.begin(jobs)
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return []
+        if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
+            raise ValueError("other jobs were begun than are asked for")
+        answers = self._gather("compute", begun.own, begun.num_helpers)
+        flat = [one for hand in answers for chunk in hand for one in chunk]
+        in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
+        return [result for _, result in in_order]
 
     def judge(
         self, parameters: Parameters, part: Part
@@ -111,7 +145,9 @@ class Pool:
         for hand in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
             stop = min(num_samples, (int(hand[-1]) + 1) * CHUNK)
             calls.append([(parameters, part, int(hand[0]) * CHUNK, stop)])
-        answers = [one for hand in self._share("judge", calls) for one in hand]
+        self._ask("judge", calls[1:])
+        hands = self._gather("judge", calls[0], len(calls) - 1)
+        answers = [one for hand in hands for one in hand]
         losses, hits = zip(*answers, strict=True)
         return np.concatenate(losses), np.concatenate(hits)
 
@@ -120,21 +156,39 @@ class Pool:
         passes = job.work.epochs * _TRAIN_PASSES if job.work.kind is WorkKind.TRAIN else 1
         return passes * self._kernel.num_samples_of(job)
 
-    def _share(self, verb: str, calls: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """Answers of every process to its calls; the first part is this process's own."""
-        if len(calls) <= 1:
-            return [_answer(self._kernel, verb, own) for own in calls]
-        self._start(len(calls) - 1)
-        try:
-            for helper, theirs in zip(self._helpers, calls[1:], strict=False):
+    def _ask(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
+        """Give each of the first helpers its calls.
+
+        Raises:
+            TrainingError: a helper died.
+            ValueError: what was begun before has not been asked for.
+        """
+        if self._begun is not None:
+            raise ValueError("jobs were begun whose results nobody has asked for")
+        self._start(len(calls))
+        with self._starting_anew_on_faults():
+            for helper, theirs in zip(self._helpers, calls, strict=False):
                 _ask(helper, (verb, theirs))
-            answers = [_answer(self._kernel, verb, calls[0])]
-            answers += [_reply(helper) for helper in self._helpers[: len(calls) - 1]]
+
+    def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
+        """Answers to this process's own calls, and those of so many helpers.
+
+        Raises:
+            TrainingError: a helper failed or died.
+        """
+        with self._starting_anew_on_faults():
+            answers = [_answer(self._kernel, verb, own)]
+            answers += [_reply(helper) for helper in self._helpers[:num_helpers]]
+        return answers
+
+    @contextmanager
+    def _starting_anew_on_faults(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
             # Replies may be under way that nobody will read: begin anew with fresh helpers.
             _end(self._helpers)
             raise
-        return answers
 
     def _start(self, num_helpers: int) -> None:
         """See to it that there are so many helpers."""
@@ -171,8 +225,10 @@ def _context() -> SpawnContext | ForkContext:
 def _deal(loads: Sequence[int], num_hands: int) -> list[list[int]]:
     """Chunks by index for each process, heaviest first, each to the least loaded; none is empty.
 
+    The first hand is this process's own, which has more to do than to compute: the lightest.
+
     >>> _deal([5, 9, 4, 3], 2)
-    [[1, 3], [0, 2]]
+    [[0, 2], [1, 3]]
     """
     hands: list[list[int]] = [[] for _ in range(num_hands)]
     totals = [0] * num_hands
@@ -180,7 +236,8 @@ def _deal(loads: Sequence[int], num_hands: int) -> list[list[int]]:
         hand = totals.index(min(totals))
         hands[hand].append(chunk)
         totals[hand] += max(loads[chunk], 1)
-    return [hand for hand in hands if hand]
+    lightest_first = sorted(zip(totals, hands, strict=True), key=operator.itemgetter(0))
+    return [hand for _, hand in lightest_first if hand]
 
 
 def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
@@ -207,7 +264,7 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
             return
         answer: tuple[str | None, Any]
         try:
-            answer = (None, _answer(kernel, verb, calls))
+            answer = (None, [_packed(one) for one in _answer(kernel, verb, calls)])
         except Exception:  # whatever it is: the process that asked raises it
             answer = (traceback.format_exc(), None)
         try:
@@ -240,8 +297,7 @@ def _reply(helper: _Helper) -> list[Any]:
         raise _dead(helper) from None
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
-    answers: list[Any] = answer
-    return answers
+    return [_unpacked(one) for one in answer]
 
 
 def _dead(helper: _Helper) -> TrainingError:
@@ -251,6 +307,34 @@ def _dead(helper: _Helper) -> TrainingError:
         f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, as for"
         " want of memory: fewer --workers need less of it"
     )
+
+
+class _Packed(NamedTuple):
+    """Results with small vectors: one large array crosses faster than many small ones."""
+
+    numbers: list[tuple[int, float | None, float | None, float | None]]
+    """Of each result all that comes before its vector."""
+    vectors: NDArray[np.float32]
+    """[n, P]"""
+
+
+def _packed(answer: Any) -> Any:
+    """An answer as it travels."""
+    if not (isinstance(answer, list) and all(_has_small_vector(one) for one in answer)):
+        return answer
+    numbers = [(one.num_samples, one.loss, one.loss_rms, one.accuracy) for one in answer]
+    return _Packed(numbers, np.stack([one.vector for one in answer]))
+
+
+def _has_small_vector(result: JobResult) -> bool:
+    return result.vector is not None and result.vector.nbytes < _LARGE_BYTE
+
+
+def _unpacked(answer: Any) -> Any:
+    """An answer as it was."""
+    if not isinstance(answer, _Packed):
+        return answer
+    return [JobResult(*one, vector) for one, vector in zip(*answer, strict=True)]
 
 
 def _by_slots(record: Job | JobResult) -> tuple[type, tuple[Any, ...]]:

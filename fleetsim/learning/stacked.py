@@ -9,6 +9,7 @@ cores, so equal lists give equal bytes, also if every stack is computed by anoth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -72,11 +73,18 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
     """
     if not lengths:
         return []
-    sizes = np.array([length.num_samples for length in lengths])
-    steps = np.array([num_steps(*length, batch_size) for length in lengths])
-    batch = min(batch_size, int(sizes.max()))
+    batch = min(batch_size, max(length.num_samples for length in lengths))
     client_byte = _FLOAT_BYTE * (num_parameters(widths) + batch * sum(widths))
     usual = max(1, min(STACK_CLIENTS, STACK_BYTE // client_byte))
+    return [list(stack) for stack in _cut(tuple(lengths), batch_size, usual)]
+
+
+# The same numbers of clients of one size are cut again and again.
+@lru_cache(maxsize=8)
+def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tuple[int, ...], ...]:
+    """`stacks` of `usual` clients each."""
+    sizes = np.array([length.num_samples for length in lengths])
+    steps = np.array([num_steps(*length, batch_size) for length in lengths])
     num_stacks = -(-len(lengths) // usual)
     if num_stacks > 1:
         num_stacks += num_stacks % 2
@@ -87,7 +95,7 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
     stack = (2 * done - work) * num_stacks // (2 * done[-1])
     cut = np.split(order, np.flatnonzero(np.diff(stack)) + 1)
     pieces = (np.array_split(part, -(-len(part) // (2 * usual))) for part in cut)
-    return [piece.tolist() for some in pieces for piece in some]
+    return tuple(tuple(piece.tolist()) for some in pieces for piece in some)
 
 
 def train_stack(

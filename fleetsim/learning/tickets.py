@@ -36,6 +36,14 @@ class Tickets(ABC):
         self._jobs[ticket] = job
         return ticket
 
+    def start(self, tickets: Sequence[int]) -> None:
+        """These results will be asked for next, in this order; computing them may begin.
+
+        Raises:
+            ValueError: a ticket is unknown, used or cancelled.
+        """
+        self._begin([self._job(ticket) for ticket in tickets])
+
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
         """Compute jobs together; results in the order of the tickets.
 
@@ -58,10 +66,18 @@ class Tickets(ABC):
         self.num_cancelled += 1
 
     def _take(self, ticket: int) -> Job:
-        job = self._jobs.pop(ticket, None)
+        job = self._job(ticket)
+        del self._jobs[ticket]
+        return job
+
+    def _job(self, ticket: int) -> Job:
+        job = self._jobs.get(ticket)
         if job is None:
             raise ValueError(f"ticket {ticket}: never issued, answered already, or cancelled")
         return job
+
+    def _begin(self, jobs: Sequence[Job]) -> None:  # noqa: B027 - not to begin early is fine
+        """Jobs that `_compute` will be asked for next."""
 
     @abstractmethod
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:

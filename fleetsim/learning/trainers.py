@@ -64,6 +64,9 @@ class DataTrainer(Tickets):
         losses, hits = self._pool.judge(parameters, part)
         return Evaluation(accuracy=float(hits.mean()), loss=float(losses.mean(dtype=np.float64)))
 
+    def _begin(self, jobs: Sequence[Job]) -> None:
+        self._pool.begin(jobs)
+
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         results = self._pool.compute(jobs)
         self.num_steps += sum(map(self._kernel.num_steps, jobs))

@@ -8,7 +8,6 @@ field may be None (or is `battery_fraction`, null on mains). docs/outputs.md def
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -74,14 +73,13 @@ _ROWS_PER_GROUP = 1 << 20
 
 
 def _schema(row: type) -> pa.Schema:
-    hints = get_type_hints(row)
     return pa.schema(
         pa.field(
-            field.name,
-            _ARROW_TYPES[hints[field.name]],
-            nullable=NoneType in get_args(hints[field.name]) or field.name in NULL_WHEN_NAN,
+            name,
+            _ARROW_TYPES[hint],
+            nullable=NoneType in get_args(hint) or name in NULL_WHEN_NAN,
         )
-        for field in fields(row)
+        for name, hint in get_type_hints(row).items()
     )
 
 
@@ -97,9 +95,9 @@ def from_rows(name: TableName, rows: Sequence[TaskRow] | Sequence[RoundRow]) -> 
     Raises:
         ValueError: a value does not fit its column, or is None where null is not allowed.
     """
-    return _table(
-        name, {field: list(map(operator.attrgetter(field), rows)) for field in SCHEMAS[name].names}
-    )
+    names = SCHEMAS[name].names
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return _table(name, dict(zip(names, map(list, columns), strict=True)))
 
 
 def from_columns(clients: ClientColumns) -> pa.Table:

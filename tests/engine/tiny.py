@@ -90,6 +90,9 @@ class KnownTrainer:
         self.jobs[ticket] = job
         return ticket
 
+    def start(self, tickets: Sequence[int]) -> None:
+        assert all(ticket in self.jobs for ticket in tickets)
+
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
         done = []
         for ticket in tickets:

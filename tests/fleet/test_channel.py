@@ -451,3 +451,21 @@ def test_the_limits_of_the_settings_stay_finite(extreme: float) -> None:
     assert 0.0 < channel.rate_at(0, UP, 0.0) < math.inf
     assert not laid_out.is_complete
     assert_well_formed(laid_out)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=6))
+def test_a_gain_is_the_same_whatever_was_asked_for_before(windows: list[tuple[int, int]]) -> None:
+    """Windows (first block, how many) before, within and across those that were drawn already."""
+    channel = fading()
+    assert channel.cell is not None
+    for index, (first, num) in enumerate(windows):
+        clients = np.array([2, 0, 3] if index % 3 else [1, 3, 0])
+        blocks = np.array([first, first + 1, first])
+        direction = DOWN if index % 2 else UP
+        found = channel.cell.gains(clients, direction, blocks, num)
+
+        expected = [
+            [gain_from_words(client, direction, block + i) for i in range(num)]
+            for client, block in zip(clients.tolist(), blocks.tolist(), strict=True)
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -34,6 +34,7 @@ from fleetsim.learning.settings import (
     Vgg16Settings,
 )
 from fleetsim.learning.vectorised import train_together
+from tests.learning.stack_jobs import stack_job
 
 Array = NDArray[Any]
 NUM_CLASSES = 4
@@ -180,7 +181,7 @@ class Fleet:
 
     def jobs(self) -> list[StackJob]:
         return [
-            StackJob(self.base(client.base), rows, client.epochs, rng.stream(5, "test", index))
+            stack_job(self.base(client.base), rows, client.epochs, _stream(index))
             for index, (client, rows) in enumerate(zip(self.clients, self.shares, strict=True))
         ]
 
@@ -193,9 +194,9 @@ class Fleet:
                 self.labels[job.rows],
                 chosen,
                 epochs=job.epochs,
-                stream=job.stream,
+                stream=_stream(index),
             )
-            for job in self.jobs()
+            for index, job in enumerate(self.jobs())
         ]
 
     def together(self, chosen: LocalSettings, precision: Precision = "float32") -> list[JobResult]:
@@ -212,6 +213,10 @@ class Fleet:
             )
             for client, result, reference in zip(self.clients, found, expected, strict=True)
         ]
+
+
+def _stream(client: int) -> np.random.Generator:
+    return rng.stream(5, "test", client)
 
 
 def vector_of(result: JobResult) -> Array:

@@ -79,7 +79,7 @@ def with_torch_optimizer(
     )
     anchors = [parameter.detach().clone() for parameter in module.parameters()]
     for _ in range(epochs):
-        order = permutations.permutation(len(labels))
+        order = np.argsort(permutations.bit_generator.random_raw(len(labels)))
         for start in range(0, len(labels), chosen.batch_size):
             rows = order[start : start + chosen.batch_size]
             optimizer.zero_grad()

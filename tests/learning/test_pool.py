@@ -230,3 +230,25 @@ def test_a_pool_has_at_least_this_process() -> None:
     kernel, _ = kernel_of(Kernel)
     with pytest.raises(ValueError, match="at least 1, got 0"):
         Pool(kernel, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_was_begun_early_yields_the_same(workers: int) -> None:
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    expected = Pool(kernel, 1).compute(jobs)
+    pool = Pool(kernel, workers)
+    for _ in range(2):
+        pool.begin(jobs)
+        assert bytes_of(pool.compute(jobs)) == bytes_of(expected)
+
+
+def test_what_was_begun_must_be_asked_for_next() -> None:
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    pool.begin(jobs)
+    with pytest.raises(ValueError, match="nobody has asked for"):
+        pool.judge(base, "test")
+    with pytest.raises(ValueError, match="other jobs were begun"):
+        pool.compute(jobs[1:])

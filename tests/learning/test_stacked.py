@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning import local, stacked
-from fleetsim.learning.batches import Length, StackJob
+from fleetsim.learning.batches import Length
 from fleetsim.learning.linear_chain import ChainStack, Widths, widths_of
 from fleetsim.learning.models import flatten, load_flat
 from fleetsim.learning.settings import LocalSettings, SgdSettings
 from fleetsim.learning.stacked import stacks, train_stack, train_together
+from tests.learning.stack_jobs import stack_job
 
 Array = NDArray[Any]
 SHAPES: list[Widths] = [(6, 4), (6, 5, 4), (6, 8, 5, 3)]
@@ -120,7 +121,7 @@ def together(
     inputs, labels = samples(widths, sum(client.size for client in clients), dtype)
     bases = [base_of(widths, version, dtype) for version in range(3)]
     jobs = [
-        StackJob(bases[client.base], rows, client.epochs, rng.stream(5, "test/client", index))
+        stack_job(bases[client.base], rows, client.epochs, rng.stream(5, "test/client", index))
         for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
     ]
     return train_together(widths, jobs, inputs, labels, chosen)
@@ -271,7 +272,7 @@ def test_every_job_is_in_one_stack_that_is_not_too_large(
 def test_a_stack_in_the_wrong_order_is_refused() -> None:
     inputs, labels = samples(SHAPES[0], 12, torch.float32)
     base, stream = base_of(SHAPES[0], 0, torch.float32), rng.stream(5, "test/unused")
-    jobs = [StackJob(base, np.arange(size), 1, stream) for size in (5, 12)]
+    jobs = [stack_job(base, np.arange(size), 1, stream) for size in (5, 12)]
 
     with pytest.raises(ValueError, match=r"fewer and fewer steps, not \[1, 3\]"):
         train_stack(SHAPES[0], jobs, inputs, labels, plain())
@@ -301,7 +302,7 @@ def test_a_bad_model_of_one_client_does_not_touch_the_others() -> None:
 
     def train(bases: list[Array]) -> list[JobResult]:
         jobs = [
-            StackJob(base, rows, 2, rng.stream(5, "test/client"))
+            stack_job(base, rows, 2, rng.stream(5, "test/client"))
             for base, rows in zip(bases, shares, strict=True)
         ]
         return train_together(widths, jobs, inputs, labels, plain())
@@ -318,7 +319,7 @@ def test_bases_are_never_changed() -> None:
     base = base_of(widths, 0, torch.float32)
     base.flags.writeable = False
     before = base.tobytes()
-    job = StackJob(base, np.arange(4), 1, rng.stream(5, "test/client"))
+    job = stack_job(base, np.arange(4), 1, rng.stream(5, "test/client"))
     result = train_together(widths, [job], inputs, labels, plain())[0]
 
     assert base.tobytes() == before
@@ -368,7 +369,7 @@ def test_a_stack_takes_and_gives_vectors_in_the_layout_of_models() -> None:
     base = base_of(widths, 0, torch.float32)
     load_flat(module, base)
     inputs, labels = samples(widths, 5, torch.float32)
-    job = StackJob(flatten(module), np.arange(5), 1, rng.stream(5, "test/client"))
+    job = stack_job(flatten(module), np.arange(5), 1, rng.stream(5, "test/client"))
     result = train_together(widths, [job], inputs, labels, plain(learning_rate=1e-30))[0]
 
     np.testing.assert_array_equal(vector_of(result), base)

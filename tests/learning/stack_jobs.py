@@ -1,0 +1,16 @@
+"""Trainings for stacks, in the order that a stream draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import IntArray, Parameters
+from fleetsim.learning import local
+from fleetsim.learning.batches import StackJob
+
+
+def stack_job(
+    base: Parameters, rows: IntArray, epochs: int, stream: np.random.Generator
+) -> StackJob:
+    """The training that `local.train` makes of the same stream."""
+    return StackJob(base, rows, local.orders(stream, epochs, len(rows)))
