@@ -109,8 +109,7 @@ class Resources:
     """None: mains powered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What the server learns of one task; nothing that a real server could not know.
 
     `outcome` is coarse: a server sees an answer, silence until the deadline (late), a broken
@@ -282,8 +281,7 @@ class Selector(Protocol):
 # --- learning -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A pure function's arguments: what one client computes from one model."""
 
     client: int
@@ -294,8 +292,7 @@ class Job:
     """Indices of its random stream (batch order, sample draw), without the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
+class JobResult(NamedTuple):
     """What a job yields; None where its kind of work yields nothing of the sort."""
 
     num_samples: int

@@ -146,8 +146,9 @@ class Course:
         self._enter_stage()
         works = [self.tasks[row].work for row in rows.tolist()]
         stays = []
-        for work in dict.fromkeys(works):
-            same = rows[np.array([other == work for other in works])]
+        # Mostly all are one object; to compare records takes longer.
+        for work in dict.fromkeys({id(work): work for work in works}.values()):
+            same = rows[np.array([other is work or other == work for other in works])]
             if work.kind is WorkKind.NONE:
                 stays.append(same)
                 continue

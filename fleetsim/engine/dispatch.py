@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 
 import simpy
 
@@ -198,5 +197,5 @@ class Dispatcher:
         task.refused = self._screen(job.base, vector)
         if task.refused is not None:
             task.outcome = Outcome.REFUSED
-            return replace(result, vector=None)
-        return result if vector is result.vector else replace(result, vector=vector)
+            return result._replace(vector=None)
+        return result if vector is result.vector else result._replace(vector=vector)

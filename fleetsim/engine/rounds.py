@@ -99,7 +99,8 @@ def round_row(
     durations_s = [
         row.finished_at_s - row.dispatched_at_s for row in train if row.outcome is Outcome.DELIVERED
     ]
-    energy_j = math.fsum(row.energy_j for row in rows)
+    energies_j = [row.energy_j for row in rows]
+    energy_j = math.fsum(energies_j)
     num_known = [outcomes.count(o) for o in _SEEN_BY_SERVER]
     return RoundRow(
         round=round_,
@@ -121,7 +122,9 @@ def round_row(
         energy_j=energy_j,
         energy_probe_j=math.fsum(row.energy_j for row in rows if row.purpose is Purpose.PROBE),
         energy_wasted_j=math.fsum(
-            row.energy_j for row in rows if row.outcome is not Outcome.DELIVERED
+            joules
+            for row, joules in zip(rows, energies_j, strict=True)
+            if row.outcome is not Outcome.DELIVERED
         ),
         energy_total_j=energy_before_j + energy_j,
         num_refused=outcomes.count(Outcome.REFUSED),

@@ -32,8 +32,7 @@ class Length(NamedTuple):
     epochs: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StackJob:
+class StackJob(NamedTuple):
     """One client's training."""
 
     base: Parameters

@@ -105,7 +105,8 @@ class Kernel:
         self._data = data
         self._local_settings = local_settings
         self._seed = seed
-        self.num_samples: IntArray = np.array(list(map(len, data.shares)), dtype=np.int64)
+        self._sizes = list(map(len, data.shares))  # as Python's numbers: read one by one
+        self.num_samples: IntArray = np.array(self._sizes, dtype=np.int64)
         # On the CPU these share the arrays' memory, unless they are read-only.
         self._inputs = _tensor(data.train_inputs).to(self._device)
         self._labels = _tensor(data.train_labels).to(self._device)
@@ -169,14 +170,14 @@ class Kernel:
         """Steps of local SGD that a job takes."""
         if job.work.kind is not WorkKind.TRAIN:
             return 0
-        num_samples = int(self.num_samples[job.client])
+        num_samples = self._sizes[job.client]
         return local.num_steps(num_samples, job.work.epochs, self._local_settings.batch_size)
 
     def num_samples_of(self, job: Job) -> int:
         """How many samples a job runs over in one pass."""
         if job.work.kind is WorkKind.NONE:
             return 0
-        available = int(self.num_samples[job.client])
+        available = self._sizes[job.client]
         wanted = job.work.num_samples
         return available if wanted is None else min(wanted, available)
 
@@ -220,7 +221,7 @@ class Kernel:
 
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
         """How long each of some trainings is."""
-        return [Length(int(self.num_samples[job.client]), job.work.epochs) for job in jobs]
+        return [Length(self._sizes[job.client], job.work.epochs) for job in jobs]
 
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
         """Trainings as stacks take them."""

@@ -125,6 +125,12 @@ class _Prefix:
     """One-hot labels times the samples' weights."""
     slopes: Tensor
     """Of the log-likelihood by the logits."""
+    slopes_by_line: Tensor
+    """The same [classes * k, batch]."""
+    slope_sums: Tensor
+    """Their sums over the batch [classes * k]."""
+    slope_sums_by_model: Tensor
+    """The same [k, classes]."""
 
 
 class ChainStack:
@@ -175,6 +181,7 @@ class ChainStack:
         self._inputs = [samples.new_empty(num_lines * width) for width in widths[:-1]]
         self._slopes = [samples.new_empty(num_lines * width) for width in widths[1:]]
         self._scores = [samples.new_empty(num_lines * widths[-1]) for _ in range(4)]
+        self._ones = samples.new_ones(batch)
         self._prefix = self._first(len(bases))
 
     def step(
@@ -183,26 +190,26 @@ class ChainStack:
         """One step of SGD for the first k models.
 
         Args:
-            rows: of the samples, one batch per model [k, batch] int64, as all of these contiguous.
-            labels: their classes [k, batch] int64.
-            weights: of each sample in the mean over its batch [k, batch]: 1/b, or 0 for padding.
-            likelihoods: if given, takes each sample's log-likelihood before the step [k, batch],
-                which is minus its loss.
+            rows: of the samples, one batch per model after the other [k * batch] int64.
+            labels: their classes [1, k * batch] int64.
+            weights: of each sample in the mean over its batch [1, k * batch]: 1/b, or 0 for
+                padding.
+            likelihoods: if given, takes each sample's log-likelihood before the step
+                [1, k * batch], which is minus its loss.
         """
-        if len(rows) != self._prefix.num:
-            self._prefix = self._first(len(rows))
+        if len(rows) != len(self._prefix.samples):
+            self._prefix = self._first(len(rows) // self._batch)
         now = self._prefix
-        torch.index_select(self._samples, 0, rows.view(-1), out=now.samples)
+        torch.index_select(self._samples, 0, rows, out=now.samples)
         for layer, above in pairwise(now.layers):
             torch.baddbmm(layer.bias_row, layer.inputs, layer.weights_t, out=above.inputs).relu_()
         last = now.layers[-1]
         torch.bmm(last.weights.value, last.inputs.transpose(1, 2), out=now.products)
         torch.add(now.products_by_class, now.bias_by_class, out=now.logits_by_class)
         torch.log_softmax(now.logits, 0, out=now.logs)
-        index = labels.view(1, -1)
         if likelihoods is not None:
-            torch.gather(now.logs, 0, index, out=likelihoods.view(1, -1))
-        now.targets.zero_().scatter_(0, index, weights.view(1, -1))
+            torch.gather(now.logs, 0, labels, out=likelihoods)
+        now.targets.zero_().scatter_(0, labels, weights)
         # targets - exp(logs) * (sum of the targets over the classes), which is c y - c p.
         _log_softmax_backward(now.targets, now.logs, 0, now.logs.dtype, out=now.slopes)
         for index_of_layer in reversed(range(len(now.layers))):
@@ -212,18 +219,23 @@ class ChainStack:
                 torch.bmm(layer.slopes, layer.weights.value, out=below)
                 _relu_backward(below, layer.inputs, 0, grad_input=below)
             self._climb(layer.weights, layer.slopes_t, layer.inputs)
-            self._climb(layer.biases, layer.slopes_t, None)
+            if layer is last:
+                torch.mv(now.slopes_by_line, self._ones, out=now.slope_sums)
+                self._climb(layer.biases, now.slope_sums_by_model, None)
+            else:
+                self._climb(layer.biases, layer.slopes_t.sum(dim=2), None)
 
     def vectors(self) -> NDArray[np.float32]:
         """Flat vectors of all models [K, P], in the arithmetic's own type."""
         return torch.cat([value.flatten(1) for value in self._values], dim=1).cpu().numpy()
 
-    def _climb(self, part: _Part, slopes_t: Tensor, inputs: Tensor | None) -> None:
+    def _climb(self, part: _Part, slopes: Tensor, inputs: Tensor | None) -> None:
         """Update one part of a layer in place.
 
         Args:
             part: weights or biases.
-            slopes_t: of the log-likelihood by the layer's outputs [k, out, batch].
+            slopes: of the log-likelihood, by the layer's outputs [k, out, batch] if the part is
+                its weights, by the part itself [k, out] if its biases.
             inputs: of the layer [k, batch, in] if the part is its weights, None if its biases.
         """
         rate = self._sgd.learning_rate
@@ -240,9 +252,9 @@ class ChainStack:
         if pull is not None:
             target.add_(pull, alpha=-factor)
         if inputs is None:
-            target.add_(slopes_t.sum(dim=2), alpha=factor)
+            target.add_(slopes, alpha=factor)
         else:
-            target.baddbmm_(slopes_t, inputs, alpha=factor)
+            target.baddbmm_(slopes, inputs, alpha=factor)
         if part.velocity is not None:
             part.value.sub_(part.velocity, alpha=rate)
 
@@ -256,6 +268,7 @@ class ChainStack:
             for s, w in zip(self._slopes[:-1], self._widths[1:-1], strict=True)
         ]
         last_slopes = _view(self._slopes[-1], num_classes, num * batch)
+        slope_sums = self._samples.new_empty(num_classes * num)
         slopes.append(last_slopes.view(num_classes, num, batch).permute(1, 2, 0))
         parts = [
             _Part(value[:num], None if a is None else a[:num], None if v is None else v[:num])
@@ -288,6 +301,9 @@ class ChainStack:
             logs=logs,
             targets=targets,
             slopes=last_slopes,
+            slopes_by_line=last_slopes.view(num_classes * num, batch),
+            slope_sums=slope_sums,
+            slope_sums_by_model=slope_sums.view(num_classes, num).t(),
         )
 
 

@@ -19,7 +19,6 @@ The update is written out because constructing a torch optimizer imports torch's
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -174,7 +173,7 @@ def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
     """
     all_losses, all_hits = judged(module, base, inputs, labels)
     result = _result(all_losses, None)
-    return dataclasses.replace(result, accuracy=float(all_hits.mean()))
+    return result._replace(accuracy=float(all_hits.mean()))
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:

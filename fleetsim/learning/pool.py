@@ -337,13 +337,12 @@ def _unpacked(answer: Any) -> Any:
     return [JobResult(*one, vector) for one, vector in zip(*answer, strict=True)]
 
 
-def _by_slots(record: Job | JobResult) -> tuple[type, tuple[Any, ...]]:
-    """How a record is made again; dataclasses' own way takes several times as long."""
-    kind = type(record)
-    return kind, tuple([getattr(record, name) for name in kind.__slots__])
+def _by_fields(record: Job | JobResult) -> tuple[type, tuple[Any, ...]]:
+    """How a record is made again; in half the time of a named tuple's own way."""
+    return type(record), tuple(record)
 
 
-_REDUCERS = {**copyreg.dispatch_table, Job: _by_slots, JobResult: _by_slots}
+_REDUCERS = {**copyreg.dispatch_table, Job: _by_fields, JobResult: _by_fields}
 
 
 def _send(end: socket.socket, message: object) -> None:

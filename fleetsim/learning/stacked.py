@@ -116,15 +116,18 @@ def train_stack(
     wants_losses = np.logical_or.reduceat(plan.is_last_epoch, starts).tolist()
     with torch.inference_mode():
         stack = ChainStack(widths, [job.base for job in jobs], inputs, settings, batch=batch)
-        rows = torch.from_numpy(plan.rows).to(inputs.device)
-        batch_labels = labels.index_select(0, rows.view(-1)).view(-1, batch)
-        weights = torch.from_numpy(plan.weights).to(inputs)
-        likelihoods = inputs.new_zeros(rows.shape)
-        lines = (rows, batch_labels, weights, likelihoods)
-        lengths = [part.stop - part.start for part in plan.parts]
-        steps = zip(*(torch.split(part, lengths) for part in lines), strict=True)
+        rows = torch.from_numpy(plan.rows).to(inputs.device).view(-1)
+        weights = torch.from_numpy(plan.weights).to(inputs).view(1, -1)
+        likelihoods = torch.zeros_like(weights)
+        lengths = [batch * (part.stop - part.start) for part in plan.parts]
+        of_samples = (labels.index_select(0, rows).view(1, -1), weights, likelihoods)
+        steps = zip(
+            torch.split(rows, lengths),
+            *(torch.split(each, lengths, dim=1) for each in of_samples),
+            strict=True,
+        )
         for wants_loss, step in zip(wants_losses, steps, strict=True):
             stack.step(*step if wants_loss else step[:3])
         vectors = stack.vectors()
-        losses = likelihoods.neg_().double().cpu().numpy()
+        losses = likelihoods.neg_().double().view(plan.rows.shape).cpu().numpy()
     return plan.results(jobs, losses, vectors)

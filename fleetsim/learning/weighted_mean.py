@@ -13,7 +13,7 @@ depend on who answered first, not even in the last bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ _BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(NamedTuple):
     """What one client brings into the sum."""
 
     client: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import permutations
 from typing import Any, Literal, get_args, get_origin
 
@@ -177,9 +176,9 @@ def test_restoring_forgets_what_came_in_between(settings: AggregatorSettings) ->
 
 @every_mode
 def test_nothing_delivered_is_refused(settings: AggregatorSettings) -> None:
-    late = [replace(report, outcome=Outcome.LATE) for report in cohort(1)]
+    late = [report._replace(outcome=Outcome.LATE) for report in cohort(1)]
 
-    for reports in ([], late, [replace(report, vector=None) for report in cohort(1)]):
+    for reports in ([], late, [report._replace(vector=None) for report in cohort(1)]):
         with pytest.raises(ValueError, match=f"none of {len(reports)} reports"):
             build_aggregator(settings).aggregate(initial(), reports)
 
@@ -193,7 +192,7 @@ def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(
     aggregator = build_aggregator(settings)
 
     with pytest.raises(ValueError, match="client 1 sent 5 weights of 5 that are not finite"):
-        aggregator.aggregate(initial(), [replace(r, vector=bad) for r in cohort(1)[1:]])
+        aggregator.aggregate(initial(), [r._replace(vector=bad) for r in cohort(1)[1:]])
     assert rounds(aggregator, initial(), [1, 2]) == rounds(
         build_aggregator(settings), initial(), [1, 2]
     )
@@ -202,7 +201,7 @@ def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(
 @every_mode
 def test_what_was_not_delivered_has_no_share(settings: AggregatorSettings) -> None:
     reports = cohort(1)
-    late = replace(reports[0], client=9, outcome=Outcome.LATE, num_samples=1000)
+    late = reports[0]._replace(client=9, outcome=Outcome.LATE, num_samples=1000)
 
     model = build_aggregator(settings).aggregate(initial(), [*reports, late])
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -392,7 +392,7 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
 def test_the_views_hold_what_a_server_can_know_and_nothing_else():
     # No device, speed, channel, battery, usage, true availability or outcome to come.
     def names(record: type) -> set[str]:
-        return {field.name for field in fields(record)}
+        return set(get_type_hints(record))
 
     assert names(FleetView) == {
         *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),

@@ -76,5 +76,6 @@ def test_words_of_many_addresses_are_those_of_each():
     words = rng.words_of_many(1, "doc", indices, blocks, 3)
 
     for row, index, block in zip(words, indices, blocks, strict=True):
-        alone = np.random.Philox(key=rng._key(1, "doc", (index,)), counter=block).random_raw(12)
+        key = np.array(rng._key(1, "doc", (index,)), dtype=np.uint64)
+        alone = np.random.Philox(key=key, counter=block).random_raw(12)
         assert row.ravel().tolist() == alone.tolist()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,9 +95,9 @@ def test_what_cannot_be_aggregated_is_refused(aggregator):
     with pytest.raises(ValueError, match="nothing to aggregate"):
         aggregator.aggregate(ONE, [])
     with pytest.raises(ValueError, match="client 0 sent 1 weights of 2 that are not finite"):
-        aggregator.aggregate(ONE, [replace(FRESH, vector=vector(math.inf, 0.0))])
+        aggregator.aggregate(ONE, [FRESH._replace(vector=vector(math.inf, 0.0))])
     with pytest.raises(ValueError, match="client 0 does not say which model it started from"):
-        aggregator.aggregate(ONE, [replace(FRESH, base=None)])
+        aggregator.aggregate(ONE, [FRESH._replace(base=None)])
 
 
 def test_models_are_never_changed_in_place():

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def jobs_of(base: Parameters) -> list[Job]:
 
 def bytes_of(results: Sequence[JobResult]) -> list[object]:
     return [
-        (None if r.vector is None else r.vector.tobytes(), replace(r, vector=None)) for r in results
+        (None if r.vector is None else r.vector.tobytes(), r._replace(vector=None)) for r in results
     ]
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -214,7 +213,7 @@ def test_where_clients_change_nothing_nothing_moves(settings: AggregatorSettings
 @every_optimizer
 def test_a_stale_update_counts_by_what_its_client_changed(settings: AggregatorSettings) -> None:
     """From 5 to 6 is a change by 1, also where the model has moved on to 100."""
-    stale = replace(sent((1, [6.0]))[0], base=vector(5.0), staleness=3)
+    stale = sent((1, [6.0]))[0]._replace(base=vector(5.0), staleness=3)
     fresh = sent((1, [101.0]))
     moved = build_aggregator(settings).aggregate(vector(100.0), [stale])
 
@@ -224,7 +223,7 @@ def test_a_stale_update_counts_by_what_its_client_changed(settings: AggregatorSe
 @every_optimizer
 def test_buffers_of_stale_updates_are_averaged_as_they_are(settings: AggregatorSettings) -> None:
     """A variance that fell from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
-    stale = replace(sent((1, [4.0]))[0], base=vector(9.0), staleness=1)
+    stale = sent((1, [4.0]))[0]._replace(base=vector(9.0), staleness=1)
     aggregator = build_aggregator(settings, buffers=np.array([True]))
 
     assert aggregator.aggregate(vector(1.0), [stale]).tolist() == [4.0]
@@ -243,7 +242,7 @@ def test_clients_count_the_same_when_asked_to(settings: AggregatorSettings) -> N
 def test_changes_from_different_models_are_averaged_by_samples() -> None:
     """(1 * (6 - 5) + 3 * (11 - 1)) / 4 = 7.75."""
     reports = sent((1, [6.0]), (3, [11.0]))
-    started = [replace(reports[0], base=vector(5.0)), replace(reports[1], base=vector(1.0))]
+    started = [reports[0]._replace(base=vector(5.0)), reports[1]._replace(base=vector(1.0))]
 
     moved = build_aggregator(FedAvgMSettings()).aggregate(vector(100.0), started)
 

@@ -284,7 +284,7 @@ def test_nobody_trains_longer_than_its_own_samples_ask_for(monkeypatch: pytest.M
     step = ChainStack.step
 
     def spy(self: Any, rows: Tensor, *rest: Tensor) -> None:
-        prefixes.append(len(rows))
+        prefixes.append(len(rows) // 5)
         step(self, rows, *rest)
 
     monkeypatch.setattr(ChainStack, "step", spy)
