@@ -15,7 +15,7 @@ from fleetsim.learning.registry import REGISTRY
 from fleetsim.learning.settings import ModelSettings
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
-from fleetsim.units import FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
+from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
 
 _BY_HAND = {
     "extrasensory-har": "by hand, see docs/data.md",
@@ -47,32 +47,31 @@ def _devices() -> Listing:
         rows.append(
             (
                 name,
-                profile.title,
                 profile.kind,
                 compute.backend,
-                f"{compute.conv_flop_per_s / FLOP_PER_GFLOP:.1f}",
-                f"{power.idle_awake_w:.2f}",
-                f"{power.train_above_idle_w:.2f}",
-                f"{profile.ram_byte / 2**30:.0f}",
+                f"{compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
+                f"{power.train_above_idle_w:7.2f}",
+                f"{power.idle_awake_w:6.2f}",
+                f"{profile.ram_byte / BYTE_PER_GIB:7.0f}",
                 "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}",
-                str(len(profile.inferred)),
+                f"{len(profile.inferred)} of {profile.num_figures}",
             )
         )
     columns = (
         "name",
-        "device",
         "kind",
         "on",
-        "conv GFLOP/s",
-        "idle W",
+        "GFLOP/s",
         "train W",
+        "idle W",
         "RAM GiB",
         "battery Wh",
         "inferred",
     )
     note = (
-        "Rates and watts are those of training; `inferred` counts the figures of a profile that"
-        " were not measured on it. Every figure's source is in devices/NAME.yaml."
+        "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
+        " not measured on, or published for, the device; devices/NAME.yaml has every source."
+        " `market` stands for phones as fast as those on the market (docs/devices.md)."
     )
     return Listing(columns, rows, note)
 

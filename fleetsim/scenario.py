@@ -20,8 +20,9 @@ from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
+from fleetsim.fleet.hardware import MARKET, load_devices
 from fleetsim.fleet.population import FleetSettings
-from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
+from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
@@ -245,14 +246,14 @@ def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
     found: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in scenario.fleet.devices:
-        if _found("devices", name, beside) is None:
+        if name != MARKET and _found("devices", name, beside) is None:
             found.append((("fleet", "devices", name), _not_there("devices", name)))
             continue
-        profile = load_device(name, beside=beside)
-        if profile.name in profiles:
-            says = f"is a second device called {profile.name!r} in the tables; rename its file"
-            found.append((("fleet", "devices", name), says))
-        profiles[profile.name] = profile
+        for profile in load_devices(name, beside=beside):
+            if profile.name in profiles:
+                says = f"is a second device called {profile.name!r} in the tables; rename its file"
+                found.append((("fleet", "devices", name), says))
+            profiles[profile.name] = profile
     channel = scenario.fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
@@ -282,6 +283,8 @@ def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
     """The scenario with files of the user's own named so that they are found from anywhere."""
 
     def own(kind: bundled.Kind, name: str) -> str:
+        if kind == "devices" and name == MARKET:
+            return name
         path = _found(kind, name, beside)
         return name if path is None or name in bundled.names(kind) else str(path.resolve())
 
@@ -301,5 +304,7 @@ def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
 
 def _not_there(kind: bundled.Kind, name: str) -> str:
     names = bundled.names(kind)
+    if kind == "devices":
+        names = [*names, MARKET]
     hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
     return f"{name!r} is neither bundled nor a path{hint}"

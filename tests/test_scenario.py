@@ -76,3 +76,17 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     assert isinstance(scenario.task.dataset, MnistSettings)
     assert scenario.task.dataset.folder == str(home / "my-people")
     assert again == scenario
+
+
+def test_the_market_is_no_file_even_where_one_is_called_so(tmp_path, monkeypatch):
+    (tmp_path / "market").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    scenario = load("quickstart", ["fleet.devices={market: 0.5, pixel-6: 0.5}"])
+
+    assert scenario.fleet.devices == {"market": 0.5, "pixel-6": 0.5}
+
+
+def test_units_of_one_model_are_alike_unless_a_scenario_says_otherwise():
+    assert load("quickstart").fleet.unit_spread_sigma == 0.0
+    assert load("quickstart", ["fleet.unit_spread_sigma=0.15"]).fleet.unit_spread_sigma == 0.15

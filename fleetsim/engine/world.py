@@ -181,7 +181,7 @@ class World:
         profile = self.fleet.profile(client)
         states = self.fleet.usage.state_at(np.array([client]), now_s)
         return Resources(
-            flop_per_s=profile.compute.conv_flop_per_s,
+            flop_per_s=self.fleet.conv_flop_per_s(client),
             ram_byte=profile.ram_byte,
             load_fraction=float(states.load[0]),
             is_charging=bool(states.charging[0]),

@@ -8,7 +8,6 @@ not on the selector, and (but for the exact device counts) not on N.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +28,8 @@ from fleetsim.fleet.channel import (
 )
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.energy import BatterySettings
-from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
+from fleetsim.fleet.hardware import deal_hardware
+from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
@@ -47,7 +47,11 @@ class FleetSettings(Settings):
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
     devices: dict[str, Annotated[float, Field(gt=0.0)]]
-    """Share of the clients per device profile, bundled name or path; the shares sum to 1."""
+    """Share of the clients per device profile, bundled name or path; the shares sum to 1. The name
+    `market` stands for phones as fast as those on the market."""
+    unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
+    mean time of a piece of work stays. 0: all alike."""
     channel: ChannelSettings = FadingSettings()
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
@@ -73,6 +77,8 @@ class Fleet:
     profiles: tuple[DeviceProfile, ...]
     device: IntArray
     """Index into `profiles` of every client [N]."""
+    unit_speed: FloatArray
+    """Speed of every client's unit over that of its profile [N]."""
     num_samples: IntArray
     """Training samples of every client [N]."""
     channel: Channel
@@ -93,6 +99,10 @@ class Fleet:
     def profile(self, client: int) -> DeviceProfile:
         """Hardware of a client."""
         return self.profiles[int(self.device[client])]
+
+    def conv_flop_per_s(self, client: int) -> float:
+        """Rate of convolutions of a client's own unit while it trains."""
+        return self.profile(client).compute.conv_flop_per_s * float(self.unit_speed[client])
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
         """Radios (in `radios`) that transfers of clients starting at t use, all [n]."""
@@ -125,6 +135,7 @@ class Fleet:
             seconds[rows] = unloaded_s(
                 profile.compute, cost, work, num_samples=num_samples[rows], batch_size=batch_size
             )
+        seconds /= self.unit_speed[clients]
         return lay_out_computations(
             start_s, seconds, power_w, lambda rows, t_s: self.usage.load_after(clients[rows], t_s)
         )
@@ -149,8 +160,13 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
         ScenarioError: a trace that is not there.
         DataError: a device, radio or trace file that is wrong.
     """
-    profiles = tuple(load_device(name) for name in settings.devices)
-    device = deal_devices(settings.devices, size=settings.size, seed=seed)
+    hardware = deal_hardware(
+        settings.devices,
+        unit_spread_sigma=settings.unit_spread_sigma,
+        size=settings.size,
+        seed=seed,
+    )
+    profiles, device = hardware.profiles, hardware.device
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles], dtype=np.bool_)[
         device
     ]
@@ -166,6 +182,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
         seed=seed,
         profiles=profiles,
         device=device,
+        unit_speed=hardware.unit_speed,
         num_samples=num_samples,
         channel=build_channel(
             settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
@@ -192,20 +209,6 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             wired=load_radio("wired"),
         ),
     )
-
-
-def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
-    """Device index of every client [N]: exact counts by largest remainder, then shuffled.
-
-    >>> deal_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
-    2
-    """
-    exact = np.array(list(shares.values())) / sum(shares.values()) * size
-    counts = np.floor(exact).astype(np.int64)
-    by_remainder = np.argsort(-(exact - counts), kind="stable")
-    counts[by_remainder[: size - int(counts.sum())]] += 1
-    in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return rng.stream(seed, "device").permutation(in_order)
 
 
 def load_trace(settings: UsageSettings) -> Trace | None:

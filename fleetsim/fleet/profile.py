@@ -13,13 +13,14 @@ from pathlib import Path
 from fleetsim import bundled, strict_yaml, units
 from fleetsim.errors import DataError
 from fleetsim.faults import check, nearest
+from fleetsim.fleet.extension import read_device
 from fleetsim.fleet.profile_files import (
     Backend,
     ComputeFile,
     DeviceFile,
     DeviceKind,
     RadioFile,
-    inferred_keys,
+    figures,
 )
 
 
@@ -79,6 +80,8 @@ class DeviceProfile:
     ram_byte: int
     inferred: tuple[str, ...]
     """Key paths of the figures that were not measured on, or published for, this device."""
+    num_figures: int
+    """How many figures the profile has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,8 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
     path = bundled.find("devices", name, beside=beside)
     if path is None:
         raise DataError(_unknown("device", name, device_names(), "see `fleetsim list devices`"))
-    file = check(DeviceFile, strict_yaml.read(path, DataError), DataError)
+    file = check(DeviceFile, read_device(path), DataError)
+    numbers = dict(figures(file))
     wifi, wired, battery = file.wifi, file.wired, file.battery
     return DeviceProfile(
         name=path.stem,
@@ -137,7 +141,8 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
         if battery is None
         else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),
         ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
-        inferred=tuple(inferred_keys(file)),
+        inferred=tuple(key for key, figure in numbers.items() if figure.inferred),
+        num_figures=len(numbers),
     )
 
 

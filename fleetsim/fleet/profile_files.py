@@ -155,11 +155,11 @@ class RadioFile(Settings):
         return self
 
 
-def inferred_keys(part: Settings, prefix: str = "") -> Iterator[str]:
-    """Key paths of the figures marked as inferred, such as `compute.phi.gemm`, as they stand."""
+def figures(part: Settings, prefix: str = "") -> Iterator[tuple[str, Sourced]]:
+    """All figures by their key paths, such as `compute.phi.gemm`, as they stand."""
     for key in type(part).model_fields:
         match getattr(part, key):
-            case Sourced(inferred=True):
-                yield prefix + key
+            case Sourced() as figure:
+                yield prefix + key, figure
             case Settings() as below:
-                yield from inferred_keys(below, f"{prefix}{key}.")
+                yield from figures(below, f"{prefix}{key}.")

@@ -125,8 +125,16 @@ SCENARIOS = {
         "did you mean 'fashion-mnist'?",
     ),
     "unknown device": bad(
-        "pixel-6: 0.5", "pixel-7: 0.5", "bad.yaml:14: fleet.devices.pixel-7",
+        "pixel-6: 0.5", "pixel-66: 0.5", "bad.yaml:14: fleet.devices.pixel-66",
         "did you mean 'pixel-6'?",
+    ),
+    "market misspelt": bad(
+        "pixel-6: 0.5", "markte: 0.5", "bad.yaml:14: fleet.devices.markte",
+        "did you mean 'market'?",
+    ),
+    "spread of units too wide": bad(
+        "size: 8", "size: 8\n  unit_spread_sigma: 15", "bad.yaml:13: fleet.unit_spread_sigma = 15",
+        "<= 1",
     ),
     "device without a name": bad(
         "pixel-6: 0.5", "'': 0.5", "bad.yaml:14: fleet.devices", "pixel-6"

@@ -1,0 +1,87 @@
+"""Phones like those on the market: how fast they are, and which bundled phone stands for each.
+
+AI-Benchmark has timed ResNet inference on hundreds of phone models; FLHetBench publishes them
+(Carkham/FLHetBench@633c071 data/training_latency.json, 978 rows with a ResNet latency). A client
+of the market draws u, uniform in [0, 1), and
+
+    ms(u) = exp(ln ms, linear between the quantiles below, at u)
+    R     = 36.6 GFLOP/s * 104 ms / ms(u)
+
+the same scaling that gives the bundled phones their rates: 36.6 GFLOP/s is the rate of training
+fitted to a Snapdragon 855, whose latency is 104 ms (docs/devices.md). The rest of the client, its
+power, radio, battery, memory and operation factors, is that of the bundled phone nearest in
+ln R. Both steps are inferred: models are drawn alike, however many of each were sold, and a phone
+that infers twice as fast is taken to train twice as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.units import FLOP_PER_GFLOP
+
+PHONES = (
+    "galaxy-note-10",
+    "galaxy-s20",
+    "galaxy-s9",
+    "nexus-6",
+    "oneplus-10-pro",
+    "pixel-3",
+    "pixel-4",
+    "pixel-6",
+    "pixel-7",
+    "pixel-8",
+    "realme-q3s",
+    "redmi-note-10",
+    "redmi-note-8",
+)
+"""Phones that stand for others. Written out, so that a new device file changes no market."""
+
+SHARES = (0.0, 0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0)
+LATENCIES_MS = (40.0, 49.0, 60.0, 69.0, 96.0, 172.0, 309.0, 476.0, 559.0, 1650.0, 1862.0)
+"""Quantiles of ResNet latency at those shares. The last leaves out five rows of 3.6 to 15 s."""
+
+_REFERENCE_MS = 104.0
+_REFERENCE_FLOP_PER_S = 36.6 * FLOP_PER_GFLOP
+
+
+def draw_latencies_ms(seed: int, size: int) -> FloatArray:
+    """ResNet latency of every client [N], drawn from the market; client i's for any N alike."""
+    return latency_ms(rng.stream(seed, "market").random(size))
+
+
+def latency_ms(share: FloatArray) -> FloatArray:
+    """Latency below which this share of the models lies, elementwise.
+
+    >>> latency_ms(np.array([0.25, 0.5])).round(6).tolist()
+    [96.0, 172.0]
+    """
+    return np.asarray(np.exp(np.interp(share, SHARES, np.log(LATENCIES_MS))), dtype=np.float64)
+
+
+def conv_flop_per_s(resnet_ms: FloatArray) -> FloatArray:
+    """Rate of convolutions while training of phones with these ResNet latencies, elementwise.
+
+    >>> conv_flop_per_s(np.array([104.0])).tolist()
+    [36600000000.0]
+    """
+    return _REFERENCE_FLOP_PER_S * _REFERENCE_MS / resnet_ms
+
+
+def nearest(rates: FloatArray, among: Sequence[float]) -> IntArray:
+    """Index into `among` of the rate nearest in ln R to each of `rates` [n].
+
+    Between two that are equal, the earlier one takes the slower clients and the later one the
+    faster, up to the middle towards the next.
+
+    >>> nearest(np.array([1.0, 1.9, 2.1, 3.9, 4.1, 9.0]), [4.0, 1.0, 4.0]).tolist()
+    [1, 1, 0, 0, 2, 2]
+    """
+    order = np.argsort(among, kind="stable")
+    logs = np.log(np.asarray(among, dtype=np.float64)[order])
+    middles = (logs[1:] + logs[:-1]) / 2.0
+    return np.asarray(order[np.searchsorted(middles, np.log(rates))], dtype=np.int64)
