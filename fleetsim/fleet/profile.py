@@ -13,14 +13,18 @@ from pathlib import Path
 from fleetsim import bundled, strict_yaml, units
 from fleetsim.errors import DataError
 from fleetsim.faults import check, nearest
+from fleetsim.fleet.credits import CreditProfile
 from fleetsim.fleet.profile_files import (
     Backend,
     ComputeFile,
+    CreditsFile,
     DeviceFile,
     DeviceKind,
     RadioFile,
+    ThermalFile,
     inferred_keys,
 )
+from fleetsim.fleet.thermal import SkinProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,10 @@ class DeviceProfile:
     ram_byte: int
     inferred: tuple[str, ...]
     """Key paths of the figures that were not measured on, or published for, this device."""
+    credits: CreditProfile | None = None
+    """None: it computes at full speed for as long as it likes."""
+    skin: SkinProfile | None = None
+    """How heat slows it, if its file says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,8 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
         else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),
         ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
         inferred=tuple(inferred_keys(file)),
+        credits=None if file.credits is None else _credits(file.credits),
+        skin=None if file.thermal is None else _skin(file.thermal),
     )
 
 
@@ -223,6 +233,25 @@ def _compute(file: ComputeFile) -> ComputeProfile:
         dispatch_s=file.dispatch_s.value,
         parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
         peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
+    )
+
+
+def _credits(file: CreditsFile) -> CreditProfile:
+    return CreditProfile(
+        num_vcpus=int(file.num_vcpus.value),
+        per_hour=file.per_hour.value,
+        maximum=file.maximum.value,
+        launch=file.launch.value,
+    )
+
+
+def _skin(file: ThermalFile) -> SkinProfile:
+    resistance, tau = file.resistance_k_per_w, file.time_constant_s
+    return SkinProfile(
+        threshold_c=file.threshold_c.values,
+        clock_fraction=file.clock_fraction.values,
+        resistance_k_per_w=None if resistance is None else resistance.value,
+        time_constant_s=None if tau is None else tau.value,
     )
 
 
