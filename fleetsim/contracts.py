@@ -77,6 +77,12 @@ class Work:
     """Local epochs; `TRAIN` only."""
     num_samples: int | None = None
     """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
+    clock_fraction: float = 1.0
+    """Share of its full clock, in (0, 1], at which the device is to compute: slower, for less."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.clock_fraction <= 1.0:
+            raise ValueError(f"clock_fraction must be in (0, 1], got {self.clock_fraction}")
 
 
 @dataclass(frozen=True, slots=True)

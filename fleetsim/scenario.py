@@ -265,6 +265,10 @@ def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
             for profile in profiles.values():
                 if profile.wired is None:
                     wifi_radio(profile, name, beside=beside)
+    heats = any(p.kind == "phone" or p.skin is not None for p in profiles.values())
+    if scenario.fleet.thermal.kind == "skin" and not found and not heats:
+        says = "heats nobody: no device is a phone or has a thermal section; leave it out"
+        found.append((("fleet", "thermal"), says))
     trace = scenario.fleet.usage.trace
     if trace is not None and _found("traces", trace, beside) is None:
         found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))

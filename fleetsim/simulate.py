@@ -139,6 +139,7 @@ def run(
             upload_byte=_upload_byte(scenario, prepared),
             learning_rate=scenario.task.local.optimizer.learning_rate,
             evaluate_every_rounds=scenario.evaluate.every_rounds,
+            clock_fraction=scenario.task.local.clock_fraction,
         ),
         selector=chosen,
         trainer=prepared.trainer,

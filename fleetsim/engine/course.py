@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Outcome, WorkKind
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Outcome, Work, WorkKind
 from fleetsim.engine.client import Task
 from fleetsim.engine.standing import Standing
 from fleetsim.engine.ties import Rank, priority
@@ -61,6 +61,8 @@ class _Phase:
     timelines: Timelines
     radio: IntArray | None
     """Radio of each transfer [k]."""
+    work: Work | None = None
+    """What they compute, all the same; None: they transfer."""
 
 
 class Course:
@@ -143,7 +145,7 @@ class Course:
 
     def _compute(self, rows: IntArray) -> IntArray:
         """Lay out the computation of these tasks; returns those that go on after it."""
-        self._enter_stage()
+        standing = self._enter_stage()
         works = [self.tasks[row].work for row in rows.tolist()]
         stays = []
         # Mostly all are one object; to compare records takes longer.
@@ -156,9 +158,14 @@ class Course:
             self._num_samples[same] = samples_of(work, held)
             self._flop[same] = work_flop(self._cost, work, num_samples=held)
             timelines = self._world.fleet.computations(
-                self.clients[same], self.end_s[same], self._cost, work, self._batch_size
+                self.clients[same],
+                self.end_s[same],
+                standing.condition[same],
+                self._cost,
+                work,
+                self._batch_size,
             )
-            stays.append(self._live(_Phase(_COMPUTE, same, timelines, None)))
+            stays.append(self._live(_Phase(_COMPUTE, same, timelines, None, work)))
         return _in_order(stays)
 
     def _ask_resources(self, rows: IntArray) -> None:
@@ -218,7 +225,9 @@ class Course:
         awake_s = end_s - timelines.start_s
         idle_j = standing.idle_w * awake_s
         standing.check_drained(level_j, spent_j + idle_j, awake_s, end_s)
-        after = standing.with_level(level_j)
+        after = standing.with_level(
+            level_j, standing.condition_after(phase.work, timelines.start_s, end_s)
+        )
         done = timelines.progress_until(end_s)
         if phase.radio is not None:
             self._tail_j[stage, rows] = after.pay_tails(phase.radio, end_s)
@@ -276,7 +285,8 @@ class Course:
         standing = self._before[phase.stage].take(rows)
         spent_j = timelines.energy_until(end_s)
         level_j, _ = standing.drained(timelines, spent_j, end_s)
-        self._book(_Phase(phase.stage, rows, timelines, radio), standing, end_s, spent_j, level_j)
+        cut = _Phase(phase.stage, rows, timelines, radio, phase.work)
+        self._book(cut, standing, end_s, spent_j, level_j)
 
     @staticmethod
     def _comes_after(time_s: FloatArray, priority_: IntArray, at_s: float, after: int) -> BoolArray:

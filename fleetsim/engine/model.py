@@ -31,6 +31,8 @@ class Learning:
     upload_byte: int
     """Bytes of a trained model on its way up, compressed or not."""
     evaluate_every_rounds: int = 1
+    clock_fraction: float = 1.0
+    """Share of its full clock at which a client trains."""
 
 
 class GlobalModel:

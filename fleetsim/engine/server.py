@@ -86,7 +86,11 @@ class Server(ABC):
         """
         self._stop = stop
         self._learning = parts.learning
-        self._work = Work(WorkKind.TRAIN, epochs=parts.learning.epochs)
+        self._work = Work(
+            WorkKind.TRAIN,
+            epochs=parts.learning.epochs,
+            clock_fraction=parts.learning.clock_fraction,
+        )
         self._recorder = parts.recorder
         self._selector = parts.selector
         self._uplink = parts.uplink

@@ -1,4 +1,4 @@
-"""How clients stand in the middle of a task: batteries and radio tails, and what a phase does.
+"""How clients stand in the middle of a task: batteries, tails, condition, and what a phase does.
 
 A standing belongs to a task alone; the world learns of it when the task has ended.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray, Work
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import beyond_tails, walk_battery
 from fleetsim.fleet.periodic import Schedule
@@ -24,7 +24,7 @@ _NOBODY = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """Batteries and tails of clients in tasks, all [n].
+    """Batteries, tails and condition of clients in tasks, all [n].
 
     Invariants, checked as joules are spent: 0 <= level <= capacity; what a battery gained is
     between nothing and all that the charger could give.
@@ -43,13 +43,15 @@ class Standing:
     """Up to when the tail of the client's radio is paid for."""
     tail_radio: IntArray
     """Name (`Radios.name`) of that radio; -1: none yet."""
+    condition: FloatArray
+    """What slows each client later [n, c], see `Throttle`."""
 
     def copy(self) -> Standing:
         """The same; `put` in one does not show in the other."""
-        return self.with_level(self.level_j.copy())
+        return self.with_level(self.level_j.copy(), self.condition.copy())
 
-    def with_level(self, level_j: FloatArray) -> Standing:
-        """The same but for the batteries; it shares nothing with this."""
+    def with_level(self, level_j: FloatArray, condition: FloatArray) -> Standing:
+        """The same but for batteries and condition; it shares nothing else with this."""
         return Standing(
             self.fleet,
             self.charging,
@@ -59,6 +61,7 @@ class Standing:
             level_j,
             self.tail_until_s.copy(),
             self.tail_radio.copy(),
+            condition,
         )
 
     def take(self, rows: IntArray) -> Standing:
@@ -72,6 +75,7 @@ class Standing:
             self.level_j[rows],
             self.tail_until_s[rows],
             self.tail_radio[rows],
+            self.condition[rows],
         )
 
     def put(self, rows: IntArray, other: Standing) -> None:
@@ -79,6 +83,7 @@ class Standing:
         self.level_j[rows] = other.level_j
         self.tail_until_s[rows] = other.tail_until_s
         self.tail_radio[rows] = other.tail_radio
+        self.condition[rows] = other.condition
 
     # --- radio tails ------------------------------------------------------------------------------
 
@@ -186,3 +191,16 @@ class Standing:
             yield until_s, self.fleet.battery.charge_w if is_on else 0.0
             is_on = not is_on
             until_s = self.charging.next_change_after_one(client, until_s)
+
+    # --- condition --------------------------------------------------------------------------------
+
+    def condition_after(
+        self, work: Work | None, start_s: FloatArray, end_s: FloatArray
+    ) -> FloatArray:
+        """Condition after phases from `start_s` to `end_s` [n]; None: they computed nothing."""
+        if self.condition.shape[1] == 0:
+            return self.condition
+        throttle = self.fleet.throttle
+        if work is None:
+            return throttle.rested(self.clients, self.condition, start_s, end_s)
+        return throttle.worked(self.clients, self.condition, end_s - start_s, work.clock_fraction)

@@ -60,6 +60,7 @@ class World:
         self._level_at_s = np.zeros(size)
         self._tail_until_s = np.zeros(size)
         self._tail_radio = np.full(size, -1, dtype=np.int64)
+        self._condition = fleet.throttle.initial()
         self._schedule = fleet.usage.eligible_schedule(rule.charging, rule.unmetered)
         self._charging = fleet.usage.charging_schedule()
         self._min_level_j = rule.min_battery_fraction * fleet.capacity_j
@@ -157,6 +158,7 @@ class World:
             level_j=self._levels_j(clients, now_s),
             tail_until_s=self._tail_until_s[clients],
             tail_radio=self._tail_radio[clients],
+            condition=self._conditions(clients, now_s),
         )
 
     def settle(self, clients: IntArray, standing: Standing, at_s: FloatArray) -> None:
@@ -165,6 +167,7 @@ class World:
         self._level_at_s[clients] = at_s
         self._tail_until_s[clients] = standing.tail_until_s
         self._tail_radio[clients] = standing.tail_radio
+        self._condition[clients] = standing.condition
         self._is_busy[clients] = False
         self._valid_until_s[clients] = -np.inf
         self._candidates = None
@@ -194,6 +197,14 @@ class World:
         )
 
     # --- batteries and meters ---------------------------------------------------------------------
+
+    def _conditions(self, clients: IntArray, now_s: float) -> FloatArray:
+        """What slows idle clients [n, c], see `Throttle`."""
+        condition = self._condition[clients]
+        if condition.shape[1] == 0:
+            return condition
+        until_s = np.full(clients.size, now_s)
+        return self.fleet.throttle.rested(clients, condition, self._level_at_s[clients], until_s)
 
     def _levels_j(self, clients: IntArray, now_s: float) -> FloatArray:
         """Battery levels of idle clients [n]; NaN where they run on mains."""
@@ -233,6 +244,8 @@ class World:
             "tail_until_s": self._tail_until_s.copy(),
             "tail_radio": self._tail_radio.copy(),
         }
+        if self._condition.shape[1]:
+            state["condition"] = self._condition.copy()
         freeze(*state.values())
         return state
 
@@ -246,3 +259,5 @@ class World:
         self._level_at_s = state["level_at_s"].astype(np.float64)
         self._tail_until_s = state["tail_until_s"].astype(np.float64)
         self._tail_radio = state["tail_radio"].astype(np.int64)
+        if self._condition.shape[1]:
+            self._condition = state["condition"].astype(np.float64)

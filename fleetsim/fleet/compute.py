@@ -20,7 +20,12 @@ is charged train_above_idle_w * (1 - l). The joules of a computation hence do no
 load, its seconds do; being awake for longer is charged elsewhere, at idle power.
 
 How much faster or slower than its model a client's very unit is, says `fleetsim.fleet.hardware`.
-Not modelled: thermal throttling, CPU credits of burstable instances, and memory.
+
+What else slows a computation while it goes on (heat, CPU credits, a lower clock) comes as `Paces`:
+a device that is slowed to v and draws the share p of its power runs at v * (1 - l) and is charged
+train_above_idle_w * (1 - l) * p.
+
+Not modelled: memory.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.fleet.pace import Paces
 from fleetsim.fleet.profile import ComputeProfile
 from fleetsim.fleet.timeline import Timelines
 
@@ -130,6 +136,7 @@ def lay_out_computations(
     unloaded_s: FloatArray,
     train_above_idle_w: FloatArray,
     load_after: LoadAfter,
+    paces: Paces | None = None,
 ) -> Timelines:
     """Computations laid out under background load; progress in unloaded seconds.
 
@@ -138,6 +145,7 @@ def lay_out_computations(
         unloaded_s: seconds that each takes without load [n].
         train_above_idle_w: power of each above idle without load [n].
         load_after: the load of rows [k] of these at times [k], in [0, 1), and until when it holds.
+        paces: what else slows each; None: nothing.
 
     Raises:
         ValueError: negative work, a load outside [0, 1), or a load that holds for no time.
@@ -152,16 +160,23 @@ def lay_out_computations(
     num_segments = np.zeros(start_s.size, dtype=np.int64)
     edges_s, progress = start_s[:, np.newaxis].copy(), np.zeros((start_s.size, 1))
     power_w = np.empty((start_s.size, 0))
-    now_s, now_load = start_s.copy(), np.full(start_s.size, -1.0)
+    now_s, now_speed = start_s.copy(), np.zeros(start_s.size)
+    now_w = np.full(start_s.size, -1.0)
     rows = np.flatnonzero(unloaded_s > 0.0)
     while rows.size:
         load, until_s = load_after(rows, now_s[rows])
         _check_loads(load, now_s[rows], until_s)
+        speed = 1.0 - load
+        at_w = train_above_idle_w[rows] * speed
+        if paces is not None:
+            slowed, thinned, change_s = paces.at(rows, now_s[rows])
+            speed, at_w = speed * slowed, at_w * thinned
+            until_s = np.minimum(until_s, change_s)
         # Equal steps are one segment, so that its end is computed once and from its start.
-        fresh = rows[load != now_load[rows]]
+        fresh = rows[(speed != now_speed[rows]) | (at_w != now_w[rows])]
         begun = fresh[num_segments[fresh] > 0]
         last = num_segments[begun] - 1
-        done_s = (now_s[begun] - edges_s[begun, last]) * (1.0 - now_load[begun])
+        done_s = (now_s[begun] - edges_s[begun, last]) * now_speed[begun]
         done_s += progress[begun, last]
         if fresh.size and num_segments[fresh].max() == power_w.shape[1]:
             edges_s, progress = _wider(edges_s), _wider(progress)
@@ -169,10 +184,10 @@ def lay_out_computations(
         edges_s[begun, last + 1] = now_s[begun]
         progress[begun, last + 1] = np.minimum(done_s, unloaded_s[begun])
         num_segments[fresh] += 1
-        now_load[rows] = load
+        now_speed[rows], now_w[rows] = speed, at_w
         last = num_segments[rows] - 1
-        power_w[rows, last] = train_above_idle_w[rows] * (1.0 - load)
-        end_s = edges_s[rows, last] + (unloaded_s[rows] - progress[rows, last]) / (1.0 - load)
+        power_w[rows, last] = at_w
+        end_s = edges_s[rows, last] + (unloaded_s[rows] - progress[rows, last]) / speed
         is_done = end_s <= until_s
         done = rows[is_done]
         # Work too short for the clock's resolution still takes one tick: edges increase.

@@ -31,6 +31,8 @@ from fleetsim.fleet.energy import BatterySettings
 from fleetsim.fleet.hardware import deal_hardware
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
+from fleetsim.fleet.thermal import NoThermalSettings, ThermalSettings
+from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
@@ -55,6 +57,7 @@ class FleetSettings(Settings):
     channel: ChannelSettings = FadingSettings()
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
+    thermal: ThermalSettings = NoThermalSettings()
     crash_per_hour: Annotated[float, Field(ge=0.0)] = 0.0
     """Rate at which a client's process dies while it works on a task (exponential)."""
 
@@ -90,6 +93,7 @@ class Fleet:
     """Battery level at time 0 [N]; NaN as above."""
     crash_per_hour: float
     radios: Radios
+    throttle: Throttle
 
     @property
     def size(self) -> int:
@@ -124,9 +128,18 @@ class Fleet:
         )
 
     def computations(
-        self, clients: IntArray, start_s: FloatArray, cost: ModelCost, work: Work, batch_size: int
+        self,
+        clients: IntArray,
+        start_s: FloatArray,
+        condition: FloatArray,
+        cost: ModelCost,
+        work: Work,
+        batch_size: int,
     ) -> Timelines:
-        """The same work of clients [n] that starts at `start_s` [n], progress in unloaded s."""
+        """The same work of clients [n] that starts at `start_s` [n], progress in unloaded s.
+
+        Their condition [n, c], as of `Throttle`, is that of the start.
+        """
         device, num_samples = self.device[clients], self.num_samples[clients]
         seconds, power_w = np.empty(clients.size), np.empty(clients.size)
         for index in set(device.tolist()):
@@ -137,7 +150,11 @@ class Fleet:
             )
         seconds /= self.unit_speed[clients]
         return lay_out_computations(
-            start_s, seconds, power_w, lambda rows, t_s: self.usage.load_after(clients[rows], t_s)
+            start_s,
+            seconds,
+            power_w,
+            lambda rows, t_s: self.usage.load_after(clients[rows], t_s),
+            self.throttle.paces(clients, condition, start_s, work.clock_fraction),
         )
 
     def crash_at_s(self, client: int, start_s: float, *address: int) -> float:
@@ -178,6 +195,13 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
     )[device]
     low, high = settings.battery.initial_fraction
     draw = rng.stream(seed, "battery").random(settings.size)
+    usage = build_usage(
+        load_trace(settings.usage),
+        seed=seed,
+        has_people=has_people,
+        shift=settings.usage.shift,
+        starts_at_s=settings.usage.starts_at_s,
+    )
     return Fleet(
         seed=seed,
         profiles=profiles,
@@ -187,13 +211,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
         channel=build_channel(
             settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
         ),
-        usage=build_usage(
-            load_trace(settings.usage),
-            seed=seed,
-            has_people=has_people,
-            shift=settings.usage.shift,
-            starts_at_s=settings.usage.starts_at_s,
-        ),
+        usage=usage,
         battery=settings.battery,
         capacity_j=capacity_j,
         initial_j=capacity_j * (low + (high - low) * draw),
@@ -208,6 +226,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             metered=load_radio(settings.channel.metered_radio),
             wired=load_radio("wired"),
         ),
+        throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
     )
 
 

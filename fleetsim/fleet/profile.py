@@ -13,15 +13,19 @@ from pathlib import Path
 from fleetsim import bundled, strict_yaml, units
 from fleetsim.errors import DataError
 from fleetsim.faults import check, nearest
+from fleetsim.fleet.credits import CreditProfile
 from fleetsim.fleet.extension import read_device
 from fleetsim.fleet.profile_files import (
     Backend,
     ComputeFile,
+    CreditsFile,
     DeviceFile,
     DeviceKind,
     RadioFile,
+    ThermalFile,
     figures,
 )
+from fleetsim.fleet.thermal import SkinProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,10 @@ class DeviceProfile:
     """Key paths of the figures that were not measured on, or published for, this device."""
     num_figures: int
     """How many figures the profile has."""
+    credits: CreditProfile | None = None
+    """None: it computes at full speed for as long as it likes."""
+    skin: SkinProfile | None = None
+    """How heat slows it, if its file says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,8 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
         ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
         inferred=tuple(key for key, figure in numbers.items() if figure.inferred),
         num_figures=len(numbers),
+        credits=None if file.credits is None else _credits(file.credits),
+        skin=None if file.thermal is None else _skin(file.thermal),
     )
 
 
@@ -228,6 +238,25 @@ def _compute(file: ComputeFile) -> ComputeProfile:
         dispatch_s=file.dispatch_s.value,
         parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
         peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
+    )
+
+
+def _credits(file: CreditsFile) -> CreditProfile:
+    return CreditProfile(
+        num_vcpus=int(file.num_vcpus.value),
+        per_hour=file.per_hour.value,
+        maximum=file.maximum.value,
+        launch=file.launch.value,
+    )
+
+
+def _skin(file: ThermalFile) -> SkinProfile:
+    resistance, tau = file.resistance_k_per_w, file.time_constant_s
+    return SkinProfile(
+        threshold_c=file.threshold_c.values,
+        clock_fraction=file.clock_fraction.values,
+        resistance_k_per_w=None if resistance is None else resistance.value,
+        time_constant_s=None if tau is None else tau.value,
     )
 
 

@@ -8,6 +8,7 @@ refused, it does not run on 0 W. `fleetsim.fleet.profile` turns the figures into
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -99,6 +100,60 @@ class BatteryFile(Settings):
     nominal_v: Figure
 
 
+class CountFigure(Sourced):
+    """A whole number above 0, and where it comes from."""
+
+    value: Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class FiguresFile(Sourced):
+    """Several numbers that belong together, and where they come from."""
+
+    values: Annotated[
+        tuple[Annotated[float, Field(ge=_LEAST, le=1000.0)], ...], Field(min_length=1)
+    ]
+
+
+class CreditsFile(Settings):
+    """CPU credits of a burstable instance; a credit is one vCPU-minute at 100 %.
+
+    Its baseline is what the earnings pay for: `per_hour / (60 * num_vcpus)` of each vCPU.
+    """
+
+    num_vcpus: CountFigure
+    per_hour: Figure
+    """Credits earned in an hour, idle or not."""
+    maximum: Figure
+    """Earned credits that it can hold."""
+    launch: LevelFigure
+    """Credits that it begins with, on top of the earned ones."""
+
+
+class ThermalFile(Settings):
+    """How heat slows the device, in scenarios with `fleet.thermal.kind: skin`."""
+
+    threshold_c: FiguresFile
+    """Skin temperatures above which the clock is capped, rising."""
+    clock_fraction: FiguresFile
+    """Share of the full clock that is left above each of them, falling."""
+    resistance_k_per_w: Figure | None = None
+    """Kelvin by which a watt lifts the skin in the end; without it the scenario's."""
+    time_constant_s: Figure | None = None
+    """Seconds in which the skin covers 63 % of the way; without it the scenario's."""
+
+    @model_validator(mode="after")
+    def _falls_step_by_step(self) -> ThermalFile:
+        threshold_c, clock_fraction = self.threshold_c.values, self.clock_fraction.values
+        if any(later <= earlier for earlier, later in pairwise(threshold_c)):
+            raise at(("threshold_c",), "must rise from each to the next")
+        if len(clock_fraction) != len(threshold_c):
+            says = f"must be as many as threshold_c ({len(threshold_c)}), got {len(clock_fraction)}"
+            raise at(("clock_fraction",), says)
+        if any(later >= earlier for earlier, later in pairwise((1.0, *clock_fraction))):
+            raise at(("clock_fraction",), "must begin below 1 and fall from each to the next")
+        return self
+
+
 class DeviceFile(Settings):
     """One device file."""
 
@@ -116,6 +171,10 @@ class DeviceFile(Settings):
     battery: BatteryFile | None = None
     """None: mains powered."""
     ram_gib: Figure
+    credits: CreditsFile | None = None
+    """None: full speed for as long as it likes."""
+    thermal: ThermalFile | None = None
+    """None: phones as a Pixel 3, other devices are not slowed by heat."""
 
     @model_validator(mode="after")
     def _has_one_link(self) -> DeviceFile:
@@ -123,6 +182,10 @@ class DeviceFile(Settings):
             raise ValueError("has neither wifi nor wired; give it one of them")
         if self.wifi is not None and self.wired is not None:
             raise at(("wired",), "the device has wifi already; give it one of them")
+        if self.credits is not None and (self.thermal is not None or self.kind != "vm"):
+            raise at(("credits",), "are for devices of kind vm, without a thermal section")
+        if self.thermal is not None and self.kind == "vm":
+            raise at(("thermal",), "is for phones and boards; a vm has no skin")
         return self
 
 

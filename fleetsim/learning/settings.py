@@ -154,6 +154,9 @@ class LocalSettings(Settings):
     optimizer: OptimizerSettings
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
     """Weight of FedProx's pull towards the model that was sent; 0 is FedAvg's local objective."""
+    clock_fraction: Annotated[float, Gt(0), Le(1)] = 1.0
+    """Share of its full clock at which a device trains: slower in proportion, at the square of it
+    in power."""
 
 
 # --- training on the host -----------------------------------------------------------------------

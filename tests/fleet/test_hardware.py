@@ -14,6 +14,8 @@ from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 from fleetsim.fleet.profile import load_device
 
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
+NOTHING = np.zeros((50, 0))
+"""Condition of clients whom nothing slows."""
 MODEL = ModelCost({"conv": 1e9}, num_parameters=10**6, payload_byte=4 * 10**6)
 ALWAYS_ON = {"trace": None}
 
@@ -68,8 +70,8 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -
     spread, alike = (fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=s) for s in (0.2, 0.0))
     clients, start_s = np.arange(50), np.zeros(50)
 
-    done = spread.computations(clients, start_s, MODEL, TRAIN, 10)
-    model = alike.computations(clients, start_s, MODEL, TRAIN, 10)
+    done = spread.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
+    model = alike.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
 
     assert done.end_s * spread.unit_speed == pytest.approx(model.end_s)
     assert done.end_s.min() < 0.9 * model.end_s[0] < 1.1 * model.end_s[0] < done.end_s.max()
@@ -100,7 +102,7 @@ def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() 
 def test_a_fast_phone_finishes_earlier_in_the_ratio_of_the_rates() -> None:
     phones = fleet(devices={"market": 1.0})
     clients = np.arange(50)
-    done = phones.computations(clients, np.zeros(50), MODEL, TRAIN, 10)
+    done = phones.computations(clients, np.zeros(50), NOTHING, MODEL, TRAIN, 10)
 
     for client in clients.tolist():
         profile = phones.profile(client)

@@ -17,7 +17,11 @@ from fleetsim.simulate import run
 
 SMALL = {
     "quickstart": ["server.cohort=4"],
-    "quickstart-fedbuff": ["server.concurrency=6", "server.buffer_size=3"],
+    "quickstart-fedbuff": [
+        "server.concurrency=6",
+        "server.buffer_size=3",
+        "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}",
+    ],
 }
 for changes in SMALL.values():
     changes += [

@@ -1,0 +1,118 @@
+"""CPU credits of burstable instances: full speed while they last, then the baseline.
+
+One credit is one vCPU-minute at 100 %. An instance of v vCPUs earns e credits an hour as long as it
+runs, at most `maximum` of them, and begins with launch credits, which are spent first and do not
+count towards that maximum. Its baseline is the use at which it spends what it earns, per vCPU
+
+    b = e / (60 v).
+
+Here a balance is counted in seconds of all vCPUs at 100 % (60 / v of them a credit): at use u in
+[0, 1] the balance changes by b - u a second. Launch credits L and earned credits E, from use u,
+
+    dL/dt = -u and dE/dt = b while L > 0;  dE/dt = b - u afterwards;  0 <= E <= maximum,
+
+so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum is not met: after
+launch in L / (1 - b). With nothing left an instance runs at use b.
+
+Source: Amazon EC2 user guide, awsdocs/amazon-ec2-user-guide@0147f87
+burstable-credits-baseline-concepts.md (definitions, earnings, maxima) and @1300242
+burstable-performance-instances-standard-mode-concepts.md (launch credits). AWS lowers an instance
+"gradually" as its balance runs low and does not say how; here it falls at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class CreditProfile:
+    """Credits of one type of instance."""
+
+    num_vcpus: int
+    per_hour: float
+    """Credits earned in an hour."""
+    maximum: float
+    """Earned credits that it can hold."""
+    launch: float
+    """Credits that it begins with, on top of earned ones."""
+
+    @property
+    def baseline_fraction(self) -> float:
+        """Use of each vCPU at which credits are spent as fast as they are earned.
+
+        >>> CreditProfile(num_vcpus=4, per_hour=54, maximum=1296, launch=120).baseline_fraction
+        0.225
+        """
+        return self.per_hour * S_PER_MINUTE / (self.num_vcpus * S_PER_HOUR)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Credits:
+    """Rules of n instances, in seconds of all their vCPUs; NaN where an instance has no credits."""
+
+    baseline: FloatArray
+    """Use that earnings pay for [n]."""
+    maximum_s: FloatArray
+    """Earned seconds that it can hold [n]."""
+    initial_s: FloatArray
+    """Seconds that it begins with [n]."""
+
+    def take(self, rows: IntArray) -> Credits:
+        """The instances with these indices."""
+        return Credits(self.baseline[rows], self.maximum_s[rows], self.initial_s[rows])
+
+    def full_use_s(self, launch_s: FloatArray, earned_s: FloatArray) -> FloatArray:
+        """For how long balances [n] last at full use [n]; inf if earnings pay for it."""
+        held_s = np.minimum(earned_s + self.baseline * launch_s, self.maximum_s)
+        spending = 1.0 - self.baseline
+        lasts_s = np.full(launch_s.size, np.inf)
+        np.divide(held_s, spending, out=lasts_s, where=spending > 0.0)
+        lasts_s += launch_s
+        return lasts_s
+
+    def after(
+        self,
+        launch_s: FloatArray,
+        earned_s: FloatArray,
+        use: FloatArray,
+        seconds: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Balances [n] after so many seconds [n] in which `use` [n] of all vCPUs is wanted.
+
+        >>> t2_small = Credits(np.array([0.2]), np.array([17_280.0]), np.array([1800.0]))
+        >>> launch_s, earned_s = np.array([1800.0]), np.zeros(1)
+        >>> [x.tolist() for x in t2_small.after(launch_s, earned_s, np.ones(1), np.array([2000.0]))]
+        [[0.0], [200.0]]
+        """
+        lasts = use * seconds < launch_s
+        first_s = seconds.copy()
+        np.divide(launch_s, use, out=first_s, where=~lasts & (use > 0.0))
+        first_s = np.minimum(first_s, seconds)
+        left_s = np.where(lasts, launch_s - use * seconds, 0.0)
+        earned_s = np.minimum(earned_s + self.baseline * first_s, self.maximum_s)
+        earned_s = earned_s + (self.baseline - use) * (seconds - first_s)
+        return left_s, np.clip(earned_s, 0.0, self.maximum_s)
+
+
+def credits_of(profiles: list[CreditProfile | None]) -> Credits | None:
+    """The rules of several types of device; None if none of them has credits."""
+    if not any(profiles):
+        return None
+    rows = [
+        (np.nan, np.nan, np.nan)
+        if profile is None
+        else (
+            profile.baseline_fraction,
+            profile.maximum * S_PER_MINUTE / profile.num_vcpus,
+            profile.launch * S_PER_MINUTE / profile.num_vcpus,
+        )
+        for profile in profiles
+    ]
+    baseline, maximum_s, initial_s = np.array(rows).T.copy()
+    return Credits(baseline, maximum_s, initial_s)

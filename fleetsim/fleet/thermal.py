@@ -1,0 +1,235 @@
+"""Skin temperature of phones and the clock that it allows.
+
+The skin is one node with a resistance R to the air and a time constant tau:
+
+    dT/dt = (T_ambient + R * P - T) / tau,   P = idle_awake_w + use * train_above_idle_w * theta^2
+
+with `use` of the processor by whatever runs on it and theta the share of the full clock. At each
+threshold that the skin has passed, theta is capped further. Between thresholds T is an exponential,
+so crossings have a closed form.
+
+A threshold at which the cooler side heats up and the hotter side cools down is never left: a
+governor without hysteresis switches there for ever, and in the limit of fast switching T stays on
+it. That limit (the sliding mode of A. F. Filippov, "Differential Equations with Discontinuous
+Righthand Sides", 1988) is exact: the share s of time on the cooler side is the one at which heating
+and cooling balance, and speed and power are the means s * theta_k + (1 - s) * theta_(k+1) and
+s * theta_k^2 + (1 - s) * theta_(k+1)^2. So a computation passes every threshold once at most, and a
+temperature is all the memory there is.
+
+Sources: thresholds and caps of a Pixel 3, LineageOS/android_device_google_crosshatch@f9e0ef6
+thermal-engine-blueline-novr-prod.conf (skin 39, 41, 43, 45, 47 C cap the big cores at 1.9968,
+1.6896, 1.3632, 1.056 and 0.8256 of 2.6496 GHz). theta^2: the local exponents of measured power over
+clock are 1.1 to 3.3, median about 2 (kdrag0n/freqbench@9eb16ad). Inferred: R, from the power budget
+that a Pixel 7 gives its processor, 2.5 W at 42 C (S_Power of VIRTUAL-SKIN-CPU-GPU in
+GrapheneOS/device_google_pantah@0188ef0 thermal_info_config_panther.json), in air of 25 C; tau, so
+that 5 W (assumed) take the skin from 26 to 40 C in the 37.3 s in which software encoding did so on
+a Nexus 5 (O. Sahin, A. K. Coskun, ESTIMedia 2016, as quoted on the web).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.settings import Settings
+
+_FORGETS_AFTER = 40.0
+"""Time constants after which no float tells where a temperature began (e^-40 is 4e-18)."""
+
+
+class NoThermalSettings(Settings):
+    """Heat slows nobody."""
+
+    kind: Literal["none"] = "none"
+
+
+class SkinSettings(Settings):
+    """Phones, and devices with a `thermal` section of their own, slow down as their skin heats."""
+
+    kind: Literal["skin"]
+    ambient_c: Annotated[float, Field(ge=-40.0, le=60.0)] = 25.0
+    """Temperature of the air."""
+    resistance_k_per_w: Annotated[float, Field(gt=0.0, le=1000.0)] = 6.8
+    """Kelvin by which a watt lifts the skin in the end, of devices whose file does not say."""
+    time_constant_s: Annotated[float, Field(gt=0.0, le=1e6)] = 70.0
+    """Seconds in which the skin covers 63 % of the way, of devices whose file does not say."""
+
+
+ThermalSettings = Annotated[NoThermalSettings | SkinSettings, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class SkinProfile:
+    """How one type of device throttles itself; None: what the scenario says for all."""
+
+    threshold_c: tuple[float, ...]
+    """Skin temperatures above which the clock is capped, rising."""
+    clock_fraction: tuple[float, ...]
+    """Share of the full clock that is left above each of them, falling."""
+    resistance_k_per_w: float | None = None
+    time_constant_s: float | None = None
+
+
+PIXEL_3 = SkinProfile(
+    threshold_c=(39.0, 41.0, 43.0, 45.0, 47.0),
+    clock_fraction=tuple(ghz / 2.6496 for ghz in (1.9968, 1.6896, 1.3632, 1.056, 0.8256)),
+)
+"""For every phone whose file does not say otherwise (inferred for all but the Pixel 3)."""
+
+
+class Leg(NamedTuple):
+    """What temperatures do until they meet their next threshold, all [n]."""
+
+    speed: FloatArray
+    """Share of the full clock."""
+    power: FloatArray
+    """Share of the full power above idle."""
+    toward_c: FloatArray
+    """Where the temperature would settle."""
+    hold_s: FloatArray
+    """Seconds to the next threshold; inf if it is never met."""
+    next_c: FloatArray
+    """Temperature then; where it is never met, the one that it settles at."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skins:
+    """Skins of n devices; NaN where heat does not slow a device."""
+
+    resting_c: FloatArray
+    """Where the skin settles with nothing to do [n]."""
+    rise_k: FloatArray
+    """By how much full use at full clock lifts that [n]."""
+    time_constant_s: FloatArray
+    """Time constant [n]."""
+    threshold_c: FloatArray
+    """Rising thresholds [n, K+1]; unused ones, and always the last, are inf."""
+    clock_fraction: FloatArray
+    """Cap of the clock below the first threshold, then above each [n, K+1]."""
+
+    def take(self, rows: IntArray) -> Skins:
+        """The devices with these indices."""
+        return Skins(
+            self.resting_c[rows],
+            self.rise_k[rows],
+            self.time_constant_s[rows],
+            self.threshold_c[rows],
+            self.clock_fraction[rows],
+        )
+
+    @property
+    def max_legs(self) -> int:
+        """Legs after which every temperature has settled: it passes each threshold once."""
+        return int(self.threshold_c.shape[1])
+
+    @property
+    def forgets_s(self) -> FloatArray:
+        """Seconds after which the temperature does not depend on where it began [n].
+
+        Two temperatures under the same load approach each other at 1 / tau or faster, because the
+        hotter one is never heated more.
+        """
+        return _FORGETS_AFTER * self.time_constant_s
+
+    def leg(self, skin_c: FloatArray, use: FloatArray, clock_fraction: float) -> Leg:
+        """What skins at these temperatures [n] do under constant `use` [n] of the processor.
+
+        Args:
+            skin_c: temperatures.
+            use: share of the processor in use, by anybody, in [0, 1].
+            clock_fraction: share of the full clock that is asked for, in (0, 1].
+        """
+        row = np.arange(skin_c.size)
+        cooler = (self.threshold_c < skin_c[:, np.newaxis]).sum(axis=1)
+        hotter = (self.threshold_c <= skin_c[:, np.newaxis]).sum(axis=1)
+        cooler_clock = np.minimum(self.clock_fraction[row, cooler], clock_fraction)
+        hotter_clock = np.minimum(self.clock_fraction[row, hotter], clock_fraction)
+        cooler_c = self.resting_c + self.rise_k * use * cooler_clock**2
+        hotter_c = self.resting_c + self.rise_k * use * hotter_clock**2
+        # Equal sides (not on a threshold) never slide, and give the same leg either way.
+        slides = (cooler_c > skin_c) & (hotter_c < skin_c)
+        falls = cooler_c <= skin_c
+        level = np.where(falls, cooler, hotter)
+        clock = np.where(falls, cooler_clock, hotter_clock)
+        toward_c = np.where(slides, skin_c, np.where(falls, cooler_c, hotter_c))
+        share = np.zeros(skin_c.size)
+        np.divide(skin_c - hotter_c, cooler_c - hotter_c, out=share, where=slides)
+        speed = np.where(slides, share * cooler_clock + (1.0 - share) * hotter_clock, clock)
+        power = np.where(
+            slides, share * cooler_clock**2 + (1.0 - share) * hotter_clock**2, clock**2
+        )
+        above_c = self.threshold_c[row, level]
+        below_c = np.where(level > 0, self.threshold_c[row, np.maximum(level - 1, 0)], -np.inf)
+        next_c = np.where(toward_c > skin_c, above_c, below_c)
+        crosses = np.where(toward_c > skin_c, toward_c > above_c, toward_c < below_c)
+        crosses &= ~slides
+        ratio = np.full(skin_c.size, np.inf)
+        np.divide(next_c - skin_c, toward_c - next_c, out=ratio, where=crosses)
+        hold_s = self.time_constant_s * np.log1p(ratio)
+        return Leg(speed, power, toward_c, hold_s, np.where(crosses, next_c, toward_c))
+
+    def after(
+        self, skin_c: FloatArray, use: FloatArray, clock_fraction: float, seconds: FloatArray
+    ) -> FloatArray:
+        """Temperatures [n] after so many seconds [n] under constant `use` [n].
+
+        >>> phone = Skins(*np.array([[25.0], [40.0], [100.0]]), np.array([[40, np.inf]]),
+        ...               np.array([[1.0, 0.5]]))
+        >>> one = np.ones(1)
+        >>> np.round(phone.after(25 * one, one, 1.0, np.array([47.0004, ])), 4).tolist()
+        [40.0]
+        >>> phone.leg(40 * one, one, 1.0).speed.tolist()  # 15 K of 40 K: 3/8 = s + (1 - s) / 4
+        [0.5833333333333334]
+        """
+        skin_c, left_s = skin_c.copy(), seconds.copy()
+        for _ in range(self.max_legs):
+            leg = self.leg(skin_c, use, clock_fraction)
+            crosses = leg.hold_s < left_s
+            way = -np.expm1(-left_s / self.time_constant_s)
+            reached_c = skin_c + (leg.toward_c - skin_c) * way
+            # Rounding must carry nobody past where the leg ends.
+            low_c, high_c = np.minimum(skin_c, leg.next_c), np.maximum(skin_c, leg.next_c)
+            reached_c = np.clip(reached_c, low_c, high_c)
+            skin_c = np.where(crosses, leg.next_c, reached_c)
+            left_s = np.where(crosses, left_s - leg.hold_s, 0.0)
+            if not crosses.any():
+                break
+        return skin_c
+
+
+class Heater(NamedTuple):
+    """What makes one type of device warm."""
+
+    skin: SkinProfile | None
+    """None: heat does not slow it."""
+    idle_w: float
+    train_w: float
+
+
+def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) -> Skins | None:
+    """Skins of several types of device; None if heat slows none of them."""
+    if isinstance(settings, NoThermalSettings) or all(h.skin is None for h in heaters):
+        return None
+    size = 1 + max(len(h.skin.threshold_c) for h in heaters if h.skin is not None)
+    figures = np.full((len(heaters), 3), np.nan)
+    threshold_c = np.full((len(heaters), size), np.inf)
+    clock_fraction = np.ones((len(heaters), size))
+    for row, (skin, idle_w, train_w) in enumerate(heaters):
+        if skin is None:
+            continue
+        resistance, tau_s = skin.resistance_k_per_w, skin.time_constant_s
+        k_per_w = settings.resistance_k_per_w if resistance is None else resistance
+        figures[row] = (
+            settings.ambient_c + k_per_w * idle_w,
+            k_per_w * train_w,
+            settings.time_constant_s if tau_s is None else tau_s,
+        )
+        num = len(skin.threshold_c)
+        threshold_c[row, :num] = skin.threshold_c
+        clock_fraction[row, 1 : num + 1] = skin.clock_fraction
+    resting_c, rise_k, time_constant_s = figures.T.copy()
+    return Skins(resting_c, rise_k, time_constant_s, threshold_c, clock_fraction)

@@ -1,0 +1,214 @@
+"""What slows devices in the course of a computation: CPU credits, heat, and a lower clock.
+
+The *condition* of a client is what it remembers: its credit balance or its skin temperature. It is
+a row of numbers, pure in time: a client's condition follows from an earlier one and from what it
+did since, so a phase that is cut off leaves the condition that it had reached by then.
+
+* While a client computes, the processor is used whole: the task takes what its owner's load leaves.
+  So credits and heat run their course whatever the load, and a computation has few steps of pace.
+* At any other time (idle, or moving data) only the load uses the processor; credits are earned and
+  the skin cools. What radios and screens add to the heat is not counted.
+* Out of credits, the owner's load and the task share the baseline as they shared the whole.
+* A clock fraction theta below 1 that the task asks for slows it to theta and draws theta^2 of its
+  power; heat caps the clock further, credits count use and not cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.credits import Credits, credits_of
+from fleetsim.fleet.pace import Paces
+from fleetsim.fleet.profile import DeviceProfile
+from fleetsim.fleet.thermal import (
+    PIXEL_3,
+    Heater,
+    NoThermalSettings,
+    Skins,
+    SkinSettings,
+    skins_of,
+)
+from fleetsim.fleet.usage import Usage
+
+_LAUNCH, _EARNED = 0, 1
+_NUM_BALANCES = 2
+_SKIN = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Throttle:
+    """The rules of N clients. Conditions are arrays [n, c]; c is 0 where nothing slows anybody."""
+
+    device: IntArray
+    """Type of device of every client [N], an index into `credits` and `skins`."""
+    credits: Credits | None
+    """None: no device of the fleet has any."""
+    skins: Skins | None
+    """None: heat slows no device of the fleet."""
+    usage: Usage
+
+    @property
+    def num_columns(self) -> int:
+        """Numbers in a condition: two balances, then a temperature, as far as there are any."""
+        return _NUM_BALANCES * (self.credits is not None) + (self.skins is not None)
+
+    def initial(self) -> FloatArray:
+        """Conditions of all clients at virtual time 0 [N, c]: just launched, and cool."""
+        condition = np.zeros((self.device.size, self.num_columns))
+        if self.credits is not None:
+            condition[:, _LAUNCH] = self.credits.initial_s[self.device]
+        if self.skins is not None:
+            condition[:, _SKIN] = self.skins.resting_c[self.device]
+        return condition
+
+    def paces(
+        self, clients: IntArray, condition: FloatArray, start_s: FloatArray, clock_fraction: float
+    ) -> Paces | None:
+        """How computations of clients [n] that begin like this at `start_s` [n] are slowed.
+
+        None if nothing slows any of them.
+        """
+        with_credits, with_skin = self._with_credits(clients), self._with_skin(clients)
+        if not with_credits.size and not with_skin.size and clock_fraction == 1.0:
+            return None
+        num_steps = 2 if with_credits.size else 1
+        if self.skins is not None and with_skin.size:
+            num_steps = max(num_steps, self.skins.max_legs)
+        until_s = np.full((clients.size, num_steps), np.inf)
+        speed = np.full_like(until_s, clock_fraction)
+        power = np.full_like(until_s, clock_fraction**2)
+        if self.credits is not None and with_credits.size:
+            rules = self.credits.take(self.device[clients[with_credits]])
+            balances = condition[with_credits]
+            lasts_s = rules.full_use_s(balances[:, _LAUNCH], balances[:, _EARNED])
+            until_s[with_credits, 0] = start_s[with_credits] + lasts_s
+            speed[with_credits, 1] *= rules.baseline
+            power[with_credits, 1] *= rules.baseline
+        if self.skins is not None and with_skin.size:
+            skins = self.skins.take(self.device[clients[with_skin]])
+            skin_c, now_s = condition[with_skin, _SKIN], start_s[with_skin]
+            for step in range(skins.max_legs):
+                leg = skins.leg(skin_c, np.ones(with_skin.size), clock_fraction)
+                skin_c, now_s = leg.next_c, now_s + leg.hold_s
+                until_s[with_skin, step] = now_s
+                speed[with_skin, step], power[with_skin, step] = leg.speed, leg.power
+                if np.isinf(now_s).all():
+                    break
+        return Paces(until_s, speed, power)
+
+    def worked(
+        self, clients: IntArray, condition: FloatArray, seconds: FloatArray, clock_fraction: float
+    ) -> FloatArray:
+        """Conditions of clients [n] after they computed for so many seconds [n]."""
+        after = condition.copy()
+        rows = self._with_credits(clients)
+        if self.credits is not None and rows.size:
+            rules = self.credits.take(self.device[clients[rows]])
+            after[rows, _LAUNCH], after[rows, _EARNED] = rules.after(
+                condition[rows, _LAUNCH],
+                condition[rows, _EARNED],
+                np.ones(rows.size),
+                seconds[rows],
+            )
+        rows = self._with_skin(clients)
+        if self.skins is not None and rows.size:
+            skins = self.skins.take(self.device[clients[rows]])
+            use = np.ones(rows.size)
+            after[rows, _SKIN] = skins.after(
+                condition[rows, _SKIN], use, clock_fraction, seconds[rows]
+            )
+        return after
+
+    def rested(
+        self, clients: IntArray, condition: FloatArray, from_s: FloatArray, until_s: FloatArray
+    ) -> FloatArray:
+        """Conditions of clients [n] that computed nothing from one time [n] to another [n]."""
+        after = condition.copy()
+        rows = self._with_credits(clients)
+        if self.credits is not None and rows.size:
+            rules = self.credits.take(self.device[clients[rows]])
+            balances = condition[rows]
+
+            def earn(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
+                balances[at, _LAUNCH], balances[at, _EARNED] = rules.take(at).after(
+                    balances[at, _LAUNCH], balances[at, _EARNED], load, seconds
+                )
+
+            self._walk(clients[rows], from_s[rows], until_s[rows], earn)
+            after[rows] = balances
+        rows = self._with_skin(clients)
+        if self.skins is not None and rows.size:
+            skins = self.skins.take(self.device[clients[rows]])
+            skin_c = condition[rows, _SKIN]
+
+            def cool(at: IntArray, load: FloatArray, seconds: FloatArray) -> None:
+                skin_c[at] = skins.take(at).after(skin_c[at], load, 1.0, seconds)
+
+            remembered_s = np.maximum(from_s[rows], until_s[rows] - skins.forgets_s)
+            self._walk(clients[rows], remembered_s, until_s[rows], cool)
+            after[rows, _SKIN] = skin_c
+        return after
+
+    def _walk(
+        self,
+        clients: IntArray,
+        from_s: FloatArray,
+        until_s: FloatArray,
+        live: Callable[[IntArray, FloatArray, FloatArray], None],
+    ) -> None:
+        """Let rows live through every step of their load, in order: (rows, load, seconds)."""
+        now_s = from_s.copy()
+        rows = np.flatnonzero(now_s < until_s)
+        while rows.size:
+            load, change_s = self.usage.load_after(clients[rows], now_s[rows])
+            end_s = np.minimum(change_s, until_s[rows])
+            live(rows, load, end_s - now_s[rows])
+            now_s[rows] = end_s
+            rows = rows[end_s < until_s[rows]]
+
+    def _with_credits(self, clients: IntArray) -> IntArray:
+        """Rows of clients that have credits."""
+        if self.credits is None:
+            return np.empty(0, dtype=np.int64)
+        return (~np.isnan(self.credits.baseline))[self.device[clients]].nonzero()[0]
+
+    def _with_skin(self, clients: IntArray) -> IntArray:
+        """Rows of clients that heat slows."""
+        if self.skins is None:
+            return np.empty(0, dtype=np.int64)
+        return (~np.isnan(self.skins.rise_k))[self.device[clients]].nonzero()[0]
+
+
+def build_throttle(
+    settings: NoThermalSettings | SkinSettings,
+    *,
+    profiles: Sequence[DeviceProfile],
+    device: IntArray,
+    usage: Usage,
+) -> Throttle:
+    """The rules of a fleet.
+
+    Args:
+        settings: the scenario's `fleet.thermal`.
+        profiles: types of device.
+        device: index into them of every client [N].
+        usage: what people do with the devices.
+    """
+    heaters = [
+        Heater(
+            PIXEL_3 if profile.skin is None and profile.kind == "phone" else profile.skin,
+            profile.power.idle_awake_w,
+            profile.power.train_above_idle_w,
+        )
+        for profile in profiles
+    ]
+    return Throttle(
+        device=device,
+        credits=credits_of([profile.credits for profile in profiles]),
+        skins=skins_of(settings, heaters),
+        usage=usage,
+    )

@@ -1,0 +1,66 @@
+"""The keys of a scenario that slow devices down, from the file to the records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+SMALL = [
+    "fleet.size=10",
+    "fleet.devices={pixel-6: 0.5, t2.small: 0.5}",
+    "fleet.usage.trace=null",
+    "server.cohort=10",
+    "server.over_commit=1",
+    "server.deadline_s=null",
+    "stop.rounds=1",
+    "task.local.epochs=4000",
+]
+
+
+def tasks_of(tmp_path, name, *changes):
+    scenario = load("quickstart", [*SMALL, *changes])
+    return run(scenario, out=tmp_path / name, train=False).tasks
+
+
+def test_a_lower_clock_takes_longer_and_fewer_joules(tmp_path):
+    plain = tasks_of(tmp_path, "plain")
+    slow = tasks_of(tmp_path, "slow", "task.local.clock_fraction=0.5")
+
+    assert np.allclose(slow.compute_s, 2 * plain.compute_s)
+    assert np.allclose(slow.energy_compute_j, plain.energy_compute_j / 2)
+
+
+def test_heat_slows_phones_alone(tmp_path):
+    plain = tasks_of(tmp_path, "plain")
+    warm = tasks_of(tmp_path, "warm", "fleet.thermal={kind: skin}")
+    is_phone = plain.device == "pixel-6"
+    # beyond the 36 s in which a cool phone meets the first threshold
+    is_long = is_phone & (plain.compute_s > 60)
+
+    assert (plain.compute_s[is_phone] > 10).any()
+    assert is_long.any()
+    assert (warm.compute_s[is_long] > 1.1 * plain.compute_s[is_long]).all()
+    assert (warm.energy_compute_j[is_long] < plain.energy_compute_j[is_long]).all()
+    assert np.array_equal(warm.compute_s[~is_phone], plain.compute_s[~is_phone])
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (["task.local.clock_fraction=0"], "task.local.clock_fraction"),
+        (["task.local.clock_fraction=1.2"], "task.local.clock_fraction"),
+        (["fleet.thermal={kind: hot}"], "fleet.thermal"),
+        (["fleet.thermal={kind: none, ambient_c: 20}"], "ambient_c"),
+        (
+            ["fleet.thermal={kind: skin}", "fleet.devices={jetson-nano-cpu: 1.0}"],
+            "fleet.thermal.*heats nobody",
+        ),
+    ],
+)
+def test_a_key_that_is_wrong_or_would_do_nothing_is_refused(changes, says):
+    with pytest.raises(ScenarioError, match=says):
+        load("quickstart", changes)
