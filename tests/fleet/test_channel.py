@@ -279,6 +279,17 @@ def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
     assert moved_bit[~is_silent] == pytest.approx(rates * width_s[~is_silent], rel=1e-6, abs=1e-3)
 
 
+def test_a_transfer_that_is_mostly_in_outage_gets_through_the_rare_blocks_that_are_not() -> None:
+    at_mean = at_distance(900.0, bandwidth_hz=1e6).mean_snr(0, UP)
+    needed = math.log2(1.0 + 3.0 * at_mean)  # of an Exp(1) gain: exp(-3), one block in 20
+    channel = at_distance(900.0, bandwidth_hz=1e6, outage_bit_per_s_per_hz=needed)
+    laid_out = channel.transfer(1, UP, 0.3, 4e7, RADIO)
+    end_s, _ = slow_finish(channel, 1, UP, 0.3, 4e7, 1.0)
+
+    assert len(laid_out.power_w) > 32  # far more blocks than it would take without outage
+    assert laid_out.end_s == pytest.approx(end_s, rel=1e-12)
+
+
 def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
     channel = at_distance(900.0, fading="none", outage_bit_per_s_per_hz=100.0, give_up_s=50.0)
     laid_out = channel.transfer(0, UP, 7.0, 1e6, RADIO)
