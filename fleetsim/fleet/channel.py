@@ -127,11 +127,11 @@ class Channel:
         asked = Asked(clients, direction, start_s, deadline_s, bit, busy_w, j_per_bit)
         rate_bit_per_s = self.fixed_bit_per_s[ROW[direction], clients]
         fades = np.isnan(rate_bit_per_s)
+        steady = (~fades).nonzero()[0]
         laid_out: LaidOut = []
-        if not fades.all():
-            steady = (~fades).nonzero()[0]
+        if steady.size:
             laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
-        if self.cell is not None and fades.any():
+        if self.cell is not None and steady.size < clients.size:
             laid_out += lay_out_fading(asked, fades, self.cell)
         return laid_out
 
