@@ -90,3 +90,20 @@ def test_the_market_is_no_file_even_where_one_is_called_so(tmp_path, monkeypatch
 def test_units_of_one_model_are_alike_unless_a_scenario_says_otherwise():
     assert load("quickstart").fleet.unit_spread_sigma == 0.0
     assert load("quickstart", ["fleet.unit_spread_sigma=0.15"]).fleet.unit_spread_sigma == 0.15
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "{kind: fading, fading: rician, rician_k: 3, up_bandwidth_hz: 1e6, shadowing_sd_db: 8}",
+        "{kind: normalised, mean_snr_db: 10, fading: nakagami, nakagami_m: 0.5}",
+        "{kind: calibrated, max_bit_per_s_per_hz: 6, outage_bit_per_s_per_hz: 0.2}",
+        "{kind: normalised, upload_success: [{probability: 1, share: 0.6}, "
+        "{probability: 0.5, share: 0.4}]}",
+    ],
+)
+def test_a_resolved_channel_is_the_same_channel(channel, tmp_path):
+    scenario = load("quickstart", [f"fleet.channel={channel}"])
+    (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
+
+    assert load(tmp_path / "resolved.yaml") == scenario

@@ -5,7 +5,7 @@ dispatched --> download --> compute --> upload --> DELIVERED
                   |            |           |
                   +------------+-----------+--> OFFLINE   the owner takes the device away
                                            +--> BATTERY   the battery meets its cut-off
-                                           +--> LINK      the channel gives up on a transfer
+                                           +--> LINK      a transfer is given up, or an upload lost
                                            +--> CRASHED   the process dies
                                            +--> LATE, CANCELLED   the server cuts it off
 ```
@@ -20,7 +20,7 @@ its record. Ties follow `ties`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from fleetsim.engine.client import Task
 from fleetsim.engine.standing import Standing
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import World
-from fleetsim.fleet.channel import Direction
 from fleetsim.fleet.compute import samples_of, work_flop
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.timeline import Timelines
 
@@ -120,6 +120,10 @@ class Course:
             self._crash_s[:] = [
                 world.fleet.crash_at_s(task.client, now_s, *task.address) for task in tasks
             ]
+        self._arrives: BoolArray | None = None
+        """Whether each upload arrives if it is not cut off [n]; None: all do."""
+        if (arrivals := world.fleet.channel.arrivals) is not None:
+            self._arrives = arrivals.of(self.clients, [task.address for task in tasks])
         rows = self._transfer(_DOWNLOAD, np.arange(size), [task.download_bit for task in tasks])
         rows = self._compute(rows)
         self._ask_resources(rows)
@@ -140,6 +144,9 @@ class Course:
             radio = fleet.radios_at(clients, start_s)
             for at, laid_out in fleet.transfers(clients, direction, start_s, bit[moving], radio):
                 timelines = standing.take(moving[at]).after_paid_tails(laid_out, radio[at])
+                if stage == _UPLOAD and self._arrives is not None:
+                    is_complete = timelines.is_complete & self._arrives[moving[at]]
+                    timelines = replace(timelines, is_complete=is_complete)
                 stays.append(self._live(_Phase(stage, moving[at], timelines, radio[at])))
         return _in_order(stays)
 

@@ -1,186 +1,40 @@
-"""How fast bits travel to and from a client: path loss, Rayleigh block fading, Shannon rate.
+"""How fast bits travel to and from a client, and when and at what cost a transfer goes through.
 
-The wireless clients of a cell stand still at distance d from the server's antenna. With transmit
-power P, noise density N0, noise figure F, bandwidth B and a fading gain |h|^2 per block of time
-
-    PL [dB] = 128.1 + 37.6 log10(d / 1 km)
-    snr     = P / (PL * N0 * B * F)              mean signal-to-noise ratio of the client
-    R       = B log2(1 + |h|^2 snr)              bit/s; |h|^2 ~ Exp(1), anew in every block
-
-Block b covers [b * block_s, (b + 1) * block_s) of virtual time. Its gain is addressed by (seed,
-client, b, direction): it can be asked for in any order. Sources, limits: docs/models/channel.md.
+Every client has rates that never change (a cable, a constant channel, no fading) or rates that
+change from block to block in a radio cell: `cell` and `fading` say to what, `rate` how fast that
+is, `transfer` how bits move over it. Equations, sources, limits: docs/models/channel.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.arrivals import Arrivals, build_arrivals
+from fleetsim.fleet.cell import Cell, build_cell
+from fleetsim.fleet.channel_settings import (
+    CalibratedSettings,
+    ConstantSettings,
+    FadingSettings,
+    NormalisedSettings,
+)
+from fleetsim.fleet.direction import ROW, Direction
 from fleetsim.fleet.profile import RadioProfile
-from fleetsim.fleet.timeline import Timeline, Timelines, empty
-from fleetsim.settings import Settings
-from fleetsim.units import db_to_ratio, dbm_to_w
+from fleetsim.fleet.timeline import Timeline, empty
+from fleetsim.fleet.transfer import Asked, LaidOut, lay_out_fading, lay_out_steady
 
 _MAX_TIME_S: Final = 1e12
 """Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
-_MAX_BLOCKS: Final = 10_000_000
-"""Blocks of one transfer, which is laid out block by block in memory."""
-_SPARE_BLOCKS: Final = 4
-"""Blocks that are laid out beyond those that a transfer needs at 1.5 times its mean rate."""
-_BLOCKS_AT_ONCE: Final = 1 << 18
-"""Blocks of several transfers that are laid out together."""
 
-PowerDbm = Annotated[float, Field(ge=-100.0, le=100.0)]
-
-
-class Direction(StrEnum):
-    """Which way a transfer goes: down to the client, which receives, or up from it."""
-
-    DOWN = "down"
-    UP = "up"
-
-
-_ROW: Final = {Direction.DOWN: 0, Direction.UP: 1}
-"""Row of the [2, N] arrays, and random word of a block, that belong to a direction."""
-
-
-class _TransferSettings(Settings):
-    """What every kind of channel has."""
-
-    give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
-    """A transfer that takes longer than this fails."""
-    unmetered_radio: str = "wifi"
-    """Radio whose energy a transfer costs on an unmetered network: bundled name or path."""
-    metered_radio: str = "lte"
-    """Radio whose energy a transfer costs on a metered network: bundled name or path."""
-
-
-class FadingSettings(_TransferSettings):
-    """A cell with path loss and block fading around one antenna."""
-
-    kind: Literal["fading"] = "fading"
-    bandwidth_hz: Annotated[float, Field(ge=1.0, le=1e12)] = 5e6
-    """Bandwidth that each client has for itself, in either direction."""
-    cell_radius_m: Annotated[float, Field(ge=1.0, le=1e6)] = 500.0
-    """Clients stand uniformly over the disk of this radius."""
-    min_distance_m: Annotated[float, Field(ge=1.0, le=1e6)] = 10.0
-    """Nobody stands closer to the antenna; equal to the radius: everybody stands there."""
-    tx_power_dbm: PowerDbm = 23.0
-    """Transmit power of a client."""
-    server_tx_power_dbm: PowerDbm = 43.0
-    """Transmit power of the server's antenna to one client."""
-    noise_dbm_per_hz: Annotated[float, Field(ge=-250.0, le=0.0)] = -174.0
-    """Density of the thermal noise (-174 dBm/Hz is kT at 290 K)."""
-    noise_figure_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
-    """Noise that the receiver adds, client and server alike."""
-    path_loss_db_at_1km: Annotated[float, Field(ge=0.0, le=300.0)] = 128.1
-    """Path loss at 1 km."""
-    path_loss_exponent_db: Annotated[float, Field(ge=0.0, le=200.0)] = 37.6
-    """Path loss added per factor of 10 in distance."""
-    fading: Literal["rayleigh", "none"] = "rayleigh"
-    """Law of the gain: one exponential draw per client, direction and block; or always 1."""
-    block_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 1.0
-    """Length of the blocks in which the gain stays the same."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> FadingSettings:
-        low_m, high_m = self.min_distance_m, self.cell_radius_m
-        if low_m > high_m:
-            raise ValueError(f"min_distance_m = {low_m:g} is beyond cell_radius_m = {high_m:g}")
-        blocks = self.give_up_s / self.block_s
-        if self.fading == "rayleigh" and blocks > _MAX_BLOCKS:
-            raise ValueError(f"give_up_s spans {blocks:g} blocks of block_s, over {_MAX_BLOCKS:g}")
-        return self
-
-
-class ConstantSettings(_TransferSettings):
-    """The same rates for every wireless client, always."""
-
-    kind: Literal["constant"] = "constant"
-    down_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
-    """Rate from the server to a client."""
-    up_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
-    """Rate from a client to the server."""
-
-
-ChannelSettings = Annotated[FadingSettings | ConstantSettings, Field(discriminator="kind")]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Words:
-    """Random words of blocks of some clients, of both directions."""
-
-    clients: IntArray
-    first_block: IntArray
-    """Of each client [n]."""
-    words: NDArray[np.uint64]
-    """[n, blocks, 4]"""
-
-    def of(self, clients: IntArray, first_block: IntArray, num: int) -> NDArray[np.uint64] | None:
-        """Words [n, num, 4] of these blocks, if all are among them."""
-        if not np.array_equal(clients, self.clients):
-            return None
-        skipped = first_block - self.first_block
-        if (skipped < 0).any() or (skipped + num > self.words.shape[1]).any():
-            return None
-        blocks = skipped[:, np.newaxis] + np.arange(num)
-        words: NDArray[np.uint64] = self.words[np.arange(clients.size)[:, np.newaxis], blocks]
-        return words
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Where the wireless clients stand, and the fading of their links."""
-
-    seed: int
-    bandwidth_hz: float
-    block_s: float
-    distance_m: FloatArray
-    """Distance of every client from the antenna [N]; wired clients have one too, unused."""
-    snr: FloatArray
-    """Mean signal-to-noise ratio of every client [2, N]: row 0 down, row 1 up; NaN if wired."""
-    _latest: list[_Words] = field(default_factory=list, compare=False, repr=False)
-    """The words last drawn: an upload soon after its download is in the same blocks."""
-
-    def blocks_at(self, t_s: FloatArray) -> IntArray:
-        """The blocks that cover moments, shape kept."""
-        block = (t_s / self.block_s).astype(np.int64)
-        # The quotient is rounded, so it may miss by one: the edges b * block_s decide.
-        while (is_after := block * self.block_s > t_s).any():
-            block -= is_after
-        while (is_before := (block + 1) * self.block_s <= t_s).any():
-            block += is_before
-        return block
-
-    def gains(
-        self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
-    ) -> FloatArray:
-        """Rayleigh power gains |h|^2 ~ Exp(1) of consecutive blocks of each client [n, num]."""
-        words = self._latest[0].of(clients, first_block, num) if self._latest else None
-        if words is None:
-            ahead = num + _SPARE_BLOCKS
-            words = rng.words_of_many(
-                self.seed, "fading", clients.tolist(), first_block.tolist(), ahead
-            )
-            self._latest[:] = [_Words(clients.copy(), first_block.copy(), words)]
-            words = words[:, :num]
-        return -np.log1p(-rng.words_to_uniform(words[:, :, _ROW[direction]]))
-
-    def rates_bit_per_s(
-        self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
-    ) -> FloatArray:
-        """Rates of consecutive blocks of each client [n, num]."""
-        gains = self.gains(clients, direction, first_block, num)
-        snr = gains * self.snr[_ROW[direction], clients][:, np.newaxis]
-        return shannon_bit_per_s(self.bandwidth_hz, snr)
+ChannelSettings = Annotated[
+    FadingSettings | NormalisedSettings | CalibratedSettings | ConstantSettings,
+    Field(discriminator="kind"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +46,8 @@ class Channel:
     """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it fades."""
     cell: Cell | None
     """None where no client is in a radio cell: then no rate fades."""
+    arrivals: Arrivals | None
+    """Which uploads arrive; None where the scenario does not force any to be lost."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -200,7 +56,7 @@ class Channel:
             ValueError: no such client.
         """
         self._check(client)
-        return math.nan if self.cell is None else float(self.cell.snr[_ROW[direction], client])
+        return math.nan if self.cell is None else float(self.cell.snr[ROW[direction], client])
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
         """Rate in bit/s at a moment.
@@ -209,7 +65,7 @@ class Channel:
             ValueError: no such client, or a time not in [0, 1e12] s.
         """
         self._check(client, t_s)
-        rate_bit_per_s = self.fixed_bit_per_s[_ROW[direction], client]
+        rate_bit_per_s = self.fixed_bit_per_s[ROW[direction], client]
         if self.cell is not None and math.isnan(rate_bit_per_s):
             block = self.cell.blocks_at(np.array([t_s]))
             rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
@@ -246,7 +102,7 @@ class Channel:
         bit: FloatArray,
         busy_w: FloatArray,
         j_per_bit: FloatArray,
-    ) -> list[tuple[IntArray, Timelines]]:
+    ) -> LaidOut:
         """Transfers, exact across block edges; each ends with its last bit or after `give_up_s`.
 
         Progress in bits; one segment per block that a transfer touches. In each the client draws
@@ -267,48 +123,16 @@ class Channel:
             ValueError: no such client, a time not in [0, 1e12] s, or bits <= 0 or not finite.
         """
         self._check_all(clients, start_s, bit)
-        row = _ROW[direction]
         deadline_s = start_s + self.give_up_s
-        fixed_bit_per_s = self.fixed_bit_per_s[row, clients]
-        fades = np.isnan(fixed_bit_per_s)
-        laid_out: list[tuple[IntArray, Timelines]] = []
-
-        def lay_out(rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray) -> Timelines:
-            return _lay_out(edges_s, rates_bit_per_s, bit[rows], busy_w[rows], j_per_bit[rows])
-
-        if self.cell is None or not fades.all():
-            rows = (~fades).nonzero()[0]
-            edges_s = np.array([start_s[rows], deadline_s[rows]]).T
-            laid_out.append((rows, lay_out(rows, edges_s, fixed_bit_per_s[rows, np.newaxis])))
-        if self.cell is None:
-            return laid_out
-        cell = self.cell
-        first_block = cell.blocks_at(start_s)
-        max_blocks = cell.blocks_at(np.nextafter(deadline_s, 0.0)) - first_block + 1
-        # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
-        mean_bit = shannon_bit_per_s(cell.bandwidth_hz, cell.snr[row, clients]) * cell.block_s
-        with np.errstate(divide="ignore", over="ignore"):
-            num_blocks = np.minimum(max_blocks, _SPARE_BLOCKS + 1.5 * bit / mean_bit)
-        width = _SPARE_BLOCKS
-        while fades.any():
-            rows = (fades & (num_blocks <= width)).nonzero()[0]
-            rows = rows[: max(1, _BLOCKS_AT_ONCE // width)]
-            if rows.size == 0:
-                width *= 2
-                continue
-            edges_s = cell.block_s * (first_block[rows, np.newaxis] + np.arange(width + 1.0))
-            edges_s = edges_s.clip(start_s[rows, np.newaxis], deadline_s[rows, np.newaxis])
-            rates_bit_per_s = cell.rates_bit_per_s(
-                clients[rows], direction, first_block[rows], width
-            )
-            timelines = lay_out(rows, edges_s, rates_bit_per_s)
-            is_through = timelines.is_complete | (max_blocks[rows] <= width)
-            if not is_through.all():
-                num_blocks[rows[~is_through]] = 2 * width
-                timelines, rows = timelines.take(is_through.nonzero()[0]), rows[is_through]
-            fades[rows] = False
-            if rows.size:
-                laid_out.append((rows, timelines))
+        asked = Asked(clients, direction, start_s, deadline_s, bit, busy_w, j_per_bit)
+        rate_bit_per_s = self.fixed_bit_per_s[ROW[direction], clients]
+        fades = np.isnan(rate_bit_per_s)
+        steady = (~fades).nonzero()[0]
+        laid_out: LaidOut = []
+        if steady.size:
+            laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
+        if self.cell is not None and steady.size < clients.size:
+            laid_out += lay_out_fading(asked, fades, self.cell)
         return laid_out
 
     def _check(self, client: int, t_s: float = 0.0) -> None:
@@ -349,66 +173,10 @@ def build_channel(
     if isinstance(settings, ConstantSettings):
         wireless_bit_per_s[:] = [[settings.down_bit_per_s], [settings.up_bit_per_s]]
     else:
-        low, high = settings.min_distance_m**2, settings.cell_radius_m**2
-        # The share of the ring's area within d is (d^2 - low) / (high - low).
-        distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "position").random(size))
-        tx_w = [[dbm_to_w(settings.server_tx_power_dbm)], [dbm_to_w(settings.tx_power_dbm)]]
-        noise_dbm_per_hz = settings.noise_dbm_per_hz + settings.noise_figure_db
-        noise_w = dbm_to_w(noise_dbm_per_hz) * settings.bandwidth_hz
-        snr = np.where(is_wired, np.nan, tx_w / (path_loss(settings, distance_m) * noise_w))
+        cell = build_cell(settings, seed=seed, is_wired=is_wired)
         if settings.fading == "none":
-            wireless_bit_per_s = shannon_bit_per_s(settings.bandwidth_hz, snr)
-        distance_m.flags.writeable = snr.flags.writeable = False
-        cell = Cell(seed, settings.bandwidth_hz, settings.block_s, distance_m, snr)
+            wireless_bit_per_s = cell.steady_bit_per_s()
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
     fixed_bit_per_s.flags.writeable = False
-    return Channel(settings.give_up_s, fixed_bit_per_s, cell)
-
-
-def path_loss(settings: FadingSettings, distance_m: FloatArray) -> FloatArray:
-    """Transmitted over received power at each distance, as a ratio."""
-    distance_km = distance_m / 1000.0
-    at_1km = db_to_ratio(settings.path_loss_db_at_1km)
-    return np.asarray(at_1km * distance_km ** (settings.path_loss_exponent_db / 10.0))
-
-
-def shannon_bit_per_s(bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-    """Capacity B log2(1 + snr) of a band (Shannon, 1949), shape kept; exact for tiny snr too."""
-    return np.asarray(np.log1p(snr) * (bandwidth_hz / math.log(2.0)))
-
-
-def _lay_out(
-    edges_s: FloatArray,
-    rates_bit_per_s: FloatArray,
-    bit: FloatArray,
-    busy_w: FloatArray,
-    j_per_bit: FloatArray,
-) -> Timelines:
-    """Transfers of so many bits [n] from the first edges [n, m+1] on, at the rates between [n, m].
-
-    A row is incomplete if its bits are not through by the last edge.
-    """
-    progress = np.zeros(edges_s.shape)
-    np.cumsum(rates_bit_per_s * (edges_s[:, 1:] - edges_s[:, :-1]), axis=1, out=progress[:, 1:])
-    is_complete = progress[:, -1] >= bit
-    # The first edge by which every bit is through, or by which time is up.
-    is_last = (progress >= bit[:, np.newaxis]) | (edges_s >= edges_s[:, -1:])
-    last = is_last.argmax(axis=1)
-    here, before = np.arange(last.size), last - 1
-    begin_s = edges_s[here, before]
-    with np.errstate(divide="ignore", over="ignore"):  # a silent block ends no transfer
-        end_s = begin_s + (bit - progress[here, before]) / rates_bit_per_s[here, before]
-    # Rounding must neither empty the last segment nor push its end out of its block.
-    end_s = np.minimum(np.maximum(end_s, np.nextafter(begin_s, math.inf)), edges_s[here, last])
-    end_s = np.where(is_complete, end_s, edges_s[:, -1])
-    done_bit = np.where(is_complete, bit, progress[:, -1])
-    num_edges = int(last.max()) + 1
-    is_after = np.arange(num_edges) >= last[:, np.newaxis]
-    power_w = busy_w[:, np.newaxis] + j_per_bit[:, np.newaxis] * rates_bit_per_s[:, : num_edges - 1]
-    return Timelines(
-        edges_s=np.where(is_after, end_s[:, np.newaxis], edges_s[:, :num_edges]),
-        progress=np.where(is_after, done_bit[:, np.newaxis], progress[:, :num_edges]),
-        power_w=np.where(is_after[:, :-1], 0.0, power_w),
-        num_segments=last,
-        is_complete=is_complete,
-    )
+    arrivals = build_arrivals(settings.upload_success, seed=seed, size=size)
+    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals)

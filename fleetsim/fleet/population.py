@@ -19,14 +19,10 @@ from fleetsim import bundled, rng
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
-from fleetsim.fleet.channel import (
-    Channel,
-    ChannelSettings,
-    Direction,
-    FadingSettings,
-    build_channel,
-)
+from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
+from fleetsim.fleet.channel_settings import FadingSettings
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.energy import BatterySettings
 from fleetsim.fleet.hardware import deal_hardware
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio

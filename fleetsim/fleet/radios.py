@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.channel import Direction
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.profile import RadioProfile
 
 

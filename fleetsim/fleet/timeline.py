@@ -29,7 +29,7 @@ class Timeline:
     power_w: FloatArray
     """Power of this phase's component in each segment, above what the device draws idle [n]."""
     is_complete: bool
-    """False for a transfer that the channel gives up on at the last edge."""
+    """False for a transfer that the channel gives up on, or that is lost, at the last edge."""
 
     @property
     def start_s(self) -> float:
@@ -72,7 +72,7 @@ class Timelines:
     num_segments: IntArray
     """Segments that each row uses [n]."""
     is_complete: BoolArray
-    """False for a transfer that the channel gives up on at the last edge [n]."""
+    """False for a transfer that the channel gives up on, or that is lost, at the last edge [n]."""
 
     @property
     def start_s(self) -> FloatArray:

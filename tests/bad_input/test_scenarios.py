@@ -150,6 +150,26 @@ SCENARIOS = {
     "radio without power of its own": bad(
         "kind: fading", "kind: fading, metered_radio: wifi", "wifi.yaml", "'lte'"
     ),
+    "law of fading without its parameter": bad(
+        "kind: fading", "kind: fading, fading: rician", "bad.yaml:16: fleet.channel",
+        "needs rician_k",
+    ),
+    "parameter of another law": bad(
+        "kind: fading", "kind: normalised, nakagami_m: 2", "bad.yaml:16: fleet.channel",
+        "nakagami_m is of fading: nakagami, not of rayleigh",
+    ),
+    "key of another kind of channel": bad(
+        "kind: fading", "kind: normalised, tx_power_dbm: 20",
+        "bad.yaml:16: fleet.channel.tx_power_dbm",
+    ),
+    "uploads that succeed more than always": bad(
+        "kind: fading", "kind: fading, upload_success: [{probability: 1.5}]",
+        "bad.yaml:16: fleet.channel.upload_success[0].probability = 1.5", "<= 1",
+    ),
+    "shares of clients below 1": bad(
+        "kind: fading", "kind: fading, upload_success: [{probability: 0.5, share: 0.4}]",
+        "bad.yaml:16: fleet.channel", "must sum to 1", "0.4",
+    ),
     "unknown trace": bad(
         "trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
         "did you mean 'people-week'?",

@@ -20,7 +20,7 @@ import pytest
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.errors import SimulationError
 from fleetsim.learning.screen import why_refused
-from tests.engine.tiny import FirstCome, KnownTrainer
+from tests.engine.tiny import CONSTANT, FirstCome, KnownTrainer, Tiny
 
 COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
 TASK_S = COMPUTE_S + 2.0
@@ -186,6 +186,28 @@ def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
     assert (row.outcome, row.finished_at_s) == (Outcome.LINK, 30.0)
     assert row.download_byte == 375_000  # 1e5 bit/s for 30 s
     assert row.energy_receive_j == pytest.approx(60.0)
+
+
+def test_a_lost_upload_costs_all_that_a_delivered_one_costs(tiny, tmp_path):
+    lost = Tiny(tmp_path, channel={**CONSTANT, "upload_success": [{"probability": 0.0}]})
+    tiny.run()
+    lost.run()
+
+    for there, here in zip(tiny.recorder.tasks, lost.recorder.tasks, strict=True):
+        assert there.outcome is Outcome.DELIVERED
+        assert here == there._replace(outcome=Outcome.LINK)
+    assert lost.recorder.rounds[0].num_delivered == 0
+    assert lost.recorder.rounds[0].energy_wasted_j == tiny.recorder.rounds[0].energy_j
+
+
+def test_so_many_uploads_are_lost_as_the_probability_says(tiny):
+    tiny.size, tiny.server, tiny.stop = 20, {"cohort": 20}, {"rounds": 50}
+    tiny.channel = {**CONSTANT, "upload_success": [{"probability": 0.75}]}
+    tiny.run()
+    num_delivered = sum(row.num_delivered for row in tiny.recorder.rounds)
+
+    # 1,000 uploads: 750 with a standard deviation of sqrt(1000 * 0.75 * 0.25) = 13.7, 4 of them
+    assert abs(num_delivered - 750) < 55
 
 
 def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):

@@ -5,19 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import rng
-from fleetsim.fleet.channel import (
-    Channel,
-    ChannelSettings,
-    ConstantSettings,
-    Direction,
-    FadingSettings,
-    build_channel,
-)
+from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
+from fleetsim.fleet.channel_settings import ConstantSettings, FadingSettings
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.timeline import Timeline
 
@@ -64,7 +59,9 @@ def slow_finish(
             if until_s <= t_s:
                 continue
             rate = channel.rate_at(client, direction, 0.5 * (t_s + until_s))
-            step_s = min(until_s - t_s, left_bit / rate)
+            step_s = until_s - t_s
+            if rate > 0.0:
+                step_s = min(step_s, left_bit / rate)
             energy_j += step_s * base_w + step_s * rate * per_bit
             left_bit -= step_s * rate
             if step_s < until_s - t_s:
@@ -148,6 +145,7 @@ def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
         wired = np.full(size, np.nan)
         cell = build_channel(FadingSettings(), seed=5, size=size, wired_bit_per_s=wired).cell
         assert cell is not None
+        assert cell.distance_m is not None
         return [float(d) for d in cell.distance_m]
 
     assert distances(1000)[:7] == distances(7)
@@ -165,6 +163,7 @@ def test_a_wired_client_moves_nobody() -> None:
 def test_a_channel_cannot_be_changed() -> None:
     channel = fading()
     assert channel.cell is not None
+    assert channel.cell.distance_m is not None
 
     for array in (channel.fixed_bit_per_s, channel.cell.snr, channel.cell.distance_m):
         with pytest.raises(ValueError, match="read-only"):
@@ -235,6 +234,79 @@ def test_a_transfer_equals_the_brute_force_integral(
 
     assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
     assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
+
+
+LOSSY = {"snr_gap_db": 3.0, "max_bit_per_s_per_hz": 4.0, "outage_bit_per_s_per_hz": 2.0}
+LAWS: list[dict[str, Any]] = [
+    {},
+    {"fading": "rician", "rician_k": 3.0},
+    {"fading": "nakagami", "nakagami_m": 0.5},
+]
+
+
+@settings(deadline=None)  # the first Nakagami gain waits for an import
+@given(
+    client=st.integers(0, 3),
+    direction=st.sampled_from(Direction),
+    start_s=st.floats(0.0, 1e5),
+    bit=st.floats(1e4, 2e7),
+    block_s=st.sampled_from([0.05, 0.3, 1.0]),
+    law=st.sampled_from(LAWS),
+)
+def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
+    client: int,
+    direction: Direction,
+    start_s: float,
+    bit: float,
+    block_s: float,
+    law: dict[str, Any],
+) -> None:
+    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **LOSSY, **law)
+    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
+    moved_bit, width_s = np.diff(laid_out.progress), np.diff(laid_out.edges_s)
+    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
+    is_silent = laid_out.power_w == base_w
+
+    assert_well_formed(laid_out)
+    assert laid_out.is_complete
+    assert laid_out.progress[-1] == bit
+    assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
+    assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
+    assert np.all(moved_bit[is_silent] == 0.0)
+    rates = (laid_out.power_w[~is_silent] - base_w) / per_bit
+    assert np.all((rates > 1.999999e6) & (rates < 4.000001e6))
+    assert moved_bit[~is_silent] == pytest.approx(rates * width_s[~is_silent], rel=1e-6, abs=1e-3)
+
+
+def test_a_transfer_that_is_mostly_in_outage_gets_through_the_rare_blocks_that_are_not() -> None:
+    at_mean = at_distance(900.0, bandwidth_hz=1e6).mean_snr(0, UP)
+    needed = math.log2(1.0 + 3.0 * at_mean)  # of an Exp(1) gain: exp(-3), one block in 20
+    channel = at_distance(900.0, bandwidth_hz=1e6, outage_bit_per_s_per_hz=needed)
+    laid_out = channel.transfer(1, UP, 0.3, 4e7, RADIO)
+    end_s, _ = slow_finish(channel, 1, UP, 0.3, 4e7, 1.0)
+
+    assert len(laid_out.power_w) > 32  # far more blocks than it would take without outage
+    assert laid_out.end_s == pytest.approx(end_s, rel=1e-12)
+
+
+def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
+    channel = at_distance(900.0, fading="none", outage_bit_per_s_per_hz=100.0, give_up_s=50.0)
+    laid_out = channel.transfer(0, UP, 7.0, 1e6, RADIO)
+
+    assert (laid_out.end_s, laid_out.is_complete) == (57.0, False)
+    assert laid_out.progress.tolist() == [0.0, 0.0]
+    assert laid_out.energy_until(math.inf) == pytest.approx(50.0 * 0.8)
+
+
+def test_the_way_up_can_have_a_band_of_its_own() -> None:
+    both = at_distance(300.0, fading="none", bandwidth_hz=1e7, up_bandwidth_hz=1e6)
+    narrow = at_distance(300.0, fading="none", bandwidth_hz=1e6)
+    wide = at_distance(300.0, fading="none", bandwidth_hz=1e7)
+
+    assert both.rate_at(0, UP, 0.0) == narrow.rate_at(0, UP, 0.0)
+    assert both.rate_at(0, DOWN, 0.0) == wide.rate_at(0, DOWN, 0.0)
+    assert both.rate_at(0, UP, 0.0) < wide.rate_at(0, UP, 0.0)
 
 
 @given(
@@ -417,7 +489,26 @@ def test_senseless_wired_rates_are_refused(wired: list[float]) -> None:
         ({"kind": "fading", "bandwidth_mhz": 5}, "Extra inputs"),
         ({"kind": "fading", "block_s": 0.0}, "greater than or equal to 0.001"),
         ({"kind": "constant", "down_bit_per_s": 1e6}, "up_bit_per_s"),
-        ({"kind": "rician"}, "'fading', 'constant'"),
+        ({"kind": "rician"}, "'fading', 'normalised', 'calibrated', 'constant'"),
+        ({"kind": "fading", "fading": "rician"}, "fading: rician needs rician_k"),
+        ({"kind": "fading", "fading": "nakagami"}, "fading: nakagami needs nakagami_m"),
+        ({"kind": "fading", "rician_k": 3.0}, "rician_k is of fading: rician, not of rayleigh"),
+        (
+            {"kind": "normalised", "fading": "rician", "rician_k": 3.0, "nakagami_m": 2.0},
+            "nakagami_m is of fading: nakagami, not of rician",
+        ),
+        ({"kind": "normalised", "fading": "nakagami", "nakagami_m": 0.4}, "or equal to 0.5"),
+        ({"kind": "normalised", "cell_radius_m": 100.0}, "Extra inputs"),
+        ({"kind": "calibrated", "tx_power_dbm": 20.0}, "Extra inputs"),
+        (
+            {"kind": "fading", "max_bit_per_s_per_hz": 1.0, "outage_bit_per_s_per_hz": 2.0},
+            "nothing gets through",
+        ),
+        (
+            {"kind": "normalised", "upload_success": [{"probability": 0.5, "share": 0.4}]},
+            "must sum to 1, they sum to 0.4",
+        ),
+        ({"kind": "normalised", "upload_success": []}, "must sum to 1, they sum to 0"),
     ],
 )
 def test_faulty_settings_are_refused(faulty: dict[str, Any], message: str) -> None:
@@ -462,7 +553,7 @@ def test_a_gain_is_the_same_whatever_was_asked_for_before(windows: list[tuple[in
         clients = np.array([2, 0, 3] if index % 3 else [1, 3, 0])
         blocks = np.array([first, first + 1, first])
         direction = DOWN if index % 2 else UP
-        found = channel.cell.gains(clients, direction, blocks, num)
+        found = channel.cell.fading.gains(clients, direction, blocks, num)
 
         expected = [
             [gain_from_words(client, direction, block + i) for i in range(num)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fleetsim.fleet.channel import Direction
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.profile import load_radio
 from fleetsim.scenario import load

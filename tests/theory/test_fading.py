@@ -1,9 +1,6 @@
 """The fading channel against closed forms.
 
-Every interval is the theoretical mean plus or minus Z = 4 standard errors, which a right channel
-misses once in 16,000 seeds (normal limit). The standard error comes from the theoretical variance,
-never from the sample. `assert_mean` also checks that the interval is narrow enough to reject a
-mean that is 2 % off.
+Intervals: `intervals`. The other laws: `test_fading_laws`.
 
 Closed forms for |h|^2 ~ Exp(1): outage Pr[R < rho B] = 1 - exp(-(2^rho - 1) / snr); ergodic rate
 (B / ln 2) exp(1 / snr) E1(1 / snr), Alouini and Goldsmith, IEEE Trans. Veh. Technol. 48(4), 1999.
@@ -19,18 +16,14 @@ from scipy import integrate, special
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.channel import (
-    Cell,
-    Channel,
-    Direction,
-    FadingSettings,
-    build_channel,
-    path_loss,
-)
+from fleetsim.fleet.cell import Cell, path_loss
+from fleetsim.fleet.channel import Channel, build_channel
+from fleetsim.fleet.channel_settings import FadingSettings
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.units import ratio_to_db
+from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
 
-Z = 4.0
 NUM_BLOCKS = 400_000
 DOWN, UP = Direction.DOWN, Direction.UP
 BANDWIDTH_HZ = 1e6
@@ -63,22 +56,6 @@ def cell_with_snr(snr: float) -> tuple[Cell, float]:
     return channel.cell, channel.mean_snr(0, UP)
 
 
-def assert_mean(sample: FloatArray, mean: float, variance: float) -> None:
-    """The sample's mean is the theoretical one, in an interval that a 2 % error would leave."""
-    half_width = Z * math.sqrt(variance / sample.size)
-
-    assert half_width < 0.02 * abs(mean)
-    assert abs(float(np.mean(sample)) - mean) < half_width
-
-
-def assert_uncorrelated(one: FloatArray, other: FloatArray) -> None:
-    """Two samples of Exp(1) gains have no covariance: the products have mean 0, variance 1."""
-    half_width = Z / math.sqrt(one.size)
-
-    assert half_width < 0.02
-    assert abs(float(np.mean((one - 1.0) * (other - 1.0)))) < half_width
-
-
 def ergodic_bit_per_s(snr: float) -> float:
     return BANDWIDTH_HZ / math.log(2.0) * math.exp(1.0 / snr) * float(special.exp1(1.0 / snr))
 
@@ -94,7 +71,9 @@ def gains_of(
     cell: Cell, client: int, direction: Direction, first_block: int, num: int
 ) -> FloatArray:
     """Gains of one client [num]."""
-    gains: FloatArray = cell.gains(np.array([client]), direction, np.array([first_block]), num)[0]
+    gains: FloatArray = cell.fading.gains(
+        np.array([client]), direction, np.array([first_block]), num
+    )[0]
     return gains
 
 
@@ -108,7 +87,7 @@ def test_the_mean_gain_is_one(client: int, direction: Direction) -> None:
 
 def test_the_mean_gain_over_clients_is_one() -> None:
     cell, _ = cell_with_snr(1.0)
-    gains = cell.gains(np.arange(50_000), UP, np.full(50_000, 77), 1)[:, 0]
+    gains = cell.fading.gains(np.arange(50_000), UP, np.full(50_000, 77), 1)[:, 0]
 
     assert_mean(gains, mean=1.0, variance=1.0)
     assert_uncorrelated(gains[1:], gains[:-1])
@@ -183,6 +162,7 @@ def test_clients_stand_uniformly_over_the_ring() -> None:
         wired_bit_per_s=np.full(100_000, np.nan),
     )
     assert channel.cell is not None
+    assert channel.cell.distance_m is not None
     distance_m = channel.cell.distance_m
     within_300_m = (300.0**2 - 100.0**2) / (500.0**2 - 100.0**2)
 

@@ -1,0 +1,158 @@
+"""What a scenario can say of the wireless channel, apart from measured rates.
+
+Three kinds have blocks that fade and differ in where a client's mean signal-to-noise ratio comes
+from: `fading` (a link budget), `normalised` (the same for everybody) and `calibrated` (so much at
+one distance, less beyond). `constant` has no blocks. What the keys mean: `cell`, `fading`, `rate`,
+`arrivals`; where the defaults come from: docs/models/channel.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, model_validator
+
+from fleetsim.fleet.arrivals import SuccessSettings, check_shares
+from fleetsim.settings import Settings
+
+_MAX_BLOCKS: Final = 10_000_000
+"""Blocks of one transfer, which is laid out block by block in memory."""
+
+BandwidthHz = Annotated[float, Field(ge=1.0, le=1e12)]
+PowerDbm = Annotated[float, Field(ge=-100.0, le=100.0)]
+RatioDb = Annotated[float, Field(ge=-100.0, le=200.0)]
+DistanceM = Annotated[float, Field(ge=1.0, le=1e6)]
+
+
+class TransferSettings(Settings):
+    """What every kind of channel has."""
+
+    give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
+    """A transfer that takes longer than this fails."""
+    unmetered_radio: str = "wifi"
+    """Radio whose energy a transfer costs on an unmetered network: bundled name or path."""
+    metered_radio: str = "lte"
+    """Radio whose energy a transfer costs on a metered network: bundled name or path."""
+    upload_success: tuple[SuccessSettings, ...] = (SuccessSettings(probability=1.0),)
+    """How often uploads succeed, whatever the link does, and which share of the clients has it."""
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> TransferSettings:
+        check_shares(self.upload_success)
+        return self
+
+
+class ConstantSettings(TransferSettings):
+    """The same rates for every wireless client, always."""
+
+    kind: Literal["constant"] = "constant"
+    down_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    """Rate from the server to a client."""
+    up_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    """Rate from a client to the server."""
+
+
+class BlockSettings(TransferSettings):
+    """What the kinds with fading blocks have in common."""
+
+    bandwidth_hz: BandwidthHz = 5e6
+    """Bandwidth that each client has for itself, in either direction."""
+    up_bandwidth_hz: BandwidthHz | None = None
+    """Bandwidth on the way up, if that is another; `bandwidth_hz` is then that of the way down."""
+    fading: Literal["rayleigh", "rician", "nakagami", "none"] = "rayleigh"
+    """Law of the gain that each client, direction and block draws; none: always 1."""
+    rician_k: Annotated[float, Field(ge=0.0, le=1e6)] | None = None
+    """Power of the line of sight over that of the scattered waves (3 dB are 2); of `rician`."""
+    nakagami_m: Annotated[float, Field(ge=0.5, le=1e3)] | None = None
+    """Shape: 0.5 fades most, 1 is rayleigh, a large one hardly fades; of `nakagami`."""
+    block_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 1.0
+    """Length of the blocks in which the gain stays the same (coherence time)."""
+    snr_gap_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    """How much more signal the modems need than Shannon's rate does."""
+    max_bit_per_s_per_hz: Annotated[float, Field(gt=0.0, le=1e3)] | None = None
+    """Fastest rate of the modems per hertz of bandwidth; null: as fast as the signal allows."""
+    outage_bit_per_s_per_hz: Annotated[float, Field(ge=0.0, le=1e3)] = 0.0
+    """A block whose rate per hertz is below this carries nothing; its bits go in later blocks."""
+
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> BlockSettings:
+        blocks = self.give_up_s / self.block_s
+        if self.fading != "none" and blocks > _MAX_BLOCKS:
+            raise ValueError(f"give_up_s spans {blocks:g} blocks of block_s, over {_MAX_BLOCKS:g}")
+        return self
+
+    @model_validator(mode="after")
+    def _law_has_its_parameter(self) -> BlockSettings:
+        for law, key, value in (
+            ("rician", "rician_k", self.rician_k),
+            ("nakagami", "nakagami_m", self.nakagami_m),
+        ):
+            if self.fading == law and value is None:
+                raise ValueError(f"fading: {law} needs {key}")
+            if self.fading != law and value is not None:
+                raise ValueError(f"{key} is of fading: {law}, not of {self.fading}")
+        return self
+
+    @model_validator(mode="after")
+    def _something_gets_through(self) -> BlockSettings:
+        cap, outage = self.max_bit_per_s_per_hz, self.outage_bit_per_s_per_hz
+        if cap is not None and outage > cap:
+            raise ValueError(
+                f"nothing gets through: outage_bit_per_s_per_hz = {outage:g} is above "
+                f"max_bit_per_s_per_hz = {cap:g}"
+            )
+        return self
+
+
+class PlacedSettings(BlockSettings):
+    """What the kinds have in common in which distance matters."""
+
+    cell_radius_m: DistanceM = 500.0
+    """Clients stand uniformly over the disk of this radius."""
+    min_distance_m: DistanceM = 10.0
+    """Nobody stands closer to the antenna; equal to the radius: everybody stands there."""
+    path_loss_exponent_db: Annotated[float, Field(ge=0.0, le=200.0)] = 37.6
+    """Path loss added per factor of 10 in distance."""
+    shadowing_sd_db: Annotated[float, Field(ge=0.0, le=50.0)] = 0.0
+    """Standard deviation of shadowing: one normal draw in dB per client, for good, both ways."""
+
+    @model_validator(mode="after")
+    def _distances_ordered(self) -> PlacedSettings:
+        low_m, high_m = self.min_distance_m, self.cell_radius_m
+        if low_m > high_m:
+            raise ValueError(f"min_distance_m = {low_m:g} is beyond cell_radius_m = {high_m:g}")
+        return self
+
+
+class FadingSettings(PlacedSettings):
+    """A cell around one antenna, by a link budget."""
+
+    kind: Literal["fading"] = "fading"
+    tx_power_dbm: PowerDbm = 23.0
+    """Transmit power of a client."""
+    server_tx_power_dbm: PowerDbm = 43.0
+    """Transmit power of the server's antenna to one client."""
+    noise_dbm_per_hz: Annotated[float, Field(ge=-250.0, le=0.0)] = -174.0
+    """Density of the thermal noise (-174 dBm/Hz is kT at 290 K)."""
+    noise_figure_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    """Noise that the receiver adds, client and server alike."""
+    path_loss_db_at_1km: Annotated[float, Field(ge=0.0, le=300.0)] = 128.1
+    """Path loss at 1 km."""
+
+
+class NormalisedSettings(BlockSettings):
+    """The same mean signal-to-noise ratio for every wireless client, in both directions."""
+
+    kind: Literal["normalised"] = "normalised"
+    mean_snr_db: RatioDb = 20.0
+    """Mean ratio at the receiver."""
+
+
+class CalibratedSettings(PlacedSettings):
+    """A cell around one antenna, by the mean ratio at one distance, in both directions."""
+
+    kind: Literal["calibrated"] = "calibrated"
+    reference_snr_db: RatioDb = 20.0
+    """Mean ratio at the receiver at the reference distance."""
+    reference_distance_m: DistanceM = 500.0
+    """Distance at which the mean ratio is the reference one."""

@@ -1,0 +1,162 @@
+"""Mean signal-to-noise ratios: three conventions, and shadowing. Intervals: `intervals`.
+
+Outage under Rayleigh fading: 1 - exp(-(2^rho - 1) / snr); ergodic rate: (B / ln 2) exp(1 / snr)
+E1(1 / snr).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.channel import Channel, build_channel
+from fleetsim.fleet.channel_settings import (
+    CalibratedSettings,
+    FadingSettings,
+    NormalisedSettings,
+)
+from fleetsim.fleet.direction import Direction
+from fleetsim.units import ratio_to_db
+from tests.theory.intervals import Z, assert_distributed, assert_mean, assert_share
+
+NUM_BLOCKS = 800_000
+NUM_CLIENTS = 100_000
+BANDWIDTH_HZ = 1e6
+DOWN, UP = Direction.DOWN, Direction.UP
+WAYS = [DOWN, UP]
+
+
+def channel_of(
+    settings: FadingSettings | NormalisedSettings | CalibratedSettings, size: int = 1
+) -> Channel:
+    return build_channel(settings, seed=12, size=size, wired_bit_per_s=np.full(size, np.nan))
+
+
+def rates_of(channel: Channel) -> FloatArray:
+    """Rates of the first client upwards."""
+    assert channel.cell is not None
+    first = np.zeros(1, dtype=np.int64)
+    rates: FloatArray = channel.cell.rates_bit_per_s(first, UP, first, NUM_BLOCKS)[0]
+    return rates
+
+
+def snr_of(channel: Channel) -> FloatArray:
+    assert channel.cell is not None
+    return channel.cell.snr
+
+
+# --- the same for everybody ----------------------------------------------------------------------
+
+
+def test_normalised_everybody_has_20_db_both_ways() -> None:
+    assert snr_of(channel_of(NormalisedSettings(), size=50)) == pytest.approx(100.0)
+
+
+def test_the_rate_at_20_db_in_1_mhz() -> None:
+    channel = channel_of(NormalisedSettings(bandwidth_hz=BANDWIDTH_HZ, fading="none"))
+
+    assert channel.rate_at(0, UP, 0.0) == pytest.approx(6.658e6, abs=500.0)
+
+
+@pytest.mark.parametrize(
+    ("rho", "percent"), [(0.5, 0.413), (1.0, 0.995), (2.0, 2.955), (4.0, 13.93)]
+)
+def test_outage_at_20_db(rho: float, percent: float) -> None:
+    outage = 1.0 - math.exp(-(2.0**rho - 1.0) / 100.0)
+    channel = channel_of(NormalisedSettings(outage_bit_per_s_per_hz=rho))
+
+    assert 100.0 * outage == pytest.approx(percent, abs=0.005 if percent > 10 else 0.0005)
+    assert_share(rates_of(channel) == 0.0, outage, within=0.08)
+
+
+def test_the_ergodic_rate_at_20_db_in_1_mhz() -> None:
+    mean = BANDWIDTH_HZ / math.log(2.0) * math.exp(0.01) * float(special.exp1(0.01))
+    square, _ = integrate.quad(
+        lambda gain: (BANDWIDTH_HZ * math.log2(1.0 + 100.0 * gain)) ** 2 * math.exp(-gain), 0, 60
+    )
+    rates = rates_of(channel_of(NormalisedSettings(bandwidth_hz=BANDWIDTH_HZ)))
+
+    assert mean == pytest.approx(5.884e6, abs=500.0)
+    assert_mean(rates, mean=mean, variance=float(square) - mean**2)
+
+
+# --- a link budget -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("distance_m", "printed"), [(500.0, 1.88e-2), (707.0, 6.75e-2), (1e3, 0.227)]
+)
+def test_sampled_outage_of_20_dbm_in_1_mhz(distance_m: float, printed: float) -> None:
+    """At 1 bit/s/Hz; the ratios themselves are checked with the link budget in `test_fading`."""
+    settings = FadingSettings(
+        min_distance_m=distance_m,
+        cell_radius_m=distance_m,
+        tx_power_dbm=20.0,
+        bandwidth_hz=BANDWIDTH_HZ,
+        outage_bit_per_s_per_hz=1.0,
+    )
+    channel = channel_of(settings)
+    outage = 1.0 - math.exp(-1.0 / channel.mean_snr(0, UP))
+
+    assert outage == pytest.approx(printed, rel=0.005)
+    assert_share(rates_of(channel) == 0.0, outage, within=0.05)
+
+
+# --- calibrated at a distance --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("distance_m", "snr_db"),
+    [(50.0, 57.60), (100.0, 46.28), (250.0, 31.32), (500.0, 20.00), (707.0, 14.34), (1000.0, 8.68)],
+)
+def test_calibrated_to_20_db_at_500_m(distance_m: float, snr_db: float, way: Direction) -> None:
+    channel = channel_of(CalibratedSettings(min_distance_m=distance_m, cell_radius_m=distance_m))
+
+    assert ratio_to_db(channel.mean_snr(0, way)) == pytest.approx(snr_db, abs=0.006)
+
+
+# --- shadowing -----------------------------------------------------------------------------------
+
+
+def test_shadowing_is_normal_in_db_with_the_standard_deviation_asked_for() -> None:
+    settings = CalibratedSettings(min_distance_m=500.0, cell_radius_m=500.0, shadowing_sd_db=8.0)
+    shadow_db = 20.0 - 10.0 * np.log10(snr_of(channel_of(settings, NUM_CLIENTS))[0])
+    half_width_db = Z * 8.0 / math.sqrt(NUM_CLIENTS)
+
+    assert half_width_db < 0.11
+    assert abs(float(shadow_db.mean())) < half_width_db
+    assert_mean(shadow_db**2, mean=64.0, variance=2.0 * 64.0**2)  # fourth moment 3 sd^4
+    assert_distributed(shadow_db, stats.norm(scale=8.0).cdf)
+
+
+@pytest.mark.parametrize("kind", [FadingSettings, CalibratedSettings])
+def test_a_shadow_is_the_same_both_ways(
+    kind: type[FadingSettings] | type[CalibratedSettings],
+) -> None:
+    clear = snr_of(channel_of(kind(), size=200))
+    shadowed = snr_of(channel_of(kind(shadowing_sd_db=8.0), size=200))
+    down, up = shadowed / clear
+
+    assert down == pytest.approx(up, rel=1e-12)
+    assert np.unique(up.round(9)).size == 200
+
+
+def test_a_shadow_stays_where_it_is_in_a_larger_fleet() -> None:
+    settings = FadingSettings(shadowing_sd_db=6.0)
+
+    np.testing.assert_array_equal(
+        snr_of(channel_of(settings, size=1000))[:, :7], snr_of(channel_of(settings, size=7))
+    )
+
+
+def test_shadows_move_nobody() -> None:
+    clear, shadowed = channel_of(FadingSettings()), channel_of(FadingSettings(shadowing_sd_db=6.0))
+    assert clear.cell is not None
+    assert shadowed.cell is not None
+
+    np.testing.assert_array_equal(clear.cell.distance_m, shadowed.cell.distance_m)
