@@ -82,6 +82,10 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
 ]
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+PricesOption = Annotated[
+    str | None,
+    typer.Option(help="What joules and hours cost: a YAML file or a bundled name.", metavar="FILE"),
+]
 
 
 class Catalogue(StrEnum):
@@ -186,13 +190,15 @@ def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOptio
 
 
 @app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")
-def report(runs: RunsArgument) -> None:
+def report(runs: RunsArgument, prices: PricesOption = None) -> None:
     """Write report.html and figures into run folders."""
     from fleetsim.record.run import open_run
     from fleetsim.report import page
+    from fleetsim.report.prices import load
 
+    priced = None if prices is None else load(prices)
     for folder in runs:
-        typer.echo(page.write_report(open_run(folder)))
+        typer.echo(page.write_report(open_run(folder), priced=priced))
 
 
 @app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")
@@ -209,15 +215,18 @@ def compare(
             "--different-worlds", help="Compare although seed, task or fleet differ; says so."
         ),
     ] = False,
+    prices: PricesOption = None,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
     from fleetsim.record.run import open_run
     from fleetsim.report import compare as comparison
+    from fleetsim.report.prices import load
 
     result = comparison.compare(
         [open_run(folder) for folder in runs],
         targets=target,
         different_worlds=different_worlds,
+        priced=None if prices is None else load(prices),
     )
     path = comparison.write(result, out)
     typer.echo(comparison.text_table(result))

@@ -20,8 +20,8 @@ from fleetsim.scenario import SynchronousServerSettings, load
 COMMANDS = {
     ("run",): {"--seed", "--set", "--out", "--torch-device", "--workers", "--no-train", "--resume"},
     ("validate",): {"--seed", "--set"},
-    ("report",): set(),
-    ("compare",): {"--target", "--out", "--different-worlds"},
+    ("report",): {"--prices"},
+    ("compare",): {"--target", "--out", "--different-worlds", "--prices"},
     ("list",): set(),
     ("schema",): set(),
     ("data", "fetch"): set(),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetsim.errors import DataError
-from fleetsim.record import checkpoint, metrics, run_folder, tables
+from fleetsim.record import checkpoint, ledger, metrics, run_folder, tables
 from fleetsim.record.run_folder import Manifest
 
 if TYPE_CHECKING:
@@ -79,6 +79,35 @@ class Run:
     def energy_to_accuracy(self, target: float) -> float | None:
         """Joules of the whole fleet until an accuracy was reached; None if it never was."""
         return metrics.energy_to_accuracy(self.rounds, target)
+
+    def ledger(self) -> pd.DataFrame:
+        """What every joule was spent on and what became of it, see docs/outputs.md.
+
+        Returns:
+            Frame with client, device, purpose, fate, component and energy_j, a row for each
+            combination that any energy was spent on. Tasks of a round that was cut off are left
+            out.
+
+        Raises:
+            DataError: a table is missing or damaged, or the tables contradict each other: joules
+                do not add up to what the rounds and the clients' meters say.
+        """
+        entries = ledger.ledger(self.rounds, self.tasks)
+        clients = self.clients if self.manifest.status == "done" else None
+        ledger.check_balance(entries, self.rounds, clients, run=str(self.folder))
+        return entries
+
+    def energy_by(self, *keys: str) -> pd.Series[float]:
+        """Joules added up by one or more of client, device, purpose, fate and component.
+
+        `run.energy_by("fate")` says what was wasted and why, `run.energy_by("device",
+        "component")` where each kind of device spent it.
+
+        Raises:
+            ValueError: a key is none of these, or given twice.
+            DataError: as for `ledger`.
+        """
+        return ledger.energy_by(self.ledger(), *keys)
 
     def _path(self, name: tables.TableName) -> Path:
         return self.folder / f"{name}.parquet"

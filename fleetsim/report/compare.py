@@ -13,8 +13,9 @@ from pathlib import Path
 from fleetsim.errors import ScenarioError
 from fleetsim.record import files
 from fleetsim.record.run import Run
-from fleetsim.report import differences, figures, look, markup, summary
+from fleetsim.report import differences, figures, ledger, look, markup, prices, summary
 from fleetsim.report.markup import Picture
+from fleetsim.report.prices import Prices
 from fleetsim.report.side_by_side import (
     Comparison,
     Entry,
@@ -32,12 +33,17 @@ __all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
 PAGE = "comparison.html"
 CSV = "comparison.csv"
 STEM = "comparison"
+LEDGER = "comparison-ledger"
 
 _MAX_TARGETS = 6
 
 
 def compare(
-    runs: Sequence[Run], *, targets: Sequence[float] | None = None, different_worlds: bool = False
+    runs: Sequence[Run],
+    *,
+    targets: Sequence[float] | None = None,
+    different_worlds: bool = False,
+    priced: Prices | None = None,
 ) -> Comparison:
     """Put runs side by side.
 
@@ -45,10 +51,12 @@ def compare(
         runs: at least one, each once.
         targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
         different_worlds: compare although seed, task or fleet differ.
+        priced: what joules and hours cost; None: that is not asked.
 
     Raises:
         ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
-        DataError: a run folder is damaged, or nothing is recorded in it yet.
+        DataError: a run folder is damaged, nothing is recorded in it yet, or its energy ledger does
+            not balance.
     """
     if not runs:
         raise ScenarioError("nothing to compare; name one or more run folders")
@@ -62,7 +70,14 @@ def compare(
     chosen = _checked(targets) if targets else summary.reached_targets([run.rounds for run in runs])
     labels = differences.labels(runs)
     entries = tuple(
-        Entry(label, run, summary.totals(run)) for label, run in zip(labels, runs, strict=True)
+        Entry(
+            label,
+            run,
+            summary.totals(run),
+            run.ledger(),
+            None if priced is None else prices.bill(run, priced),
+        )
+        for label, run in zip(labels, runs, strict=True)
     )
     return Comparison(
         entries=entries,
@@ -70,11 +85,12 @@ def compare(
         differences=tuple(differences.differences(runs)),
         world_differences=tuple(world),
         notes=tuple(_notes(entries)),
+        prices=priced,
     )
 
 
 def write(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.html, .csv, .png, .svg and .pdf into a folder.
+    """Write comparison.html, and comparison and comparison-ledger as .csv, .png, .svg and .pdf.
 
     Returns:
         The page.
@@ -84,8 +100,12 @@ def write(comparison: Comparison, folder: Path) -> Path:
     """
     way_out = "choose another place with --out"
     files.make_folder(folder, way_out=way_out)
-    table = frame(comparison).to_csv(index=False, lineterminator="\n")
-    files.write(folder / CSV, table.encode("utf-8", "replace"), way_out=way_out)
+    for name, table in (
+        (CSV, frame(comparison)),
+        (f"{LEDGER}.csv", ledger.frame(comparison.ledgers)),
+    ):
+        text = table.to_csv(index=False, lineterminator="\n")
+        files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
     figure = figures.accuracy(
         {entry.label: entry.run.rounds for entry in comparison.entries},
         against=("time", "energy", "rounds"),
@@ -98,6 +118,13 @@ def write(comparison: Comparison, folder: Path) -> Path:
         "Further left is faster, cheaper or in fewer rounds. A dot is where a run first reached an"
         " accuracy of the tables (dotted lines).",
     )
+    ledgers = Picture(
+        LEDGER,
+        look.save(ledger.side_by_side(comparison.ledgers), folder, LEDGER),
+        "joules of all runs by component and by what came of them",
+        "Left, what the joules were spent on; right, the same joules by what came of them: green is"
+        " what a model or a choice was made of.",
+    )
     number = len(comparison.entries)
     heading = "One run" if number == 1 else f"{number} runs side by side"
     path = folder / PAGE
@@ -108,7 +135,7 @@ def write(comparison: Comparison, folder: Path) -> Path:
         heading=heading,
         worlds=worlds_say(comparison) if comparison.world_differences else "",
         notes=comparison.notes,
-        picture=picture,
+        pictures=(picture, ledgers),
         tables=tables(comparison),
         differences=differences_table(comparison),
         runs=runs_table(comparison),

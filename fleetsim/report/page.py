@@ -12,10 +12,21 @@ from matplotlib.figure import Figure
 from fleetsim import strict_yaml
 from fleetsim.record import files
 from fleetsim.record.run import Run
-from fleetsim.report import figures, gantt, look, markup, quantities, selection, summary
+from fleetsim.report import (
+    figures,
+    gantt,
+    ledger,
+    look,
+    markup,
+    payers,
+    prices,
+    quantities,
+    selection,
+    summary,
+)
 from fleetsim.report.markup import Picture, Table
+from fleetsim.report.prices import Prices
 from fleetsim.report.quantities import NOTHING
-from fleetsim.report.summary import Totals
 
 REPORT = "report.html"
 FIGURES = "figures"
@@ -31,33 +42,37 @@ _NO_ACCURACY = (
 )
 
 
-def write_report(run: Run) -> Path:
+def write_report(run: Run, *, priced: Prices | None = None) -> Path:
     """Write `report.html` and `figures/` into the run folder.
+
+    Args:
+        run: the run.
+        priced: what its joules and hours cost; None: that is not asked.
 
     Returns:
         The page.
 
     Raises:
-        DataError: a table is missing or damaged, or a file cannot be written.
+        DataError: a table is missing or damaged, the energy ledger does not balance, or a file
+            cannot be written.
     """
     rounds, tasks = run.rounds, summary.recorded_tasks(run)
     is_done = run.manifest.status == "done"
     clients = run.clients if is_done else selection.counts_from_tasks(tasks)
+    entries = run.ledger()
     totals = summary.totals(run)
     targets = _targets(rounds)
     folder = run.folder / FIGURES
     files.make_folder(folder, way_out="make the run folder writable")
     sections = {
-        heading: [
-            Picture(stem, look.save(figure, folder, stem), says, caption)
-            for stem, figure, says, caption in drawn
-        ]
+        heading: _saved(drawn, folder)
         for heading, drawn in (
             ("Accuracy", _accuracy(rounds, targets)),
             ("Where time and energy went", _costs(tasks)),
             ("Who took part", _people(run, tasks, clients)),
         )
     }
+    bill = None if priced is None else prices.bill(run, priced)
     path = run.folder / REPORT
     markup.write(
         path,
@@ -66,12 +81,17 @@ def write_report(run: Run) -> Path:
         name=run.manifest.name,
         subtitle=_subtitle(run),
         banners=list(_banners(run)),
-        numbers=_numbers(run, totals),
+        numbers=summary.numbers(run, totals),
         targets=summary.targets_table(rounds, targets),
         no_targets=(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
         ),
         sections=[(heading, pictures) for heading, pictures in sections.items() if pictures],
+        ledger=ledger.table(entries),
+        ledger_pictures=_saved(_ledger(entries, clients, is_whole_fleet=is_done), folder),
+        prices=priced,
+        bill=None if bill is None else prices.table(bill),
+        price_sources=None if priced is None else prices.sources_table(priced),
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
         devices_caption=(
@@ -121,6 +141,14 @@ def summary_lines(run: Run) -> list[str]:
 
 _Drawn = Iterator[tuple[str, Figure, str, str]]
 """Stem, figure, what it shows, how to read it."""
+
+
+def _saved(drawn: _Drawn, folder: Path) -> list[Picture]:
+    """The figures, each saved as it is drawn."""
+    return [
+        Picture(stem, look.save(figure, folder, stem), says, caption)
+        for stem, figure, says, caption in drawn
+    ]
 
 
 def _targets(rounds: pd.DataFrame) -> list[float]:
@@ -188,6 +216,23 @@ def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
     )
 
 
+def _ledger(entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool) -> _Drawn:
+    yield (
+        "ledger",
+        ledger.by_component_and_fate(entries),
+        "joules by component and by what came of them",
+        "A bar is what one component took, its colours say what came of it; each panel has a scale"
+        " of its own.",
+    )
+    yield (
+        "payers",
+        payers.who_paid(entries, clients, is_whole_fleet=is_whole_fleet),
+        "Lorenz curve of joules over clients, and the clients that paid most",
+        "The further the curve sags below the dashed line, the more of the energy a few clients"
+        " bore: on the dashed line all paid the same. On the right, those who bore most.",
+    )
+
+
 def _setting(run: Run, *keys: str) -> Any:
     """A value of the resolved scenario; None where the scenario has no such key."""
     value: Any = run.scenario
@@ -218,44 +263,6 @@ def _banners(run: Run) -> Iterator[tuple[str, str]]:
         yield "No round was recorded.", manifest.stop_text or ""
     elif not summary.is_trained(run):
         yield "No accuracy.", "The run was made without training, or no round was evaluated."
-
-
-def _numbers(run: Run, totals: Totals) -> list[tuple[str, str, str]]:
-    """Label, value and small print of the key numbers."""
-    wasted = quantities.text(totals.wasted_j, "j")
-    share = totals.num_delivered / totals.num_selected if totals.num_selected else None
-    best = quantities.percent(totals.best_accuracy)
-    numbers = [
-        ("final accuracy", quantities.percent(totals.final_accuracy), f"best {best}"),
-        (
-            "virtual time",
-            quantities.text(totals.virtual_s, "s"),
-            f"{quantities.digits(totals.virtual_s)} s",
-        ),
-        (
-            "energy",
-            quantities.text(totals.energy_j, "j"),
-            f"{quantities.digits(totals.energy_j)} J",
-        ),
-        ("wasted", quantities.percent(totals.wasted_fraction), f"{wasted} of the energy"),
-        ("rounds", f"{totals.num_rounds:,}", ""),
-        (
-            "train tasks delivered",
-            quantities.percent(share),
-            f"{totals.num_delivered:,} of {totals.num_selected:,}",
-        ),
-        (
-            "mean waiting",
-            quantities.text(totals.waiting_mean_s, "s"),
-            "last minus first answer of a round",
-        ),
-        (
-            "host time",
-            quantities.text(run.manifest.host_s or None, "s"),
-            "what the simulation took",
-        ),
-    ]
-    return [(label, value, "" if note == value else note) for label, value, note in numbers]
 
 
 def _versions(run: Run) -> Table:

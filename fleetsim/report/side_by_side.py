@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
 from fleetsim.record.run import Run
-from fleetsim.report import quantities
+from fleetsim.report import ledger, prices, quantities
 from fleetsim.report.differences import Difference
 from fleetsim.report.markup import Table
+from fleetsim.report.prices import Bill, Prices
 from fleetsim.report.quantities import NOTHING
 from fleetsim.report.summary import Totals
 from fleetsim.strict_yaml import spelled
@@ -27,6 +28,10 @@ class Entry:
     label: str
     run: Run
     totals: Totals
+    ledger: pd.DataFrame = field(compare=False, repr=False)
+    """Where its joules went, and what came of them."""
+    bill: Bill | None = field(compare=False, repr=False)
+    """What it costs; None if that is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,13 @@ class Comparison:
     """How the worlds differ; empty if they are the same."""
     notes: tuple[str, ...]
     """What a reader must know about single runs."""
+    prices: Prices | None = None
+    """By which every run is weighed; None: that is not asked."""
+
+    @property
+    def ledgers(self) -> dict[str, pd.DataFrame]:
+        """The ledger of every run by its label."""
+        return {entry.label: entry.ledger for entry in self.entries}
 
 
 def frame(comparison: Comparison) -> pd.DataFrame:
@@ -67,6 +79,8 @@ def frame(comparison: Comparison) -> pd.DataFrame:
             row[f"time_to_{target:g}_s"] = run.time_to_accuracy(target)
             row[f"energy_to_{target:g}_j"] = run.energy_to_accuracy(target)
             row[f"rounds_to_{target:g}"] = run.rounds_to_accuracy(target)
+        if entry.bill is not None:
+            row |= {amount: entry.bill.total(amount) for amount in entry.bill.prices.amounts}
         rows.append(row)
     table = pd.DataFrame(rows)
     return table.astype({f"rounds_to_{target:g}": "Int64" for target in comparison.targets})
@@ -132,7 +146,27 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
             ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
         ):
             found.append((heading, caption, _reached(comparison, measure)))
+    components = ledger.component_table(comparison.ledgers)
+    found.append(("Joules by component", "What each run spent its energy on.", components))
+    caption = "Used went into a new model or a choice, unused was delivered for nothing."
+    found.append(("Joules by fate", caption, ledger.fate_table(comparison.ledgers)))
+    if comparison.prices is not None:
+        caption = f"Prices: {comparison.prices.title}."
+        found.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
     return found
+
+
+def _bills(comparison: Comparison, priced: Prices) -> Table:
+    """A row per run, a column per amount that the prices give."""
+    bills = [(entry.label, entry.bill) for entry in comparison.entries]
+    return Table(
+        ("run", *(prices.AMOUNTS[amount] for amount in priced.amounts)),
+        [
+            (label, *(quantities.digits(bill.total(amount)) for amount in priced.amounts))
+            for label, bill in bills
+            if bill is not None
+        ],
+    )
 
 
 def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float | None]) -> Table:

@@ -63,6 +63,44 @@ def totals(run: Run) -> Totals:
     )
 
 
+def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
+    """Label, value and small print of the key numbers."""
+    wasted = quantities.text(sums.wasted_j, "j")
+    share = sums.num_delivered / sums.num_selected if sums.num_selected else None
+    best = quantities.percent(sums.best_accuracy)
+    found = [
+        ("final accuracy", quantities.percent(sums.final_accuracy), f"best {best}"),
+        (
+            "virtual time",
+            quantities.text(sums.virtual_s, "s"),
+            f"{quantities.digits(sums.virtual_s)} s",
+        ),
+        (
+            "energy",
+            quantities.text(sums.energy_j, "j"),
+            f"{quantities.digits(sums.energy_j)} J",
+        ),
+        ("wasted", quantities.percent(sums.wasted_fraction), f"{wasted} of the energy"),
+        ("rounds", f"{sums.num_rounds:,}", ""),
+        (
+            "train tasks delivered",
+            quantities.percent(share),
+            f"{sums.num_delivered:,} of {sums.num_selected:,}",
+        ),
+        (
+            "mean waiting",
+            quantities.text(sums.waiting_mean_s, "s"),
+            "last minus first answer of a round",
+        ),
+        (
+            "host time",
+            quantities.text(run.manifest.host_s or None, "s"),
+            "what the simulation took",
+        ),
+    ]
+    return [(label, value, "" if note == value else note) for label, value, note in found]
+
+
 def recorded_tasks(run: Run) -> pd.DataFrame:
     """Tasks of the rounds that are recorded: those of a round that was cut off are left out."""
     return run.tasks[run.tasks["round"].isin(run.rounds["round"])]

@@ -12,9 +12,11 @@ import numpy as np
 
 from fleetsim import rng, strict_yaml
 from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRow
+from fleetsim.record.ledger import COMPONENTS
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import Manifest, create_folder, write_manifest
+from tests.report.rows import task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
 """Kinds of devices, and how long each computes."""
@@ -70,9 +72,14 @@ def make_run(folder: Path, made: MadeUp) -> Run:
 
 
 def write_run(
-    folder: Path, made: MadeUp, rounds: Sequence[RoundRow], tasks: Sequence[TaskRow] = ()
+    folder: Path, made: MadeUp, rounds: Sequence[RoundRow], tasks: Sequence[TaskRow] | None = None
 ) -> Run:
-    """Write a run folder with these rows and open it."""
+    """Write a run folder with these rows and open it.
+
+    Unless there are tasks, one task a round of client 0 spends what the rounds say.
+    """
+    if tasks is None:
+        tasks = _spending(rounds)
     manifest = Manifest(
         name=made.name,
         status="running",
@@ -110,6 +117,17 @@ def write_run(
         recorder.flush()
     write_manifest(folder, manifest.model_copy(update=changes))
     return open_run(folder)
+
+
+def _spending(rounds: Sequence[RoundRow]) -> list[TaskRow]:
+    tasks: list[TaskRow] = []
+    spent_j = 0.0
+    for row in rounds:
+        joules: dict[str, Any] = dict.fromkeys(COMPONENTS.values(), 0.0)
+        joules["energy_compute_j"] = row.energy_total_j - spent_j
+        tasks.append(task_row(len(tasks), 0, round=row.round, **joules))
+        spent_j = row.energy_total_j
+    return tasks
 
 
 def _device(made: MadeUp, client: int) -> str:

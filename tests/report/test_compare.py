@@ -87,7 +87,7 @@ def test_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
-    _, seconds, joules, rounds = compare.text_table(
+    _, seconds, joules, rounds, components, fates = compare.text_table(
         compare.compare(runs, targets=[0.8, 0.6])
     ).split("\n\n")
 
@@ -105,6 +105,16 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
         "Rounds to accuracy  60 %  80 %",
         "random                 2     4",
         "oort                   1     -",
+    ]
+    assert components.splitlines() == [
+        "Joules by component  compute (J)  all (J)",
+        "random                       400      400",
+        "oort                       1,500    1,500",
+    ]
+    assert fates.splitlines() == [
+        "Joules by fate  used (J)  all (J)",
+        "random               400      400",
+        "oort               1,500    1,500",
     ]
 
 
@@ -128,7 +138,11 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
     read = pd.read_csv(path.with_suffix(".csv"))
 
     assert path.name == "comparison.html"
-    assert names == {f"comparison.{suffix}" for suffix in ("html", "csv", "png", "svg", "pdf")}
+    assert names == {
+        "comparison.html",
+        *(f"comparison.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
+        *(f"comparison-ledger.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
+    }
     assert list(read["label"]) == ["random", "oort"]
     assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
     assert "20.0,200.0,2,40.0,400.0,4" in path.with_suffix(".csv").read_text()
@@ -220,7 +234,7 @@ def test_without_any_accuracy_there_are_totals_alone(tmp_path: Path) -> None:
     result = compare.compare([run])
 
     assert result.targets == ()
-    assert compare.text_table(result).splitlines()[-1].split()[:4] == ["made-up", "-", "-", "1"]
+    assert compare.text_table(result).splitlines()[3].split()[:4] == ["made-up", "-", "-", "1"]
     assert "Seconds to accuracy" not in compare.write(result, tmp_path / "out").read_text()
 
 

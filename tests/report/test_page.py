@@ -24,6 +24,8 @@ FIGURES = {
     "waste",
     "selections",
     "stragglers",
+    "ledger",
+    "payers",
 }
 
 

@@ -1,0 +1,231 @@
+"""Every joule of a run stands in its ledger once, by what it went into and what came of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.errors import DataError
+from fleetsim.record import ledger, tables
+from tests.report.rows import round_frame, round_row, task_frame, task_row
+
+NOTHING_J: dict[str, Any] = dict.fromkeys(ledger.COMPONENTS.values(), 0.0)
+ROUNDS = round_frame(
+    round_row(1, energy_total_j=60.0),
+    round_row(2, energy_total_j=120.0, aggregated=False),
+    round_row(3, energy_total_j=140.0, aggregated=False, num_selected=0),
+)
+TASKS = task_frame(
+    task_row(0, 7, purpose=Purpose.PROBE),
+    task_row(1, 7),
+    task_row(2, 3, "board", outcome=Outcome.LATE),
+    task_row(3, 3, "board", round=2),
+    task_row(4, 7, round=2, outcome=Outcome.CANCELLED),
+    task_row(5, 7, round=2, purpose=Purpose.PROBE, outcome=Outcome.OFFLINE),
+    task_row(6, 0, round=3, purpose=Purpose.PROBE),
+)
+
+
+def fate_of(purpose: Purpose, outcome: Outcome, **round_changes: Any) -> str:
+    rounds = round_frame(round_row(1, **round_changes))
+    tasks = task_frame(task_row(0, 0, purpose=purpose, outcome=outcome))
+    return str(ledger.with_fates(rounds, tasks)["fate"].item())
+
+
+# --- fates ----------------------------------------------------------------------------------------
+
+
+def test_what_was_delivered_is_used_if_something_came_of_it() -> None:
+    fates = ledger.with_fates(ROUNDS, TASKS)["fate"]
+
+    assert list(fates) == ["used", "used", "late", "unused", "cancelled", "offline", "unused"]
+
+
+def test_a_probe_is_used_by_the_choice_whatever_became_of_the_round() -> None:
+    assert fate_of(Purpose.PROBE, Outcome.DELIVERED, aggregated=False) == "used"
+    assert fate_of(Purpose.PROBE, Outcome.DELIVERED, aggregated=False, num_selected=0) == "unused"
+
+
+def test_an_evaluation_that_was_delivered_is_used_always() -> None:
+    assert fate_of(Purpose.EVALUATE, Outcome.DELIVERED, aggregated=False, num_selected=0) == "used"
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DELIVERED])
+def test_the_fate_of_what_was_not_delivered_is_its_outcome(
+    purpose: Purpose, outcome: Outcome
+) -> None:
+    assert fate_of(purpose, outcome) == outcome
+    assert fate_of(purpose, outcome, aggregated=False, num_selected=0) == outcome
+
+
+# --- the ledger -----------------------------------------------------------------------------------
+
+
+def test_ledger_by_hand() -> None:
+    rounds = round_frame(round_row(1), round_row(2, aggregated=False))
+    tasks = task_frame(
+        task_row(0, 5, "phone", **NOTHING_J | {"energy_compute_j": 2.0, "energy_tail_j": 0.5}),
+        task_row(1, 5, "phone", **NOTHING_J | {"energy_compute_j": 3.0}),
+        task_row(2, 5, "phone", round=2, **NOTHING_J | {"energy_compute_j": 7.0}),
+        task_row(3, 5, purpose=Purpose.PROBE, **NOTHING_J | {"energy_transmit_j": 0.25}),
+        task_row(4, 1, "board", outcome=Outcome.LATE, **NOTHING_J | {"energy_idle_j": 4.0}),
+    )
+
+    assert ledger.ledger(rounds, tasks).to_numpy().tolist() == [
+        [1, "board", "train", "late", "idle", 4.0],
+        [5, "phone", "train", "used", "compute", 5.0],
+        [5, "phone", "train", "used", "tail", 0.5],
+        [5, "phone", "train", "unused", "compute", 7.0],
+        [5, "phone", "probe", "used", "transmit", 0.25],
+    ]
+
+
+def test_tasks_of_a_round_that_was_cut_off_are_left_out() -> None:
+    found = ledger.ledger(round_frame(round_row(1)), TASKS)
+
+    assert found["energy_j"].sum() == 60.0
+    assert set(found["client"]) == {3, 7}
+
+
+def test_a_run_without_tasks_has_an_empty_ledger() -> None:
+    found = ledger.ledger(round_frame(), task_frame())
+    ledger.check_balance(found, round_frame(), None, run="run")
+
+    assert list(found.columns) == list(ledger.COLUMNS)
+    assert found.empty
+
+
+def test_sums_come_in_the_order_of_tables_and_of_fates() -> None:
+    found = ledger.ledger(ROUNDS, TASKS)
+
+    assert ledger.energy_by(found, "fate").to_dict() == {
+        "used": 40.0,
+        "unused": 40.0,
+        "late": 20.0,
+        "offline": 20.0,
+        "cancelled": 20.0,
+    }
+    assert list(ledger.energy_by(found, "fate").index) == [
+        "used",
+        "unused",
+        "late",
+        "offline",
+        "cancelled",
+    ]
+    assert list(ledger.energy_by(found, "component").index) == list(ledger.COMPONENTS)
+    assert list(ledger.energy_by(found, "purpose").index) == ["train", "probe"]
+    assert ledger.energy_by(found, "client", "purpose").to_dict() == {
+        (0, "probe"): 20.0,
+        (3, "train"): 40.0,
+        (7, "train"): 40.0,
+        (7, "probe"): 40.0,
+    }
+
+
+@pytest.mark.parametrize("keys", [(), ("energy_j",), ("fate", "fate"), ("round",)])
+def test_other_keys_are_refused(keys: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="keys must be one or more of client, device, purpose"):
+        ledger.energy_by(ledger.ledger(ROUNDS, TASKS), *keys)
+
+
+def test_every_component_of_a_task_is_one_of_the_ledger() -> None:
+    assert list(ledger.COMPONENTS) == ["compute", "receive", "transmit", "tail", "idle"]
+    assert set(ledger.COMPONENTS.values()) <= set(tables.SCHEMAS["clients"].names)
+
+
+# --- conservation ---------------------------------------------------------------------------------
+
+joules = st.floats(0.0, 1e6) | st.just(0.0)
+some_tasks = st.lists(
+    st.tuples(
+        st.integers(1, 4),
+        st.integers(0, 5),
+        st.sampled_from(Purpose),
+        st.sampled_from(Outcome),
+        st.tuples(joules, joules, joules, joules, joules),
+    ),
+    max_size=30,
+)
+
+
+@given(some_tasks, st.tuples(*[st.booleans()] * 4), st.sets(st.sampled_from(ledger.KEYS)))
+def test_sums_by_any_keys_are_all_the_joules(tasks, aggregated, keys) -> None:
+    rounds = round_frame(
+        *(
+            round_row(n + 1, aggregated=is_so, num_selected=int(is_so))
+            for n, is_so in enumerate(aggregated)
+        )
+    )
+    rows = [
+        task_row(
+            number,
+            client,
+            f"device-{client % 2}",
+            round=round_,
+            purpose=purpose,
+            outcome=outcome,
+            **dict(zip(ledger.COMPONENTS.values(), spent, strict=True)),
+        )
+        for number, (round_, client, purpose, outcome, spent) in enumerate(tasks)
+    ]
+    found = ledger.ledger(rounds, task_frame(*rows))
+    by = ledger.energy_by(found, *(sorted(keys) or ["fate"]))
+    wasted_j = math.fsum(r.energy_j for r in rows if r.outcome is not Outcome.DELIVERED)
+
+    assert math.fsum(by) == pytest.approx(math.fsum(row.energy_j for row in rows), rel=1e-12)
+    assert math.fsum(found.energy_j[~found.fate.isin(["used", "unused"])]) == pytest.approx(
+        wasted_j, rel=1e-12
+    )
+    assert not found.duplicated(list(ledger.KEYS)).any()
+    assert (found["energy_j"] > 0.0).all()
+
+
+def meters(tasks: pd.DataFrame, size: int = 8) -> pd.DataFrame:
+    columns = list(ledger.COMPONENTS.values())
+    sums = tasks.groupby("client")[columns].sum().reindex(range(size), fill_value=0.0)
+    return sums.reset_index()
+
+
+def test_a_ledger_that_agrees_with_rounds_and_meters_passes() -> None:
+    ledger.check_balance(ledger.ledger(ROUNDS, TASKS), ROUNDS, meters(TASKS), run="runs/a")
+
+
+def test_a_task_that_is_missing_is_named_as_a_difference_to_the_rounds() -> None:
+    found = ledger.ledger(ROUNDS, TASKS.iloc[1:])
+
+    with pytest.raises(DataError, match=r"^runs/a: joules do not add up: its tasks spent 120\.0 J"):
+        ledger.check_balance(found, ROUNDS, None, run="runs/a")
+
+
+def test_joules_of_the_wrong_component_are_a_difference_to_a_meter() -> None:
+    swapped = TASKS.rename(
+        columns={"energy_tail_j": "energy_idle_j", "energy_idle_j": "energy_tail_j"}
+    )
+    found = ledger.ledger(ROUNDS, swapped)
+
+    with pytest.raises(
+        DataError, match=r"^runs/a: .*client 0 spent 6\.0 J on tail, its meter says 5\.0 J; run the"
+    ):
+        ledger.check_balance(found, ROUNDS, meters(TASKS), run="runs/a")
+
+
+def test_joules_of_the_wrong_client_are_a_difference_to_a_meter() -> None:
+    found = ledger.ledger(ROUNDS, TASKS.assign(client=np.where(TASKS.task == 2, 4, TASKS.client)))
+
+    with pytest.raises(DataError, match=r"client 3 spent 2\.0 J on compute, its meter says 4\.0 J"):
+        ledger.check_balance(found, ROUNDS, meters(TASKS), run="runs/a")
+
+
+def test_a_client_beyond_the_fleet_is_named() -> None:
+    found = ledger.ledger(ROUNDS, TASKS)
+
+    with pytest.raises(DataError, match=r"^runs/a: has a task of client 7, but 5 clients; run"):
+        ledger.check_balance(found, ROUNDS, meters(TASKS, size=5), run="runs/a")
