@@ -29,8 +29,15 @@ from fleetsim.fleet.channel import (
 )
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.energy import BatterySettings
+from fleetsim.fleet.heterogeneity import (
+    Heterogeneity,
+    HeterogeneitySettings,
+    build_heterogeneity,
+)
 from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
+from fleetsim.fleet.synthetic_usage import make_usage
+from fleetsim.fleet.time_zones import deal_time_zones
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
@@ -48,6 +55,7 @@ class FleetSettings(Settings):
     """Number of clients."""
     devices: dict[str, Annotated[float, Field(gt=0.0)]]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1."""
+    heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
     channel: ChannelSettings = FadingSettings()
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
@@ -84,6 +92,7 @@ class Fleet:
     """Battery level at time 0 [N]; NaN as above."""
     crash_per_hour: float
     radios: Radios
+    heterogeneity: Heterogeneity
 
     @property
     def size(self) -> int:
@@ -109,8 +118,8 @@ class Fleet:
     ) -> list[tuple[IntArray, Timelines]]:
         """Transfers that start at `start_s`, as of `Channel.transfers`; all arguments [n]."""
         busy_w, j_per_bit = self.radios.busy_w[direction], self.radios.j_per_bit[direction]
-        return self.channel.transfers(
-            clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
+        return self.heterogeneity.transfers(
+            self.channel, clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
         )
 
     def computations(
@@ -125,6 +134,7 @@ class Fleet:
             seconds[rows] = unloaded_s(
                 profile.compute, cost, work, num_samples=num_samples[rows], batch_size=batch_size
             )
+        seconds /= self.heterogeneity.speed[clients]
         return lay_out_computations(
             start_s, seconds, power_w, lambda rows, t_s: self.usage.load_after(clients[rows], t_s)
         )
@@ -171,11 +181,12 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
         ),
         usage=build_usage(
-            load_trace(settings.usage),
+            load_trace(settings.usage, seed=seed),
             seed=seed,
             has_people=has_people,
             shift=settings.usage.shift,
-            starts_at_s=settings.usage.starts_at_s,
+            starts_at_s=settings.usage.starts_at_s
+            + deal_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
         ),
         battery=settings.battery,
         capacity_j=capacity_j,
@@ -191,6 +202,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             metered=load_radio(settings.channel.metered_radio),
             wired=load_radio("wired"),
         ),
+        heterogeneity=build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size),
     )
 
 
@@ -208,13 +220,15 @@ def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArr
     return rng.stream(seed, "device").permutation(in_order)
 
 
-def load_trace(settings: UsageSettings) -> Trace | None:
-    """The usage trace that a scenario names, if it names one.
+def load_trace(settings: UsageSettings, *, seed: int) -> Trace | None:
+    """The usage trace that a scenario names or has made, if any.
 
     Raises:
         ScenarioError: it is not there.
         DataError: a file of it is wrong.
     """
+    if settings.synthetic is not None:
+        return make_usage(settings.synthetic, seed=seed)
     if settings.trace is None:
         return None
     return read_trace(find_trace(settings.trace), unknown=settings.unknown)
