@@ -56,6 +56,8 @@ def read_fedscale(path: Path) -> Records:
     for client, fields in clients.items():
         if not isinstance(fields, dict):
             raise DataError(f"{path}: client {client!r} is no dict; drop it")
+        if str(client) in lives:
+            raise DataError(f"{path}: client {str(client)!r} is there twice; drop one")
         try:
             life = _life(fields)
         except _BrokenLifeError as fault:

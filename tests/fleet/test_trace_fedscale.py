@@ -135,6 +135,11 @@ def test_a_pickle_that_holds_itself_ends_in_an_error_not_in_a_loop(tmp_path):
         read_fedscale(dumped(tmp_path, value))
 
 
+def test_a_client_that_is_there_twice_is_refused(tmp_path):
+    with pytest.raises(DataError, match="client '3' is there twice"):
+        read_fedscale(dumped(tmp_path, {3: LIFE, "3": LIFE}))
+
+
 def test_a_large_file_is_refused_before_it_is_read(tmp_path):
     with pytest.raises(DataError, match="is larger than"):
         read_plain_pickle(dumped(tmp_path, {1: LIFE}), most_byte=10)
