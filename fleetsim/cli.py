@@ -106,6 +106,20 @@ class TorchDevice(StrEnum):
     CUDA = "cuda"
 
 
+class UnknownTimes(StrEnum):
+    """What to make of times of which a trace knows nothing."""
+
+    HOLD = "hold"
+    OFFLINE = "offline"
+
+
+class OnlinePhones(StrEnum):
+    """Which phones of an event log are online."""
+
+    LOCKED = "locked"
+    ALWAYS = "always"
+
+
 def _version(is_asked: bool) -> None:
     if is_asked:
         typer.echo(f"fleetsim {__version__}")
@@ -185,7 +199,7 @@ def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOptio
     loaded = _load(scenario, set_, seed)
     from fleetsim.fleet.population import load_trace
 
-    load_trace(loaded.fleet.usage)
+    load_trace(loaded.fleet.usage, seed=loaded.seed)
     typer.echo(loaded.to_yaml(), nl=False)
 
 
@@ -276,15 +290,41 @@ def data_fetch(
 )
 def trace_import(
     format_: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="flhetbench, extrasensory or states.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="states, intervals, flhetbench, extrasensory, flash or fedscale.",
+        ),
     ],
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
     dest: Annotated[Path, typer.Argument(help="New folder for the trace.")],
+    unknown: Annotated[
+        UnknownTimes | None,
+        typer.Option(help="Times of which the source knows nothing; hold unless given."),
+    ] = None,
+    online: Annotated[
+        OnlinePhones | None,
+        typer.Option(help="Which phones of flash are online; locked unless given."),
+    ] = None,
+    utc_offset_h: Annotated[
+        float | None,
+        typer.Option(help="Hours by which the users' clock is ahead of the source's."),
+    ] = None,
+    whole_days: Annotated[
+        bool, typer.Option("--whole-days", help="Cut records down to their whole days.")
+    ] = False,
 ) -> None:
     """Convert a usage trace into fleetsim's own form."""
-    from fleetsim.fleet.trace_files import import_trace
+    from fleetsim.fleet.trace_import import ImportOptions, import_trace
 
-    import_trace(format_, source, dest)
+    options = ImportOptions(
+        unknown=None if unknown is None else unknown.value,
+        online=None if online is None else online.value,
+        utc_offset_h=utc_offset_h,
+        whole_days=whole_days,
+    )
+    for note in import_trace(format_, source, dest, options):
+        typer.echo(note)
     typer.echo(dest)
 
 

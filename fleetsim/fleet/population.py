@@ -25,10 +25,17 @@ from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.energy import BatterySettings
 from fleetsim.fleet.hardware import deal_hardware
+from fleetsim.fleet.heterogeneity import (
+    Heterogeneity,
+    HeterogeneitySettings,
+    build_heterogeneity,
+)
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
+from fleetsim.fleet.synthetic_usage import make_usage
 from fleetsim.fleet.thermal import NoThermalSettings, ThermalSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
+from fleetsim.fleet.time_zones import deal_time_zones
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
@@ -50,6 +57,7 @@ class FleetSettings(Settings):
     unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
     mean time of a piece of work stays. 0: all alike."""
+    heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
     channel: ChannelSettings = FadingSettings()
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
@@ -90,6 +98,7 @@ class Fleet:
     crash_per_hour: float
     radios: Radios
     throttle: Throttle
+    heterogeneity: Heterogeneity
 
     @property
     def size(self) -> int:
@@ -102,7 +111,8 @@ class Fleet:
 
     def conv_flop_per_s(self, client: int) -> float:
         """Rate of convolutions of a client's own unit while it trains."""
-        return self.profile(client).compute.conv_flop_per_s * float(self.unit_speed[client])
+        speed = self.unit_speed[client] * self.heterogeneity.speed[client]
+        return self.profile(client).compute.conv_flop_per_s * float(speed)
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
         """Radios (in `radios`) that transfers of clients starting at t use, all [n]."""
@@ -119,8 +129,8 @@ class Fleet:
     ) -> list[tuple[IntArray, Timelines]]:
         """Transfers that start at `start_s`, as of `Channel.transfers`; all arguments [n]."""
         busy_w, j_per_bit = self.radios.busy_w[direction], self.radios.j_per_bit[direction]
-        return self.channel.transfers(
-            clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
+        return self.heterogeneity.transfers(
+            self.channel, clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
         )
 
     def computations(
@@ -144,7 +154,7 @@ class Fleet:
             seconds[rows] = unloaded_s(
                 profile.compute, cost, work, num_samples=num_samples[rows], batch_size=batch_size
             )
-        seconds /= self.unit_speed[clients]
+        seconds /= self.unit_speed[clients] * self.heterogeneity.speed[clients]
         return lay_out_computations(
             start_s,
             seconds,
@@ -192,11 +202,12 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
     low, high = settings.battery.initial_fraction
     draw = rng.stream(seed, "battery").random(settings.size)
     usage = build_usage(
-        load_trace(settings.usage),
+        load_trace(settings.usage, seed=seed),
         seed=seed,
         has_people=has_people,
         shift=settings.usage.shift,
-        starts_at_s=settings.usage.starts_at_s,
+        starts_at_s=settings.usage.starts_at_s
+        + deal_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
     )
     return Fleet(
         seed=seed,
@@ -223,16 +234,19 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             wired=load_radio("wired"),
         ),
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
+        heterogeneity=build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size),
     )
 
 
-def load_trace(settings: UsageSettings) -> Trace | None:
-    """The usage trace that a scenario names, if it names one.
+def load_trace(settings: UsageSettings, *, seed: int) -> Trace | None:
+    """The usage trace that a scenario names or has made, if any.
 
     Raises:
         ScenarioError: it is not there.
         DataError: a file of it is wrong.
     """
+    if settings.synthetic is not None:
+        return make_usage(settings.synthetic, seed=seed)
     if settings.trace is None:
         return None
     return read_trace(find_trace(settings.trace), unknown=settings.unknown)

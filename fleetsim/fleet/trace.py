@@ -200,6 +200,25 @@ def turned(trace: Trace, by_s: IntArray) -> Trace:
     return _picked(trace, source[order], times_s[order], offsets)
 
 
+def shortened(trace: Trace, users: IntArray, span_s: IntArray) -> Trace:
+    """The first `span_s` seconds [n] of the records of some users [n], ascending."""
+    until_s = np.zeros(trace.num_users, dtype=np.int64)
+    until_s[users] = span_s
+    user = np.repeat(np.arange(trace.num_users), np.diff(trace.offsets))
+    kept = np.flatnonzero(trace.times_s < until_s[user])
+    return Trace(
+        name=trace.name,
+        user_ids=tuple(trace.user_ids[user] for user in users.tolist()),
+        span_s=span_s,
+        offsets=np.searchsorted(user[kept], np.append(users, trace.num_users)),
+        times_s=trace.times_s[kept],
+        online=trace.online[kept],
+        charging=trace.charging[kept],
+        unmetered=trace.unmetered[kept],
+        load=trace.load[kept],
+    )
+
+
 def _picked(trace: Trace, source: IntArray, times_s: IntArray, offsets: IntArray) -> Trace:
     """The states of the changes `source`, at other times."""
     return Trace(

@@ -1,34 +1,38 @@
-"""Where usage traces lie: three forms are told apart and read, fleetsim's own is written.
+"""Where usage traces lie: forms in CSV files are told apart and read, fleetsim's own is written.
 
-The form is told by the header of the main file; docs/models/usage.md has every column.
+The form is told by the headers; docs/models/usage.md has every column.
 
 | form | files | source |
 |---|---|---|
 | states | `states.csv`, `users.csv` | fleetsim's own; what `write_trace` writes |
+| intervals | `intervals.csv`, `users.csv` | anybody's |
 | flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
 | extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
 
-Every file may be gzipped (.csv.gz).
+Every file may be gzipped (.csv.gz). Other formats are converted first: `trace_import`.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.fleet import trace_forms as forms
 from fleetsim.fleet.csv_table import read_csv_header
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_forms import Unknown
+from fleetsim.fleet.trace_records import Records, settled
 
-TraceFormat = Literal["flhetbench", "extrasensory", "states"]
+CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
+
+_IMPORTED = {".json": "flash", ".pkl": "fedscale", ".pickle": "fedscale"}
+"""Format that a suffix speaks for, of those that must be imported."""
 
 
 def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
@@ -41,18 +45,38 @@ def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
     Raises:
         DataError: a file that is missing, cut off or wrong; names file and row.
     """
-    main = _main_file(folder_or_file)
-    match _form(main):
+    main = main_file(folder_or_file)
+    return settled(read_records(main, form_of(main), unknown))
+
+
+def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
+    """Read a main file of a known form.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    match form:
         case "states":
             return forms.read_states(main)
-        case "flhetbench":
+        case "intervals" | "flhetbench":
             return forms.read_intervals(main)
         case "extrasensory":
             return forms.read_samples(main, unknown)
 
 
-def _main_file(path: Path) -> Path:
+def main_file(path: Path) -> Path:
+    """The main file of a trace that is named by its folder or by that file.
+
+    Raises:
+        DataError: the folder holds none or several, or the file must be imported first.
+    """
     if not path.is_dir():
+        suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+        if suffix in _IMPORTED:
+            raise DataError(
+                f"{path}: is no CSV file; convert it first: fleetsim trace import"
+                f" {_IMPORTED[suffix]} {path} NEW_FOLDER"
+            )
         return path
     found = sorted(
         child
@@ -67,12 +91,18 @@ def _main_file(path: Path) -> Path:
     return found[0]
 
 
-def _form(main: Path) -> TraceFormat:
+def form_of(main: Path) -> CsvForm:
+    """Form of a main file by its header, and that of the users' file.
+
+    Raises:
+        DataError: a file that is missing or has an unknown header.
+    """
     header = read_csv_header(main)
     if header == forms.STATES_HEADER:
         return "states"
     if header == forms.INTERVALS_HEADER:
-        return "flhetbench"
+        is_theirs = read_csv_header(forms.users_file(main)) == forms.INTERVALS_USERS_HEADER
+        return "flhetbench" if is_theirs else "intervals"
     if header[: len(forms.SAMPLES_HEADER)] == forms.SAMPLES_HEADER:
         return "extrasensory"
     known = (forms.STATES_HEADER, forms.INTERVALS_HEADER, (*forms.SAMPLES_HEADER, "..."))
@@ -82,7 +112,9 @@ def _form(main: Path) -> TraceFormat:
     )
 
 
-def write_trace(trace: Trace, folder: Path, *, readme: str | None = None) -> None:
+def write_trace(
+    trace: Trace, folder: Path, *, readme: str | None = None, notes: Sequence[str] = ()
+) -> None:
     """Write a trace in fleetsim's own form: states.csv.gz, users.csv.gz and README.md.
 
     The same trace gives the same bytes. Each file appears whole or not at all; files of the same
@@ -92,6 +124,7 @@ def write_trace(trace: Trace, folder: Path, *, readme: str | None = None) -> Non
         trace: what to write.
         folder: where; made if it is not there.
         readme: text of README.md; None writes one that explains the columns.
+        notes: lines for that one.
 
     Raises:
         DataError: the folder cannot be written to, or a user's name cannot stand in a CSV file.
@@ -115,41 +148,11 @@ def write_trace(trace: Trace, folder: Path, *, readme: str | None = None) -> Non
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / "users.csv.gz", _csv_gz(forms.USERS_HEADER, users))
         _replace(folder / "states.csv.gz", _csv_gz(forms.STATES_HEADER, states))
-        _replace(folder / "README.md", (_readme(trace) if readme is None else readme).encode())
+        _replace(
+            folder / "README.md", (_readme(trace, notes) if readme is None else readme).encode()
+        )
     except OSError as fault:
         raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
-
-
-def import_trace(format_: str, source: Path, dest: Path) -> None:
-    """Convert a trace into fleetsim's own form, in a new folder that appears whole or not at all.
-
-    Args:
-        format_: form of the source: flhetbench, extrasensory or states.
-        source: its folder or main file.
-        dest: new folder.
-
-    Raises:
-        ScenarioError: there is no such format.
-        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
-    """
-    if format_ not in get_args(TraceFormat):
-        known = ", ".join(get_args(TraceFormat))
-        raise ScenarioError(
-            f"trace import: format {format_!r} is not known; must be one of {known}"
-        )
-    if dest.exists():
-        raise DataError(f"{dest}: exists already; name a new folder")
-    form = _form(_main_file(source))
-    if form != format_:
-        raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
-    trace = read_trace(source)
-    try:
-        dest.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:
-            write_trace(trace, Path(beside) / dest.name)
-            (Path(beside) / dest.name).rename(dest)
-    except OSError as fault:
-        raise DataError(f"{dest}: cannot be written ({fault}); name another folder") from fault
 
 
 def _csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
@@ -167,12 +170,13 @@ def _replace(path: Path, content: bytes) -> None:
     part.replace(path)
 
 
-def _readme(trace: Trace) -> str:
+def _readme(trace: Trace, notes: Sequence[str]) -> str:
     source = "/".join(Path(trace.name).parts[-2:])
+    said = "".join(f"\n- {note}" for note in notes)
     return f"""# Usage trace
 
 {trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
-
+{said and said + chr(10)}
 `users.csv.gz`: one row per user.
 
 | column | unit | meaning |

@@ -1,37 +1,43 @@
-"""The three forms of usage traces, each read into a `Trace`: states, intervals, samples.
+"""The forms of usage traces in CSV files, each read into `Records`: states, intervals, samples.
 
-docs/models/usage.md has every column. Records of the last two begin at any time of the day; they
-are turned to begin at midnight, so that all users share the same day and night.
+docs/models/usage.md has every column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
-from fleetsim.fleet.trace import Trace, turned, without_repeats
+from fleetsim.fleet.trace import Trace
+from fleetsim.fleet.trace_records import (
+    HOUR_S,
+    MOST_UTC_OFFSET_H,
+    Records,
+    held,
+    trace_of_changes,
+    trace_of_intervals,
+)
 
 Unknown = Literal["hold", "offline"]
 """What to make of times without any sample: the last known state holds, or the user is offline."""
 
 STATES_HEADER = ("user", "t_s", "online", "charging", "unmetered", "load")
 USERS_HEADER = ("user", "span_s")
+ZONED_USERS_HEADER = (*USERS_HEADER, "utc_offset_h")
 INTERVALS_HEADER = ("user", "start_s", "end_s")
 INTERVALS_USERS_HEADER = ("user", "trace_start_s", "trace_end_s")
 SAMPLES_HEADER = ("user", "os", "t", "battery", "battery_state", "plugged", "net")
 """The first columns; others may follow."""
 
-_DAY_S = 86_400
 _SAMPLE_S = 60
 _UNKNOWN_AFTER_S = 600
 # The people lived in San Diego; most records lie in the months of UTC-7, the others are 1 h off.
-_EXTRASENSORY_UTC_OFFSET_S = -7 * 3600
+_EXTRASENSORY_UTC_OFFSET_S = -7 * HOUR_S
 _FLAG = {"0": 0, "1": 1}
 _UNSAID = -1
 _CHARGING = {"charging": 1, "full": 1, "discharging": 0, "unplugged": 0, "not_charging": 0} | {
@@ -42,16 +48,14 @@ _PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
 _UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _UNSAID}
 
 
-def read_states(main: Path) -> Trace:
+def read_states(main: Path) -> Records:
     """Read the form of fleetsim itself: every change of state, with users.csv beside it.
 
     Raises:
         DataError: a file that is missing, cut off or wrong; names file and row.
     """
-    users, index = _read_users(main, USERS_HEADER)
-    span_s = users.whole_numbers("span_s")
-    for user in np.flatnonzero(span_s <= 0)[:1]:
-        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1")
+    users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
+    span_s, utc_offset_s = _spans(users)
     table = _read_rows(main)
     user = _user_of_rows(table, index, users.path)
     times_s = table.whole_numbers("t_s")
@@ -68,7 +72,7 @@ def read_states(main: Path) -> Trace:
             int(idle), f"user {users.columns['user'][idle]!r} has no row in {main.name}; drop it"
         )
     online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
-    return Trace(
+    trace = Trace(
         name=str(main),
         user_ids=users.columns["user"],
         span_s=span_s,
@@ -80,22 +84,30 @@ def read_states(main: Path) -> Trace:
         load=load[order],
         place=lambda change: table.place(int(order[change])),
     )
+    return Records(trace, np.zeros_like(span_s), utc_offset_s)
 
 
-def read_intervals(main: Path) -> Trace:
-    """Read the form of FLHetBench: intervals of being locked, on the charger and on Wi-Fi.
+def read_intervals(main: Path) -> Records:
+    """Read intervals of being available: those of FLHetBench, or anybody's.
 
-    Inside an interval a device is online, charging and unmetered; of the time outside the source
-    says no more than that it is not all of these, and the device is none. Empty intervals are
-    dropped, touching ones joined.
+    FLHetBench's are intervals of being locked, on the charger and on Wi-Fi. Inside an interval a
+    device is online, charging and unmetered; of the time outside the source says no more than that
+    it is not all of these, and the device is none. Empty intervals are dropped, touching ones
+    joined.
 
     Raises:
         DataError: a file that is missing, cut off or wrong; names file and row.
     """
-    users, index = _read_users(main, INTERVALS_USERS_HEADER)
-    begin_s, end_s = users.whole_numbers("trace_start_s"), users.whole_numbers("trace_end_s")
-    for row in np.flatnonzero(end_s <= begin_s)[:1]:
-        raise users.fault(int(row), f"ends at {end_s[row]}, not after {begin_s[row]}; correct it")
+    users, index = _read_users(main, INTERVALS_USERS_HEADER, USERS_HEADER, ZONED_USERS_HEADER)
+    if tuple(users.columns) == INTERVALS_USERS_HEADER:
+        begin_s, end_s = users.whole_numbers("trace_start_s"), users.whole_numbers("trace_end_s")
+        for row in np.flatnonzero(end_s <= begin_s)[:1]:
+            says = f"ends at {end_s[row]}, not after {begin_s[row]}; correct it"
+            raise users.fault(int(row), says)
+        utc_offset_s = np.zeros_like(begin_s)
+    else:
+        end_s, utc_offset_s = _spans(users)
+        begin_s = np.zeros_like(end_s)
     table = _read_rows(main)
     user = _user_of_rows(table, index, users.path)
     start_s, stop_s = table.whole_numbers("start_s"), table.whole_numbers("end_s")
@@ -122,25 +134,18 @@ def read_intervals(main: Path) -> Trace:
             f"starts at {start_s[i + 1]} but the user's interval before ends at {stop_s[i]}: they"
             " overlap; merge them",
         )
-    touches = same & (start_s[1:] == stop_s[:-1])
-    opens = np.concatenate([[True], ~touches])[: user.size]
-    closes = np.concatenate([~touches, [True]])[: user.size] & (stop_s < end_s[user])
-    rests = np.setdiff1d(np.arange(users.num_rows), user[start_s == begin_s[user]])
-    changed = np.concatenate([rests, user[closes], user[opens]])
-    eligible = np.repeat([False, True], [rests.size + int(closes.sum()), int(opens.sum())])
-    at_s = np.concatenate([begin_s[rests], stop_s[closes], start_s[opens]])
-    return _from_midnight(
-        main,
+    trace = trace_of_intervals(
+        str(main),
         users.columns["user"],
         end_s - begin_s,
-        changed,
-        at_s - begin_s[changed],
-        (eligible, eligible, eligible),
-        begin_s,
+        user,
+        start_s - begin_s[user],
+        stop_s - begin_s[user],
     )
+    return Records(trace, begin_s, utc_offset_s)
 
 
-def read_samples(main: Path, unknown: Unknown) -> Trace:
+def read_samples(main: Path, unknown: Unknown) -> Records:
     """Read the form of ExtraSensory: the phone's state about once a minute while the app ran.
 
     A sample's state holds until the next sample. Where that is more than 600 s away, nothing is
@@ -167,8 +172,8 @@ def read_samples(main: Path, unknown: Unknown) -> Trace:
         raise table.fault(int(row[i + 1]), f"t = {unix_s[i + 1]} after {unix_s[i]}; {way_out}")
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     last = np.append(first[1:], user.size) - 1
-    is_charging = _held(charging[row], first[user])
-    is_unmetered = _held(unmetered[row], first[user])
+    is_charging = held(charging[row], first[user]) == 1
+    is_unmetered = held(unmetered[row], first[user]) == 1
     silent = np.flatnonzero(same & (np.diff(unix_s) > _UNKNOWN_AFTER_S))
     if unknown == "hold":
         silent = silent[:0]
@@ -176,15 +181,15 @@ def read_samples(main: Path, unknown: Unknown) -> Trace:
     at_s = np.concatenate([unix_s, unix_s[silent] + _UNKNOWN_AFTER_S])
     online = np.repeat([True, False], [user.size, silent.size])
     begin_s = unix_s[first]
-    return _from_midnight(
-        main,
+    trace = trace_of_changes(
+        str(main),
         ids,
         unix_s[last] - begin_s + _SAMPLE_S,
         user[source],
         at_s - begin_s[user[source]],
         (online, is_charging[source], is_unmetered[source]),
-        begin_s + _EXTRASENSORY_UTC_OFFSET_S,
     )
+    return Records(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S))
 
 
 def _read_rows(main: Path) -> CsvTable:
@@ -194,20 +199,25 @@ def _read_rows(main: Path) -> CsvTable:
     return table
 
 
-def _users_file(main: Path) -> Path:
+def users_file(main: Path) -> Path:
+    """The table of users beside a main file, packed or not.
+
+    Raises:
+        DataError: there are two.
+    """
     found = [p for p in (main.with_name("users.csv"), main.with_name("users.csv.gz")) if p.exists()]
     if len(found) > 1:
         raise DataError(f"{main.parent}: holds users.csv and users.csv.gz; remove one")
     return found[0] if found else main.with_name("users.csv")
 
 
-def _read_users(main: Path, header: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:
+def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:
     """The table of users beside the main file, and each user's number."""
-    table = read_csv_table(_users_file(main))
-    if tuple(table.columns) != header:
+    table = read_csv_table(users_file(main))
+    if tuple(table.columns) not in headers:
         raise DataError(
             f"{table.path}, row 1: unknown header {','.join(table.columns)};"
-            f" must be {','.join(header)}"
+            f" must be {' or '.join(','.join(header) for header in headers)}"
         )
     if table.num_rows == 0:
         raise DataError(f"{table.path}, row 2: the trace is empty; it needs at least one user")
@@ -218,6 +228,23 @@ def _read_users(main: Path, header: tuple[str, ...]) -> tuple[CsvTable, dict[str
     return table, index
 
 
+def _spans(users: CsvTable) -> tuple[IntArray, IntArray]:
+    """Length of every user's record, and by how much the user's clock is ahead, in seconds."""
+    span_s = users.whole_numbers("span_s")
+    for user in np.flatnonzero(span_s <= 0)[:1]:
+        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1")
+    if "utc_offset_h" not in users.columns:
+        return span_s, np.zeros_like(span_s)
+    offset_h = users.numbers("utc_offset_h")
+    for user in np.flatnonzero(~(np.abs(offset_h) <= MOST_UTC_OFFSET_H))[:1]:
+        raise users.fault(
+            int(user),
+            f"utc_offset_h = {offset_h[user]:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC;"
+            " give hours",
+        )
+    return span_s, np.round(offset_h * HOUR_S).astype(np.int64)
+
+
 def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArray:
     names = table.columns["user"]
     user = np.array([index.get(name, -1) for name in names], dtype=np.int64)
@@ -226,41 +253,3 @@ def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArr
             int(row), f"user {names[row]!r} has no span; list it in {users.name} or drop its rows"
         )
     return user
-
-
-def _held(codes: IntArray, first: IntArray) -> BoolArray:
-    """Codes 1 and 0 as truth; -1 holds what the user's last known row says, at first False [R].
-
-    Args:
-        codes: one per row, sorted by user [R].
-        first: row at which the user of each row begins [R].
-    """
-    known = np.maximum.accumulate(np.where(codes >= 0, np.arange(codes.size), 0))
-    is_yes: BoolArray = (known >= first) & (codes[known] == 1)
-    return is_yes
-
-
-def _from_midnight(
-    main: Path,
-    user_ids: Sequence[str],
-    span_s: IntArray,
-    user: IntArray,
-    times_s: IntArray,
-    flags: tuple[BoolArray, BoolArray, BoolArray],
-    begin_s: IntArray,
-) -> Trace:
-    """A trace of unordered changes whose records begin at `begin_s` on a clock of days."""
-    order = np.lexsort((times_s, user))
-    online, charging, unmetered = (flag[order] for flag in flags)
-    trace = Trace(
-        name=str(main),
-        user_ids=tuple(user_ids),
-        span_s=span_s,
-        offsets=np.searchsorted(user[order], np.arange(len(user_ids) + 1)),
-        times_s=times_s[order],
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
-        load=np.zeros(order.size),
-    )
-    return without_repeats(turned(trace, begin_s % _DAY_S))

@@ -13,12 +13,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
 from fleetsim.fleet.profile_files import DeviceKind
+from fleetsim.fleet.synthetic_usage import SyntheticUsageSettings
+from fleetsim.fleet.time_zones import TimeZoneSettings
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.settings import Settings
@@ -35,17 +37,30 @@ class UsageSettings(Settings):
     trace: str | None = None
     """Usage trace: bundled name or path. Without one everybody is always online, charging, on an
     unmetered network and unloaded."""
+    synthetic: SyntheticUsageSettings | None = None
+    """Made-up availability of a given mean instead of a trace."""
     shift: Shift = "days"
     """days: each client begins its user's record a random whole number of days in, so that clients
     with the same user differ and night stays night. none: everybody begins at the beginning."""
     starts_at_s: Annotated[int, Field(ge=0)] = 0
     """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
     records begin at midnight, those of people-week on a Monday."""
+    time_zones: tuple[TimeZoneSettings, ...] = ()
+    """Time zones and how many of the clients live in each, drawn by weight; empty: everybody's
+    clock shows virtual time."""
     unknown: Unknown = "hold"
     """Times without any sample, in traces that tell them apart: hold keeps the last known state,
     offline makes the client unreachable."""
     kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("phone",)
     """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
+
+    @model_validator(mode="after")
+    def _is_one_source(self) -> UsageSettings:
+        if self.trace is not None and self.synthetic is not None:
+            raise ValueError("give trace or synthetic, not both")
+        if self.time_zones and self.trace is None and self.synthetic is None:
+            raise ValueError("time_zones need people: give trace or synthetic")
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +152,7 @@ def build_usage(
     seed: int,
     has_people: BoolArray,
     shift: Shift = "days",
-    starts_at_s: int = 0,
+    starts_at_s: int | IntArray = 0,
 ) -> Usage:
     """Deal the users of a trace to the clients.
 
@@ -150,7 +165,8 @@ def build_usage(
         seed: the scenario's seed.
         has_people: which clients live through a record [N]; the others are always on.
         shift: "days" begins each record a random whole number of days in, "none" at its beginning.
-        starts_at_s: second of the records at which virtual time begins, before any shift.
+        starts_at_s: second of the records at which virtual time begins, before any shift; one for
+            all, or one each [N].
     """
     size = has_people.size
     if trace is None:
@@ -160,7 +176,8 @@ def build_usage(
         num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)
-        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0) + starts_at_s
+        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+        shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
     span_s, offsets, times_s, states = _records(trace)
     row = np.where(user < 0, span_s.size - 1, user)
     columns = (states.online, states.charging, states.unmetered, states.load)

@@ -61,12 +61,20 @@ COMMANDS = {
         "data fetch fashion_mnist", "'fashion_mnist'", "did you mean 'fashion-mnist'?"
     ),
     "unknown form of a trace": (
-        "trace import flash folder new", "'flash'", "flhetbench, extrasensory"
+        "trace import flush folder new", "'flush'", "flhetbench, extrasensory, flash, fedscale"
     ),
     "trace that is not there": ("trace import states nowhere new", "nowhere: no such file"),
     "trace of another form": (
         "trace import flhetbench trace new", "trace: ", "import it as states"
     ),
+    "event log that is not there": ("trace import flash nowhere new", "nowhere: no such file"),
+    "behaviour file that is not one": (
+        "trace import fedscale taken new", "taken: ", "nothing is executed"
+    ),
+    "import option of another format": (
+        "trace import states trace new --online always", "--online", "flash"
+    ),
+    "time zone beyond the globe": ("trace import flash taken new --utc-offset-h 20", "14 h"),
     "trace in the way": (
         "trace import states trace folder", "folder: exists already", "new folder"
     ),

@@ -1,4 +1,4 @@
-"""Availability after the wrap: equal to a second-by-second table, in any order, over five laps."""
+"""Availability after the wrap: equal to a second-by-second table, in any order, over ten laps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.usage import build_usage
 from tests.fleet.alone import next_load
 
-NUM_LAPS = 5
+NUM_LAPS = 10
 MOST_SPAN_S = 30
 
 # One record: its states second by second. The oracle looks them up; fleetsim gets the changes.
@@ -120,6 +120,37 @@ def test_states_and_next_changes_equal_the_table(tables, asked, data):
         until_s, load = next_load(usage, client, t_s)
         assert load == looked_up(table, 0, t_s)[3]
         assert until_s == searched([second[3] for second in table], 0, t_s)
+
+
+@settings(deadline=None)
+@given(
+    lives=st.lists(
+        st.tuples(seconds, st.integers(-2 * MOST_SPAN_S, 3 * MOST_SPAN_S)), min_size=1, max_size=3
+    ),
+    asked=times,
+    data=st.data(),
+)
+def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, data):
+    """Ahead and back, one by one and all at once: as the table says, shift by shift."""
+    tables, shifts_s = (list(column) for column in zip(*lives, strict=True))
+    usage = build_usage(
+        trace_from(tables),
+        seed=1,
+        has_people=np.ones(len(tables), dtype=bool),
+        shift="none",
+        starts_at_s=np.array(shifts_s),
+    )
+    queries = [(client, t_s) for client in range(len(tables)) for t_s in asked]
+    clients, times_s = (np.array(column) for column in zip(*queries, strict=True))
+    together = usage.state_at(clients, times_s).load.tolist()
+    expected = [
+        looked_up(tables[usage.user[client]], shifts_s[client], t_s)[3] for client, t_s in queries
+    ]
+    order = data.draw(st.permutations(range(len(queries))))
+    alone = {i: usage.state_at(clients[[i]], times_s[[i]]).load[0] for i in order}
+
+    assert together == expected
+    assert [alone[i] for i in range(len(queries))] == expected
 
 
 @settings(deadline=None)

@@ -1,0 +1,70 @@
+"""How many questions about people's states a second: one client, a thousand, the whole fleet.
+
+    python benchmarks/usage_queries.py [--devices 100000] [--trace people-week]
+
+Every question is about a random client at a random moment of ten laps. Host times are this
+machine's; compare them within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.population import find_trace
+from fleetsim.fleet.trace_files import read_trace
+from fleetsim.fleet.usage import build_usage
+
+_NUM_LAPS = 10
+_LEAST_S = 1.0
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--devices", type=int, default=100_000)
+    parser.add_argument("--trace", default="people-week")
+    options = parser.parse_args()
+    trace = read_trace(find_trace(options.trace))
+    size: int = options.devices
+    began_s = time.perf_counter()
+    usage = build_usage(trace, seed=1, has_people=np.ones(size, dtype=np.bool_))
+    schedule = usage.eligible_schedule(charging_required=True, unmetered_required=True)
+    built_s = time.perf_counter() - began_s
+    stream = np.random.Generator(np.random.Philox(key=1))
+    last_s = float(_NUM_LAPS * trace.span_s.max())
+
+    def drawn(num: int) -> tuple[IntArray, FloatArray]:
+        return stream.integers(0, size, num), stream.uniform(0.0, last_s, num)
+
+    print(f"trace         {options.trace}: {trace.num_users} users, {trace.num_changes} changes")
+    print(f"fleet         {size} clients, built in {1e3 * built_s:.0f} ms")
+    for num in (1, 1_000, size):
+        clients, at_s = drawn(num)
+        _report("states", num, partial(usage.state_at, clients, at_s))
+        _report("eligible", num, partial(schedule.is_at, clients, at_s))
+        _report("next change", num, partial(usage.next_change_after, clients, at_s))
+    clients, at_s = drawn(1)
+    _report("eligible, alone", 1, partial(schedule.is_at_one, int(clients[0]), float(at_s[0])))
+
+
+def _report(what: str, num: int, ask: Callable[[], object]) -> None:
+    """Ask again and again for a second."""
+    ask()
+    num_calls, began_s = 0, time.perf_counter()
+    while (took_s := time.perf_counter() - began_s) < _LEAST_S:
+        ask()
+        num_calls += 1
+    per_s = num * num_calls / took_s
+    print(f"{what:<16}{num:>8} at once {per_s:>14,.0f} a second")
+
+
+if __name__ == "__main__":
+    main()
