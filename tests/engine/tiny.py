@@ -121,6 +121,7 @@ class Tiny:
     size: int = 4
     samples: list[int] | None = None
     channel: dict[str, Any] = field(default_factory=lambda: dict(CONSTANT))
+    shared_links: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     battery: dict[str, Any] = field(default_factory=dict)
     crash_per_hour: float = 0.0
@@ -156,6 +157,7 @@ class Tiny:
                 "size": self.size,
                 "devices": self.devices,
                 "channel": self.channel,
+                "shared_links": self.shared_links,
                 "usage": self.usage,
                 "battery": self.battery,
                 "crash_per_hour": self.crash_per_hour,
