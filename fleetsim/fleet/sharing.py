@@ -4,7 +4,7 @@ Wireless clients are spread over cells; all that the clients of a cell move in o
 through the cell, and what all clients move, wired ones too, through the server's own link. No
 client moves more than its own channel lets it. A division of the links is max-min fair if nobody
 can get more without somebody who has no more getting less. It is found by progressive filling
-(Bertsekas & Gallager, Data Networks, 2nd edition, section 6.5.2): all rates rise together, and a
+(Bertsekas & Gallager, Data Networks, 2nd edition, section 6.5): all rates rise together, and a
 client stays where its channel, its cell or the server's link is full. As every client crosses its
 cell first and the server's link next, that gives
 

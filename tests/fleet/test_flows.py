@@ -222,7 +222,7 @@ def test_flows_end_when_exact_fractions_say(drawn, one, other, server, give_up_s
 
 
 @pytest.mark.parametrize("fading", ["rayleigh", "none"])
-def test_links_wide_enough_for_all_change_no_byte(fading):
+def test_links_wide_enough_for_all_change_nothing(fading):
     settings = FadingSettings(fading=fading, block_s=0.5, give_up_s=40.0)
     wired_bit_per_s = np.full(30, np.nan)
     wired_bit_per_s[7] = 2e7
