@@ -330,9 +330,10 @@ class Channel:
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
             self._check_all(clients[rows], t_s, np.ones(rows.size))
-            if self.cell is None or not fades.any():
+            if not fades.any():
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
                 return edges_s, fixed_bit_per_s[rows, np.newaxis]
+            assert self.cell is not None
             first_block = self.cell.blocks_at(t_s)
             edges_s = self.cell.block_s * (first_block[:, np.newaxis] + np.arange(num_blocks + 1.0))
             rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
