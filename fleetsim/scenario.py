@@ -205,6 +205,9 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         if server.concurrency > fleet.size:
             says = f"must be at most fleet.size = {fleet.size}"
             found.append((("server", "concurrency"), says))
+        if fleet.shared_links is not None:
+            says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
+            found.append((("fleet", "shared_links"), says))
     elif server.cohort > fleet.size:
         found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
     elif math.ceil(server.cohort * server.over_commit) > fleet.size:

@@ -39,7 +39,7 @@ from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import EligibilitySettings
-from fleetsim.errors import SimulationError
+from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, None]
@@ -92,7 +92,16 @@ class BufferedServer(Server):
         *,
         state: State | None = None,
     ) -> None:
-        """Set up at virtual time 0, or where `state` (from a checkpoint) left off."""
+        """Set up at virtual time 0, or where `state` (from a checkpoint) left off.
+
+        Raises:
+            ScenarioError: the fleet shares links, so that tasks in flight influence each other.
+        """
+        if parts.fleet.links is not None:
+            raise ScenarioError(
+                "fleet.shared_links: tasks of a buffered server begin at any time and are laid out"
+                " one by one; leave it out, or use server.mode = 'synchronous'"
+            )
         now_s = 0.0 if state is None else float(state["server/now_s"])
         super().__init__(
             parts,

@@ -26,6 +26,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Outcome, Work, WorkKind
 from fleetsim.engine.client import Task
+from fleetsim.engine.losses import LaidOut, until_lost
 from fleetsim.engine.standing import Standing
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import World
@@ -142,11 +143,23 @@ class Course:
             clients, start_s = self.clients[moving], self.end_s[moving]
             direction = Direction.DOWN if stage == _DOWNLOAD else Direction.UP
             radio = fleet.radios_at(clients, start_s)
-            for at, laid_out in fleet.transfers(clients, direction, start_s, bit[moving], radio):
-                timelines = standing.take(moving[at]).after_paid_tails(laid_out, radio[at])
+            standing = standing.take(moving)
+
+            def lay_out(lost_at_s: FloatArray) -> LaidOut:
+                laid_out = fleet.transfers(
+                    clients, direction, start_s, bit[moving], radio, lost_at_s
+                )
+                return [
+                    (at, standing.take(at).after_paid_tails(timelines, radio[at]))
+                    for at, timelines in laid_out
+                ]
+
+            lost_at_s = np.minimum(self._gone_s[moving], self._crash_s[moving])
+            for at, laid_out in until_lost(lay_out, standing, lost_at_s):
+                timelines = laid_out
                 if stage == _UPLOAD and self._arrives is not None:
-                    is_complete = timelines.is_complete & self._arrives[moving[at]]
-                    timelines = replace(timelines, is_complete=is_complete)
+                    is_complete = laid_out.is_complete & self._arrives[moving[at]]
+                    timelines = replace(laid_out, is_complete=is_complete)
                 stays.append(self._live(_Phase(stage, moving[at], timelines, radio[at])))
         return _in_order(stays)
 

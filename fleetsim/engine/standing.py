@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray, Work
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Work
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import beyond_tails, walk_battery
 from fleetsim.fleet.periodic import Schedule
@@ -149,6 +149,13 @@ class Standing:
             if not is_safe[at]:
                 empty_s[rows[at]] = met_s
         return level_j, empty_s
+
+    def is_safe(self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray) -> BoolArray:
+        """Which phases, as of `drained`, no battery can fail, even if nothing charges it [n]."""
+        drawn_j = spent_j + self.idle_w * (until_s - timelines.start_s)
+        floor_j = self.fleet.battery.cutoff_fraction * self.fleet.capacity_j[self.clients]
+        is_safe: BoolArray = ~(self.level_j - drawn_j <= floor_j)  # NaN on mains
+        return is_safe
 
     def check_drained(
         self, after_j: FloatArray, drawn_j: FloatArray, awake_s: FloatArray, at_s: FloatArray

@@ -8,6 +8,7 @@ is, `transfer` how bits move over it. Equations, sources, limits: docs/models/ch
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -134,6 +135,39 @@ class Channel:
         if self.cell is not None and steady.size < clients.size:
             laid_out += lay_out_fading(asked, fades, self.cell)
         return laid_out
+
+    def own_rates(
+        self, clients: IntArray, direction: Direction, num_blocks: int
+    ) -> Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Rates that the channel leaves to clients [n] who share further links, as of `OwnRates`.
+
+        What it returns takes indices into `clients` [k] and moments [k], and gives the rates of
+        `num_blocks` blocks each, from the one around the moment on; one for ever where nobody
+        fades.
+
+        Raises:
+            ValueError: no such client, or (by what it returns) a time not in [0, 1e12] s.
+        """
+        self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
+        fixed_bit_per_s = self.fixed_bit_per_s[ROW[direction], clients]
+        fades = np.isnan(fixed_bit_per_s)
+
+        def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+            self._check_all(clients[rows], t_s, np.ones(rows.size))
+            if not fades.any():
+                edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
+                return edges_s, fixed_bit_per_s[rows, np.newaxis]
+            assert self.cell is not None
+            first_block = self.cell.blocks_at(t_s)
+            edges_s = self.cell.block_s * (first_block[:, np.newaxis] + np.arange(num_blocks + 1.0))
+            rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
+            at = fades[rows].nonzero()[0]
+            rates_bit_per_s[at] = self.cell.rates_bit_per_s(
+                clients[rows[at]], direction, first_block[at], num_blocks
+            )
+            return edges_s, rates_bit_per_s
+
+        return rates_from
 
     def _check(self, client: int, t_s: float = 0.0) -> None:
         self._check_all(np.array([client]), np.array([t_s]), np.ones(1))

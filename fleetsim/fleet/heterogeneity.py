@@ -24,7 +24,9 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.channel import Channel, Direction
+from fleetsim.fleet.channel import Channel
+from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.flows import OwnRates
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.settings import Settings
 
@@ -75,6 +77,21 @@ class Heterogeneity:
             (rows, _multiplied(timelines, multiple[rows], bit[rows]))
             for rows, timelines in laid_out
         ]
+
+    def own_rates(
+        self, channel: Channel, clients: IntArray, direction: Direction, num_blocks: int
+    ) -> OwnRates:
+        """`channel.own_rates` at the clients' multiples; arguments as there."""
+        rates_from = channel.own_rates(clients, direction, num_blocks)
+        if self.bandwidth is None:
+            return rates_from
+        multiple = self.bandwidth[clients]
+
+        def multiplied(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+            edges_s, rates_bit_per_s = rates_from(rows, t_s)
+            return edges_s, rates_bit_per_s * multiple[rows, np.newaxis]
+
+        return multiplied
 
 
 def build_heterogeneity(settings: HeterogeneitySettings, *, seed: int, size: int) -> Heterogeneity:

@@ -24,6 +24,7 @@ from fleetsim.fleet.channel_settings import FadingSettings
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.energy import BatterySettings
+from fleetsim.fleet.flows import Flows, lay_out_flows
 from fleetsim.fleet.hardware import deal_hardware
 from fleetsim.fleet.heterogeneity import (
     Heterogeneity,
@@ -32,6 +33,7 @@ from fleetsim.fleet.heterogeneity import (
 )
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
+from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
 from fleetsim.fleet.synthetic_usage import make_usage
 from fleetsim.fleet.thermal import NoThermalSettings, ThermalSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
@@ -44,6 +46,8 @@ from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
 
 _FRACTION_TOLERANCE = 1e-6
+_BLOCKS_AHEAD = 64
+"""Fading blocks of clients on shared links that are drawn at once."""
 
 
 class FleetSettings(Settings):
@@ -59,6 +63,8 @@ class FleetSettings(Settings):
     mean time of a piece of work stays. 0: all alike."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
     channel: ChannelSettings = FadingSettings()
+    shared_links: SharedLinksSettings | None = None
+    """Cells and a server's link that transfers share; null: each has all that it can use."""
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
     thermal: ThermalSettings = NoThermalSettings()
@@ -99,6 +105,8 @@ class Fleet:
     radios: Radios
     throttle: Throttle
     heterogeneity: Heterogeneity
+    links: SharedLinks | None
+    """None where transfers do not slow each other."""
 
     @property
     def size(self) -> int:
@@ -126,11 +134,29 @@ class Fleet:
         start_s: FloatArray,
         bit: FloatArray,
         radio: IntArray,
+        lost_at_s: FloatArray,
     ) -> list[tuple[IntArray, Timelines]]:
-        """Transfers that start at `start_s`, as of `Channel.transfers`; all arguments [n]."""
-        busy_w, j_per_bit = self.radios.busy_w[direction], self.radios.j_per_bit[direction]
-        return self.heterogeneity.transfers(
-            self.channel, clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
+        """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
+
+        Args:
+            clients: who transfers [n], and nobody else does so before the last of them ends.
+            direction: which way.
+            start_s: when each begins [n].
+            bit: what each moves, > 0 [n].
+            radio: index of its radio [n].
+            lost_at_s: when each client is lost, and its share free for the others, or inf [n].
+        """
+        links, channel = self.links, self.channel
+        busy_w = self.radios.busy_w[direction][radio]
+        j_per_bit = self.radios.j_per_bit[direction][radio]
+        if links is None:
+            return self.heterogeneity.transfers(
+                channel, clients, direction, start_s, bit, busy_w, j_per_bit
+            )
+        return lay_out_flows(
+            Flows(start_s, bit, start_s + channel.give_up_s, lost_at_s, busy_w, j_per_bit),
+            self.heterogeneity.own_rates(channel, clients, direction, _BLOCKS_AHEAD),
+            lambda own_bit_per_s: links.fair_bit_per_s(clients, direction, own_bit_per_s),
         )
 
     def computations(
@@ -235,6 +261,13 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
         ),
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
         heterogeneity=build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size),
+        links=(
+            None
+            if settings.shared_links is None
+            else build_shared_links(
+                settings.shared_links, seed=seed, wired_bit_per_s=wired_bit_per_s
+            )
+        ),
     )
 
 

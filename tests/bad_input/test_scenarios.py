@@ -142,6 +142,17 @@ SCENARIOS = {
     "device name longer than a file's": bad(
         "pixel-6: 0.5", f"{'x' * 300}: 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
     ),
+    "shared links that limit nobody": bad(
+        "kind: fading}", "kind: fading}\n  shared_links: {cells: 3}",
+        "bad.yaml:17: fleet.shared_links", "cell_up_bit_per_s",
+    ),
+    "shared links of a buffered server": bad(
+        "kind: fading}\n  usage: {trace: null}\nserver:\n  cohort: 3\n  over_commit: 1.0\n"
+        "  deadline_s: 60\n  minimum_reports: 1",
+        "kind: fading}\n  shared_links: {cell_up_bit_per_s: 1e8}\nserver:\n  mode: buffered\n"
+        "  concurrency: 3\n  buffer_size: 1",
+        "bad.yaml:17: fleet.shared_links", "server.mode = 'synchronous'",
+    ),
     "unknown radio": bad(
         "kind: fading", "kind: fading, metered_radio: lt",
         "bad.yaml:16: fleet.channel.metered_radio",

@@ -121,6 +121,7 @@ class Tiny:
     size: int = 4
     samples: list[int] | None = None
     channel: dict[str, Any] = field(default_factory=lambda: dict(CONSTANT))
+    shared_links: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     battery: dict[str, Any] = field(default_factory=dict)
     thermal: dict[str, Any] = field(default_factory=lambda: {"kind": "none"})
@@ -157,6 +158,7 @@ class Tiny:
                 "size": self.size,
                 "devices": self.devices,
                 "channel": self.channel,
+                "shared_links": self.shared_links,
                 "usage": self.usage,
                 "battery": self.battery,
                 "thermal": self.thermal,

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.channel import ConstantSettings, Direction, FadingSettings, build_channel
+from fleetsim.fleet.channel import build_channel
+from fleetsim.fleet.channel_settings import ConstantSettings, FadingSettings
+from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.heterogeneity import (
     DECK_SIZE,
     MOST_SIGMA,

@@ -1,0 +1,222 @@
+"""Tasks whose transfers share links, from dispatch to record.
+
+Boards as in test_synchronous: alone a transfer takes 1 s (8 Mbit at 8 Mbit/s) and 2 W on Wi-Fi, on
+top of 2.1 W idle.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Outcome, Work, WorkKind
+from fleetsim.engine.ties import Rank, priority
+from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.errors import ScenarioError
+from tests.engine.test_course import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
+from tests.fleet.fair import Flow, ends
+
+COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
+WIDE = {"server_in_bit_per_s": 1e18, "server_out_bit_per_s": 1e18}
+NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
+
+
+class Leaving(World):
+    """A world whose clients leave when the test says."""
+
+    def __init__(self, fleet, gone_s):
+        super().__init__(fleet, EligibilitySettings())
+        self.gone_s = np.array(gone_s)
+
+    def gone_after_s(self, clients, now_s):
+        return self.gone_s[clients]
+
+
+def settled(world, tasks):
+    laid_out(world, tasks).settle()
+    return tasks
+
+
+def numbers(tasks):
+    return np.array(
+        [
+            [
+                *(t.finished_at_s, t.download_s, t.compute_s, t.upload_s, t.flop),
+                *(*t.energy_j, t.downloaded_bit, t.uploaded_bit),
+            ]
+            for t in tasks
+        ]
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+def test_k_equal_clients_transfer_in_k_times_the_time_of_one(tiny, k):
+    tiny.size, tiny.server = k, {"cohort": k}
+    tiny.shared_links = {"cell_up_bit_per_s": 8e6, "server_out_bit_per_s": 8e6}
+    tiny.run()
+
+    for row in tiny.recorder.tasks:
+        assert row.outcome is Outcome.DELIVERED
+        assert (row.download_s, row.upload_s) == pytest.approx((k, k), rel=1e-9)
+        assert row.finished_at_s == pytest.approx(2 * k + COMPUTE_S)
+        assert (row.energy_receive_j, row.energy_transmit_j) == pytest.approx((2.0 * k, 2.0 * k))
+        assert row.energy_idle_j == pytest.approx(2.1 * (2 * k + COMPUTE_S))
+
+
+def test_an_upload_that_begins_later_slows_the_one_before(tiny):
+    # The second client computes d longer. The first is alone for d, then both get half: 8 Mbit are
+    # through after d + 2 (1 - d); after 2 s both are.
+    tiny.size, tiny.samples, tiny.shared_links = 2, [100, 101], {"cell_up_bit_per_s": 8e6}
+    d = 0.032 + 3 / 4.953
+    tiny.run()
+    first, second = tiny.recorder.tasks
+
+    assert (first.upload_s, second.upload_s) == pytest.approx((2.0 - d, 2.0 - d))
+    assert second.finished_at_s - first.finished_at_s == pytest.approx(d)
+
+
+def test_a_client_that_goes_leaves_its_share_to_the_others(tiny):
+    tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
+    gone_s = 1.0 + 10 * 0.032 + 300 / 4.953 + 1.0  # after half of its upload
+    gone, stays = settled(Leaving(tiny.fleet(), [gone_s, np.inf]), [task(0, 0), task(1, 1)])
+
+    assert (gone.outcome, gone.uploaded_bit) == (Outcome.OFFLINE, pytest.approx(PAYLOAD_BIT / 2))
+    assert stays.upload_s == pytest.approx(1.5)
+
+
+def test_a_deadline_cuts_a_shared_upload_where_it_stands(tiny):
+    tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
+    tiny.server = {"cohort": 2, "deadline_s": 1.0 + COMPUTE_S + 1.0}
+    tiny.run()
+
+    for row in tiny.recorder.tasks:
+        assert (row.outcome, row.upload_byte) == (Outcome.LATE, PAYLOAD_BIT // 16)
+        assert row.energy_transmit_j == pytest.approx(2.0)
+
+
+def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
+    def tasks_of(links):
+        tiny.shared_links = links
+        world = world_of(fleet_of(tiny, size=60, seed=8))
+        return settled(world, [task(c, c) for c in range(60)])
+
+    alone, together = tasks_of(None), tasks_of(WIDE)
+
+    assert [t.outcome for t in together] == [t.outcome for t in alone]
+    assert len({t.outcome for t in alone}) >= 3
+    np.testing.assert_allclose(numbers(together), numbers(alone), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=NO_FIXTURE_CHECK)
+@given(
+    seed=st.integers(1, 10**6),
+    up_mbit_per_s=st.integers(4, 30),
+    in_mbit_per_s=st.integers(6, 40),
+    work=st.integers(0, 3),
+)
+def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
+    tiny, seed, up_mbit_per_s, in_mbit_per_s, work
+):
+    """With LTE's energy per bit, so that what the others draw depends on who has died.
+
+    A share that is free in one cell may even take from the other: both go to the server.
+    """
+    tiny.size, tiny.seed = 10, seed
+    tiny.devices = {"pixel-6": 0.5, "redmi-note-10": 0.5}
+    tiny.samples = [1 + client % 4 for client in range(10)]
+    tiny.trace("0,1,0,0,0", span_s=1000)
+    tiny.battery = {"initial_fraction": [0.15, 0.1502]}
+    tiny.shared_links = {
+        "cells": 2,
+        "cell_up_bit_per_s": up_mbit_per_s * 1e6,
+        "server_in_bit_per_s": in_mbit_per_s * 1e6,
+    }
+    fleet = tiny.fleet()
+    assert fleet.links is not None
+    kinds = [
+        Work(WorkKind.NONE) if client < work else Work(WorkKind.TRAIN, 1) for client in range(10)
+    ]
+    tasks = settled(
+        world_of(fleet),
+        [task(c, c, download_bit=0, work=kinds[c], upload_bit=16_000_000) for c in range(10)],
+    )
+    flows = [
+        Flow(
+            start=Fraction(t.finished_at_s) - Fraction(t.upload_s),
+            bits=Fraction(t.upload_bit),
+            own=[(Fraction(0), Fraction(8_000_000))],
+            cell=int(fleet.links.cell[t.client]),
+            lost=Fraction(t.finished_at_s) if t.outcome is Outcome.BATTERY else None,
+            give_up=Fraction(3600),
+        )
+        for t in tasks
+        if t.upload_s > 0.0
+    ]
+    cells = [Fraction(up_mbit_per_s * 10**6)] * 2
+    reference = ends(flows, cells, Fraction(in_mbit_per_s * 10**6)) if flows else []
+    came_to_upload = [t for t in tasks if t.upload_s > 0.0]
+
+    assert [t.finished_at_s for t in came_to_upload] == pytest.approx(
+        [float(at) for at, _ in reference], rel=1e-9
+    )
+    assert [t.uploaded_bit for t in came_to_upload] == pytest.approx(
+        [float(moved) for _, moved in reference], rel=1e-6, abs=1.0
+    )
+    for t in tasks:
+        compute_j, _, transmit_j, _, idle_j = t.energy_j
+        left_j = float(fleet.initial_j[t.client]) - compute_j - transmit_j - idle_j
+        cutoff_j = fleet.battery.cutoff_fraction * float(fleet.capacity_j[t.client])
+        if t.outcome is Outcome.BATTERY:
+            assert left_j == pytest.approx(cutoff_j, abs=1e-6)
+        else:
+            assert left_j >= cutoff_j
+
+
+def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
+    tiny.shared_links = {"cells": 2, "cell_up_bit_per_s": 2e7, "cell_down_bit_per_s": 3e7}
+    fleet = fleet_of(tiny, size=12, seed=3)
+    whole = laid_out(world_of(fleet), [task(c, c) for c in range(12)])
+    before_j = 0.0
+    for cut_s in np.unique(np.append(whole.end_s, np.linspace(0.0, whole.end_s.max(), 20))):
+        world, tasks = world_of(fleet), [task(c, c) for c in range(12)]
+        course = laid_out(world, tasks)
+        course.cut(float(cut_s), priority(Rank.STOP), Outcome.CANCELLED)
+        course.settle()
+        spent_j = sum(math.fsum(t.energy_j) for t in tasks)
+
+        assert spent_j == pytest.approx(world.energy_j.sum(), rel=1e-12)
+        assert all(t.finished_at_s <= cut_s for t in tasks)
+        assert spent_j >= before_j - 1e-9
+        before_j = spent_j
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=NO_FIXTURE_CHECK)
+@given(
+    samples=st.lists(st.integers(1, 300), min_size=8, max_size=8),
+    up_mbit_per_s=st.integers(1, 80),
+    cells=st.integers(1, 3),
+)
+def test_bits_and_joules_are_conserved_however_uploads_arrive(tiny, samples, up_mbit_per_s, cells):
+    tiny.size, tiny.samples, tiny.server = 8, samples, {"cohort": 8}
+    tiny.shared_links = {"cells": cells, "cell_up_bit_per_s": up_mbit_per_s * 1e6}
+    tiny.recorder = type(tiny.recorder)()
+    tiny.run()
+    rows = tiny.recorder.tasks
+    busy_s = max(r.finished_at_s for r in rows) - min(r.finished_at_s - r.upload_s for r in rows)
+
+    assert [r.upload_byte for r in rows] == [1_000_000] * 8
+    assert [r.energy_transmit_j for r in rows] == pytest.approx([2.0 * r.upload_s for r in rows])
+    assert all(r.upload_s >= 1.0 - 1e-9 for r in rows)
+    assert busy_s >= 64.0 / (cells * up_mbit_per_s) - 1e-9
+
+
+def test_a_buffered_server_refuses_links_that_tasks_share(tiny):
+    tiny.shared_links, tiny.server = WIDE, {"concurrency": 2, "buffer_size": 1}
+
+    with pytest.raises(ScenarioError, match=r"fleet\.shared_links"):
+        tiny.build_buffered()
