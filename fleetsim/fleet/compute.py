@@ -19,8 +19,8 @@ A background load l leaves a computation the share 1 - l of the device: it runs 
 is charged train_above_idle_w * (1 - l). The joules of a computation hence do not depend on the
 load, its seconds do; being awake for longer is charged elsewhere, at idle power.
 
-Not modelled: thermal throttling, CPU credits of burstable instances, the spread between units of
-one model, and memory.
+Not modelled: thermal throttling, CPU credits of burstable instances, and the spread between units
+of one model.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from fleetsim.fleet.channel import (
 )
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.energy import BatterySettings
+from fleetsim.fleet.memory import FreeMemory, MemorySettings, UncheckedSettings, build_memory
 from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.timeline import Timelines
@@ -51,6 +52,7 @@ class FleetSettings(Settings):
     channel: ChannelSettings = FadingSettings()
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
+    memory: MemorySettings = UncheckedSettings()
     crash_per_hour: Annotated[float, Field(ge=0.0)] = 0.0
     """Rate at which a client's process dies while it works on a task (exponential)."""
 
@@ -84,6 +86,8 @@ class Fleet:
     """Battery level at time 0 [N]; NaN as above."""
     crash_per_hour: float
     radios: Radios
+    memory: FreeMemory | None = None
+    """None: nobody looks at it."""
 
     @property
     def size(self) -> int:
@@ -191,6 +195,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
             metered=load_radio(settings.channel.metered_radio),
             wired=load_radio("wired"),
         ),
+        memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
 
 

@@ -27,6 +27,7 @@ from fleetsim.contracts import Outcome
 from fleetsim.record import files
 
 BLACK = "#000000"
+BROWN = "#8C510A"
 ORANGE = "#E69F00"
 SKY_BLUE = "#56B4E9"
 GREEN = "#009E73"
@@ -62,6 +63,7 @@ OUTCOMES: dict[str, str] = {
     Outcome.BATTERY: YELLOW,
     Outcome.LINK: PURPLE,
     Outcome.CRASHED: BLACK,
+    Outcome.MEMORY: BROWN,
     Outcome.CANCELLED: GREY,
     Outcome.STALE: ORANGE,
     Outcome.REFUSED: SKY_BLUE,

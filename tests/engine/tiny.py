@@ -123,6 +123,7 @@ class Tiny:
     channel: dict[str, Any] = field(default_factory=lambda: dict(CONSTANT))
     usage: dict[str, Any] = field(default_factory=dict)
     battery: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=lambda: {"kind": "unchecked"})
     crash_per_hour: float = 0.0
     server: dict[str, Any] = field(default_factory=lambda: {"cohort": 2})
     stop: dict[str, Any] = field(default_factory=lambda: {"rounds": 1})
@@ -158,6 +159,7 @@ class Tiny:
                 "channel": self.channel,
                 "usage": self.usage,
                 "battery": self.battery,
+                "memory": self.memory,
                 "crash_per_hour": self.crash_per_hour,
             }
         )
