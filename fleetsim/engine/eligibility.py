@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
@@ -165,7 +166,7 @@ class Rule:
         if len(free_gib) > 1 and fleet.memory is None:
             raise ValueError("min_free_ram_gib needs a fleet whose memory is looked at")
         states, usage = fleet.usage.states, fleet.usage
-        schedules = [
+        schedules: list[Schedule] = [
             usage.schedule_where(
                 _holds(
                     settings,
@@ -191,11 +192,11 @@ class Rule:
         return self._num_standings - 1
 
     def state_and_change(
-        self, clients: IntArray, standing: IntArray, t_s: float
+        self, clients: IntArray, standing: IntArray, t_s: ArrayLike
     ) -> tuple[BoolArray, FloatArray]:
         """Whether clients [n] of these battery standings [n] are eligible, and until when [n].
 
-        As long as their standings stay; inf: for ever.
+        At `t_s` (a time for all, or one each [n]), as long as their standings stay; inf: for ever.
         """
         which = standing
         if self._kind is not None:
@@ -203,20 +204,15 @@ class Rule:
         present = np.bincount(which).nonzero()[0].tolist()
         if len(present) == 1:
             return self._schedules[present[0]].state_and_change(clients, t_s)
+        at_s = np.broadcast_to(t_s, clients.shape)
         is_on = np.empty(clients.size, dtype=np.bool_)
         change_s = np.empty(clients.size)
         for index in present:
             rows = which == index
             is_on[rows], change_s[rows] = self._schedules[index].state_and_change(
-                clients[rows], t_s
+                clients[rows], at_s[rows]
             )
         return is_on, change_s
-
-    def state_and_change_one(self, client: int, standing: int, t_s: float) -> tuple[bool, float]:
-        """`state_and_change` of one client."""
-        kind = 0 if self._kind is None else int(self._kind[client])
-        schedule: Schedule = self._schedules[kind * self._num_standings + standing]
-        return schedule.is_at_one(client, t_s), schedule.next_change_after_one(client, t_s)
 
 
 def _standings(least: list[float], values: FloatArray) -> tuple[list[float], IntArray]:

@@ -109,10 +109,9 @@ class World:
             return
         standing = self._standing_of(stale, now_s)
         is_on, until_s = self._rule.state_and_change(stale, standing, now_s)
-        for at in (standing < self._rule.top).nonzero()[0].tolist():
-            until_s[at] = self._until_s(
-                int(stale[at]), int(standing[at]), bool(is_on[at]), float(until_s[at]), now_s
-            )
+        low = (standing < self._rule.top).nonzero()[0]
+        if low.size:
+            until_s[low] = self._until_s(stale[low], standing[low], is_on[low], until_s[low], now_s)
         self._is_eligible[stale] = is_on
         self._valid_until_s[stale] = until_s
 
@@ -134,40 +133,56 @@ class World:
         return missing_j - self._levels_j(clients, now_s)
 
     def _until_s(
-        self, client: int, standing: int, is_on: bool, until_s: float, now_s: float
-    ) -> float:
-        """Until when an idle client stays eligible, or not, as its battery rises.
+        self,
+        clients: IntArray,
+        standing: IntArray,
+        is_on: BoolArray,
+        until_s: FloatArray,
+        now_s: float,
+    ) -> FloatArray:
+        """Until when idle clients stay eligible, or not, as their batteries rise [n].
 
         Args:
-            client: who.
-            standing: battery levels of the rule that it reaches now.
-            is_on: whether it is eligible now.
-            until_s: until when that would be so with the battery as it is.
+            clients: who [n].
+            standing: battery levels of the rule that each reaches now [n], not all.
+            is_on: whether it is eligible now [n].
+            until_s: until when that would be so with its battery as it is [n].
             now_s: the moment.
         """
-        missing_j = self._missing_j(np.array([client]), now_s)[:, 0].tolist()
-        while standing < self._rule.top:
-            reached_s = self._charged_after_one(client, missing_j[standing], now_s)
-            if reached_s >= until_s:
-                break
-            standing += 1
-            is_on_then, until_s = self._rule.state_and_change_one(client, standing, reached_s)
-            if is_on_then != is_on:
-                return reached_s
+        missing_j = self._missing_j(clients, now_s)
+        standing, until_s = standing.copy(), until_s.copy()
+        rows = np.arange(clients.size)
+        while rows.size:
+            reached_s = self._charged_after(clients[rows], missing_j[standing[rows], rows], now_s)
+            is_first = reached_s < until_s[rows]
+            rows, reached_s = rows[is_first], reached_s[is_first]
+            standing[rows] += 1
+            is_on_then, until_then_s = self._rule.state_and_change(
+                clients[rows], standing[rows], reached_s
+            )
+            turns = is_on_then != is_on[rows]
+            until_s[rows] = np.where(turns, reached_s, until_then_s)
+            rows = rows[~turns & (standing[rows] < self._rule.top)]
         return until_s
 
-    def _charged_after_one(self, client: int, missing_j: float, t_s: float) -> float:
-        """First moment from t on at which an idle client has charged so much; inf if never."""
+    def _charged_after(self, clients: IntArray, missing_j: FloatArray, now_s: float) -> FloatArray:
+        """First moments from now on at which idle clients have charged so much [n]; inf: never."""
         missing_s = missing_j / self.fleet.battery.charge_w
-        while True:
-            t_s = self._charging.next_true_after_one(client, t_s)
-            if t_s == np.inf:
-                return np.inf
-            until_s = self._charging.next_change_after_one(client, t_s)
-            if until_s - t_s >= missing_s:
-                return t_s + missing_s
-            missing_s -= until_s - t_s
-            t_s = until_s
+        t_s, reached_s = np.full(clients.size, now_s), np.full(clients.size, np.inf)
+        rows = np.arange(clients.size)
+        while rows.size:
+            # Each turn of the loop is one stay on the charger, of all clients at once.
+            t_s[rows] = self._charging.next_true_after(clients[rows], t_s[rows])
+            rows = rows[np.isfinite(t_s[rows])]
+            until_s = self._charging.next_change_after(clients[rows], t_s[rows])
+            stay_s = until_s - t_s[rows]
+            is_enough = stay_s >= missing_s[rows]
+            done, rest = rows[is_enough], rows[~is_enough]
+            reached_s[done] = t_s[done] + missing_s[done]
+            missing_s[rest] -= stay_s[~is_enough]
+            t_s[rest] = until_s[~is_enough]
+            rows = rest
+        return reached_s
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> Standing:
         """Tasks begin; how their clients [n] stand.
