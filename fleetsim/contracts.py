@@ -48,6 +48,8 @@ class Outcome(StrEnum):
     """The transfer did not finish within the channel's give-up time."""
     CRASHED = "crashed"
     """The client's process died."""
+    MEMORY = "memory"
+    """The device had too little free memory for a step of training."""
     CANCELLED = "cancelled"
     """The server had enough reports, or the run ended."""
     STALE = "stale"
@@ -86,6 +88,18 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class StepMemory:
+    """What a step of local training holds in memory, read off the real model."""
+
+    state_byte: int
+    """Weights, gradients, state of the optimizer and anchor of a proximal term."""
+    sample_byte: int
+    """What the forward pass of one sample keeps for the backward pass."""
+    unfolded_byte: int
+    """Patches under the convolutions' kernels for one sample, if an engine lays them out."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCost:
     """What a model costs a device, read off the real model."""
 
@@ -95,6 +109,8 @@ class ModelCost:
     num_parameters: int
     payload_byte: int
     """Bytes of one model on the wire, from its state dict."""
+    memory: StepMemory | None = None
+    """None in worlds where nobody's memory is looked at."""
 
 
 # --- what the engine knows of a task, and what the server learns of it ---------------------------

@@ -17,10 +17,12 @@ from pydantic import Field
 
 from fleetsim import bundled, faults, overrides, strict_yaml
 from fleetsim.engine.buffered import BufferedSettings
+from fleetsim.engine.eligibility import least_values
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.hardware import MARKET, load_devices
+from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import FleetSettings
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.learning import choose
@@ -224,6 +226,11 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
             " begin"
         )
         found.append((("server", "eligibility", "min_battery_fraction"), says))
+    if isinstance(fleet.memory, UncheckedSettings) and least_values(
+        server.eligibility, "min_free_ram_gib"
+    ):
+        says = "asks for min_free_ram_gib, which nobody knows; set fleet.memory.kind = 'share'"
+        found.append((("server", "eligibility"), says))
     task = scenario.task
     if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
         says = "the blank data set has no samples to split; leave it out"

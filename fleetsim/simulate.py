@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.synchronous import SynchronousServer
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import build_fleet
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.blank import BlankSettings, blank_sizes
@@ -36,6 +37,7 @@ from fleetsim.learning.compress import Uplink, compressed_byte
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.kernels import Kernel, TrainerData
+from fleetsim.learning.memory import step_memory
 from fleetsim.learning.models import build_model, flatten, layout
 from fleetsim.learning.partition import split
 from fleetsim.learning.screen import why_refused
@@ -124,6 +126,13 @@ def run(
         )
     prepared = _prepare(scenario, train=train, torch_device=torch_device, workers=workers)
     fleet = build_fleet(scenario.fleet, seed=scenario.seed, num_samples=prepared.num_samples)
+    if fleet.memory is not None:
+        # A model that fits nowhere is refused before there is a folder.
+        fleet.memory.is_short(
+            prepared.cost,
+            num_samples=prepared.num_samples,
+            batch_size=scenario.task.local.batch_size,
+        )
     folder, manifest = _folder(scenario, out, resume=resume, trainer=prepared.trainer_kind)
     if manifest.status == "done":
         return open_run(folder)
@@ -240,6 +249,8 @@ def _prepare(
         seed=seed,
     )
     parameters, cost = flatten(module), model_cost(module, input_shape)
+    if not isinstance(scenario.fleet.memory, UncheckedSettings):
+        cost = replace(cost, memory=step_memory(module, input_shape, task.local))
     kind: str
     trainer: Trainer
     if train and not isinstance(task.dataset, BlankSettings):

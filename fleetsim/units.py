@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 BIT_PER_BYTE = 8
+BYTE_PER_MIB = 1 << 20
 BYTE_PER_GIB = 1 << 30
 S_PER_MINUTE = 60.0
 S_PER_HOUR = 3600.0

@@ -34,11 +34,11 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
+from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.rounds import Span, report_of
 from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Rank, priority
-from fleetsim.engine.world import EligibilitySettings
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.settings import Settings
 

@@ -3,6 +3,7 @@
 ```
 dispatched --> download --> compute --> upload --> DELIVERED
                   |            |           |
+                  |            +-----------|--> MEMORY    a step does not fit into the device
                   +------------+-----------+--> OFFLINE   the owner takes the device away
                                            +--> BATTERY   the battery meets its cut-off
                                            +--> LINK      a transfer is given up, or an upload lost
@@ -40,7 +41,7 @@ _NUM_STAGES = 3
 _NONE = np.empty(0, dtype=np.int64)
 _COMPONENT = (Component.RECEIVE, Component.COMPUTE, Component.TRANSMIT)
 _OUTCOMES = tuple(Outcome)
-_DELIVERED, _OFFLINE, _BATTERY, _LINK, _CRASHED = (
+_DELIVERED, _OFFLINE, _BATTERY, _LINK, _CRASHED, _MEMORY = (
     _OUTCOMES.index(outcome)
     for outcome in (
         Outcome.DELIVERED,
@@ -48,8 +49,11 @@ _DELIVERED, _OFFLINE, _BATTERY, _LINK, _CRASHED = (
         Outcome.BATTERY,
         Outcome.LINK,
         Outcome.CRASHED,
+        Outcome.MEMORY,
     )
 )
+_NEEDS_MEMORY = (WorkKind.TRAIN, WorkKind.GRADIENT)
+"""Works with a backward pass, for which the forward pass keeps what it computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +68,8 @@ class _Phase:
     """Radio of each transfer [k]."""
     work: Work | None = None
     """What they compute, all the same; None: they transfer."""
+    ends_as: int = _DELIVERED
+    """Index of the outcome of a task that comes to the phase's end; not `_DELIVERED`: it dies."""
 
 
 class Course:
@@ -165,7 +171,7 @@ class Course:
 
     def _compute(self, rows: IntArray) -> IntArray:
         """Lay out the computation of these tasks; returns those that go on after it."""
-        standing = self._enter_stage()
+        self._enter_stage()
         works = [self.tasks[row].work for row in rows.tolist()]
         stays = []
         # Mostly all are one object; to compare records takes longer.
@@ -174,19 +180,37 @@ class Course:
             if work.kind is WorkKind.NONE:
                 stays.append(same)
                 continue
-            held = self._world.fleet.num_samples[self.clients[same]]
-            self._num_samples[same] = samples_of(work, held)
-            self._flop[same] = work_flop(self._cost, work, num_samples=held)
-            timelines = self._world.fleet.computations(
-                self.clients[same],
-                self.end_s[same],
-                standing.condition[same],
-                self._cost,
-                work,
-                self._batch_size,
-            )
-            stays.append(self._live(_Phase(_COMPUTE, same, timelines, None, work)))
+            if self._world.dies_of_memory is not None and work.kind in _NEEDS_MEMORY:
+                dies = self._world.dies_of_memory[self.clients[same]]
+                self._work(same[dies], self._first_batch(work), ends_as=_MEMORY)
+                same = same[~dies]
+            stays.append(self._work(same, work))
         return _in_order(stays)
+
+    def _work(self, rows: IntArray, work: Work, *, ends_as: int = _DELIVERED) -> IntArray:
+        """Lay out one work of these tasks; returns those that go on after it."""
+        if rows.size == 0:
+            return rows
+        held = self._world.fleet.num_samples[self.clients[rows]]
+        self._num_samples[rows] = samples_of(work, held)
+        self._flop[rows] = work_flop(self._cost, work, num_samples=held)
+        timelines = self._world.fleet.computations(
+            self.clients[rows],
+            self.end_s[rows],
+            self._before[_COMPUTE].condition[rows],
+            self._cost,
+            work,
+            self._batch_size,
+        )
+        return self._live(_Phase(_COMPUTE, rows, timelines, None, work, ends_as))
+
+    def _first_batch(self, work: Work) -> Work:
+        """What a device without the memory for a step gets done: one batch's forward pass."""
+        return Work(
+            WorkKind.EVALUATE,
+            num_samples=self._batch_size,
+            clock_fraction=work.clock_fraction,
+        )
 
     def _ask_resources(self, rows: IntArray) -> None:
         for row in rows.tolist():
@@ -209,7 +233,7 @@ class Course:
         """
         stage, rows, timelines = phase.stage, phase.rows, phase.timelines
         end_s = timelines.end_s
-        outcome = np.where(timelines.is_complete, _DELIVERED, _LINK)
+        outcome = np.where(timelines.is_complete, phase.ends_as, _LINK)
         for loss_s, loss in ((self._gone_s[rows], _OFFLINE), (self._crash_s[rows], _CRASHED)):
             is_lost = loss_s < end_s
             if is_lost.any():

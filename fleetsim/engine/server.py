@@ -29,11 +29,12 @@ from fleetsim.engine.book import Book
 from fleetsim.engine.choice import Choice
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
+from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.model import GlobalModel, Learning
 from fleetsim.engine.rounds import client_columns
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.ties import Clock
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.world import World
 from fleetsim.fleet.population import Fleet
 
 _TRAIN_ADDRESS = 0
@@ -94,7 +95,14 @@ class Server(ABC):
         self._recorder = parts.recorder
         self._selector = parts.selector
         self._uplink = parts.uplink
-        self._world = World(parts.fleet, rule)
+        fleet, short = parts.fleet, None
+        if fleet.memory is not None:
+            short = fleet.memory.is_short(
+                parts.learning.cost,
+                num_samples=fleet.num_samples,
+                batch_size=parts.learning.batch_size,
+            )
+        self._world = World(fleet, rule, short_of_memory=short)
         self._model = GlobalModel(
             parts.learning.parameters, aggregator=parts.aggregator, trainer=parts.trainer
         )

@@ -12,32 +12,20 @@ not to the size of the fleet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from fleetsim.contracts import FloatArray, IntArray, Report, Resources, State
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Report, Resources, State
+from fleetsim.engine.eligibility import EligibilitySettings, Rule
 from fleetsim.engine.standing import Standing
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.energy import Component, Fraction, idle_level_j
+from fleetsim.fleet.energy import Component, idle_level_j
 from fleetsim.fleet.periodic import freeze
 from fleetsim.fleet.population import Fleet
-from fleetsim.settings import Settings
 
 _LEVEL_SLACK_J = 1e-6
-
-
-class EligibilitySettings(Settings):
-    """When a client may take part, and must stop: the rule holds throughout a task."""
-
-    charging: bool = False
-    """Only while it is on the charger."""
-    unmetered: bool = False
-    """Only while it is on an unmetered network."""
-    min_battery_fraction: Annotated[Fraction, Field(gt=0.0)] = 0.3
-    """Only with at least this battery level when a task begins; mains-powered clients always."""
 
 
 class World:
@@ -46,7 +34,21 @@ class World:
     Invariant: no client in two tasks.
     """
 
-    def __init__(self, fleet: Fleet, rule: EligibilitySettings) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        rule: EligibilitySettings,
+        *,
+        short_of_memory: BoolArray | None = None,
+    ) -> None:
+        """Everybody idle at virtual time 0.
+
+        Args:
+            fleet: the clients.
+            rule: who may take part.
+            short_of_memory: clients that have not the memory for a step of training [N]; None:
+                nobody looks.
+        """
         self.fleet = fleet
         size = fleet.size
         self.energy_j: FloatArray = np.zeros((size, len(Component)))
@@ -61,9 +63,12 @@ class World:
         self._tail_until_s = np.zeros(size)
         self._tail_radio = np.full(size, -1, dtype=np.int64)
         self._condition = fleet.throttle.initial()
-        self._schedule = fleet.usage.eligible_schedule(rule.charging, rule.unmetered)
+        fails = fleet.memory is not None and fleet.memory.when_short == "fails"
+        self.dies_of_memory = short_of_memory if fails else None
+        """Clients whose training dies for want of memory [N]; None: nobody's does."""
+        self._rule = Rule(rule, fleet, barred=None if fails else short_of_memory)
         self._charging = fleet.usage.charging_schedule()
-        self._min_level_j = rule.min_battery_fraction * fleet.capacity_j
+        self._top_level_j = self._rule.battery_fractions[-1] * fleet.capacity_j
         self._has_battery = np.isfinite(fleet.capacity_j)
         self._has_batteries = bool(self._has_battery.any())
         per_profile_w = [profile.power.idle_awake_w for profile in fleet.profiles]
@@ -91,44 +96,94 @@ class World:
     def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
         """When clients [n] that are eligible now stop being so by their owners' doing [n].
 
-        inf if never.
+        Whatever their batteries do from now on; inf if never.
         """
-        is_on, change_s = self._schedule.state_and_change(clients, now_s)
+        standing = np.full(clients.size, self._rule.top, dtype=np.int64)
+        if not self._rule.needs_top:
+            standing = self._standing_of(clients, now_s)
+        is_on, change_s = self._rule.state_and_change(clients, standing, now_s)
         return np.where(is_on, change_s, now_s)
 
     def _refresh(self, now_s: float) -> None:
         stale = (self._valid_until_s <= now_s).nonzero()[0]
         if stale.size == 0:
             return
-        is_on, changes_s = self._schedule.state_and_change(stale, now_s)
+        standing = self._standing_of(stale, now_s)
+        is_on, until_s = self._rule.state_and_change(stale, standing, now_s)
+        low = (standing < self._rule.top).nonzero()[0]
+        if low.size:
+            until_s[low] = self._until_s(stale[low], standing[low], is_on[low], until_s[low], now_s)
         self._is_eligible[stale] = is_on
-        self._valid_until_s[stale] = changes_s
-        is_low = self._has_battery[stale] & (self._level_j[stale] < self._min_level_j[stale])
-        for client in stale[is_low].tolist():
-            ready_s = self._ready_after_s(client, now_s)
-            if ready_s > now_s:
-                self._is_eligible[client] = False
-                self._valid_until_s[client] = ready_s
+        self._valid_until_s[stale] = until_s
 
-    def _ready_after_s(self, client: int, now_s: float) -> float:
-        """First moment from now on at which an idle client has charged enough and is eligible."""
-        missing_j = float(self._min_level_j[client]) - float(
-            self._levels_j(np.array([client]), now_s)[0]
-        )
-        t_s = now_s
-        if missing_j > _LEVEL_SLACK_J:
-            missing_s = missing_j / self.fleet.battery.charge_w
-            while True:
-                t_s = self._charging.next_true_after_one(client, t_s)
-                if t_s == np.inf:
-                    return np.inf
-                until_s = self._charging.next_change_after_one(client, t_s)
-                if until_s - t_s >= missing_s:
-                    t_s += missing_s
-                    break
-                missing_s -= until_s - t_s
-                t_s = until_s
-        return self._schedule.next_true_after_one(client, t_s)
+    def _standing_of(self, clients: IntArray, now_s: float) -> IntArray:
+        """How many battery levels of the rule idle clients [n] reach [n]; all on mains."""
+        standing = np.full(clients.size, self._rule.top, dtype=np.int64)
+        # Who reached the top when it was last looked at has only charged since.
+        is_low = self._has_battery[clients] & (self._level_j[clients] < self._top_level_j[clients])
+        rows = is_low.nonzero()[0]
+        if rows.size:
+            missing_j = self._missing_j(clients[rows], now_s)
+            standing[rows] = (missing_j <= _LEVEL_SLACK_J).sum(axis=0)
+        return standing
+
+    def _missing_j(self, clients: IntArray, now_s: float) -> FloatArray:
+        """What idle clients [n] lack for each battery level of the rule [m, n]; below 0 if met."""
+        fractions = self._rule.battery_fractions[:, np.newaxis]
+        missing_j: FloatArray = fractions * self.fleet.capacity_j[clients]
+        return missing_j - self._levels_j(clients, now_s)
+
+    def _until_s(
+        self,
+        clients: IntArray,
+        standing: IntArray,
+        is_on: BoolArray,
+        until_s: FloatArray,
+        now_s: float,
+    ) -> FloatArray:
+        """Until when idle clients stay eligible, or not, as their batteries rise [n].
+
+        Args:
+            clients: who [n].
+            standing: battery levels of the rule that each reaches now [n], not all.
+            is_on: whether it is eligible now [n].
+            until_s: until when that would be so with its battery as it is [n].
+            now_s: the moment.
+        """
+        missing_j = self._missing_j(clients, now_s)
+        standing, until_s = standing.copy(), until_s.copy()
+        rows = np.arange(clients.size)
+        while rows.size:
+            reached_s = self._charged_after(clients[rows], missing_j[standing[rows], rows], now_s)
+            is_first = reached_s < until_s[rows]
+            rows, reached_s = rows[is_first], reached_s[is_first]
+            standing[rows] += 1
+            is_on_then, until_then_s = self._rule.state_and_change(
+                clients[rows], standing[rows], reached_s
+            )
+            turns = is_on_then != is_on[rows]
+            until_s[rows] = np.where(turns, reached_s, until_then_s)
+            rows = rows[~turns & (standing[rows] < self._rule.top)]
+        return until_s
+
+    def _charged_after(self, clients: IntArray, missing_j: FloatArray, now_s: float) -> FloatArray:
+        """First moments from now on at which idle clients have charged so much [n]; inf: never."""
+        missing_s = missing_j / self.fleet.battery.charge_w
+        t_s, reached_s = np.full(clients.size, now_s), np.full(clients.size, np.inf)
+        rows = np.arange(clients.size)
+        while rows.size:
+            # Each turn of the loop is one stay on the charger, of all clients at once.
+            t_s[rows] = self._charging.next_true_after(clients[rows], t_s[rows])
+            rows = rows[np.isfinite(t_s[rows])]
+            until_s = self._charging.next_change_after(clients[rows], t_s[rows])
+            stay_s = until_s - t_s[rows]
+            is_enough = stay_s >= missing_s[rows]
+            done, rest = rows[is_enough], rows[~is_enough]
+            reached_s[done] = t_s[done] + missing_s[done]
+            missing_s[rest] -= stay_s[~is_enough]
+            t_s[rest] = until_s[~is_enough]
+            rows = rest
+        return reached_s
 
     def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> Standing:
         """Tasks begin; how their clients [n] stand.

@@ -25,7 +25,7 @@ What else slows a computation while it goes on (heat, CPU credits, a lower clock
 a device that is slowed to v and draws the share p of its power runs at v * (1 - l) and is charged
 train_above_idle_w * (1 - l) * p.
 
-Not modelled: memory.
+Whether a step of training fits into the device at all, says `fleetsim.fleet.memory`.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from fleetsim.fleet.heterogeneity import (
     HeterogeneitySettings,
     build_heterogeneity,
 )
+from fleetsim.fleet.memory import FreeMemory, MemorySettings, UncheckedSettings, build_memory
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
@@ -68,6 +69,7 @@ class FleetSettings(Settings):
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
     thermal: ThermalSettings = NoThermalSettings()
+    memory: MemorySettings = UncheckedSettings()
     crash_per_hour: Annotated[float, Field(ge=0.0)] = 0.0
     """Rate at which a client's process dies while it works on a task (exponential)."""
 
@@ -107,6 +109,8 @@ class Fleet:
     heterogeneity: Heterogeneity
     links: SharedLinks | None
     """None where transfers do not slow each other."""
+    memory: FreeMemory | None = None
+    """None: nobody looks at it."""
 
     @property
     def size(self) -> int:
@@ -268,6 +272,7 @@ def build_fleet(settings: FleetSettings, *, seed: int, num_samples: IntArray) ->
                 settings.shared_links, seed=seed, wired_bit_per_s=wired_bit_per_s
             )
         ),
+        memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
 
 

@@ -134,12 +134,16 @@ class Usage:
 
     def eligible_schedule(self, charging_required: bool, unmetered_required: bool) -> Schedule:
         """When each client may be asked: online, and on the charger and off the meter if so."""
-        is_true = self.states.online.copy()
+        holds = np.ones_like(self.states.online)
         if charging_required:
-            is_true &= self.states.charging
+            holds &= self.states.charging
         if unmetered_required:
-            is_true &= self.states.unmetered
-        return Schedule.of(self.steps, is_true)
+            holds &= self.states.unmetered
+        return self.schedule_where(holds)
+
+    def schedule_where(self, holds: BoolArray) -> Schedule:
+        """When each client is online in a step of which something holds [C]."""
+        return Schedule.of(self.steps, self.states.online & holds)
 
     def charging_schedule(self) -> Schedule:
         """When each client is on the charger, online or not."""

@@ -2,11 +2,16 @@
 
 FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions,
 and classed by the layer that spends them, because processors reach different shares of their speed
-on different kinds of layers. Networks below `TINY_FORWARD_FLOP` form a class of their own: their
-time goes into the overhead of many small operations. On a Snapdragon 855 with MNN, LeNet-class
-networks train at .68 of the rate of large convolutional ones
+on different kinds of layers. Convolutions and matrix products of networks below `TINY_FORWARD_FLOP`
+form a class of their own: their time goes into the overhead of many small operations. On a
+Snapdragon 855 with MNN, LeNet-class networks train at .68 of the rate of large convolutional ones
 (UbiquitousLearning/Benchmark-On-Device-Training@752659f, own fit); where exactly "tiny" ends was
-not measured and is inferred.
+not measured and is inferred. Depthwise and recurrent layers, slower than that on phones already,
+keep their class in small networks too.
+
+Transformers have no class of their own. Their linear layers, their attention and their logits are
+matrix products, and a transformer is what the matrix products of the boards were measured on
+(BERT-base on Jetson TX2, Nano and Raspberry Pi 4; UbiquitousLearning/FedAdapter@8e27f2e).
 
 The layers are counted here by their formulas and not by torch's counter, which imports torch's
 compiler: as long as all the rest of a start. Tests hold both together.
@@ -24,6 +29,7 @@ from torch import Tensor, nn
 from fleetsim.contracts import ModelCost
 
 TINY_FORWARD_FLOP = 5e6
+_TINY_IF_SMALL = ("conv", "gemm")
 
 _FREE = (nn.Embedding, nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 """Layers with weights of their own that multiply no matrices."""
@@ -49,14 +55,22 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
         ValueError: it has a layer whose FLOP nobody has said.
     """
     flop = _forward_flop(module, input_shape)
-    total_flop = sum(flop.values())
+    if sum(flop.values()) < TINY_FORWARD_FLOP:
+        flop = _as_tiny(flop)
     return ModelCost(
-        forward_flop=flop if total_flop >= TINY_FORWARD_FLOP else {"tiny": total_flop},
+        forward_flop=flop,
         num_parameters=sum(parameter.numel() for parameter in module.parameters()),
         payload_byte=sum(
             entry.numel() * entry.element_size() for entry in module.state_dict().values()
         ),
     )
+
+
+def _as_tiny(flop: dict[str, float]) -> dict[str, float]:
+    """The same, convolutions and matrix products together."""
+    kept = {kind: count for kind, count in flop.items() if kind not in _TINY_IF_SMALL}
+    small = sum(count for kind, count in flop.items() if kind in _TINY_IF_SMALL)
+    return kept | ({"tiny": small} if small else {})
 
 
 def _forward_flop(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, float]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import JobResult
 from fleetsim.learning.batches import Length, StackJob, longest_first, schedule
+from fleetsim.learning.memory import kept_byte
 from fleetsim.learning.model_stack import ModelStack, Precision
 from fleetsim.learning.settings import LocalSettings
 
@@ -76,22 +76,10 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
     """
     # Twice the same: BatchNorm refuses a batch of a single value.
     samples = inputs[:1].repeat_interleave(2, dim=0)
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     module.train()
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # Held until all are counted: memory that is free already could be counted twice.
-        outputs = module(samples)
-    for tensor in chain(module.parameters(), module.buffers()):
-        kept.pop(tensor.untyped_storage().data_ptr(), None)
-    kept[outputs.untyped_storage().data_ptr()] = outputs.untyped_storage().nbytes()
+    sample_byte = kept_byte(module, lambda: module(samples)) // len(samples)
     weights_byte = sum(value.nbytes for value in module.parameters())
-    return Footprint(weights_byte, sum(kept.values()) // len(samples))
+    return Footprint(weights_byte, sample_byte)
 
 
 def stacks(

@@ -157,6 +157,7 @@ _MARKERS: dict[str, str] = {
     Outcome.BATTERY: "v",
     Outcome.LINK: "D",
     Outcome.CRASHED: "P",
+    Outcome.MEMORY: "d",
     Outcome.CANCELLED: "<",
     Outcome.STALE: "h",
     Outcome.REFUSED: "*",

@@ -4,7 +4,7 @@ Only matplotlib's object API is used: a figure is made, drawn to bytes, and forg
 backend or style the caller has. Equal figures give equal bytes under one version of matplotlib.
 
 The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
-of colour blindness can tell apart.
+of colour blindness can tell apart, and a brown darker than all but black.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fleetsim.contracts import Outcome
 from fleetsim.record import files
 
 BLACK = "#000000"
+BROWN = "#8C510A"
 ORANGE = "#E69F00"
 SKY_BLUE = "#56B4E9"
 GREEN = "#009E73"
@@ -62,6 +63,7 @@ OUTCOMES: dict[str, str] = {
     Outcome.BATTERY: YELLOW,
     Outcome.LINK: PURPLE,
     Outcome.CRASHED: BLACK,
+    Outcome.MEMORY: BROWN,
     Outcome.CANCELLED: GREY,
     Outcome.STALE: ORANGE,
     Outcome.REFUSED: SKY_BLUE,

@@ -194,7 +194,7 @@ def _costs(tasks: pd.DataFrame) -> _Drawn:
         figures.waste(tasks),
         "wasted joules by cause and by device",
         "Energy of tasks whose answer nobody used: late at the deadline, lost (offline, battery,"
-        " link, crashed), cancelled because the server had enough, stale or refused.",
+        " link, crashed, memory), cancelled because the server had enough, stale or refused.",
     )
 
 

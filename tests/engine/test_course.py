@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Outcome, Purpose, Work, WorkKind
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
+from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.ties import Rank, priority
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.population import Fleet
 from fleetsim.units import BIT_PER_BYTE

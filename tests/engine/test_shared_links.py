@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
+from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.ties import Rank, priority
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from tests.engine.test_course import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends

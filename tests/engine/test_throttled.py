@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from fleetsim import bundled, strict_yaml
 from fleetsim.contracts import MemoryRecorder, Outcome, Work, WorkKind
 from fleetsim.engine.course import Course
+from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.ties import Rank, priority
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.world import World
 from tests.engine.test_course import standing, task
 from tests.engine.tiny import COST, FirstCome, Tiny
 

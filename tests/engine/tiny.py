@@ -125,6 +125,7 @@ class Tiny:
     usage: dict[str, Any] = field(default_factory=dict)
     battery: dict[str, Any] = field(default_factory=dict)
     thermal: dict[str, Any] = field(default_factory=lambda: {"kind": "none"})
+    memory: dict[str, Any] = field(default_factory=lambda: {"kind": "unchecked"})
     crash_per_hour: float = 0.0
     server: dict[str, Any] = field(default_factory=lambda: {"cohort": 2})
     stop: dict[str, Any] = field(default_factory=lambda: {"rounds": 1})
@@ -162,6 +163,7 @@ class Tiny:
                 "usage": self.usage,
                 "battery": self.battery,
                 "thermal": self.thermal,
+                "memory": self.memory,
                 "crash_per_hour": self.crash_per_hour,
             }
         )

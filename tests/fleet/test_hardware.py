@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.engine.world import EligibilitySettings, World
+from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.world import World
 from fleetsim.fleet import market
 from fleetsim.fleet.compute import unloaded_s
 from fleetsim.fleet.hardware import Hardware, deal_hardware

@@ -171,6 +171,17 @@ def test_five_million_flop_divide_tiny_from_the_rest(width: int, kind: str) -> N
     assert model_cost(nn.Linear(width, 1581), (width,)).forward_flop == {kind: 2 * width * 1581}
 
 
+def test_depthwise_and_recurrent_layers_of_small_networks_keep_their_class() -> None:
+    depthwise = nn.Sequential(nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Conv2d(8, 4, 1))
+    recurrent = nn.RNN(6, 5, batch_first=True)
+
+    assert model_cost(depthwise, (8, 10, 10)).forward_flop == {
+        "depthwise": 2 * 100 * 8 * 9,
+        "tiny": 2 * 100 * 8 * 4,
+    }
+    assert model_cost(recurrent, (7, 6)).forward_flop == {"rnn": 7 * 2 * 5 * (6 + 5)}
+
+
 def test_counting_leaves_the_module_as_it_was() -> None:
     module = build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=0)
     before = flatten(module)

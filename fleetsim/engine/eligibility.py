@@ -1,0 +1,220 @@
+"""Who may take part: a rule over charger, network, battery and memory, and when it holds.
+
+A rule is a conjunction of what it names; `all_of`, `any_of` and `none_of` hold further conditions
+of the same form. It is data, never code. Online is always asked for.
+
+Battery, memory and free memory are asked for by least values, so that a client is known to a rule
+by how many of the values it reaches. For each such standing the rule is a truth of the owner's
+doings alone, known for all time: a `Schedule`. An idle client's standing changes only where its
+battery reaches the next value, at a moment in closed form. So who is eligible, and until when, is
+exact and nothing polls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, model_validator
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.energy import Fraction
+from fleetsim.fleet.periodic import Schedule
+from fleetsim.fleet.population import Fleet
+from fleetsim.settings import Settings
+from fleetsim.units import BYTE_PER_GIB
+
+BatteryLevel = Annotated[Fraction, Field(gt=0.0)]
+Gib = Annotated[float, Field(gt=0.0)]
+
+
+class Condition(Settings):
+    """What is asked of a client: all that is named."""
+
+    charging: Literal[True] | None = None
+    """It is on the charger."""
+    unmetered: Literal[True] | None = None
+    """It is on an unmetered network."""
+    min_battery_fraction: BatteryLevel | None = None
+    """Its battery has at least this level; true of mains-powered clients."""
+    min_ram_gib: Gib | None = None
+    """The device has at least so much memory."""
+    min_free_ram_gib: Gib | None = None
+    """At least so much of it is free, as `fleet.memory` says."""
+    all_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """All of these hold."""
+    any_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """At least one of these holds."""
+    none_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """None of these holds."""
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Condition:
+        if all(value is None for _, value in self):
+            raise ValueError("asks for nothing; name a condition, such as {charging: true}")
+        return self
+
+
+class EligibilitySettings(Settings):
+    """When a client may take part, and must stop.
+
+    The battery is asked for when a task begins; the rest holds throughout.
+    """
+
+    charging: bool = False
+    """Only while it is on the charger."""
+    unmetered: bool = False
+    """Only while it is on an unmetered network."""
+    min_battery_fraction: BatteryLevel = 0.3
+    """Only with at least this battery level when a task begins; mains-powered clients always."""
+    min_ram_gib: Gib | None = None
+    """Only devices with at least so much memory."""
+    min_free_ram_gib: Gib | None = None
+    """Only clients with at least so much memory free, as `fleet.memory` says."""
+    all_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """Only while all of these hold, besides the above."""
+    any_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """Only while at least one of these holds, besides the above."""
+    none_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    """Only while none of these holds, besides the above."""
+
+
+_Least = Literal["min_battery_fraction", "min_ram_gib", "min_free_ram_gib"]
+_LEAST: tuple[_Least, ...] = ("min_battery_fraction", "min_ram_gib", "min_free_ram_gib")
+
+
+class _Facts(NamedTuple):
+    """What is true in every step of the owners' records [C], for one standing."""
+
+    charging: BoolArray
+    unmetered: BoolArray
+    min_battery_fraction: float
+    """Largest of the rule's values that is reached; likewise the others."""
+    min_ram_gib: float
+    min_free_ram_gib: float
+
+
+def least_values(rule: Condition | EligibilitySettings, key: _Least) -> list[float]:
+    """The values of a key anywhere in a rule, ascending, each once."""
+    found = {getattr(part, key) for part in _parts(rule)}
+    return sorted(found - {None})
+
+
+def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | EligibilitySettings]:
+    """The rule and all conditions in it."""
+    yield rule
+    for below in (rule.all_of, rule.any_of, rule.none_of):
+        for part in below or ():
+            yield from _parts(part)
+
+
+def _holds(rule: Condition | EligibilitySettings, facts: _Facts) -> BoolArray:
+    """In which steps the rule holds [C]."""
+    true = np.ones_like(facts.charging)
+    if rule.charging:
+        true &= facts.charging
+    if rule.unmetered:
+        true &= facts.unmetered
+    for key in _LEAST:
+        least = getattr(rule, key)
+        if least is not None and getattr(facts, key) < least:
+            true[:] = False
+    for part in rule.all_of or ():
+        true &= _holds(part, facts)
+    if rule.any_of is not None:
+        true &= np.logical_or.reduce([_holds(part, facts) for part in rule.any_of])
+    for part in rule.none_of or ():
+        true &= ~_holds(part, facts)
+    return true
+
+
+class Rule:
+    """An eligibility rule for N clients; a pure function of time and battery standing.
+
+    A battery standing is how many of `battery_fractions` a client's battery reaches; mains-powered
+    clients reach all.
+    """
+
+    def __init__(
+        self, settings: EligibilitySettings, fleet: Fleet, *, barred: BoolArray | None = None
+    ) -> None:
+        """Work out the rule.
+
+        Args:
+            settings: what it asks for.
+            fleet: of whom.
+            barred: clients that are never eligible [N]; None: nobody.
+
+        Raises:
+            ValueError: it asks for free memory that the fleet does not know.
+        """
+        self.battery_fractions: FloatArray = np.array(
+            least_values(settings, "min_battery_fraction")
+        )
+        """The battery levels that it asks for, ascending [m]."""
+        self._num_standings = self.battery_fractions.size + 1
+        self.needs_top = settings.min_battery_fraction == self.battery_fractions[-1]
+        """Whether nobody is eligible below the highest of the levels."""
+        ram_gib, ram_standing = _standings(
+            least_values(settings, "min_ram_gib"),
+            np.array([profile.ram_byte for profile in fleet.profiles]) / BYTE_PER_GIB,
+        )
+        free = np.zeros(1) if fleet.memory is None else fleet.memory.free_byte / BYTE_PER_GIB
+        free_gib, free_standing = _standings(least_values(settings, "min_free_ram_gib"), free)
+        if len(free_gib) > 1 and fleet.memory is None:
+            raise ValueError("min_free_ram_gib needs a fleet whose memory is looked at")
+        states, usage = fleet.usage.states, fleet.usage
+        schedules: list[Schedule] = [
+            usage.schedule_where(
+                _holds(
+                    settings,
+                    _Facts(states.charging, states.unmetered, battery_fraction, ram, free_),
+                )
+            )
+            for ram in ram_gib
+            for free_ in free_gib
+            for battery_fraction in (0.0, *self.battery_fractions.tolist())
+        ]
+        kind = ram_standing[fleet.device] * len(free_gib) + free_standing
+        if barred is not None:
+            never = usage.schedule_where(np.zeros_like(states.online))
+            kind = np.where(barred, len(schedules) // self._num_standings, kind)
+            schedules += [never] * self._num_standings
+        self._schedules = schedules
+        self._kind: IntArray | None = kind if len(schedules) > self._num_standings else None
+        """Memory standing of every client [N]; None: all stand alike."""
+
+    @property
+    def top(self) -> int:
+        """Battery standing of a client that reaches all levels."""
+        return self._num_standings - 1
+
+    def state_and_change(
+        self, clients: IntArray, standing: IntArray, t_s: ArrayLike
+    ) -> tuple[BoolArray, FloatArray]:
+        """Whether clients [n] of these battery standings [n] are eligible, and until when [n].
+
+        At `t_s` (a time for all, or one each [n]), as long as their standings stay; inf: for ever.
+        """
+        which = standing
+        if self._kind is not None:
+            which = standing + self._kind[clients] * self._num_standings
+        present = np.bincount(which).nonzero()[0].tolist()
+        if len(present) == 1:
+            return self._schedules[present[0]].state_and_change(clients, t_s)
+        at_s = np.broadcast_to(t_s, clients.shape)
+        is_on = np.empty(clients.size, dtype=np.bool_)
+        change_s = np.empty(clients.size)
+        for index in present:
+            rows = which == index
+            is_on[rows], change_s[rows] = self._schedules[index].state_and_change(
+                clients[rows], at_s[rows]
+            )
+        return is_on, change_s
+
+
+def _standings(least: list[float], values: FloatArray) -> tuple[list[float], IntArray]:
+    """The least values below which others stand, 0 first, and how many each value reaches."""
+    return [0.0, *least], np.searchsorted(np.array(least), values, side="right").astype(np.int64)

@@ -1,0 +1,203 @@
+"""Who may take part: rules against a brute-force oracle, and what holds throughout a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim.contracts import Outcome
+from fleetsim.engine.eligibility import Condition, EligibilitySettings, least_values
+from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import load
+from tests.engine.tiny import Tiny
+
+CAPACITY_J = 4614e-3 * 3600 * 3.85  # Pixel 6
+RAM_GIB = {"pixel-6": 8.0, "redmi-note-10": 4.0, "t2.small": 2.0}
+STEP_S, END_S = 0.2, 26.0
+_FREE_FRACTION = 0.5
+
+
+def eligible(rule: dict[str, Any], now: dict[str, Any]) -> bool:
+    """The rule by its words, for one client at one moment."""
+    checks = [
+        not rule.get("charging") or now["charging"],
+        not rule.get("unmetered") or now["unmetered"],
+        now["level"] >= rule.get("min_battery_fraction", 0.0) - 1e-9,
+        now["ram_gib"] >= rule.get("min_ram_gib", 0.0),
+        now["ram_gib"] * _FREE_FRACTION >= rule.get("min_free_ram_gib", 0.0),
+        all(eligible(part, now) for part in rule.get("all_of", [])),
+        "any_of" not in rule or any(eligible(part, now) for part in rule["any_of"]),
+        not any(eligible(part, now) for part in rule.get("none_of", [])),
+    ]
+    return all(checks)
+
+
+LEAVES = st.one_of(
+    st.just({"charging": True}),
+    st.just({"unmetered": True}),
+    st.sampled_from([0.35, 0.5, 0.65, 0.95]).map(lambda least: {"min_battery_fraction": least}),
+    st.sampled_from([2.0, 3.0, 8.0]).map(lambda least: {"min_ram_gib": least}),
+    st.sampled_from([1.0, 2.0, 4.0]).map(lambda least: {"min_free_ram_gib": least}),
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda below: st.builds(
+        lambda key, parts: {key: parts},
+        st.sampled_from(["all_of", "any_of", "none_of"]),
+        st.lists(below, min_size=1, max_size=3),
+    ),
+    max_leaves=6,
+)
+STATES = st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1))
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    condition=CONDITIONS,
+    states=st.lists(STATES, min_size=1, max_size=6),
+    initial=st.sampled_from([0.32, 0.47, 0.92]),
+    least=st.sampled_from([0.2, 0.5]),
+)
+def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
+    tiny, condition, states, initial, least
+):
+    # Four seconds of each state; a second on the charger fills a twentieth of the battery.
+    lines = [f"{4 * i},{on},{plug},{wifi},0" for i, (on, plug, wifi) in enumerate(states)]
+    span_s = 4 * len(states)
+    tiny.trace(" ".join(lines), span_s=span_s)
+    tiny.size, tiny.devices = 3, dict.fromkeys(RAM_GIB, 1 / 3)
+    tiny.memory = {"kind": "share", "free_fraction": [_FREE_FRACTION, _FREE_FRACTION]}
+    tiny.battery = {"initial_fraction": [initial, initial], "charge_w": CAPACITY_J / 20}
+    fleet = tiny.fleet()
+    rule = {"min_battery_fraction": least, "any_of": [condition]}
+    world = World(fleet, EligibilitySettings.model_validate(rule))
+    capacity_j, has_battery = fleet.capacity_j, np.isfinite(fleet.capacity_j)
+
+    was: list[int] | None = None
+    charged_s, change_s, plugged = 0.0, 0.0, 0
+    for t_s in np.arange(STEP_S / 2, END_S, STEP_S).tolist():
+        on, plug, wifi = states[int(t_s % span_s) // 4]
+        # Changes of the trace fall half-way between two moments.
+        charged_s += STEP_S / 2 * (plug + plugged)
+        plugged = plug
+        levels = [
+            min(1.0, initial + charged_s * CAPACITY_J / 20 / capacity_j[c])
+            if has_battery[c]
+            else 1.0
+            for c in range(3)
+        ]
+        expected = [
+            c
+            for c in range(3)
+            if on
+            and eligible(
+                rule,
+                {
+                    "charging": bool(plug),
+                    "unmetered": bool(wifi),
+                    "level": levels[c],
+                    "ram_gib": RAM_GIB[fleet.profile(c).name],
+                },
+            )
+        ]
+
+        assert world.candidates(t_s).tolist() == expected
+        assert was is None or was == expected or change_s <= t_s
+        was, change_s = expected, world.next_change_s(t_s)
+
+
+def test_the_next_change_is_when_the_battery_reaches_a_level_that_matters(tiny):
+    # 0.2 of 63,950 J at 7.5 W on the charger, which begins at 100 s and is wanted or 0.8.
+    tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
+    tiny.battery = {"initial_fraction": [0.6, 0.6]}
+    tiny.trace("0,1,0,1,0 100,1,1,0,0", span_s=100_000)
+    rule = {
+        "any_of": [{"unmetered": True, "min_battery_fraction": 0.7}, {"min_battery_fraction": 0.8}]
+    }
+    world = World(tiny.fleet(), EligibilitySettings.model_validate(rule))
+
+    assert world.candidates(0.0).size == 0
+    assert world.next_change_s(0.0) == pytest.approx(100.0 + 0.2 * CAPACITY_J / 7.5)
+    assert world.candidates(world.next_change_s(0.0)).tolist() == [0]
+
+
+CHARGING_OR_FULL = {"any_of": [{"charging": True}, {"min_battery_fraction": 0.8}]}
+
+
+@pytest.mark.parametrize(("initial", "outcome"), [(0.5, Outcome.OFFLINE), (0.9, Outcome.DELIVERED)])
+def test_what_the_battery_vouched_for_at_the_beginning_survives_the_charger(tiny, initial, outcome):
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {"initial_fraction": [initial, initial]}
+    tiny.trace("0,1,1,1,0 2,1,0,1,0", span_s=1000)
+    tiny.server = {"cohort": 1, "eligibility": CHARGING_OR_FULL}
+    tiny.run()
+    row = tiny.recorder.tasks[0]
+
+    assert row.outcome is outcome
+    assert (row.finished_at_s == 2.0) == (outcome is Outcome.OFFLINE)
+
+
+def test_a_rule_picks_devices_by_their_memory(tiny):
+    tiny.devices = {"t2.small": 0.5, "t2.medium": 0.5}
+    tiny.server = {"cohort": 2, "eligibility": {"min_ram_gib": 4}}
+    tiny.run()
+
+    assert {row.device for row in tiny.recorder.tasks} == {"t2.medium"}
+    assert tiny.recorder.rounds[0].num_eligible == 2
+
+
+def test_least_values_are_found_wherever_they_stand():
+    rule = Condition.model_validate(
+        {"min_ram_gib": 4, "any_of": [{"none_of": [{"min_ram_gib": 2}]}, {"min_ram_gib": 4}]}
+    )
+
+    assert least_values(rule, "min_ram_gib") == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ({"any_of": []}, "at least 1 item"),
+        ({"any_of": [{}]}, "asks for nothing"),
+        ({"any_of": [{"charging": None}]}, "asks for nothing"),
+        ({"none_of": [{"charging": False}]}, "True"),
+        ({"any_of": [{"battery": 0.5}]}, "not permitted"),
+        ({"any_of": [{"min_battery_fraction": 0.0}]}, "greater than 0"),
+    ],
+)
+def test_a_condition_that_says_nothing_sure_is_refused(rule, says):
+    with pytest.raises(ValidationError, match=says):
+        EligibilitySettings.model_validate(rule)
+
+
+def test_free_memory_that_nobody_knows_cannot_be_asked_for():
+    with pytest.raises(ScenarioError, match=r"eligibility.*set fleet\.memory\.kind = 'share'"):
+        load("quickstart", ["server.eligibility={none_of: [{min_free_ram_gib: 1.0}]}"])
+
+
+def test_a_rule_survives_being_written_out_and_read_again(tmp_path: Path):
+    scenario = load("quickstart", ["server.eligibility={any_of: [{charging: true}]}"])
+    path = tmp_path / "again.yaml"
+    path.write_text(scenario.to_yaml(), encoding="utf-8")
+
+    assert load(path) == scenario
+
+
+def test_a_rule_without_further_conditions_is_the_charger_the_meter_and_the_level(tiny: Tiny):
+    tiny.trace("0,1,1,1,0 5,1,0,1,0 9,0,1,1,0", span_s=12)
+    fleet = tiny.fleet()
+    world = World(fleet, EligibilitySettings(charging=True, unmetered=True))
+    schedule = fleet.usage.eligible_schedule(charging_required=True, unmetered_required=True)
+
+    for t_s in np.arange(0.0, 40.0, 0.5).tolist():
+        assert bool(world.candidates(t_s).size) == schedule.is_at_one(0, t_s)
+        assert world.next_change_s(t_s) == schedule.next_change_after_one(0, t_s)

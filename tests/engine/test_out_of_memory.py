@@ -1,0 +1,151 @@
+"""Devices whose free memory a step of training exceeds: never asked, or dead in their first batch.
+
+A t2.small has 2 GiB, half of them free; a t2.medium has 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from fleetsim.contracts import Outcome, Purpose, StepMemory, Work, WorkKind
+from fleetsim.engine.course import Course
+from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
+from fleetsim.units import BYTE_PER_MIB
+from tests.engine.test_course import laid_out, task
+from tests.engine.test_throttled import instance
+from tests.engine.tiny import COST, Tiny
+
+# 220 MiB of the engine + 50 samples a batch of 20 MiB: 1,220 MiB.
+LARGE = dataclasses.replace(COST, memory=StepMemory(0, 20 * BYTE_PER_MIB, 0))
+# One batch of 50 samples forward on a t2.small: dispatch, and 1 GFLOP each at 12 GFLOP/s.
+FIRST_BATCH_S = 0.003 + 50 / 12
+
+
+@pytest.fixture
+def mixed(tiny: Tiny) -> Tiny:
+    """Two clients of each size."""
+    tiny.devices, tiny.cost = {"t2.small": 0.5, "t2.medium": 0.5}, LARGE
+    tiny.server = {"cohort": 4, "deadline_s": 1000}
+    return tiny
+
+
+def share(when_short: str) -> dict[str, object]:
+    return {"kind": "share", "free_fraction": [0.5, 0.5], "when_short": when_short}
+
+
+def test_who_is_short_of_memory_is_never_asked(mixed):
+    mixed.memory = share("ineligible")
+    mixed.run()
+
+    assert mixed.recorder.rounds[0].num_eligible == 2
+    assert [row.device for row in mixed.recorder.tasks] == ["t2.medium"] * 2
+
+
+def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed):
+    mixed.memory = share("fails")
+    mixed.run()
+    [small, _] = [row for row in mixed.recorder.tasks if row.device == "t2.small"]
+
+    assert small.outcome is Outcome.MEMORY
+    assert small.download_s > 0.0
+    assert small.compute_s == pytest.approx(FIRST_BATCH_S)
+    assert small.finished_at_s == pytest.approx(small.download_s + FIRST_BATCH_S)
+    assert (small.upload_s, small.upload_byte) == (0.0, 0)
+    assert (small.num_samples, small.train_flop) == (50, 50e9)
+    assert small.energy_compute_j == pytest.approx(2.76 * FIRST_BATCH_S)
+
+
+def test_a_death_for_want_of_memory_is_a_lost_task_and_wasted_energy(mixed):
+    mixed.memory = share("fails")
+    mixed.run()
+    rows = {row.device: row for row in mixed.recorder.tasks}
+    round_ = mixed.recorder.rounds[0]
+
+    assert (round_.num_delivered, round_.num_lost) == (2, 2)
+    assert rows["t2.medium"].outcome is Outcome.DELIVERED
+    assert round_.energy_wasted_j == pytest.approx(2 * rows["t2.small"].energy_j)
+
+
+def test_a_server_is_told_that_it_lost_the_client_but_not_why(mixed):
+    mixed.memory = share("fails")
+    mixed.run()
+    reports = mixed.selector.outcomes[0].reports
+    devices = [mixed.server_ran._world.fleet.profile(report.client).name for report in reports]
+
+    told = {
+        report.outcome for report, name in zip(reports, devices, strict=True) if "small" in name
+    }
+    assert told == {Outcome.OFFLINE}
+
+
+def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
+    # 40 samples: 220 + 800 MiB, which a t2.small has free.
+    mixed.memory, mixed.samples = share("ineligible"), [40] * 4
+    mixed.run()
+
+    assert mixed.recorder.rounds[0].num_delivered == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        (WorkKind.NONE, Outcome.DELIVERED),
+        (WorkKind.EVALUATE, Outcome.DELIVERED),
+        (WorkKind.GRADIENT, Outcome.MEMORY),
+        (WorkKind.TRAIN, Outcome.MEMORY),
+    ],
+)
+def test_only_backward_passes_need_the_memory_of_a_step(mixed, kind, outcome):
+    mixed.memory, mixed.devices = share("fails"), {"t2.small": 1.0}
+    fleet = mixed.fleet()
+    world = World(fleet, EligibilitySettings(), short_of_memory=fleet.num_samples > 0)
+    work = Work(kind, epochs=1 if kind is WorkKind.TRAIN else 0)
+    probe = task(0, 0, work=work, purpose=Purpose.PROBE)
+    laid_out(world, [probe]).settle()
+
+    assert probe.outcome is outcome
+
+
+@pytest.mark.parametrize(("launch", "clock_fraction", "speed"), [(30, 0.5, 0.5), (0, 1.0, 0.2)])
+def test_a_first_batch_is_slowed_as_training_is(mixed, launch, clock_fraction, speed):
+    # By a lower clock, or without CPU credits, which leaves a t2.small 20 % of its vCPU.
+    mixed.memory, mixed.devices = share("fails"), {instance(mixed.folder, launch): 1.0}
+    fleet = mixed.fleet()
+    world = World(fleet, EligibilitySettings(), short_of_memory=fleet.num_samples > 0)
+    work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock_fraction)
+    slowed = task(0, 0, work=work, download_bit=0)
+    Course(world, [slowed], now_s=0.0, cost=COST, batch_size=50).settle()
+
+    assert slowed.outcome is Outcome.MEMORY
+    assert slowed.compute_s == pytest.approx(FIRST_BATCH_S / speed)
+
+
+def test_tasks_that_fit_go_as_they_go_where_nobody_looks(mixed):
+    mixed.devices = {"t2.medium": 1.0}
+    runs = []
+    for memory in ({"kind": "unchecked"}, share("fails"), share("ineligible")):
+        mixed.memory, mixed.recorder = memory, type(mixed.recorder)()
+        mixed.run()
+        runs.append(mixed.recorder.tasks)
+
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_model_that_fits_nowhere_is_refused_with_what_it_takes(mixed):
+    mixed.memory, mixed.devices = share("fails"), {"t2.small": 1.0}
+
+    with pytest.raises(
+        ScenarioError, match="1220 MiB or more and no client has more than 1024 MiB"
+    ):
+        mixed.build()
+
+
+def test_a_model_whose_memory_was_not_counted_is_refused(mixed):
+    mixed.memory, mixed.cost = share("fails"), COST
+
+    with pytest.raises(ValueError, match="memory of the model was not counted"):
+        mixed.build()
