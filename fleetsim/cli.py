@@ -67,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(help="Data sets.", no_args_is_help=True)
-trace_app = typer.Typer(help="Usage traces.", no_args_is_help=True)
+trace_app = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(trace_app, name="trace")
 
@@ -179,9 +179,12 @@ def run(
 def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOption = None) -> None:
     """Check a scenario without running it, and show it resolved."""
     loaded = _load(scenario, set_, seed)
+    from fleetsim.fleet.channel import links_of
     from fleetsim.fleet.population import load_trace
 
     load_trace(loaded.fleet.usage)
+    if loaded.fleet.channel.kind == "trace":
+        links_of(loaded.fleet.channel, seed=loaded.seed, size=1)
     typer.echo(loaded.to_yaml(), nl=False)
 
 
@@ -267,15 +270,23 @@ def data_fetch(
 )
 def trace_import(
     format_: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="flhetbench, extrasensory or states.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="Usage: flhetbench, extrasensory or states. Network: irish-5g, norway-3g or rates",
+        ),
     ],
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
     dest: Annotated[Path, typer.Argument(help="New folder for the trace.")],
+    app_name: Annotated[
+        str | None,
+        typer.Option("--app", help="irish-5g: application whose logs to take; Download if unsaid."),
+    ] = None,
 ) -> None:
-    """Convert a usage trace into fleetsim's own form."""
-    from fleetsim.fleet.trace_files import import_trace
+    """Convert a trace of usage or of a network into fleetsim's own form."""
+    from fleetsim.fleet.trace_import import import_any
 
-    import_trace(format_, source, dest)
+    import_any(format_, source, dest, app=app_name)
     typer.echo(dest)
 
 

@@ -136,7 +136,10 @@ class Course:
             clients, start_s = self.clients[moving], self.end_s[moving]
             direction = Direction.DOWN if stage == _DOWNLOAD else Direction.UP
             radio = fleet.radios_at(clients, start_s)
-            for at, laid_out in fleet.transfers(clients, direction, start_s, bit[moving], radio):
+            is_asleep = standing.take(moving).is_asleep(radio, start_s)
+            for at, laid_out in fleet.transfers(
+                clients, direction, start_s, bit[moving], radio, is_asleep
+            ):
                 timelines = standing.take(moving[at]).after_paid_tails(laid_out, radio[at])
                 stays.append(self._live(_Phase(stage, moving[at], timelines, radio[at])))
         return _in_order(stays)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import beyond_tails, walk_battery
 from fleetsim.fleet.periodic import Schedule
@@ -81,6 +81,12 @@ class Standing:
         self.tail_radio[rows] = other.tail_radio
 
     # --- radio tails ------------------------------------------------------------------------------
+
+    def is_asleep(self, radio: IntArray, at_s: FloatArray) -> BoolArray:
+        """Whether these radios of the clients are past the tails of their last transfers [n]."""
+        is_same = self.tail_radio == self.fleet.radios.name[radio]
+        asleep: BoolArray = ~is_same | (self.tail_until_s <= at_s)
+        return asleep
 
     def after_paid_tails(self, timelines: Timelines, radio: IntArray) -> Timelines:
         """Transfers, relieved of tails that the clients' radios have already been charged."""

@@ -24,6 +24,8 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.net_links import NetLinks, NetShift, build_net_links
+from fleetsim.fleet.net_trace_files import load_net_trace
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.timeline import Timeline, Timelines, empty
 from fleetsim.settings import Settings
@@ -111,7 +113,23 @@ class ConstantSettings(_TransferSettings):
     """Rate from a client to the server."""
 
 
-ChannelSettings = Annotated[FadingSettings | ConstantSettings, Field(discriminator="kind")]
+class TraceSettings(_TransferSettings):
+    """Measured rates: every wireless client lives through one record of a network trace."""
+
+    kind: Literal["trace"] = "trace"
+    trace: str
+    """Network trace: bundled name, or path of a folder or file."""
+    shift: NetShift = "random"
+    """random: each client begins its record anywhere in it. none: at its beginning."""
+    rate_scale: Annotated[float, Field(gt=0.0, le=1e9)] = 1.0
+    """Factor on all rates, such as 0.5 for a plan of half the speed."""
+    up_over_down: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
+    """Rate up over rate down, in place of the trace's own rates up; needed where it has none."""
+
+
+ChannelSettings = Annotated[
+    FadingSettings | ConstantSettings | TraceSettings, Field(discriminator="kind")
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,9 +207,11 @@ class Channel:
 
     give_up_s: float
     fixed_bit_per_s: FloatArray
-    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it fades."""
+    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it does."""
     cell: Cell | None
     """None where no client is in a radio cell: then no rate fades."""
+    net: NetLinks | None = None
+    """None where no client lives through a network trace."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -214,6 +234,10 @@ class Channel:
             block = self.cell.blocks_at(np.array([t_s]))
             rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
             rate_bit_per_s = rates[0, 0]
+        if self.net is not None and math.isnan(rate_bit_per_s):
+            rate_bit_per_s = self.net.rate_at(np.array([client]), _ROW[direction], np.array([t_s]))[
+                0
+            ]
         return float(rate_bit_per_s)
 
     def transfer(
@@ -247,10 +271,10 @@ class Channel:
         busy_w: FloatArray,
         j_per_bit: FloatArray,
     ) -> list[tuple[IntArray, Timelines]]:
-        """Transfers, exact across block edges; each ends with its last bit or after `give_up_s`.
+        """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
 
-        Progress in bits; one segment per block that a transfer touches. In each the client draws
-        the radio's base power and energy per bit.
+        Progress in bits; one segment per block, or step of a trace, that a transfer touches. In
+        each the client draws the radio's base power and energy per bit.
 
         Args:
             clients: who transfers [n].
@@ -276,10 +300,16 @@ class Channel:
         def lay_out(rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray) -> Timelines:
             return _lay_out(edges_s, rates_bit_per_s, bit[rows], busy_w[rows], j_per_bit[rows])
 
-        if self.cell is None or not fades.all():
+        if not fades.all():
             rows = (~fades).nonzero()[0]
             edges_s = np.array([start_s[rows], deadline_s[rows]]).T
             laid_out.append((rows, lay_out(rows, edges_s, fixed_bit_per_s[rows, np.newaxis])))
+        if self.net is not None:
+            rows = fades.nonzero()[0]
+            for part, edges_s, rates_bit_per_s in self.net.windows(
+                clients[rows], row, start_s[rows], deadline_s[rows], bit[rows]
+            ):
+                laid_out.append((rows[part], lay_out(rows[part], edges_s, rates_bit_per_s)))
         if self.cell is None:
             return laid_out
         cell = self.cell
@@ -339,15 +369,19 @@ def build_channel(
 
     Raises:
         ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
+        ScenarioError: there is no such network trace, or the settings do not fit it.
+        DataError: its file is wrong.
     """
     is_wired = ~np.isnan(wired_bit_per_s)
     is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
     if wired_bit_per_s.shape != (size,) or not is_valid.all():
         raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
-    cell = None
+    cell, net = None, None
     wireless_bit_per_s = np.full((2, size), np.nan)
     if isinstance(settings, ConstantSettings):
         wireless_bit_per_s[:] = [[settings.down_bit_per_s], [settings.up_bit_per_s]]
+    elif isinstance(settings, TraceSettings):
+        net = links_of(settings, seed=seed, size=size)
     else:
         low, high = settings.min_distance_m**2, settings.cell_radius_m**2
         # The share of the ring's area within d is (d^2 - low) / (high - low).
@@ -362,7 +396,25 @@ def build_channel(
         cell = Cell(seed, settings.bandwidth_hz, settings.block_s, distance_m, snr)
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
     fixed_bit_per_s.flags.writeable = False
-    return Channel(settings.give_up_s, fixed_bit_per_s, cell)
+    return Channel(settings.give_up_s, fixed_bit_per_s, cell, net)
+
+
+def links_of(settings: TraceSettings, *, seed: int, size: int) -> NetLinks:
+    """Read the network trace that settings name and deal its records to N clients.
+
+    Raises:
+        ScenarioError: there is no such trace, or the settings do not fit it.
+        DataError: its file is wrong.
+    """
+    return build_net_links(
+        load_net_trace(settings.trace),
+        seed=seed,
+        size=size,
+        shift=settings.shift,
+        rate_scale=settings.rate_scale,
+        up_over_down=settings.up_over_down,
+        give_up_s=settings.give_up_s,
+    )
 
 
 def path_loss(settings: FadingSettings, distance_m: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from fleetsim import bundled, rng
-from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.channel import (
@@ -30,6 +30,7 @@ from fleetsim.fleet.channel import (
 from fleetsim.fleet.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.energy import BatterySettings
 from fleetsim.fleet.profile import DeviceProfile, load_device, load_radio, wifi_radio
+from fleetsim.fleet.promotion import with_promotions
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
@@ -106,12 +107,25 @@ class Fleet:
         start_s: FloatArray,
         bit: FloatArray,
         radio: IntArray,
+        is_asleep: BoolArray,
     ) -> list[tuple[IntArray, Timelines]]:
-        """Transfers that start at `start_s`, as of `Channel.transfers`; all arguments [n]."""
+        """Transfers that start at `start_s`, as of `Channel.transfers`; all arguments [n].
+
+        Radios that are asleep are promoted before the first bit.
+        """
         busy_w, j_per_bit = self.radios.busy_w[direction], self.radios.j_per_bit[direction]
-        return self.channel.transfers(
-            clients, direction, start_s, bit, busy_w[radio], j_per_bit[radio]
+        promotion_s = np.where(is_asleep, self.radios.promotion_s[radio], 0.0)
+        laid_out = self.channel.transfers(
+            clients, direction, start_s + promotion_s, bit, busy_w[radio], j_per_bit[radio]
         )
+        if not promotion_s.any():
+            return laid_out
+        promotion_w = self.radios.promotion_w[radio]
+        return [
+            part
+            for rows, timelines in laid_out
+            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+        ]
 
     def computations(
         self, clients: IntArray, start_s: FloatArray, cost: ModelCost, work: Work, batch_size: int

@@ -13,10 +13,6 @@ Every file may be gzipped (.csv.gz).
 
 from __future__ import annotations
 
-import gzip
-import io
-import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -26,6 +22,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet import trace_forms as forms
 from fleetsim.fleet.csv_table import read_csv_header
 from fleetsim.fleet.trace import Trace
+from fleetsim.fleet.trace_folder import check_new, csv_gz, new_folder, put
 from fleetsim.fleet.trace_forms import Unknown
 
 TraceFormat = Literal["flhetbench", "extrasensory", "states"]
@@ -113,9 +110,9 @@ def write_trace(trace: Trace, folder: Path, *, readme: str | None = None) -> Non
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "users.csv.gz", _csv_gz(forms.USERS_HEADER, users))
-        _replace(folder / "states.csv.gz", _csv_gz(forms.STATES_HEADER, states))
-        _replace(folder / "README.md", (_readme(trace) if readme is None else readme).encode())
+        put(folder / "users.csv.gz", csv_gz(forms.USERS_HEADER, users))
+        put(folder / "states.csv.gz", csv_gz(forms.STATES_HEADER, states))
+        put(folder / "README.md", (_readme(trace) if readme is None else readme).encode())
     except OSError as fault:
         raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
 
@@ -137,34 +134,13 @@ def import_trace(format_: str, source: Path, dest: Path) -> None:
         raise ScenarioError(
             f"trace import: format {format_!r} is not known; must be one of {known}"
         )
-    if dest.exists():
-        raise DataError(f"{dest}: exists already; name a new folder")
+    check_new(dest)
     form = _form(_main_file(source))
     if form != format_:
         raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
     trace = read_trace(source)
-    try:
-        dest.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:
-            write_trace(trace, Path(beside) / dest.name)
-            (Path(beside) / dest.name).rename(dest)
-    except OSError as fault:
-        raise DataError(f"{dest}: cannot be written ({fault}); name another folder") from fault
-
-
-def _csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
-    lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
-    content = io.BytesIO()
-    # Without a name and the time of writing in it, the same rows are the same bytes.
-    with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
-        file.write("\n".join(lines).encode())
-    return content.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    with new_folder(dest) as folder:
+        write_trace(trace, folder)
 
 
 def _readme(trace: Trace) -> str:
