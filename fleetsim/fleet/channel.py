@@ -235,9 +235,8 @@ class Channel:
             rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
             rate_bit_per_s = rates[0, 0]
         if self.net is not None and math.isnan(rate_bit_per_s):
-            rate_bit_per_s = self.net.rate_at(np.array([client]), _ROW[direction], np.array([t_s]))[
-                0
-            ]
+            rates = self.net.rate_at(np.array([client]), _ROW[direction], np.array([t_s]))
+            rate_bit_per_s = rates[0]
         return float(rate_bit_per_s)
 
     def transfer(

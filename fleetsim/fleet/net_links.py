@@ -80,6 +80,21 @@ class _Steps:
         into_s = (axis_ms - self.at_ms[step]) / MS_PER_S
         return np.asarray(self.bit_before[step] + self.bit_per_s[step] * into_s)
 
+    def num_touched(
+        self, record: IntArray, here: IntArray, axis_ms: IntArray, bit: FloatArray
+    ) -> FloatArray:
+        """About how many steps hold so many bits from places on the axis on [n]; inf if none do."""
+        first, end = self.offsets[record], self.offsets[record + 1]
+        before_bit = self.bit_before[first]
+        per_lap_bit = self.bit_before[end] - before_bit
+        need_bit = self.bit_until(here, axis_ms) - before_bit + bit
+        with np.errstate(divide="ignore", over="ignore"):
+            laps = np.floor(need_bit / per_lap_bit)
+        is_known = np.isfinite(laps)
+        rest_bit = np.where(is_known, need_bit - np.where(is_known, laps, 0.0) * per_lap_bit, 0.0)
+        last = np.searchsorted(self.bit_before, before_bit + rest_bit, side="left") - 1
+        return np.asarray(laps * (end - first) + np.clip(last, first, end - 1) - here + 1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetLinks:
@@ -134,7 +149,7 @@ class NetLinks:
         here = steps.at(origin_ms + local_ms)
         laps, last_ms = np.divmod(until_ms - lap_ms, span_ms)
         most = laps * num_steps + steps.at(origin_ms + last_ms) - here + 1
-        needed = self._num_touched(steps, record, here, origin_ms + local_ms, bit)
+        needed = steps.num_touched(record, here, origin_ms + local_ms, bit)
         width = np.minimum(most, needed + _SPARE_STEPS).astype(np.int64)
         # Results do not depend on the widths: the same steps are added up in the same order.
         width = 1 << np.ceil(np.log2(width)).astype(np.int64)
@@ -156,21 +171,6 @@ class NetLinks:
             left[rows[is_through]] = False
             if is_through.any():
                 yield rows[is_through], edges_s[is_through], rates[is_through]
-
-    def _num_touched(
-        self, steps: _Steps, record: IntArray, here: IntArray, axis_ms: IntArray, bit: FloatArray
-    ) -> FloatArray:
-        """About how many steps hold so many bits from places on the axis on [n]; inf if none do."""
-        first, end = steps.offsets[record], steps.offsets[record + 1]
-        before_bit = steps.bit_before[first]
-        per_lap_bit = steps.bit_before[end] - before_bit
-        need_bit = steps.bit_until(here, axis_ms) - before_bit + bit
-        with np.errstate(divide="ignore", over="ignore"):
-            laps = np.floor(need_bit / per_lap_bit)
-        is_known = np.isfinite(laps)
-        rest_bit = np.where(is_known, need_bit - np.where(is_known, laps, 0.0) * per_lap_bit, 0.0)
-        last = np.searchsorted(steps.bit_before, before_bit + rest_bit, side="left") - 1
-        return np.asarray(laps * (end - first) + np.clip(last, first, end - 1) - here + 1)
 
 
 def milliseconds(t_s: FloatArray) -> IntArray:

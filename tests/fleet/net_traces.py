@@ -65,16 +65,15 @@ class ByMillisecond:
 
     def walk(
         self, client: int, row: int, start_ms: int, bit: float, give_up_ms: int
-    ) -> tuple[float, float, float, bool]:
-        """(seconds, bits moved, seconds without a rate, is complete) of a transfer."""
-        moved_bit, silent_s = 0.0, 0.0
+    ) -> tuple[float, float, bool]:
+        """(seconds, bits moved, is complete) of a transfer."""
+        moved_bit = 0.0
         for past_ms in range(give_up_ms):
             rate = self.rate(client, row, start_ms + past_ms)
             if moved_bit + rate / 1000.0 >= bit:
-                return past_ms / 1000.0 + (bit - moved_bit) / rate, bit, silent_s, True
+                return past_ms / 1000.0 + (bit - moved_bit) / rate, bit, True
             moved_bit += rate / 1000.0
-            silent_s += 0.001 * (rate == 0.0)
-        return give_up_ms / 1000.0, moved_bit, silent_s, False
+        return give_up_ms / 1000.0, moved_bit, False
 
 
 RATES = st.sampled_from([0.0, 0.0, 64e3, 1e6, 5e6, 3e7])

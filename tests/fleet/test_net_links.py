@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
@@ -26,6 +26,7 @@ TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
 # --- rates ---------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(
     NET_TRACES,
     st.lists(
@@ -54,6 +55,7 @@ def test_a_rate_begins_on_its_edge_and_not_before_in_any_lap(lap: int) -> None:
     assert channel.rate_at(0, UP, edge_s + 3.0) == 2e5
 
 
+@example(1001)  # 1.001 * 1000 is below 1001
 @given(st.integers(0, 10**13))
 def test_milliseconds_are_the_edges_at_or_before_a_moment(ms: int) -> None:
     edge_s = ms / 1000.0
@@ -107,6 +109,7 @@ def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
     assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
 
 
+@settings(deadline=None)
 @given(
     trace=NET_TRACES,
     client=st.integers(0, 3),
@@ -121,18 +124,22 @@ def test_bits_and_joules_are_those_of_a_walk_by_milliseconds(
     net = links(trace)
     channel = channel_of(net, give_up_s=give_up_ms / 1000.0)
     laid_out = channel.transfer(client, direction, start_ms / 1000.0, bit, RADIO)
-    lasts_s, moved_bit, _, is_complete = ByMillisecond(trace, net).walk(
-        client, ROW[direction], start_ms, bit, give_up_ms
-    )
+    # Rounding decides of a last bit that meets the deadline or an outage: an end between those of a
+    # little less and a little more is right.
+    oracle = ByMillisecond(trace, net)
+    less, more = [
+        oracle.walk(client, ROW[direction], start_ms, bit * factor, give_up_ms)
+        for factor in (1.0 - 1e-9, 1.0 + 1e-9)
+    ]
+    lasts_s, moved_bit = laid_out.end_s - laid_out.start_s, float(laid_out.progress[-1])
     base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
 
-    assert laid_out.end_s - laid_out.start_s == pytest.approx(lasts_s, abs=1e-9)
-    assert laid_out.progress[-1] == pytest.approx(moved_bit, rel=1e-9, abs=1e-6)
+    assert less[0] - 1e-9 <= lasts_s <= more[0] + 1e-9
+    assert moved_bit == pytest.approx(more[1], rel=1e-8, abs=1e-6)
+    assert more[2] <= laid_out.is_complete <= less[2]
     assert laid_out.energy_until(math.inf) == pytest.approx(
-        base_w * lasts_s + per_bit * moved_bit, rel=1e-6, abs=1e-9
+        base_w * lasts_s + per_bit * moved_bit, rel=1e-9
     )
-    if moved_bit < 0.999 * bit or is_complete:
-        assert laid_out.is_complete == is_complete
     assert np.all(np.diff(laid_out.edges_s) > 0.0)
     assert np.all(np.diff(laid_out.progress) >= 0.0)
 
