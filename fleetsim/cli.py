@@ -284,7 +284,7 @@ def trace_import(
     ] = None,
 ) -> None:
     """Convert a trace of usage or of a network into fleetsim's own form."""
-    from fleetsim.fleet.trace_import import import_any
+    from fleetsim.fleet.trace_formats import import_any
 
     import_any(format_, source, dest, app=app_name)
     typer.echo(dest)

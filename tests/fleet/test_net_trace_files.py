@@ -10,7 +10,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.net_trace import NetTrace
 from fleetsim.fleet.net_trace_files import load_net_trace, read_net_trace, write_net_trace
 from fleetsim.fleet.trace_files import read_trace
-from fleetsim.fleet.trace_import import import_any
+from fleetsim.fleet.trace_formats import import_any
 from tests.fleet.net_traces import net_trace
 
 HEADER = "trace,t_s,down_bit_per_s,up_bit_per_s\n"
