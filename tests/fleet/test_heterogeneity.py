@@ -131,7 +131,7 @@ def test_work_takes_as_much_longer_as_a_client_is_slower():
     cost, work = ModelCost({"conv": 1e9}, 1000, 4000), Work(WorkKind.TRAIN, epochs=1)
     clients, start_s = np.arange(200), np.zeros(200)
     even, uneven = (
-        fleet.computations(clients, start_s, cost, work, 10)
+        fleet.computations(clients, start_s, np.zeros((200, 0)), cost, work, 10)
         for fleet in (fleet_of(), fleet_of(speed=1.0))
     )
 
