@@ -192,7 +192,7 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
     )
 
     def fair(own_bit_per_s: FloatArray) -> FloatArray:
-        return own_bit_per_s * min(1.0, 1e6 / max(own_bit_per_s.sum(), 1.0))
+        return own_bit_per_s * min(1.0, 1e6 / max(float(own_bit_per_s.sum()), 1.0))
 
     laid_out = lay_out_flows(flows, channel.own_rates(np.arange(2), DOWN, num_steps), fair)
 
