@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from fleetsim import bundled
+from fleetsim.fleet.net_trace_files import is_net_trace, read_net_trace
 from fleetsim.fleet.profile import device_names, load_device
 from fleetsim.fleet.trace_files import read_trace
 from fleetsim.learning.blank import BlankSettings
@@ -15,7 +16,7 @@ from fleetsim.learning.registry import REGISTRY
 from fleetsim.learning.settings import ModelSettings
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
-from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, S_PER_DAY, S_PER_HOUR
+from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
 
 _BY_HAND = {
     "extrasensory-har": "by hand, see docs/data.md",
@@ -104,17 +105,21 @@ def _models() -> Listing:
 def _traces() -> Listing:
     rows = []
     for name in bundled.names("traces"):
-        trace = read_trace(bundled.folder("traces") / name)
-        rows.append(
-            (
-                name,
-                str(trace.num_users),
-                f"{float(trace.span_s.mean()) / S_PER_DAY:.1f}",
-                str(int(trace.times_s.size)),
-            )
-        )
-    note = "Other traces are named by path; `fleetsim trace import` converts published ones."
-    return Listing(("name", "users", "days", "changes"), rows, note)
+        folder = bundled.folder("traces") / name
+        if is_net_trace(folder):
+            of, net = "network", read_net_trace(folder)
+            num, span_s, changes = net.num_records, net.span_ms / MS_PER_S, net.times_ms.size
+        else:
+            of, trace = "usage", read_trace(folder)
+            num, span_s, changes = trace.num_users, trace.span_s / 1.0, trace.times_s.size
+        hours = f"{float(span_s.mean()) / S_PER_HOUR:.1f}"
+        rows.append((name, of, str(num), hours, str(changes)))
+    note = (
+        "Usage: what people do with their devices (fleet.usage.trace). Network: how fast bits"
+        " travel (fleet.channel.trace). Other traces are named by path; `fleetsim trace import`"
+        " converts published ones."
+    )
+    return Listing(("name", "of", "records", "mean hours", "changes"), rows, note)
 
 
 def _scenarios() -> Listing:

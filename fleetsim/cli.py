@@ -67,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(help="Data sets.", no_args_is_help=True)
-trace_app = typer.Typer(help="Usage traces.", no_args_is_help=True)
+trace_app = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(trace_app, name="trace")
 
@@ -197,9 +197,12 @@ def run(
 def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOption = None) -> None:
     """Check a scenario without running it, and show it resolved."""
     loaded = _load(scenario, set_, seed)
+    from fleetsim.fleet.channel import links_of
     from fleetsim.fleet.population import load_trace
 
     load_trace(loaded.fleet.usage, seed=loaded.seed)
+    if loaded.fleet.channel.kind == "trace":
+        links_of(loaded.fleet.channel, seed=loaded.seed, size=1)
     typer.echo(loaded.to_yaml(), nl=False)
 
 
@@ -293,7 +296,8 @@ def trace_import(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="states, intervals, flhetbench, extrasensory, flash or fedscale.",
+            help="Usage: states, intervals, flhetbench, extrasensory, flash or fedscale."
+            " Network: irish-5g, norway-3g or rates.",
         ),
     ],
     source: Annotated[Path, typer.Argument(help="Folder or file of the source.")],
@@ -313,9 +317,14 @@ def trace_import(
     whole_days: Annotated[
         bool, typer.Option("--whole-days", help="Cut records down to their whole days.")
     ] = False,
+    app_name: Annotated[
+        str | None,
+        typer.Option("--app", help="irish-5g: application whose logs to take; Download if unsaid."),
+    ] = None,
 ) -> None:
-    """Convert a usage trace into fleetsim's own form."""
-    from fleetsim.fleet.trace_import import ImportOptions, import_trace
+    """Convert a trace of usage or of a network into fleetsim's own form."""
+    from fleetsim.fleet.trace_formats import import_any
+    from fleetsim.fleet.trace_import import ImportOptions
 
     options = ImportOptions(
         unknown=None if unknown is None else unknown.value,
@@ -323,7 +332,7 @@ def trace_import(
         utc_offset_h=utc_offset_h,
         whole_days=whole_days,
     )
-    for note in import_trace(format_, source, dest, options):
+    for note in import_any(format_, source, dest, options, app=app_name):
         typer.echo(note)
     typer.echo(dest)
 

@@ -279,6 +279,8 @@ def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
     if scenario.fleet.thermal.kind == "skin" and not found and not heats:
         says = "heats nobody: no device is a phone or has a thermal section; leave it out"
         found.append((("fleet", "thermal"), says))
+    if channel.kind == "trace" and _found("traces", channel.trace, beside) is None:
+        found.append((("fleet", "channel", "trace"), _not_there("traces", channel.trace)))
     trace = scenario.fleet.usage.trace
     if trace is not None and _found("traces", trace, beside) is None:
         found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))
@@ -307,6 +309,8 @@ def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
     fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
     for key in ("unmetered_radio", "metered_radio"):
         fleet["channel"][key] = own("radios", fleet["channel"][key])
+    if "trace" in fleet["channel"]:
+        fleet["channel"]["trace"] = own("traces", fleet["channel"]["trace"])
     if fleet["usage"]["trace"] is not None:
         fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
     if dataset.get("folder") is not None:

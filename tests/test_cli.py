@@ -25,7 +25,7 @@ COMMANDS = {
     ("list",): set(),
     ("schema",): set(),
     ("data", "fetch"): set(),
-    ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days"},
+    ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
 }
 
 
@@ -78,7 +78,7 @@ def test_the_version_is_that_of_the_package():
         ("selectors", ["random", "round-robin", "fixed", "power-of-choice", "oort"]),
         ("datasets", ["digits", "mnist", "fashion-mnist", "synthetic", "blank"]),
         ("models", ["logistic", "2nn", "fedgra-cnn", "lenet5"]),
-        ("traces", ["people-week", "livelab-phones"]),
+        ("traces", ["people-week", "livelab-phones", "commute-5g"]),
         ("scenarios", bundled.names("scenarios")),
     ],
 )

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from fleetsim import bundled
+from fleetsim.fleet.channel_settings import TraceSettings
 from fleetsim.learning.data import MnistSettings
 from fleetsim.scenario import load
 
@@ -55,12 +56,13 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
     shutil.copy(bundled.folder("devices") / "pixel-6.yaml", home / "hardware" / "my-phone.yaml")
     shutil.copy(bundled.folder("radios") / "lte.yaml", home / "my-radio.yaml")
     shutil.copytree(bundled.folder("traces") / "people-week", home / "my-people")
+    shutil.copytree(bundled.folder("traces") / "commute-5g", home / "my-network")
     text = (bundled.folder("scenarios") / "quickstart.yaml").read_text("utf-8")
     path = home / "scenario.yaml"
     path.write_text(text, encoding="utf-8")
     changes = [
         "fleet.devices={hardware/my-phone.yaml: 1.0}",
-        "fleet.channel={kind: fading, metered_radio: my-radio.yaml}",
+        "fleet.channel={kind: trace, trace: my-network, metered_radio: my-radio.yaml}",
         "fleet.usage.trace=my-people",
         "task.dataset={kind: mnist, folder: my-people}",
     ]
@@ -72,6 +74,8 @@ def test_files_of_ones_own_count_from_the_scenario_and_are_found_from_anywhere(
 
     assert list(scenario.fleet.devices) == [str(home / "hardware" / "my-phone.yaml")]
     assert scenario.fleet.channel.metered_radio == str(home / "my-radio.yaml")
+    assert isinstance(scenario.fleet.channel, TraceSettings)
+    assert scenario.fleet.channel.trace == str(home / "my-network")
     assert scenario.fleet.usage.trace == str(home / "my-people")
     assert isinstance(scenario.task.dataset, MnistSettings)
     assert scenario.task.dataset.folder == str(home / "my-people")

@@ -150,10 +150,11 @@ class Course:
             direction = Direction.DOWN if stage == _DOWNLOAD else Direction.UP
             radio = fleet.radios_at(clients, start_s)
             standing = standing.take(moving)
+            is_asleep = standing.is_asleep(radio, start_s)
 
             def lay_out(lost_at_s: FloatArray) -> LaidOut:
                 laid_out = fleet.transfers(
-                    clients, direction, start_s, bit[moving], radio, lost_at_s
+                    clients, direction, start_s, bit[moving], radio, is_asleep, lost_at_s
                 )
                 return [
                     (at, standing.take(at).after_paid_tails(timelines, radio[at]))

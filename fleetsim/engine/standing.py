@@ -87,6 +87,12 @@ class Standing:
 
     # --- radio tails ------------------------------------------------------------------------------
 
+    def is_asleep(self, radio: IntArray, at_s: FloatArray) -> BoolArray:
+        """Whether these radios of the clients are past the tails of their last transfers [n]."""
+        is_same = self.tail_radio == self.fleet.radios.name[radio]
+        asleep: BoolArray = ~is_same | (self.tail_until_s <= at_s)
+        return asleep
+
     def after_paid_tails(self, timelines: Timelines, radio: IntArray) -> Timelines:
         """Transfers, relieved of tails that the clients' radios have already been charged."""
         radios = self.fleet.radios

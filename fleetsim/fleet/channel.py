@@ -1,8 +1,9 @@
 """How fast bits travel to and from a client, and when and at what cost a transfer goes through.
 
-Every client has rates that never change (a cable, a constant channel, no fading) or rates that
-change from block to block in a radio cell: `cell` and `fading` say to what, `rate` how fast that
-is, `transfer` how bits move over it. Equations, sources, limits: docs/models/channel.md.
+Every client has rates that never change (a cable, a constant channel, no fading), rates that change
+from block to block in a radio cell (`cell` and `fading` say to what, `rate` how fast that is), or
+rates that were measured (`net_links`); `transfer` says how bits move over them. Equations, sources,
+limits: docs/models/channel.md.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from fleetsim.fleet.channel_settings import (
     ConstantSettings,
     FadingSettings,
     NormalisedSettings,
+    TraceSettings,
 )
 from fleetsim.fleet.direction import ROW, Direction
+from fleetsim.fleet.net_links import NetLinks, build_net_links
+from fleetsim.fleet.net_trace_files import load_net_trace
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.timeline import Timeline, empty
 from fleetsim.fleet.transfer import Asked, LaidOut, lay_out_fading, lay_out_steady
@@ -33,7 +37,7 @@ _MAX_TIME_S: Final = 1e12
 """Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
 
 ChannelSettings = Annotated[
-    FadingSettings | NormalisedSettings | CalibratedSettings | ConstantSettings,
+    FadingSettings | NormalisedSettings | CalibratedSettings | ConstantSettings | TraceSettings,
     Field(discriminator="kind"),
 ]
 
@@ -44,11 +48,13 @@ class Channel:
 
     give_up_s: float
     fixed_bit_per_s: FloatArray
-    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it fades."""
+    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it does."""
     cell: Cell | None
     """None where no client is in a radio cell: then no rate fades."""
     arrivals: Arrivals | None
     """Which uploads arrive; None where the scenario does not force any to be lost."""
+    net: NetLinks | None = None
+    """None where no client lives through a network trace."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -71,6 +77,9 @@ class Channel:
             block = self.cell.blocks_at(np.array([t_s]))
             rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
             rate_bit_per_s = rates[0, 0]
+        if self.net is not None and math.isnan(rate_bit_per_s):
+            rates = self.net.rate_at(np.array([client]), ROW[direction], np.array([t_s]))
+            rate_bit_per_s = rates[0]
         return float(rate_bit_per_s)
 
     def transfer(
@@ -104,10 +113,10 @@ class Channel:
         busy_w: FloatArray,
         j_per_bit: FloatArray,
     ) -> LaidOut:
-        """Transfers, exact across block edges; each ends with its last bit or after `give_up_s`.
+        """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
 
-        Progress in bits; one segment per block that a transfer touches. In each the client draws
-        the radio's base power and energy per bit.
+        Progress in bits; one segment per block, or step of a trace, that a transfer touches. In
+        each the client draws the radio's base power and energy per bit.
 
         Args:
             clients: who transfers [n].
@@ -132,6 +141,12 @@ class Channel:
         laid_out: LaidOut = []
         if steady.size:
             laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
+        if self.net is not None:
+            rows = fades.nonzero()[0]
+            for part, edges_s, rates_bit_per_s in self.net.windows(
+                clients[rows], ROW[direction], start_s[rows], deadline_s[rows], bit[rows]
+            ):
+                laid_out.append((rows[part], asked.lay_out(rows[part], edges_s, rates_bit_per_s)))
         if self.cell is not None and steady.size < clients.size:
             laid_out += lay_out_fading(asked, fades, self.cell)
         return laid_out
@@ -142,8 +157,8 @@ class Channel:
         """Rates that the channel leaves to clients [n] who share further links, as of `OwnRates`.
 
         What it returns takes indices into `clients` [k] and moments [k], and gives the rates of
-        `num_blocks` blocks each, from the one around the moment on; one for ever where nobody
-        fades.
+        `num_blocks` blocks or steps of a trace each, from the one around the moment on; one for
+        ever where nobody's change.
 
         Raises:
             ValueError: no such client, or (by what it returns) a time not in [0, 1e12] s.
@@ -157,11 +172,18 @@ class Channel:
             if not fades.any():
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
                 return edges_s, fixed_bit_per_s[rows, np.newaxis]
+            at = fades[rows].nonzero()[0]
+            rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
+            if self.net is not None:
+                edges_s = np.full((rows.size, num_blocks + 1), np.inf)
+                edges_s[:, 0] = t_s
+                edges_s[at], rates_bit_per_s[at] = self.net.steps_from(
+                    clients[rows[at]], ROW[direction], t_s[at], num_blocks
+                )
+                return edges_s, rates_bit_per_s
             assert self.cell is not None
             first_block = self.cell.blocks_at(t_s)
             edges_s = self.cell.block_s * (first_block[:, np.newaxis] + np.arange(num_blocks + 1.0))
-            rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
-            at = fades[rows].nonzero()[0]
             rates_bit_per_s[at] = self.cell.rates_bit_per_s(
                 clients[rows[at]], direction, first_block[at], num_blocks
             )
@@ -197,15 +219,19 @@ def build_channel(
 
     Raises:
         ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
+        ScenarioError: there is no such network trace, or the settings do not fit it.
+        DataError: its file is wrong.
     """
     is_wired = ~np.isnan(wired_bit_per_s)
     is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
     if wired_bit_per_s.shape != (size,) or not is_valid.all():
         raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
-    cell = None
+    cell, net = None, None
     wireless_bit_per_s = np.full((2, size), np.nan)
     if isinstance(settings, ConstantSettings):
         wireless_bit_per_s[:] = [[settings.down_bit_per_s], [settings.up_bit_per_s]]
+    elif isinstance(settings, TraceSettings):
+        net = links_of(settings, seed=seed, size=size)
     else:
         cell = build_cell(settings, seed=seed, is_wired=is_wired)
         if settings.fading == "none":
@@ -213,4 +239,22 @@ def build_channel(
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
     fixed_bit_per_s.flags.writeable = False
     arrivals = build_arrivals(settings.upload_success, seed=seed, size=size)
-    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals)
+    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals, net)
+
+
+def links_of(settings: TraceSettings, *, seed: int, size: int) -> NetLinks:
+    """Read the network trace that settings name and deal its records to N clients.
+
+    Raises:
+        ScenarioError: there is no such trace, or the settings do not fit it.
+        DataError: its file is wrong.
+    """
+    return build_net_links(
+        load_net_trace(settings.trace),
+        seed=seed,
+        size=size,
+        shift=settings.shift,
+        rate_scale=settings.rate_scale,
+        up_over_down=settings.up_over_down,
+        give_up_s=settings.give_up_s,
+    )

@@ -1,9 +1,10 @@
-"""What a scenario can say of the wireless channel, apart from measured rates.
+"""What a scenario can say of the wireless channel.
 
 Three kinds have blocks that fade and differ in where a client's mean signal-to-noise ratio comes
 from: `fading` (a link budget), `normalised` (the same for everybody) and `calibrated` (so much at
-one distance, less beyond). `constant` has no blocks. What the keys mean: `cell`, `fading`, `rate`,
-`arrivals`; where the defaults come from: docs/models/channel.md.
+one distance, less beyond). `constant` has no blocks, `trace` has measured rates. What the keys
+mean: `cell`, `fading`, `rate`, `arrivals`, `net_links`; where the defaults come from:
+docs/models/channel.md.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, model_validator
 
 from fleetsim.fleet.arrivals import SuccessSettings, check_shares
+from fleetsim.fleet.net_links import NetShift
 from fleetsim.settings import Settings
 
 _MAX_BLOCKS: Final = 10_000_000
@@ -156,3 +158,17 @@ class CalibratedSettings(PlacedSettings):
     """Mean ratio at the receiver at the reference distance."""
     reference_distance_m: DistanceM = 500.0
     """Distance at which the mean ratio is the reference one."""
+
+
+class TraceSettings(TransferSettings):
+    """Measured rates: every wireless client lives through one record of a network trace."""
+
+    kind: Literal["trace"] = "trace"
+    trace: str
+    """Network trace: bundled name, or path of a folder or file."""
+    shift: NetShift = "random"
+    """random: each client begins its record anywhere in it. none: at its beginning."""
+    rate_scale: Annotated[float, Field(gt=0.0, le=1e9)] = 1.0
+    """Factor on all rates, such as 0.5 for a plan of half the speed."""
+    up_over_down: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
+    """Rate up over rate down, in place of the trace's own rates up; needed where it has none."""

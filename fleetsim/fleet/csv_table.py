@@ -59,13 +59,13 @@ class CsvTable:
                 raise self.fault(index, f"{column} = {text!r} is not a whole number; round it")
         return np.array([int(text) for text in texts], dtype=np.int64)
 
-    def numbers(self, column: str) -> FloatArray:
-        """A column of numbers [num_rows]; NaN and infinity are let through.
+    def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
+        """A column of numbers, of these rows or of all; NaN and infinity are let through.
 
         Raises:
             DataError: a value that is no number.
         """
-        indices = range(self.num_rows)
+        indices = range(self.num_rows) if rows is None else rows.tolist()
         return np.array([self._number(column, index) for index in indices], dtype=np.float64)
 
     def codes(self, column: str, codes: Mapping[str, int]) -> IntArray:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from fleetsim import bundled, rng
-from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
@@ -33,6 +33,7 @@ from fleetsim.fleet.heterogeneity import (
 )
 from fleetsim.fleet.memory import FreeMemory, MemorySettings, UncheckedSettings, build_memory
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
+from fleetsim.fleet.promotion import with_promotions
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
 from fleetsim.fleet.synthetic_usage import make_usage
@@ -138,9 +139,12 @@ class Fleet:
         start_s: FloatArray,
         bit: FloatArray,
         radio: IntArray,
+        is_asleep: BoolArray,
         lost_at_s: FloatArray,
     ) -> list[tuple[IntArray, Timelines]]:
         """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
+
+        Radios that are asleep are promoted before the first bit.
 
         Args:
             clients: who transfers [n], and nobody else does so before the last of them ends.
@@ -148,20 +152,32 @@ class Fleet:
             start_s: when each begins [n].
             bit: what each moves, > 0 [n].
             radio: index of its radio [n].
+            is_asleep: whether that is idle [n].
             lost_at_s: when each client is lost, and its share free for the others, or inf [n].
         """
-        links, channel = self.links, self.channel
-        busy_w = self.radios.busy_w[direction][radio]
-        j_per_bit = self.radios.j_per_bit[direction][radio]
+        links, channel, radios = self.links, self.channel, self.radios
+        busy_w, j_per_bit = radios.busy_w[direction][radio], radios.j_per_bit[direction][radio]
+        promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
+        first_bit_s = start_s + promotion_s
         if links is None:
-            return self.heterogeneity.transfers(
-                channel, clients, direction, start_s, bit, busy_w, j_per_bit
+            laid_out = self.heterogeneity.transfers(
+                channel, clients, direction, first_bit_s, bit, busy_w, j_per_bit
             )
-        return lay_out_flows(
-            Flows(start_s, bit, start_s + channel.give_up_s, lost_at_s, busy_w, j_per_bit),
-            self.heterogeneity.own_rates(channel, clients, direction, _BLOCKS_AHEAD),
-            lambda own_bit_per_s: links.fair_bit_per_s(clients, direction, own_bit_per_s),
-        )
+        else:
+            give_up_at_s = first_bit_s + channel.give_up_s
+            laid_out = lay_out_flows(
+                Flows(first_bit_s, bit, give_up_at_s, lost_at_s, busy_w, j_per_bit),
+                self.heterogeneity.own_rates(channel, clients, direction, _BLOCKS_AHEAD),
+                lambda own_bit_per_s: links.fair_bit_per_s(clients, direction, own_bit_per_s),
+            )
+        if not promotion_s.any():
+            return laid_out
+        promotion_w = radios.promotion_w[radio]
+        return [
+            part
+            for rows, timelines in laid_out
+            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+        ]
 
     def computations(
         self,

@@ -94,7 +94,10 @@ class DeviceProfile:
 
 @dataclass(frozen=True, slots=True)
 class RadioProfile:
-    """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail."""
+    """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail.
+
+    Where it was idle before, a promotion comes first.
+    """
 
     name: str
     receive_j_per_bit: float
@@ -103,6 +106,8 @@ class RadioProfile:
     transmit_w: float
     tail_w: float
     tail_s: float
+    promotion_w: float = 0.0
+    promotion_s: float = 0.0
 
 
 def device_names() -> list[str]:
@@ -183,6 +188,8 @@ def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
         transmit_w=file.transmit.base_w.value,
         tail_w=file.tail_w.value,
         tail_s=file.tail_s.value,
+        promotion_w=0.0 if file.promotion is None else file.promotion.power_w.value,
+        promotion_s=0.0 if file.promotion is None else file.promotion.delay_s.value,
     )
 
 
@@ -220,6 +227,8 @@ def wifi_radio(
         transmit_w=profile.wifi.transmit_w,
         tail_w=file.tail_w.value,
         tail_s=file.tail_s.value,
+        promotion_w=0.0 if file.promotion is None else file.promotion.power_w.value,
+        promotion_s=0.0 if file.promotion is None else file.promotion.delay_s.value,
     )
 
 

@@ -196,6 +196,13 @@ class DirectionFile(Settings):
     slope_mw_per_mbit_per_s: LevelFigure
 
 
+class PromotionFile(Settings):
+    """What an idle radio draws before the first bit moves, on top of idle."""
+
+    power_w: Figure
+    delay_s: Figure
+
+
 class RadioFile(Settings):
     """One radio file."""
 
@@ -207,6 +214,8 @@ class RadioFile(Settings):
     tail_w: LevelFigure
     """Drawn for `tail_s` after a transfer."""
     tail_s: LevelFigure
+    promotion: PromotionFile | None = None
+    """None: it is awake at once."""
 
     @model_validator(mode="after")
     def _has_power_once(self) -> RadioFile:

@@ -23,6 +23,10 @@ class Radios:
     """Power of each tail [R]."""
     tail_s: FloatArray
     """Length of each tail [R]."""
+    promotion_w: FloatArray
+    """Power of each promotion [R]."""
+    promotion_s: FloatArray
+    """Length of each promotion, before the first bit, of a radio that was idle [R]."""
     busy_w: dict[Direction, FloatArray]
     """Base power while it is busy [R]."""
     j_per_bit: dict[Direction, FloatArray]
@@ -54,6 +58,8 @@ def table_of(
         name=np.array([names.index(radio.name) for radio in radios]),
         tail_w=np.array([radio.tail_w for radio in radios]),
         tail_s=np.array([radio.tail_s for radio in radios]),
+        promotion_w=np.array([radio.promotion_w for radio in radios]),
+        promotion_s=np.array([radio.promotion_s for radio in radios]),
         busy_w={
             Direction.DOWN: np.array([radio.receive_w for radio in radios]),
             Direction.UP: np.array([radio.transmit_w for radio in radios]),

@@ -14,9 +14,7 @@ Every file may be gzipped (.csv.gz). Other formats are converted first: `trace_i
 
 from __future__ import annotations
 
-import gzip
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +24,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet import trace_forms as forms
 from fleetsim.fleet.csv_table import read_csv_header
 from fleetsim.fleet.trace import Trace
+from fleetsim.fleet.trace_folder import csv_gz, put
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import Records, settled
 
@@ -146,28 +145,11 @@ def write_trace(
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "users.csv.gz", _csv_gz(forms.USERS_HEADER, users))
-        _replace(folder / "states.csv.gz", _csv_gz(forms.STATES_HEADER, states))
-        _replace(
-            folder / "README.md", (_readme(trace, notes) if readme is None else readme).encode()
-        )
+        put(folder / "users.csv.gz", csv_gz(forms.USERS_HEADER, users))
+        put(folder / "states.csv.gz", csv_gz(forms.STATES_HEADER, states))
+        put(folder / "README.md", (_readme(trace, notes) if readme is None else readme).encode())
     except OSError as fault:
         raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
-
-
-def _csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
-    lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
-    content = io.BytesIO()
-    # Without a name and the time of writing in it, the same rows are the same bytes.
-    with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
-        file.write("\n".join(lines).encode())
-    return content.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 def _readme(trace: Trace, notes: Sequence[str]) -> str:

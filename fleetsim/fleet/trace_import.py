@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -19,6 +18,7 @@ from fleetsim.faults import nearest
 from fleetsim.fleet.trace_fedscale import read_fedscale
 from fleetsim.fleet.trace_files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.trace_flash import OnlineRule, read_flash
+from fleetsim.fleet.trace_folder import check_new, new_folder
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import MOST_UTC_OFFSET_H, Records, settled
 
@@ -43,8 +43,12 @@ class ImportOptions:
     """Cut records down to their whole days."""
 
 
+AS_IS = ImportOptions()
+"""Nothing is asked for."""
+
+
 def import_trace(
-    format_: str, source: Path, dest: Path, options: ImportOptions = ImportOptions()
+    format_: str, source: Path, dest: Path, options: ImportOptions = AS_IS
 ) -> tuple[str, ...]:
     """Convert a trace into fleetsim's own form, in a new folder that appears whole or not at all.
 
@@ -62,20 +66,14 @@ def import_trace(
         DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
     """
     _check(format_, options)
-    if dest.exists():
-        raise DataError(f"{dest}: exists already; name a new folder")
+    check_new(dest)
     records = _read(format_, source, options)
     trace = settled(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
     notes = records.notes
     if dropped := records.trace.num_users - trace.num_users:
         notes += (f"left out: {dropped} with less than a whole day",)
-    try:
-        dest.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:
-            write_trace(trace, Path(beside) / dest.name, notes=notes)
-            (Path(beside) / dest.name).rename(dest)
-    except OSError as fault:
-        raise DataError(f"{dest}: cannot be written ({fault}); name another folder") from fault
+    with new_folder(dest) as folder:
+        write_trace(trace, folder, notes=notes)
     return notes
 
 

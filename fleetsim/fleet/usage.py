@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.deck import deal
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
 from fleetsim.fleet.profile_files import DeviceKind
 from fleetsim.fleet.synthetic_usage import SyntheticUsageSettings
@@ -28,7 +29,6 @@ from fleetsim.settings import Settings
 Shift = Literal["days", "none"]
 
 _DAY_S = 86_400
-_MIN_HAND = 4096
 
 
 class UsageSettings(Settings):
@@ -176,7 +176,9 @@ def build_usage(
     if trace is None:
         user, shift_s = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     else:
-        user = np.where(has_people, _deal(trace.num_users, size, seed), -1)
+        user = np.where(
+            has_people, deal(trace.num_users, size, seed=seed, purpose="usage/user"), -1
+        )
         num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)
         days = np.floor(draw * num_days).astype(np.int64)
@@ -188,17 +190,6 @@ def build_usage(
     steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, columns)
     loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, columns[3:])
     return Usage(user, steps, states.at(kept), loads, states.load[kept_loads])
-
-
-def _deal(num_users: int, num_clients: int, seed: int) -> IntArray:
-    """User of every client [N]; decks are shuffled by the hand to make few streams."""
-    decks = -(-_MIN_HAND // num_users)
-    deck = np.broadcast_to(np.arange(num_users, dtype=np.int64), (decks, num_users))
-    hands = [
-        rng.stream(seed, "usage/user", hand).permuted(deck, axis=1).ravel()
-        for hand in range(-(-num_clients // deck.size))
-    ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *hands])[:num_clients]
 
 
 def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:

@@ -185,6 +185,19 @@ SCENARIOS = {
         "trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
         "did you mean 'people-week'?",
     ),
+    "unknown network trace": bad(
+        "kind: fading", "kind: trace, trace: comute-5g", "bad.yaml:16: fleet.channel.trace",
+        "did you mean 'commute-5g'?",
+    ),
+    "network trace unsaid": bad("kind: fading", "kind: trace", "bad.yaml:16: fleet.channel.trace"),
+    "usage trace for a network": bad(
+        "kind: fading", "kind: trace, trace: people-week", "people-week", "no rates.csv",
+        "fleet.usage.trace",
+    ),
+    "network trace scaled to nothing": bad(
+        "kind: fading", "kind: trace, trace: commute-5g, rate_scale: 0",
+        "bad.yaml:16: fleet.channel.rate_scale", "> 0",
+    ),
     "trace without a name": bad(
         "trace: null", "trace: ''", "bad.yaml:17: fleet.usage.trace", "people-week"
     ),

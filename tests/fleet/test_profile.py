@@ -112,7 +112,7 @@ def test_the_promised_devices_are_bundled() -> None:
         "t2.small",
         "t2.xlarge",
     ]
-    assert radio_names() == ["lte", "nr-low", "nr-mmwave", "wifi", "wired"]
+    assert radio_names() == ["3g", "lte", "lte-2012", "nr-low", "nr-mmwave", "wifi", "wired"]
 
 
 @pytest.mark.parametrize("name", device_names())

@@ -1,0 +1,93 @@
+"""Small network traces and what they say, looked up millisecond by millisecond."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fleetsim.fleet.channel import Channel, build_channel
+from fleetsim.fleet.channel_settings import ConstantSettings
+from fleetsim.fleet.net_links import NetLinks, build_net_links
+from fleetsim.fleet.net_trace import NetTrace
+
+Record = tuple[int, list[tuple[int, float, float]]]
+"""Span in ms; samples (ms, down, up)."""
+
+
+def net_trace(records: Sequence[Record], *, has_up: bool = True) -> NetTrace:
+    samples = [sample for _, rows in records for sample in rows]
+    return NetTrace(
+        name="test",
+        record_ids=tuple(f"record {index}" for index in range(len(records))),
+        span_ms=np.array([span for span, _ in records], dtype=np.int64),
+        offsets=np.cumsum([0, *(len(rows) for _, rows in records)]),
+        times_ms=np.array([ms for ms, _, _ in samples], dtype=np.int64),
+        down_bit_per_s=np.array([down for _, down, _ in samples], dtype=np.float64),
+        up_bit_per_s=np.array([up for _, _, up in samples]) * 1.0 if has_up else None,
+    )
+
+
+def links(trace: NetTrace, *, size: int = 4, **settings: Any) -> NetLinks:
+    given = {"seed": 3, "shift": "random", "rate_scale": 1.0, "up_over_down": None}
+    return build_net_links(trace, size=size, **{**given, "give_up_s": 60.0, **settings})
+
+
+def channel_of(net: NetLinks, *, give_up_s: float = 60.0) -> Channel:
+    """A channel whose clients are all wireless and live through these links."""
+    size = net.record.size
+    settings = ConstantSettings(down_bit_per_s=1.0, up_bit_per_s=1.0, give_up_s=give_up_s)
+    plain = build_channel(settings, seed=1, size=size, wired_bit_per_s=np.full(size, np.nan))
+    return replace(plain, net=net, fixed_bit_per_s=np.full((2, size), np.nan))
+
+
+class ByMillisecond:
+    """The rate of every millisecond of every record."""
+
+    def __init__(self, trace: NetTrace, net: NetLinks) -> None:
+        self.net = net
+        assert trace.up_bit_per_s is not None
+        columns = (trace.down_bit_per_s, trace.up_bit_per_s)
+        lasts_ms = trace.lasts_ms
+        self.rates = [
+            [
+                np.repeat(column[begin:end], lasts_ms[begin:end])
+                for begin, end in zip(trace.offsets[:-1], trace.offsets[1:], strict=True)
+            ]
+            for column in columns
+        ]
+
+    def rate(self, client: int, row: int, ms: int) -> float:
+        rates = self.rates[row][int(self.net.record[client])]
+        return float(rates[(ms + int(self.net.shift_ms[client])) % rates.size])
+
+    def walk(
+        self, client: int, row: int, start_ms: int, bit: float, give_up_ms: int
+    ) -> tuple[float, float, bool]:
+        """(seconds, bits moved, is complete) of a transfer."""
+        moved_bit = 0.0
+        for past_ms in range(give_up_ms):
+            rate = self.rate(client, row, start_ms + past_ms)
+            if moved_bit + rate / 1000.0 >= bit:
+                return past_ms / 1000.0 + (bit - moved_bit) / rate, bit, True
+            moved_bit += rate / 1000.0
+        return give_up_ms / 1000.0, moved_bit, False
+
+
+RATES = st.sampled_from([0.0, 0.0, 64e3, 1e6, 5e6, 3e7])
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    times_ms = draw(st.lists(st.integers(1, 59), unique=True, max_size=6).map(sorted))
+    span_ms = (times_ms[-1] if times_ms else 0) + draw(st.integers(1, 20))
+    samples = [(ms, draw(RATES), draw(RATES)) for ms in (0, *times_ms)]
+    if not any(down or up for _, down, up in samples):
+        samples[0] = (0, 2e6, 1e6)
+    return span_ms, samples
+
+
+NET_TRACES = st.lists(records(), min_size=1, max_size=3).map(net_trace)
