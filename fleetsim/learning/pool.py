@@ -125,6 +125,8 @@ class Pool:
         if begun is None:
             return []
         if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
+            # Their replies are under way, and would be taken for those to the next calls.
+            _end(self._helpers)
             raise ValueError("other jobs were begun than are asked for")
         answers = self._gather("compute", begun.own, begun.num_helpers)
         flat = [one for hand in answers for chunk in hand for one in chunk]
