@@ -5,18 +5,14 @@ thread, and results are put together in the order of the list. So the number of 
 nothing but the time.
 
 Where the system can fork, helpers are forked: they share the samples' memory and need no start-up.
-They talk to this process alone, over a socket; large arrays travel outside of the pickled message,
-received where they stay.
+They talk to this process alone, over a socket (`wire`).
 """
 
 from __future__ import annotations
 
-import copyreg
-import io
 import multiprocessing
 import operator
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -28,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,11 +34,10 @@ from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import TrainingError
 from fleetsim.learning.kernels import Kernel, Part
 from fleetsim.learning.local import CHUNK
+from fleetsim.learning.wire import packed, receive, send, unpacked
 
 _TRAIN_PASSES = 3
 """Passes of one epoch of training: forward, and backward by inputs and by weights."""
-_LARGE_BYTE = 65_536
-"""Arrays from this size on are spared the copies of pickling; below, a call costs more."""
 
 
 def usable_cores() -> int:
@@ -261,16 +256,16 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
     torch.set_num_threads(1)
     while True:
         try:
-            verb, calls = _receive(end)
+            verb, calls = receive(end)
         except (EOFError, ConnectionError):
             return
         answer: tuple[str | None, Any]
         try:
-            answer = (None, [_packed(one) for one in _answer(kernel, verb, calls)])
+            answer = (None, [packed(one) for one in _answer(kernel, verb, calls)])
         except Exception:  # whatever it is: the process that asked raises it
             answer = (traceback.format_exc(), None)
         try:
-            _send(end, answer)
+            send(end, answer)
         except ConnectionError:
             return
 
@@ -282,7 +277,7 @@ def _ask(helper: _Helper, message: object) -> None:
         TrainingError: it died.
     """
     try:
-        _send(helper.end, message)
+        send(helper.end, message)
     except ConnectionError:
         raise _dead(helper) from None
 
@@ -294,12 +289,12 @@ def _reply(helper: _Helper) -> list[Any]:
         TrainingError: it failed or died.
     """
     try:
-        fault, answer = _receive(helper.end)
+        fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
         raise _dead(helper) from None
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
-    return [_unpacked(one) for one in answer]
+    return [unpacked(one) for one in answer]
 
 
 def _dead(helper: _Helper) -> TrainingError:
@@ -309,93 +304,6 @@ def _dead(helper: _Helper) -> TrainingError:
         f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, as for"
         " want of memory: fewer --workers need less of it"
     )
-
-
-class _Packed(NamedTuple):
-    """Results with small vectors: one large array crosses faster than many small ones."""
-
-    numbers: list[tuple[int, float | None, float | None, float | None]]
-    """Of each result all that comes before its vector."""
-    vectors: NDArray[np.float32]
-    """[n, P]"""
-
-
-def _packed(answer: Any) -> Any:
-    """An answer as it travels."""
-    if not (isinstance(answer, list) and all(_has_small_vector(one) for one in answer)):
-        return answer
-    numbers = [(one.num_samples, one.loss, one.loss_rms, one.accuracy) for one in answer]
-    return _Packed(numbers, np.stack([one.vector for one in answer]))
-
-
-def _has_small_vector(result: JobResult) -> bool:
-    return result.vector is not None and result.vector.nbytes < _LARGE_BYTE
-
-
-def _unpacked(answer: Any) -> Any:
-    """An answer as it was."""
-    if not isinstance(answer, _Packed):
-        return answer
-    return [JobResult(*one, vector) for one, vector in zip(*answer, strict=True)]
-
-
-def _by_fields(record: Job | JobResult) -> tuple[type, tuple[Any, ...]]:
-    """How a record is made again; in half the time of a named tuple's own way."""
-    return type(record), tuple(record)
-
-
-_REDUCERS = {**copyreg.dispatch_table, Job: _by_fields, JobResult: _by_fields}
-
-
-def _send(end: socket.socket, message: object) -> None:
-    """Send a message, its large arrays after it as they lie in memory."""
-    views: list[memoryview] = []
-
-    def stays_within(buffer: pickle.PickleBuffer) -> bool:
-        view = buffer.raw()
-        if view.nbytes < _LARGE_BYTE:
-            return True
-        views.append(view)
-        return False
-
-    stream = io.BytesIO()
-    pickler = pickle.Pickler(stream, protocol=5, buffer_callback=stays_within)
-    pickler.dispatch_table = _REDUCERS
-    pickler.dump(message)
-    head = stream.getvalue()
-    sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
-    end.sendall(np.int64(len(sizes)).tobytes() + sizes.tobytes() + head)
-    for view in views:
-        end.sendall(view)
-
-
-def _receive(end: socket.socket) -> Any:
-    """The message of `_send`; only ever from a process that this program started.
-
-    Raises:
-        EOFError: the other end is closed.
-    """
-    (num_sizes,) = _numbers(end, 1)
-    head_byte, *array_bytes = _numbers(end, num_sizes)
-    head, *buffers = [_bytes(end, size) for size in (head_byte, *array_bytes)]
-    return pickle.loads(head.tobytes(), buffers=buffers)
-
-
-def _numbers(end: socket.socket, num: int) -> list[int]:
-    numbers: list[int] = _bytes(end, 8 * num).view(np.int64).tolist()
-    return numbers
-
-
-def _bytes(end: socket.socket, num_byte: int) -> NDArray[np.uint8]:
-    """Exactly so many bytes, received into the array that holds them from then on."""
-    array = np.empty(num_byte, dtype=np.uint8)
-    rest = memoryview(array.data)
-    while rest.nbytes:
-        num_received = end.recv_into(rest)
-        if num_received == 0:
-            raise EOFError
-        rest = rest[num_received:]
-    return array
 
 
 def _end(helpers: list[_Helper]) -> None:

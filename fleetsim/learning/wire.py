@@ -1,0 +1,108 @@
+"""How calls and answers cross between the processes of a pool, over a socket.
+
+A message is a pickle, and it comes only from processes that this program started. Large arrays
+travel outside of it and are received where they stay; many small ones cross as one.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+import socket
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import Job, JobResult
+
+_LARGE_BYTE = 65_536
+"""Arrays from this size on are spared the copies of pickling; below, a call costs more."""
+
+
+class _Packed(NamedTuple):
+    """Results with small vectors: one large array crosses faster than many small ones."""
+
+    numbers: list[tuple[int, float | None, float | None, float | None]]
+    """Of each result all that comes before its vector."""
+    vectors: NDArray[np.float32]
+    """[n, P]"""
+
+
+def packed(answer: Any) -> Any:
+    """An answer as it travels."""
+    if not (isinstance(answer, list) and all(_has_small_vector(one) for one in answer)):
+        return answer
+    numbers = [(one.num_samples, one.loss, one.loss_rms, one.accuracy) for one in answer]
+    return _Packed(numbers, np.stack([one.vector for one in answer]))
+
+
+def _has_small_vector(result: JobResult) -> bool:
+    return result.vector is not None and result.vector.nbytes < _LARGE_BYTE
+
+
+def unpacked(answer: Any) -> Any:
+    """An answer as it was."""
+    if not isinstance(answer, _Packed):
+        return answer
+    return [JobResult(*one, vector) for one, vector in zip(*answer, strict=True)]
+
+
+def _by_fields(record: Job | JobResult) -> tuple[type, tuple[Any, ...]]:
+    """How a record is made again; in half the time of a named tuple's own way."""
+    return type(record), tuple(record)
+
+
+_REDUCERS = {**copyreg.dispatch_table, Job: _by_fields, JobResult: _by_fields}
+
+
+def send(end: socket.socket, message: object) -> None:
+    """Send a message, its large arrays after it as they lie in memory."""
+    views: list[memoryview] = []
+
+    def stays_within(buffer: pickle.PickleBuffer) -> bool:
+        view = buffer.raw()
+        if view.nbytes < _LARGE_BYTE:
+            return True
+        views.append(view)
+        return False
+
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream, protocol=5, buffer_callback=stays_within)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(message)
+    head = stream.getvalue()
+    sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
+    end.sendall(np.int64(len(sizes)).tobytes() + sizes.tobytes() + head)
+    for view in views:
+        end.sendall(view)
+
+
+def receive(end: socket.socket) -> Any:
+    """The message of `send`; only ever from a process that this program started.
+
+    Raises:
+        EOFError: the other end is closed.
+    """
+    (num_sizes,) = _numbers(end, 1)
+    head_byte, *array_bytes = _numbers(end, num_sizes)
+    head, *buffers = [_bytes(end, size) for size in (head_byte, *array_bytes)]
+    return pickle.loads(head.tobytes(), buffers=buffers)
+
+
+def _numbers(end: socket.socket, num: int) -> list[int]:
+    numbers: list[int] = _bytes(end, 8 * num).view(np.int64).tolist()
+    return numbers
+
+
+def _bytes(end: socket.socket, num_byte: int) -> NDArray[np.uint8]:
+    """Exactly so many bytes, received into the array that holds them from then on."""
+    array = np.empty(num_byte, dtype=np.uint8)
+    rest = memoryview(array.data)
+    while rest.nbytes:
+        num_received = end.recv_into(rest)
+        if num_received == 0:
+            raise EOFError
+        rest = rest[num_received:]
+    return array
