@@ -183,6 +183,8 @@ class GPFLSelector:
 
     def select(self, view: RoundView) -> IntArray:
         """The largest projections in round 1, then the largest bounds."""
+        if view.learning_rate is not None:
+            self._learning_rate = view.learning_rate
         self._take_in(view)
         scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
         generator = rng.stream(self._seed, "select/gpfl", view.round)

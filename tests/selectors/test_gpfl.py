@@ -193,6 +193,32 @@ def test_vectors_may_be_the_updates_themselves(ready, choose, trained, observe):
     assert selector.state()["direction"] == pytest.approx([0.1, 0.1, 0.0], rel=1e-6)
 
 
+def test_updates_are_divided_by_the_learning_rate_of_their_own_round(
+    ready, view_of, choose, trained, observe
+):
+    # Half the rate: the same distance is twice the gradient, (2, 2, 0) along (2, 2, 0).
+    fleet, selector = ready()
+    choose(fleet, selector, 1)
+    view = dataclasses.replace(view_of(fleet, round_=2, wanted=1), learning_rate=0.05)
+    selector.select(view)
+    observe(selector, 2, [trained(2, [1.0, 1.0, 0.0])])
+
+    assert selector.state()["projection"][2] == pytest.approx(2.0 * math.sqrt(2.0), rel=1e-6)
+    assert selector.state()["direction"] == pytest.approx([2.0, 2.0, 0.0], rel=1e-6)
+
+
+def test_the_first_gradient_of_a_newcomer_counts_the_learning_rate_of_its_round(
+    ready, view_of, initial
+):
+    fleet, selector = ready(vector="delta")
+    view = view_of(fleet, round_=151)
+    selector.probe(view)
+    answers = (initial(0), initial(1), initial(2))
+    selector.select(dataclasses.replace(view, reports=answers, learning_rate=0.05))
+
+    assert selector.state()["projection"] == pytest.approx([0.05 * C, 0.05 * C, 0.1 * C], rel=1e-6)
+
+
 def test_who_fails_keeps_projection_and_pulls_and_its_reward_is_its_share(
     ready, choose, trained, observe
 ):
