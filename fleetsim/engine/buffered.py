@@ -34,7 +34,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.engine.choice import Ask
+from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -313,10 +313,19 @@ class BufferedServer(Server):
                 f.task.version,
                 f.task.round,
                 f.task.work.epochs,
+                f.task.work.tells_epoch_losses,
+                f.task.is_share,
             )
             for f in flights
         ]
-        fractions = [(task.work.clock_fraction, task.upload_fraction) for task in tasks]
+        fractions = [
+            (
+                task.work.clock_fraction,
+                task.upload_fraction,
+                math.nan if task.weight is None else task.weight,
+            )
+            for task in tasks
+        ]
         return (
             self._state()
             | bases
@@ -324,8 +333,8 @@ class BufferedServer(Server):
                 "server/num_choices": np.array(self._num_choices),
                 "server/num_eligible": np.array(self._num_eligible),
                 "flight/at_s": np.array([flight.task.dispatched_at_s for flight in flights]),
-                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 6),
-                "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 2),
+                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 8),
+                "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 3),
             }
         )
 
@@ -333,18 +342,22 @@ class BufferedServer(Server):
         """Live through the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_choices = int(state["server/num_choices"])
         self._num_eligible = int(state["server/num_eligible"])
-        for at_s, (number, client, choice, version, round_, epochs), (clock, upload) in zip(
+        for at_s, numbers, (clock, upload, weight) in zip(
             state["flight/at_s"].tolist(),
             state["flight/numbers"].tolist(),
             state["flight/fractions"].tolist(),
             strict=True,
         ):
+            number, client, choice, version, round_, epochs, tells, is_share = numbers
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
-            work = Work(WorkKind.TRAIN, epochs=epochs, clock_fraction=clock)
+            work = Work(
+                WorkKind.TRAIN, epochs, clock_fraction=clock, tells_epoch_losses=bool(tells)
+            )
+            own = None if math.isnan(weight) else weight
             task = self._train_task(
-                Ask(client, work, upload),
+                Ask(client, work, upload, own, bool(is_share)),
                 choice=choice,
                 base=state[f"flight/base/{version}"].astype(np.float32, copy=False),
                 version=version,

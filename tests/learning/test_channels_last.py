@@ -70,6 +70,7 @@ class ChannelsLast:
         epochs: int,
         stream: np.random.Generator,
         most_steps: int | None = None,
+        tells_epoch_losses: bool = False,
     ) -> JobResult:
         with gemm.onednn(is_allowed=self.form.uses_onednn):
             return local.train(
@@ -81,6 +82,7 @@ class ChannelsLast:
                 epochs=epochs,
                 stream=stream,
                 most_steps=most_steps,
+                tells_epoch_losses=tells_epoch_losses,
             )
 
     def gradient(self, base: Parameters, *samples: Tensor) -> JobResult:
