@@ -150,6 +150,7 @@ class Tiny:
     screen: Screen = why_refused
     upload_byte: int | None = None
     epochs: int = 1
+    parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
     learning_rate_at: Callable[[int], float] = lambda _: 0.1
     trainer: Trainer | None = None
     aggregator: Aggregator = field(default_factory=lambda: FedBuff(FedBuffSettings()))
@@ -195,7 +196,7 @@ class Tiny:
         return Parts(
             fleet=fleet,
             learning=Learning(
-                parameters=np.zeros(3, dtype=np.float32),
+                parameters=self.parameters,
                 cost=self.cost,
                 epochs=self.epochs,
                 batch_size=50,

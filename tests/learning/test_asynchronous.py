@@ -74,7 +74,7 @@ def test_fedbuff_steps_along_the_mean_change_from_each_updates_own_base():
 
 
 def test_weights_of_a_selector_weigh_the_buffers_mean():
-    # Changes (1, 3) of weight 1 and, at s(3) = 1/2, (8, 0) of weight 3: 1 + ((1, 3) + 3/2 (8, 0))/4,
+    # Changes (1, 3) of weight 1 and, at s(3) = 1/2, (8, 0) of 3: 1 + ((1, 3) + 3/2 (8, 0)) / 4,
     # and 1 + (1, 3) + 3/2 (8, 0) where the weights are shares.
     aggregator = FedBuff(FedBuffSettings(staleness=PolynomialStaleness(a=0.5)))
     given = [FRESH._replace(weight=1.0), OLD._replace(weight=3.0)]
