@@ -48,6 +48,9 @@ from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, None]
 
+_PLAIN_ANSWER = (math.nan, 0.0, 0.0)
+"""Weight of an answer, whether it is a share, whether it tells what epochs lost: by default."""
+
 
 class BufferedSettings(Settings):
     """How the buffered server runs."""
@@ -313,28 +316,20 @@ class BufferedServer(Server):
                 f.task.version,
                 f.task.round,
                 f.task.work.epochs,
-                f.task.work.tells_epoch_losses,
-                f.task.is_share,
             )
             for f in flights
         ]
-        fractions = [
-            (
-                task.work.clock_fraction,
-                task.upload_fraction,
-                math.nan if task.weight is None else task.weight,
-            )
-            for task in tasks
-        ]
+        fractions = [(task.work.clock_fraction, task.upload_fraction) for task in tasks]
         return (
             self._state()
             | bases
+            | _answers(tasks)
             | {
                 "server/num_choices": np.array(self._num_choices),
                 "server/num_eligible": np.array(self._num_eligible),
                 "flight/at_s": np.array([flight.task.dispatched_at_s for flight in flights]),
-                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 8),
-                "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 3),
+                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 6),
+                "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 2),
             }
         )
 
@@ -342,13 +337,15 @@ class BufferedServer(Server):
         """Live through the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_choices = int(state["server/num_choices"])
         self._num_eligible = int(state["server/num_eligible"])
-        for at_s, numbers, (clock, upload, weight) in zip(
+        plain = np.tile(_PLAIN_ANSWER, (len(state["flight/at_s"]), 1))
+        for at_s, numbers, (clock, upload), (weight, is_share, tells) in zip(
             state["flight/at_s"].tolist(),
             state["flight/numbers"].tolist(),
             state["flight/fractions"].tolist(),
+            state.get("flight/answers", plain).tolist(),
             strict=True,
         ):
-            number, client, choice, version, round_, epochs, tells, is_share = numbers
+            number, client, choice, version, round_, epochs = numbers
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
@@ -367,3 +364,18 @@ class BufferedServer(Server):
         if now_s > self.now_s:
             self._clock.run(until=self._clock.at(now_s, Rank.DELIVERY))
         self._dispatcher.next_task = int(state["server/next_task"])
+
+
+def _answers(tasks: Sequence[Task]) -> State:
+    """What is particular about the answers of flights: nothing is saved where nothing is."""
+    rows = [
+        (
+            math.nan if task.weight is None else task.weight,
+            float(task.is_share),
+            float(task.work.tells_epoch_losses),
+        )
+        for task in tasks
+    ]
+    answers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_PLAIN_ANSWER))
+    is_plain = np.isnan(answers[:, 0]) & (answers[:, 1:] == 0.0).all(axis=1)
+    return {} if is_plain.all() else {"flight/answers": answers}
