@@ -256,8 +256,8 @@ def test_weights_of_a_selector_weigh_the_changes(settings: AggregatorSettings) -
     reports = [one._replace(weight=3.0), other._replace(weight=1.0)]
     shares = [report._replace(is_share=True) for report in reports]
 
-    def step(*given: Report) -> list[float]:
-        return build_aggregator(settings).aggregate(vector(5.0), given).tolist()
+    def step(*given: Report) -> float:
+        return float(build_aggregator(settings).aggregate(vector(5.0), given)[0])
 
     assert step(*reports) == step(*sent((1, [5.5])))
     assert step(*shares) == step(*sent((1, [7.0])))
