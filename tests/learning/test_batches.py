@@ -82,7 +82,7 @@ def test_losses_of_a_training_that_is_stopped_are_those_of_the_epoch_it_had_come
 def test_whoever_tells_what_its_epochs_lost_does_so_as_far_as_it_got() -> None:
     """Three samples in batches of 2, for three of four steps; one sample for two epochs, silent.
 
-    Epochs of the first: samples that lost 1, 3 and 8, then 6 and 2; its padding is not finite.
+    Epochs of the first: samples that lost 1, 3 and 8, then 9 and 3; its padding is not finite.
     """
     telling = job(range(3), epochs=2, most_steps=3)._replace(tells_epoch_losses=True)
     jobs = [telling, job(range(7, 8), epochs=2)]
@@ -91,10 +91,10 @@ def test_whoever_tells_what_its_epochs_lost_does_so_as_far_as_it_got() -> None:
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
     assert plan.epoch.tolist() == [0, 0, 0, 1, 1]
     assert plan.wants_losses(jobs).tolist() == [True, False, True, True, True]
-    losses = np.array([[1.0, 3.0], [5.0, 5.0], [8.0, np.nan], [7.0, np.nan], [6.0, 2.0]])
+    losses = np.array([[1.0, 3.0], [5.0, 5.0], [8.0, np.nan], [7.0, np.nan], [9.0, 3.0]])
     one, other = plan.results(jobs, losses, [BASE, BASE])
-    assert one.epoch_losses == (4.0, 4.0)
-    assert (one.loss, other.loss, other.epoch_losses) == (4.0, 7.0, None)
+    assert one.epoch_losses == (4.0, 6.0)
+    assert (one.loss, other.loss, other.epoch_losses) == (6.0, 7.0, None)
     assert plan.wants_losses(jobs[1:] * 2).tolist() == plan.is_last_epoch.tolist()
 
 
