@@ -83,6 +83,8 @@ class Work:
     """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
     clock_fraction: float = 1.0
     """Share of its full clock, in (0, 1], at which the device is to compute: slower, for less."""
+    tells_epoch_losses: bool = False
+    """`TRAIN` only: whether the client is also to say what it lost in each of its epochs."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.clock_fraction <= 1.0:
@@ -186,6 +188,16 @@ class Report(NamedTuple):
     1 where its owner interrupted it and it handed in what was done."""
     weight_fraction: float = 1.0
     """What the server multiplies the answer's weight in the aggregation by, whatever that is."""
+    epoch_losses: tuple[float, ...] | None = None
+    """Mean loss of each local epoch as far as it got, of which `loss` is the last. Told where
+    training was delivered and the work asked for it. The first is what the samples lose under the
+    model that the client received, as training sees it: it takes its steps meanwhile."""
+    weight: float | None = None
+    """What the answer counts in the aggregation, in place of the aggregator's own weight, if the
+    selector chose the client with one."""
+    is_share: bool = False
+    """Whether `weight` is a share of the next model, to be taken as it is, and not in proportion to
+    the others'."""
 
     @property
     def is_delivered(self) -> bool:
@@ -305,12 +317,25 @@ class Cohort:
     clients: IntArray
     """Distinct candidate ids, most wanted first [n]."""
     epochs: IntArray | None = None
-    """Local epochs of each, >= 1 [n]; None: those of the scenario."""
+    """Local epochs of each, >= 1 [n], those of a probe that it goes on from among them; None: those
+    of the scenario."""
     clock_fraction: FloatArray | None = None
     """Share of its full clock, in (0, 1], at which each computes [n]; None: the scenario's."""
     upload_fraction: FloatArray | None = None
     """Share of its update, in (0, 1], that each sends [n]; None: all of it. The server takes what
     is not sent for unchanged."""
+    asks_epoch_losses: bool = False
+    """Whether everybody is to say what it lost in each of its epochs (`Report.epoch_losses`)."""
+    weights: FloatArray | None = None
+    """What the update of each counts in the aggregation, above 0 [n]; None: what the aggregator
+    takes, such as its samples. Updates count in proportion to the weights of those delivered."""
+    are_shares: bool = False
+    """Whether the weights are shares of the next model (or of the next change, as the aggregator
+    goes by) and are taken as they are, whatever their sum and whoever delivers."""
+    continues: BoolArray | None = None
+    """Who goes on from what it trained in a delivered probe of this round, on the global model,
+    instead of starting anew [n]: it computes the epochs that are left, of the same training; None:
+    nobody."""
 
 
 class Selector(Protocol):
@@ -369,6 +394,8 @@ class JobResult(NamedTuple):
     loss_rms: float | None = None
     accuracy: float | None = None
     vector: Parameters | None = None
+    epoch_losses: tuple[float, ...] | None = None
+    """Mean loss of each epoch of training as far as it got, if the work asks for it."""
 
 
 class Trainer(Protocol):
@@ -429,7 +456,8 @@ class Aggregator(Protocol):
         """Next model from delivered reports with vectors; a new array.
 
         Raises:
-            ValueError: no report, or a vector that is not finite.
+            ValueError: no report, a vector that is not finite, or weights of different kinds.
+            ScenarioError: weights of a selector, for which it has no use.
         """
 
     def state(self) -> State:

@@ -34,7 +34,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.engine.choice import Ask
+from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -47,6 +47,9 @@ from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, None]
+
+_PLAIN_ANSWER = (math.nan, 0.0, 0.0)
+"""Weight of an answer, whether it is a share, whether it tells what epochs lost: by default."""
 
 
 class BufferedSettings(Settings):
@@ -320,6 +323,7 @@ class BufferedServer(Server):
         return (
             self._state()
             | bases
+            | _answers(tasks)
             | {
                 "server/num_choices": np.array(self._num_choices),
                 "server/num_eligible": np.array(self._num_eligible),
@@ -333,18 +337,24 @@ class BufferedServer(Server):
         """Live through the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_choices = int(state["server/num_choices"])
         self._num_eligible = int(state["server/num_eligible"])
-        for at_s, (number, client, choice, version, round_, epochs), (clock, upload) in zip(
+        plain = np.tile(_PLAIN_ANSWER, (len(state["flight/at_s"]), 1))
+        for at_s, numbers, (clock, upload), (weight, is_share, tells) in zip(
             state["flight/at_s"].tolist(),
             state["flight/numbers"].tolist(),
             state["flight/fractions"].tolist(),
+            state.get("flight/answers", plain).tolist(),
             strict=True,
         ):
+            number, client, choice, version, round_, epochs = numbers
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
-            work = Work(WorkKind.TRAIN, epochs=epochs, clock_fraction=clock)
+            work = Work(
+                WorkKind.TRAIN, epochs, clock_fraction=clock, tells_epoch_losses=bool(tells)
+            )
+            own = None if math.isnan(weight) else weight
             task = self._train_task(
-                Ask(client, work, upload),
+                Ask(client, work, upload, own, bool(is_share)),
                 choice=choice,
                 base=state[f"flight/base/{version}"].astype(np.float32, copy=False),
                 version=version,
@@ -354,3 +364,18 @@ class BufferedServer(Server):
         if now_s > self.now_s:
             self._clock.run(until=self._clock.at(now_s, Rank.DELIVERY))
         self._dispatcher.next_task = int(state["server/next_task"])
+
+
+def _answers(tasks: Sequence[Task]) -> State:
+    """What is particular about the answers of flights: nothing is saved where nothing is."""
+    rows = [
+        (
+            math.nan if task.weight is None else task.weight,
+            float(task.is_share),
+            float(task.work.tells_epoch_losses),
+        )
+        for task in tasks
+    ]
+    answers = np.array(rows, dtype=np.float64).reshape(len(rows), len(_PLAIN_ANSWER))
+    is_plain = np.isnan(answers[:, 0]) & (answers[:, 1:] == 0.0).all(axis=1)
+    return {} if is_plain.all() else {"flight/answers": answers}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Generator
+from dataclasses import replace
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from fleetsim.contracts import (
     Cohort,
     FleetView,
-    FloatArray,
     IntArray,
+    Outcome,
     ProbeRequest,
     Purpose,
     Report,
@@ -22,6 +21,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.engine.asks import Ask, asks_of
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.model import GlobalModel, Learning
@@ -34,15 +34,6 @@ from fleetsim.fleet.periodic import freeze
 _PROBE_ADDRESS = 1
 _SETUP_STAGE = -1
 _MAX_STAGES = 1000
-
-
-class Ask(NamedTuple):
-    """What a client that was chosen is to do."""
-
-    client: int
-    work: Work
-    upload_fraction: float = 1.0
-    """Share of its update that it is to send."""
 
 
 class Choice:
@@ -76,6 +67,8 @@ class Choice:
         self._probe_deadline_s = probe_deadline_s
         self._shown: tuple[IntArray, IntArray] | None = None
         """Candidates of the last view, and their samples."""
+        self._trained: dict[int, Task] = {}
+        """Last delivered probe of each client that trained the global model in this round."""
         requests = selector.setup(
             FleetView(
                 seed=world.fleet.seed,
@@ -116,6 +109,7 @@ class Choice:
             reports: what came back is appended, in order of arrival.
             tasks: ended probe tasks are appended, in order of dispatch.
         """
+        self._trained = {c: task for c, task in self._trained.items() if task.round == round_}
         if self._setup_requests:
             requests, self._setup_requests = self._setup_requests, []
             yield from self._send(round_, _SETUP_STAGE, requests, reports, tasks)
@@ -153,6 +147,7 @@ class Choice:
         yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._probe_deadline_s)
         results = self._dispatcher.collect(sent)
         tasks += sent
+        self._trained |= {task.client: task for task in sent if self._can_go_on(task)}
         by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
         reports += [report_of(task, results.get(task.task)) for task in by_arrival]
 
@@ -187,51 +182,19 @@ class Choice:
                 f" candidates, got {chosen.tolist()}",
                 time_s=self._now_s,
             )
-        return self._asks(chosen.tolist(), cohort)
+        try:
+            return asks_of(replace(cohort, clients=chosen), self._work, self._trained)
+        except ValueError as fault:
+            raise SimulationError(
+                f"{type(self._selector).__name__}.select must give {fault}", time_s=self._now_s
+            ) from None
 
-    def _asks(self, clients: list[int], cohort: Cohort) -> list[Ask]:
-        """What a selector's answer asks of everybody.
-
-        Raises:
-            SimulationError: the selector broke its contract.
-        """
-        work, size = self._work, len(clients)
-        if all(
-            asked is None
-            for asked in (cohort.epochs, cohort.clock_fraction, cohort.upload_fraction)
-        ):
-            return [Ask(client, work) for client in clients]
-        epochs: Iterable[int] = [work.epochs] * size
-        if cohort.epochs is not None:
-            counts = np.asarray(cohort.epochs)
-            if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
-                raise self._broken("epochs", f"{size} whole numbers of at least 1", counts)
-            epochs = counts.tolist()
-        clocks = self._fractions("clock_fraction", cohort.clock_fraction, work.clock_fraction, size)
-        uploads = self._fractions("upload_fraction", cohort.upload_fraction, 1.0, size)
-        return [
-            Ask(client, Work(WorkKind.TRAIN, epochs=num_epochs, clock_fraction=clock), upload)
-            for client, num_epochs, clock, upload in zip(
-                clients, epochs, clocks, uploads, strict=True
-            )
-        ]
-
-    def _fractions(
-        self, name: str, values: FloatArray | None, default: float, size: int
-    ) -> list[float]:
-        if values is None:
-            return [default] * size
-        array = np.asarray(values, dtype=np.float64)
-        if array.shape != (size,) or not ((array > 0.0) & (array <= 1.0)).all():
-            raise self._broken(name, f"{size} numbers in (0, 1]", array)
-        fractions: list[float] = array.tolist()
-        return fractions
-
-    def _broken(self, name: str, wanted: str, values: NDArray[Any]) -> SimulationError:
-        return SimulationError(
-            f"{type(self._selector).__name__}.select must give {wanted} as {name},"
-            f" got {values.tolist()}",
-            time_s=self._now_s,
+    def _can_go_on(self, task: Task) -> bool:
+        """Whether an ended probe trained the global model, so that its client can go on."""
+        return (
+            task.outcome is Outcome.DELIVERED
+            and task.work.kind is WorkKind.TRAIN
+            and task.version == self._model.version
         )
 
     @property

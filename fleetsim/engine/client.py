@@ -10,13 +10,14 @@ from fleetsim.fleet.energy import Component
 
 @dataclass(slots=True)
 class Task:
-    """One piece of work for one client; the fields with a default are filled in when it ends."""
+    """One piece of work for one client; what stands below `ticket` is filled in when it ends."""
 
     task: int
     round: int
     client: int
     purpose: Purpose
     work: Work
+    """What the client computes in it."""
     job: Job | None
     """What the trainer is asked; None if nothing is computed."""
     address: tuple[int, ...]
@@ -30,6 +31,11 @@ class Task:
     """Share of the update that it sends."""
     asks_resources: bool
     dispatched_at_s: float
+    weight: float | None = None
+    """What the answer counts if the selector says so; see `Report.weight`."""
+    is_share: bool = False
+    epochs_before: int = 0
+    """Epochs of the job that the client has computed before, in a probe that it goes on from."""
     ticket: int | None = None
     """Of its job, once the trainer has it."""
     finished_at_s: float = 0.0

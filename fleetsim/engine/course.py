@@ -47,8 +47,6 @@ from fleetsim.units import BIT_PER_BYTE
 
 _NONE = np.empty(0, dtype=np.int64)
 _LOSE = LoseSettings()
-_NEEDS_MEMORY = (WorkKind.TRAIN, WorkKind.GRADIENT)
-"""Works with a backward pass, for which the forward pass keeps what it computed."""
 
 
 class Course:
@@ -148,7 +146,7 @@ class Course:
             if work.kind is WorkKind.NONE:
                 stays.append(same)
                 continue
-            if work.kind in _NEEDS_MEMORY:
+            if _takes_steps(work):
                 # Once, when the computation begins: what training has the system leaves to it.
                 dies = self._world.dies_of_memory(
                     self._lives.clients[same], self._lives.end_s[same]
@@ -250,11 +248,15 @@ class Course:
         fleet, clients = self._world.fleet, self._lives.clients[rows]
         share = self._lives.legs.used[Used.SHARE, leg, rows]
         steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
-        part = steps / (work.epochs * -(-fleet.num_samples[clients] // self._batch_size))
-        is_enough = (steps >= 1) & (part >= settings.min_fraction)
+        per_epoch = -(-fleet.num_samples[clients] // self._batch_size)
+        # The answer holds what was trained in a probe before, too.
+        before = np.array([self.tasks[row].epochs_before for row in rows.tolist()], dtype=np.int64)
+        made = before * per_epoch + steps
+        part = made / ((before + work.epochs) * per_epoch)
+        is_enough = (made >= 1) & (part >= settings.min_fraction)
         rows = rows[is_enough]
         for row, num_steps, fraction in zip(
-            rows.tolist(), steps[is_enough].tolist(), part[is_enough].tolist(), strict=True
+            rows.tolist(), made[is_enough].tolist(), part[is_enough].tolist(), strict=True
         ):
             task = self.tasks[row]
             task.completed_fraction = fraction
@@ -290,6 +292,12 @@ class Course:
     def settle(self) -> None:
         """The tasks have ended: write what became of them on their records and charge the world."""
         self._lives.settle()
+
+
+def _takes_steps(work: Work) -> bool:
+    """Whether it has a backward pass, for which the forward pass keeps what it computed."""
+    is_training = work.kind is WorkKind.TRAIN and work.epochs > 0
+    return is_training or work.kind is WorkKind.GRADIENT
 
 
 def _in_order(parts: Sequence[IntArray]) -> IntArray:

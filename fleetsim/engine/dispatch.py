@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import simpy
@@ -76,6 +77,9 @@ class Dispatcher:
         uploads_vector: bool = True,
         upload_fraction: float = 1.0,
         asks_resources: bool = False,
+        weight: float | None = None,
+        is_share: bool = False,
+        goes_on_from: Task | None = None,
     ) -> Task:
         """A task for one client, numbered; it begins when `run` is given it.
 
@@ -83,7 +87,7 @@ class Dispatcher:
             client: who.
             round_: of which round.
             purpose: what for.
-            work: what to compute.
+            work: what to compute, of a training that goes on with what is done of it.
             base: model to compute it with [P].
             version: version of the global model, -1 for a model that is not the global one.
             address: the job's random address.
@@ -93,12 +97,21 @@ class Dispatcher:
             uploads_vector: whether the server gets the vector that the work yields.
             upload_fraction: how much of the update it sends, of which `upload_byte` is the size.
             asks_resources: whether the client says how it stands.
+            weight: what the answer counts, if the selector says so.
+            is_share: whether that is a share of the next model.
+            goes_on_from: the probe of this round with whose training of `base` it goes on. The job
+                is the whole training, by the draws of the probe: its first epochs are the probe's.
         """
         holds_it = version >= 0 and self._world.held_version[client] == version
         model_byte = self._cost.payload_byte if needs_model and not holds_it else 0
         job = None
         if work.kind is not WorkKind.NONE:
-            job = Job(client, work, base, address, learning_rate=self._learning_rate_at(round_))
+            rate = self._learning_rate_at(round_)
+            draws = address if goes_on_from is None else goes_on_from.address
+            job = Job(client, work, base, draws, learning_rate=rate)
+        epochs_before = 0 if goes_on_from is None else goes_on_from.work.epochs
+        if epochs_before:
+            work = replace(work, epochs=work.epochs - epochs_before)
         task = Task(
             task=self.next_task,
             round=round_,
@@ -114,6 +127,9 @@ class Dispatcher:
             upload_fraction=upload_fraction,
             asks_resources=asks_resources,
             dispatched_at_s=float(self._clock.now),
+            weight=weight,
+            is_share=is_share,
+            epochs_before=epochs_before,
         )
         self.next_task += 1
         return task
@@ -207,7 +223,7 @@ class Dispatcher:
             if task.job is not None and (vector := results[task.task].vector) is not None
         ]
         vectors = [
-            self._uplink.receive(task.client, job.base, vector, job.address, task.upload_fraction)
+            self._uplink.receive(task.client, job.base, vector, task.address, task.upload_fraction)
             for task, job, vector in sent
         ]
         whys = self._screen([job.base for _, job, _ in sent], vectors)

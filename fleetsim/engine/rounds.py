@@ -66,6 +66,9 @@ def report_of(task: Task, result: JobResult | None, *, staleness: int = 0) -> Re
         staleness=staleness,
         completed_fraction=task.completed_fraction if is_delivered else 1.0,
         weight_fraction=task.weight_fraction if is_delivered else 1.0,
+        epoch_losses=result.epoch_losses if result else None,
+        weight=task.weight,
+        is_share=task.is_share,
     )
 
 

@@ -24,8 +24,9 @@ from fleetsim.contracts import (
     Trainer,
     Uplink,
 )
+from fleetsim.engine.asks import Ask
 from fleetsim.engine.book import Book
-from fleetsim.engine.choice import Ask, Choice
+from fleetsim.engine.choice import Choice
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -198,6 +199,9 @@ class Server(ABC):
             needs_model=True,
             upload_byte=math.ceil(self._learning.upload_byte * ask.upload_fraction),
             upload_fraction=ask.upload_fraction,
+            weight=ask.weight,
+            is_share=ask.is_share,
+            goes_on_from=ask.goes_on_from,
         )
 
     def _state(self) -> State:

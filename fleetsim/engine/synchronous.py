@@ -30,7 +30,7 @@ from fleetsim.contracts import (
     State,
     StopReason,
 )
-from fleetsim.engine.choice import Ask
+from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.interruption import InterruptionSettings, LoseSettings

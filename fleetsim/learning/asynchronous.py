@@ -17,6 +17,10 @@ same in Xie's code, xcgoner/async_fl@4730eeb)
 Where the server makes a part of a training count for less (`Report.weight_fraction` c_k), it is
 c_k s(tau_k) that stands for s(tau_k).
 
+Where a selector chose clients with weights v_k (`Report.weight`), FedBuff's mean is weighted,
+w <- w + eta sum v_k s(tau_k) (w_k - w_k^0) / sum v_k, or without the divisor if they are shares.
+FedAsync has no mean that they could weigh, and refuses them.
+
 Entries that nobody trains (the running statistics of a BatchNorm) have no such step: a variance
 must not become negative. FedBuff takes their mean over the buffer, weighted by s(tau_k); FedAsync's
 mixture is one already.
@@ -31,6 +35,8 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.shares import are_shares
 from fleetsim.settings import Settings
 
 
@@ -109,9 +115,16 @@ class FedAsync:
 
         Raises:
             ValueError: no update, or one that is not finite.
+            ScenarioError: an update with a weight that a selector gave.
         """
         model = base.astype(np.float64)
         for report, vector, _ in _updates(reports):
+            if report.weight is not None:
+                raise ScenarioError(
+                    "server.aggregator.kind = 'fedasync' mixes updates in one by one and has no"
+                    f" mean for the weights that the selector gives (client {report.client}:"
+                    f" {report.weight:g}); use fedbuff or fedavg, or a selector without weights"
+                )
             share = self._settings.mixing * _weight(self._settings.staleness, report)
             model = (1.0 - share) * model + share * vector
         return model.astype(np.float32)
@@ -136,14 +149,20 @@ class FedBuff:
         """The model after one step along the buffer's mean change.
 
         Raises:
-            ValueError: no update, one that is not finite, or one that does not say its base.
+            ValueError: no update, one that is not finite, or one that does not say its base, or
+                some weights are shares and others are not.
         """
         updates = _updates(reports)
-        weights = [_weight(self._settings.staleness, report) for report, _, _ in updates]
+        own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
+        weights = [
+            v * _weight(self._settings.staleness, report)
+            for v, (report, _, _) in zip(own, updates, strict=True)
+        ]
         change = np.zeros(base.shape, dtype=np.float64)
         for weight, (_, vector, started_from) in zip(weights, updates, strict=True):
             change += weight * (vector - started_from)
-        step = self._settings.server_learning_rate / len(updates)
+        divisor = 1.0 if are_shares(reports) else sum(own)
+        step = self._settings.server_learning_rate / divisor
         model: Parameters = (base + step * change).astype(np.float32)
         if self._buffers is not None and self._buffers.any():
             held = [vector[self._buffers] for _, vector, _ in updates]

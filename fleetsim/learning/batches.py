@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.contracts import IntArray, JobResult, Parameters
+from fleetsim.contracts import BoolArray, IntArray, JobResult, Parameters
 from fleetsim.learning.local import num_steps
 
 
@@ -49,6 +49,8 @@ class StackJob(NamedTuple):
     """In which order each epoch goes through them, as of `local.orders` [epochs, n]."""
     most_steps: int | None = None
     """The training is stopped after so many steps, >= 1; None: never."""
+    tells_epoch_losses: bool = False
+    """Whether the mean loss of every epoch is wanted, too."""
 
     @property
     def epochs(self) -> int:
@@ -85,7 +87,9 @@ class Schedule:
     """Of each sample in the mean over the batch: 1/b, or 0 for padding [lines, batch]."""
     client: IntArray
     """Whose line it is [lines]."""
-    is_last_epoch: NDArray[np.bool_]
+    epoch: IntArray
+    """In which of the client's epochs the line is, from 0 [lines]."""
+    is_last_epoch: BoolArray
     """Whether the client's losses are taken from the line [lines]."""
     num_losses: IntArray
     """How many losses that makes for each client; its samples, unless it is stopped early."""
@@ -101,7 +105,7 @@ class Schedule:
         Args:
             jobs: those of `schedule`.
             losses: of every sample of every line [lines, batch]; those outside of a client's last
-                epoch, and of padding, do not matter.
+                epoch matter for who tells the losses of every epoch, those of padding to nobody.
             vectors: new weights of every client.
         """
         sizes = np.array([len(job.rows) for job in jobs])
@@ -114,7 +118,28 @@ class Schedule:
         summaries = zip(
             sizes.tolist(), means.tolist(), np.sqrt(mean_squares).tolist(), vectors, strict=True
         )
-        return [JobResult(n, loss, rms, None, vector) for n, loss, rms, vector in summaries]
+        found = [JobResult(n, loss, rms, None, vector) for n, loss, rms, vector in summaries]
+        if any(job.tells_epoch_losses for job in jobs):
+            for place, means_of_one in enumerate(self._epoch_means(losses)):
+                if jobs[place].tells_epoch_losses:
+                    found[place] = found[place]._replace(epoch_losses=means_of_one)
+        return found
+
+    def wants_losses(self, jobs: Sequence[StackJob]) -> BoolArray:
+        """From which lines `results` takes losses [lines]."""
+        tells = np.array([job.tells_epoch_losses for job in jobs])
+        return self.is_last_epoch | tells[self.client] if tells.any() else self.is_last_epoch
+
+    def _epoch_means(self, losses: NDArray[np.float64]) -> list[tuple[float, ...]]:
+        """Mean of every client's losses [lines, batch] in each of its epochs, as far as it got."""
+        num_epochs = np.zeros(self.num_losses.size, dtype=np.int64)
+        np.maximum.at(num_epochs, self.client, self.epoch + 1)
+        ends = np.cumsum(num_epochs)
+        place = (ends - num_epochs)[self.client] + self.epoch
+        is_real = self.weights > 0
+        sums = np.bincount(place, weights=np.where(is_real, losses, 0.0).sum(axis=1))
+        means = sums / np.bincount(place, weights=is_real.sum(axis=1))
+        return [tuple(part.tolist()) for part in np.split(means, ends[:-1])]
 
 
 def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
@@ -148,6 +173,7 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
         shuffled[plan.places],
         plan.weights,
         plan.client,
+        plan.epoch,
         plan.is_last_epoch,
         plan.num_losses,
     )
@@ -162,7 +188,8 @@ class _Plan:
     """Where a line's samples stand among those of all jobs, epoch after epoch [lines, batch]."""
     weights: NDArray[np.float64]
     client: IntArray
-    is_last_epoch: NDArray[np.bool_]
+    epoch: IntArray
+    is_last_epoch: BoolArray
     num_losses: IntArray
 
 
@@ -204,6 +231,7 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _
         places=begin[:, None] + within[num_real],
         weights=weights[num_real],
         client=client,
+        epoch=epoch,
         is_last_epoch=is_last_epoch,
         num_losses=num_losses,
     )

@@ -207,6 +207,7 @@ class Kernel:
                 epochs=job.work.epochs,
                 stream=self._stream(job),
                 most_steps=job.most_steps,
+                tells_epoch_losses=job.work.tells_epoch_losses,
             )
             for job in jobs
         ]
@@ -259,7 +260,9 @@ class Kernel:
         else:
             orders = map(local.orders_of, words, [job.work.epochs for job in jobs])
         return [
-            StackJob(job.base, shares[job.client], order, job.most_steps)
+            StackJob(
+                job.base, shares[job.client], order, job.most_steps, job.work.tells_epoch_losses
+            )
             for job, order in zip(jobs, orders, strict=True)
         ]
 

@@ -58,6 +58,7 @@ def train(
     epochs: int,
     stream: np.random.Generator,
     most_steps: int | None = None,
+    tells_epoch_losses: bool = False,
 ) -> JobResult:
     """Local epochs of SGD from `base` over all samples, reshuffled in every epoch.
 
@@ -73,9 +74,10 @@ def train(
         epochs: passes over the samples, >= 1; `settings.epochs` is only the usual number.
         stream: draws the `orders` of the samples and nothing else.
         most_steps: stop after so many steps, >= 1, however many are left; None: never.
+        tells_epoch_losses: whether to keep the mean loss of every epoch.
 
     Returns:
-        New weights, mean and root mean square of the losses, and n.
+        New weights, mean and root mean square of the losses, n, and what each epoch lost if asked.
     """
     load_flat(module, base)
     module.train()
@@ -86,6 +88,7 @@ def train(
     velocities = [torch.zeros_like(p) for p in parameters] if has_velocity else parameters
     loss_of = losses_of(module)
     seen: list[Tensor] = []
+    by_epoch: list[Tensor] = []
     num_left = num_steps(len(labels), epochs, settings.batch_size, most_steps)
     for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
         if num_left == 0:
@@ -97,7 +100,12 @@ def train(
             _step(parameters, gradients, anchors, velocities, settings)
             seen.append(batch_losses.detach())
         num_left -= len(seen)
-    return _result(torch.cat(seen), flatten(module))._replace(num_samples=len(labels))
+        if tells_epoch_losses:
+            by_epoch.append(torch.cat(seen))
+    return _result(torch.cat(seen), flatten(module))._replace(
+        num_samples=len(labels),
+        epoch_losses=tuple(map(_mean, by_epoch)) if tells_epoch_losses else None,
+    )
 
 
 def orders(stream: np.random.Generator, epochs: int, num_samples: int) -> IntArray:
@@ -249,11 +257,15 @@ def _chunks(inputs: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         yield from zip(*(torch.split(part, size) for part in chunk), strict=True)
 
 
+def _mean(losses: Tensor) -> float:
+    return float(losses.double().mean())
+
+
 def _result(losses: Tensor, vector: Parameters | None) -> JobResult:
     exact = losses.double()
     return JobResult(
         num_samples=len(exact),
-        loss=float(exact.mean()),
+        loss=_mean(exact),
         loss_rms=float(exact.square().mean().sqrt()),
         vector=vector,
     )

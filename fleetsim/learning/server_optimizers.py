@@ -4,7 +4,8 @@ The pseudo-gradient of an aggregation is the weighted mean of what the clients c
 
     Delta = sum_k a_k (w_k - w_k^0) / sum_k a_k,
 
-w_k^0 the model that client k was sent: the current model w, but where an update is stale. The next
+or the sum alone where a selector gives shares (see `weighted_mean`), w_k^0 the model that client k
+was sent: the current model w, but where an update is stale. The next
 model is w + (a step made of Delta and of what is remembered of earlier ones). A server that
 remembers nothing and steps by Delta is FedAvg.
 
@@ -170,4 +171,5 @@ def _average_buffers(
 ) -> None:
     """Put the mean of the delivered models where `model` [P] has buffers."""
     if buffers is not None:
-        model[buffers] = weighted_mean(model, reports, weights)[buffers]
+        mean = weighted_mean(model, reports, weights, takes_shares=False)
+        model[buffers] = mean[buffers]

@@ -51,7 +51,7 @@ def train_together(
 
     Returns:
         For each job its new weights, mean and root mean square of its losses in the last epoch,
-        and its number of samples.
+        its number of samples, and what each epoch lost if it tells that.
     """
     results: dict[int, JobResult] = {}
     for members in stacks(widths, [job.length for job in jobs], settings.batch_size):
@@ -118,7 +118,7 @@ def train_stack(
     plan = schedule(jobs, settings.batch_size, is_padded=True)
     batch = plan.rows.shape[1]
     starts = [part.start for part in plan.parts]
-    wants_losses = np.logical_or.reduceat(plan.is_last_epoch, starts).tolist()
+    wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
     with torch.inference_mode():
         bases = [job.base for job in jobs]
         stack = ChainStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)

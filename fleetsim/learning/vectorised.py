@@ -127,7 +127,7 @@ def train_together(
 
     Returns:
         For each job its new weights, mean and root mean square of its losses in the last epoch,
-        and its number of samples.
+        its number of samples, and what each epoch lost if it tells that.
 
     Raises:
         ValueError: the network cannot be trained so; see `fault`.

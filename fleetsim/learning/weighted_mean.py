@@ -7,6 +7,10 @@ was sent, and c_k is 1 unless the server makes a part of a training count for le
 (`Report.weight_fraction`). The sums run over delivered reports alone (McMahan et al.,
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017).
 
+A selector may choose clients with weights v_k of its own (`Report.weight`), which stand for n_k or
+1: a_k = c_k v_k. If they are shares (`Report.is_share`), nothing divides by their sum: the result
+is sum_k a_k x_k.
+
 They are taken in float64 and in an order of their own (client, then dispatch), so that they do not
 depend on who answered first, not even in the last bit.
 """
@@ -21,6 +25,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, Parameters, Report
 from fleetsim.learning.settings import ClientWeights
+from fleetsim.learning.shares import are_shares
 
 _BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
@@ -37,7 +42,11 @@ class _Term(NamedTuple):
 
 
 def weighted_mean(
-    base: Parameters, reports: Sequence[Report], weights: ClientWeights
+    base: Parameters,
+    reports: Sequence[Report],
+    weights: ClientWeights,
+    *,
+    takes_shares: bool = True,
 ) -> FloatArray:
     """Mean of the delivered models [P], in float64.
 
@@ -46,13 +55,18 @@ def weighted_mean(
     Args:
         base: the model that is to be replaced [P]; only its shape matters.
         reports: what came of the tasks, in any order.
-        weights: whether a client counts by its samples, or every client the same.
+        weights: whether a client counts by its samples, or every client the same, where the
+            selector gave it no weight.
+        takes_shares: whether weights that are shares are taken as they are; else it is a mean
+            whatever they are.
 
     Raises:
-        ValueError: nothing was delivered, nobody has a sample, or a vector has another shape
-            than the global model or is not finite.
+        ValueError: nothing was delivered, nobody has a sample, some weights are shares and others
+            are not, or a vector has another shape than the global model or is not finite.
     """
-    return _mean(base, _terms(base, reports, weights), of_changes=False)
+    terms = _terms(base, reports, weights)
+    shares = are_shares(reports)
+    return _mean(base, terms, of_changes=False, is_sum=shares and takes_shares)
 
 
 def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
@@ -66,7 +80,8 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
     Raises:
         ValueError: as of `weighted_mean`.
     """
-    return _mean(base, _terms(base, reports, weights), of_changes=True)
+    terms = _terms(base, reports, weights)
+    return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
 
 
 def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> list[_Term]:
@@ -79,9 +94,11 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
             raise ValueError(
                 f"client {report.client} sent {vector.shape} weights for a model of {base.shape}"
             )
-        weight = report.weight_fraction * (report.num_samples if weights == "samples" else 1)
+        weight = report.weight
+        if weight is None:
+            weight = report.num_samples if weights == "samples" else 1
         start = base if report.base is None else report.base
-        terms.append(_Term(report.client, weight, vector, start))
+        terms.append(_Term(report.client, report.weight_fraction * weight, vector, start))
     if not any(term.weight for term in terms):
         raise ValueError(
             f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
@@ -89,7 +106,9 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
     return terms
 
 
-def _mean(base: Parameters, terms: Sequence[_Term], *, of_changes: bool) -> FloatArray:
+def _mean(
+    base: Parameters, terms: Sequence[_Term], *, of_changes: bool, is_sum: bool
+) -> FloatArray:
     weights = np.array([term.weight for term in terms], dtype=np.float64)
     total = np.empty(base.shape, dtype=np.float64)
     num_columns = max(1, min(_BLOCK_NUMBERS // len(terms), base.size))
@@ -106,7 +125,8 @@ def _mean(base: Parameters, terms: Sequence[_Term], *, of_changes: bool) -> Floa
     if not np.isfinite(total).all():  # no sum of finite float32 leaves float64
         for term in terms:
             _check_finite(term.client, term.vector)
-    total /= weights.sum()
+    if not is_sum:
+        total /= weights.sum()
     return total
 
 

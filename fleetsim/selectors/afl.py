@@ -9,8 +9,9 @@ Of the C candidates the floor(alpha_1 C) with the smallest v are left out; floor
 are drawn without replacement with probability proportional to exp(alpha_2 v_k); the others are
 drawn uniformly from all that remain (`fleetsim.selectors.afl_equations`).
 
-v_k is refreshed when k delivers an update, from the losses of its local training, and is stale
-otherwise. Before that
+v_k is refreshed when k delivers an update, from what the first epoch of its local training lost
+(each sample before the step of its batch, so the model moves by as many steps meanwhile), and is
+stale otherwise. Before that
 
 * `cold_start: evaluate` (default): a candidate without a valuation is asked to evaluate the model:
   everybody in round 1, later those who are seen for the first time or did not answer before;
@@ -31,7 +32,6 @@ down, forward passes over its samples, and 8 byte up. State: one number a client
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -40,11 +40,11 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
     ProbeRequest,
-    Report,
     RoundOutcome,
     RoundView,
     State,
@@ -59,6 +59,7 @@ from fleetsim.selectors.afl_equations import (
     valuations,
 )
 from fleetsim.selectors.ties import TieRule, tie_keys
+from fleetsim.selectors.training_loss import training_loss
 from fleetsim.settings import Settings
 
 __all__ = [
@@ -96,15 +97,6 @@ class AflSettings(Settings):
         return AflSelector(self)
 
 
-def received_loss(report: Report) -> float | None:
-    """Mean loss of the model that a client received, as its training tells of it.
-
-    The mean over the last local epoch, which is the first where there is one; with more of them
-    the model has learnt of these samples by then, and the valuation comes out smaller.
-    """
-    return report.loss
-
-
 class AflSelector:
     """A column of valuations over the fleet [N], -infinity where not known."""
 
@@ -131,7 +123,7 @@ class AflSelector:
         there = answers.unasked(view)
         return answers.evaluations(there[np.isneginf(self._valuation[there])])
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> Cohort:
         """Those drawn by valuation in the order drawn, then those drawn uniformly."""
         self._learn(answers.losses(view.reports, self._valuation.size))
         settings, size = self._settings, self._valuation.size
@@ -140,26 +132,25 @@ class AflSelector:
         uniforms = generator.random(size)
         keys = tie_keys(settings.ties, size, generator)
         there = view.candidates
-        return there[
-            choose(
-                self._valuation[there],
-                view.wanted,
-                alpha_1=settings.alpha_1,
-                alpha_2=settings.alpha_2,
-                alpha_3=settings.alpha_3,
-                exponentials=exponentials[there],
-                uniforms=uniforms[there],
-                keys=keys[there],
-                rounding=settings.rounding,
-            )
-        ]
+        places = choose(
+            self._valuation[there],
+            view.wanted,
+            alpha_1=settings.alpha_1,
+            alpha_2=settings.alpha_2,
+            alpha_3=settings.alpha_3,
+            exponentials=exponentials[there],
+            uniforms=uniforms[there],
+            keys=keys[there],
+            rounding=settings.rounding,
+        )
+        return Cohort(there[places], asks_epoch_losses=True)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of those who delivered."""
         told = np.full(self._valuation.size, np.nan)
         for report in outcome.reports:
-            loss = received_loss(report) if report.is_delivered else None
-            if loss is not None and math.isfinite(loss):
+            loss = training_loss(report, "first_epoch")
+            if loss is not None:
                 told[report.client] = loss
         self._learn(told)
 

@@ -25,8 +25,10 @@ gradients are out; if all did, there is a new choice among those who are there.
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
 learning via submodular maximization", ICLR 2022, as in melodi-lab/divfl@4a5b80d; updates and
 squared distances as in euphoria0-0/Active-Client-Selection-for-Communication-efficient-
-Federated-Learning@b7f98a2. Aggregation is the server's, by samples as in the authors' code; the
-paper's weights, the sizes of the clusters (`cluster_sizes`), a selector cannot set.
+Federated-Learning@b7f98a2. By default the server's aggregator weighs the updates, by samples as in
+the authors' code; with `weights: gamma` each of the chosen counts as many clients as it stands for,
+itself among them, by the distances that it was chosen by, as in the paper. Who was chosen without a
+gradient stands for itself alone (fleetsim's rule).
 
 The server must hold all gradients and their distances: 4 N P + 8 N^2 byte, in memory and in every
 checkpoint (100 clients of 1.7 million parameters: 0.7 GB), and computes N K P multiplications a
@@ -45,6 +47,7 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
@@ -98,6 +101,8 @@ class DivFlSettings(Settings):
     """Whether a step of the greedy choice looks at all candidates or at a random sample."""
     sample_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     """Share of the candidates in that sample, of at least as many as are wanted."""
+    weights: Literal["aggregator", "gamma"] = "aggregator"
+    """Whether the server's aggregator weighs the updates, or how many clients each stands for."""
     ties: TieRule = "random"
     """Order among candidates that serve equally well."""
 
@@ -119,6 +124,8 @@ class DivFlSelector:
         self._is_known: BoolArray = np.empty(0, dtype=np.bool_)
         self._apart: FloatArray = np.empty((0, 0))
         self._chosen: IntArray | None = None
+        self._chosen_by: tuple[IntArray, FloatArray] = self._known_apart()
+        """Who was known at the last choice, and their distances [N, N] then."""
         self._num_read = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
@@ -149,7 +156,7 @@ class DivFlSelector:
         # What was told in this round is of today already.
         return self._requests(self._chosen[np.isin(self._chosen, silent)])
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """Representatives in the order of the greedy choice, then clients not known yet."""
         chosen = self._chosen
         if chosen is not None:
@@ -157,7 +164,9 @@ class DivFlSelector:
         if chosen is None or chosen.size == 0:
             chosen = self._choice(view)
         self._read(view)
-        return chosen
+        if self._settings.weights == "aggregator" or chosen.size == 0:
+            return chosen
+        return Cohort(chosen, weights=self._gamma(chosen))
 
     def observe(self, outcome: RoundOutcome) -> None:
         """With updates for vectors, take those that arrived."""
@@ -194,7 +203,8 @@ class DivFlSelector:
         generator = rng.stream(self._seed, "select/divfl", view.round)
         keys = tie_keys(settings.ties, size, generator)
         known = view.candidates[self._is_known[view.candidates]]
-        apart = self._apart[np.ix_(np.flatnonzero(self._is_known), known)]
+        represented, apart = self._chosen_by = self._known_apart()
+        apart = apart[np.ix_(represented, known)]
         if settings.search == "greedy":
             chosen = greedy(apart, view.wanted, keys[known])
         else:
@@ -204,6 +214,22 @@ class DivFlSelector:
         strangers = view.candidates[~self._is_known[view.candidates]]
         extra = best(np.zeros(strangers.size), view.wanted - chosen.size, keys[strangers])
         return np.concatenate([known[chosen], strangers[extra]])
+
+    def _known_apart(self) -> tuple[IntArray, FloatArray]:
+        return np.flatnonzero(self._is_known), self._apart
+
+    def _gamma(self, chosen: IntArray) -> FloatArray:
+        """How many clients each of the chosen [n] stands for [n], at least itself."""
+        known, apart = self._chosen_by
+        gamma = np.ones(chosen.size)
+        stands = np.flatnonzero(np.isin(chosen, known))
+        columns = np.arange(stands.size)
+        if stands.size:
+            between = apart[np.ix_(known, chosen[stands])]
+            # Itself, also where another gradient is as near.
+            between[np.searchsorted(known, chosen[stands]), columns] = -1.0
+            gamma[stands] = cluster_sizes(between, columns)
+        return gamma
 
     def _read(self, view: RoundView) -> None:
         """Learn from the probes that came back since the last look."""

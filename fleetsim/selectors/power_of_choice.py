@@ -10,8 +10,9 @@ The variants differ in step 2:
 
 * `pow-d`: a probe: the candidate downloads w and evaluates it on all its training samples;
 * `cpow-d`: a cheaper probe: on a random mini-batch of `batch` samples;
-* `rpow-d`: no probe: the mean loss that the client reported when it last took part (mean over its
-  last local epoch); a client that never did counts as +infinity and so goes first.
+* `rpow-d`: no probe: the mean loss that the client reported when it last took part, over its last
+  local epoch (default), its first or all of them (`fleetsim.selectors.training_loss`); a client
+  that never did counts as +infinity and so goes first.
 
 All variants of a run draw the same candidates in the same round. Candidates whose answer to the
 probe was not delivered, or who have left since, are out; if fewer than m answered, only those are
@@ -21,7 +22,8 @@ order of the draw. An answer without a loss, or with a NaN, ranks below all loss
 Source: Cho, Wang, Joshi, "Towards understanding biased client selection in federated learning",
 AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`; the
 papers that compare with it rarely state d, so d = 2 m, which is the d = 10 for 5 clients of
-Yoruko-Tang/FedCor@d941083.
+Yoruko-Tang/FedCor@d941083. The paper's full text was not at hand: that rpow-d's loss is there the
+average over all local iterations is from memory; the last epoch is what Flower's clients report.
 
 The server must know n_k and, as said, the losses: a probe costs each of the d candidates one model
 download, its forward passes and the upload of one scalar.
@@ -38,6 +40,7 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
@@ -50,6 +53,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.selectors.ties import TieRule, best, tie_keys
+from fleetsim.selectors.training_loss import Epochs, asking, training_loss
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
 
@@ -64,6 +68,8 @@ class PowerOfChoiceSettings(Settings):
     """Candidates drawn; null: twice as many as are wanted."""
     batch: Annotated[int, Field(ge=1)] = 64
     """Samples of the mini-batch; cpow-d only."""
+    loss: Epochs = "last_epoch"
+    """Of which local epochs the reported loss is the mean; rpow-d only."""
     ties: TieRule = "random"
     """Order among equal losses."""
 
@@ -178,6 +184,7 @@ class ReportedPowerOfChoice:
 
     def __init__(self, settings: PowerOfChoiceSettings) -> None:
         self._settings = settings
+        self._epochs = settings.loss
         self._draws: _Draws | None = None
         self._last_loss: FloatArray = np.empty(0)
 
@@ -191,17 +198,19 @@ class ReportedPowerOfChoice:
         """Ask for nothing."""
         return ()
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """The largest last reported losses among the d candidates."""
         assert self._draws is not None
         drawn = self._draws.candidates(view)
-        return self._draws.largest(view, drawn, self._last_loss[drawn])
+        largest = self._draws.largest(view, drawn, self._last_loss[drawn])
+        return asking(largest, self._epochs)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Note the losses of those who delivered; a loss that is not finite is none."""
         for report in outcome.reports:
-            if report.is_delivered and report.loss is not None and math.isfinite(report.loss):
-                self._last_loss[report.client] = report.loss
+            loss = training_loss(report, self._epochs)
+            if loss is not None:
+                self._last_loss[report.client] = loss
 
     def state(self) -> State:
         """The table of losses."""

@@ -4,14 +4,16 @@
     policy 2   the largest A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
     policy 3   uniformly among those that were not selected in the round before
 
-L_k is the sum of the training losses that client k has reported (each the mean over its last local
-epoch), N_k how often it reported one; a client that never did has the score +infinity, so that the
-first rounds go through everybody. Whoever does not deliver keeps L_k and N_k. Policy 3 counts
-whoever was asked as selected, and takes clients of the round before if there are too few others.
+L_k is the sum of the training losses that client k has reported, N_k how often it reported one; a
+client that never did has the score +infinity, so that the first rounds go through everybody.
+Whoever does not deliver keeps L_k and N_k. Policy 3 counts whoever was asked as selected, and takes
+clients of the round before if there are too few others.
 
-The paper says "cumulative loss" and does not say of which epoch; servers of fleetsim learn that of
-the last one. Its Algorithm 1 averages models with weights p_k / K, which do not sum to 1; what the
-server aggregates is none of the selector's business, and fleetsim's weights do.
+The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
+all of them (`fleetsim.selectors.training_loss`). Line 9 of its Algorithm 1 prints the next model as
+(1/K) sum over the selected of p_k w_k, whose weights sum to about 1/N, so that the model shrinks
+to nothing: `weights: printed` does that, for tests. By default the aggregator of the scenario
+weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
@@ -31,6 +33,7 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
@@ -48,6 +51,7 @@ from fleetsim.selectors.survey_equations import (
     with_losses,
 )
 from fleetsim.selectors.ties import TieRule, best, tie_keys
+from fleetsim.selectors.training_loss import Epochs, asking, training_loss
 from fleetsim.settings import Settings
 
 __all__ = [
@@ -68,12 +72,30 @@ class SurveySettings(Settings):
     kind: Literal["survey"] = "survey"
     policy: Literal[1, 2, 3] = 1
     """Average loss times data share, its confidence bound, or random ones of the last idle."""
+    loss: Epochs = "last_epoch"
+    """Of which local epochs a reported loss is the mean; policies 1 and 2."""
+    weights: Literal["aggregator", "printed"] = "aggregator"
+    """Whether the server's aggregator weighs the updates, or p_k / K does, as printed: for tests,
+    because these weights do not sum to 1 and the model shrinks in every round."""
     ties: TieRule = "random"
     """Order among equal scores; policies 1 and 2."""
 
     def build(self) -> Selector:
         """Selector with these settings."""
-        return NoRepeatsSelector() if self.policy == 3 else AverageLossSelector(self)
+        return NoRepeatsSelector(self) if self.policy == 3 else AverageLossSelector(self)
+
+
+def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> IntArray | Cohort:
+    """What is asked of the chosen ones [n], of whom each has a share of all data [n]."""
+    loss = "last_epoch" if settings.policy == 3 else settings.loss
+    if settings.weights == "aggregator" or chosen.size == 0:
+        return asking(chosen, loss)
+    return Cohort(
+        chosen,
+        asks_epoch_losses=loss != "last_epoch",
+        weights=shares / chosen.size,
+        are_shares=True,
+    )
 
 
 class AverageLossSelector:
@@ -100,7 +122,7 @@ class AverageLossSelector:
         """Ask for nothing."""
         return ()
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """The largest scores."""
         there = view.candidates
         known = self._shares[there], self._loss_sum[there], self._num_losses[there]
@@ -110,13 +132,15 @@ class AverageLossSelector:
             scores = confidence_bound_scores(*known, view.round)
         generator = rng.stream(self._seed, "select/survey", view.round)
         keys = tie_keys(self._settings.ties, self._shares.size, generator)
-        return there[best(scores, view.wanted, keys[there])]
+        chosen = there[best(scores, view.wanted, keys[there])]
+        return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Add the losses of those who delivered."""
         delivered = [report for report in outcome.reports if report.is_delivered]
         clients = np.array([report.client for report in delivered], dtype=np.int64)
-        losses = [math.nan if report.loss is None else report.loss for report in delivered]
+        told = [training_loss(report, self._settings.loss) for report in delivered]
+        losses = [math.nan if loss is None else loss for loss in told]
         self._loss_sum, self._num_losses = with_losses(
             self._loss_sum, self._num_losses, clients, np.array(losses, dtype=np.float64)
         )
@@ -136,13 +160,16 @@ class NoRepeatsSelector:
 
     needs_losses = False
 
-    def __init__(self) -> None:
+    def __init__(self, settings: SurveySettings) -> None:
+        self._settings = settings
         self._seed = 0
+        self._shares: FloatArray = np.empty(0)
         self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Begin with nobody."""
         self._seed = fleet.seed
+        self._shares = sample_shares(fleet.num_samples)
         self._took_part = np.zeros(fleet.num_samples.size, dtype=np.bool_)
         return ()
 
@@ -150,11 +177,12 @@ class NoRepeatsSelector:
         """Ask for nothing."""
         return ()
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """Random ones of those who were not selected last time."""
         there = view.candidates
         keys = rng.stream(self._seed, "select/survey", view.round).random(self._took_part.size)
-        return there[choose_others(self._took_part[there], view.wanted, keys[there])]
+        chosen = there[choose_others(self._took_part[there], view.wanted, keys[there])]
+        return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Note who was selected, whether it delivered or not."""

@@ -139,7 +139,7 @@ class Server:
         if isinstance(answer, Cohort):
             self.check_asked(answer)
         assert_same_view(view, copy)
-        self.finish(chosen)
+        self.finish(answer if isinstance(answer, Cohort) else Cohort(chosen))
         return chosen
 
     def view(self, candidates: IntArray, reports: list[Report], stage: int) -> RoundView:
@@ -154,8 +154,12 @@ class Server:
             stage=stage,
         )
 
-    def finish(self, chosen: IntArray) -> None:
-        reports = tuple(self.report(client, Purpose.TRAIN) for client in chosen.tolist())
+    def finish(self, cohort: Cohort) -> None:
+        chosen = cohort.clients
+        reports = tuple(
+            self.report(client, Purpose.TRAIN, tells_epochs=cohort.asks_epoch_losses)
+            for client in chosen.tolist()
+        )
         self.selector.observe(
             RoundOutcome(
                 round=self.round,
@@ -186,7 +190,7 @@ class Server:
         fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
         return fates[int(draw.integers(len(fates)))]
 
-    def report(self, client: int, purpose: Purpose) -> Report:
+    def report(self, client: int, purpose: Purpose, *, tells_epochs: bool = False) -> Report:
         outcome = self.fate(client)
         draw = rng.stream(self.seed, "report", client, self.round)
         loss = float(draw.exponential()) / math.sqrt(self.round + 1)
@@ -206,6 +210,7 @@ class Server:
             energy_j=5.0 if outcome is Outcome.DELIVERED else None,
             resources=self.resources(client) if outcome is Outcome.DELIVERED else None,
             base=self.parameters if purpose is Purpose.TRAIN else None,
+            epoch_losses=(2.0 * loss, loss) if is_known and tells_epochs else None,
         )
 
     def resources(self, client: int) -> Resources:
@@ -237,6 +242,9 @@ class Server:
             if fraction is not None:
                 assert fraction.shape == cohort.clients.shape
                 assert ((fraction > 0.0) & (fraction <= 1.0)).all()
+        if cohort.weights is not None:
+            assert cohort.weights.shape == cohort.clients.shape
+            assert ((cohort.weights > 0.0) & (cohort.weights < np.inf)).all()
 
     def check_requests(self, requests: list[ProbeRequest], candidates: IntArray) -> None:
         clients = [request.client for request in requests]
@@ -459,6 +467,7 @@ def test_the_views_hold_what_a_server_can_know_and_nothing_else():
         *("num_samples", "loss", "loss_rms", "accuracy", "vector", "energy_j"),
         *("download_s", "compute_s", "upload_s", "resources", "base", "staleness"),
         *("refused", "completed_fraction", "weight_fraction", "update_norm"),
+        *("epoch_losses", "weight", "is_share"),
     }
     assert names(RoundOutcome) == {
         *("round", "started_at_s", "finished_at_s", "selected", "reports"),

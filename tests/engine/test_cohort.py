@@ -1,4 +1,4 @@
-"""A selector may ask of each client its own epochs, clock and share of the update.
+"""A selector may ask of each client its own epochs, clock and share of the update, and weigh it.
 
 Worked out by hand on the tiny fleet: a download of 1 MB takes a second, and so does the upload of
 a whole update; local epochs on the Nano take as long as `one_epoch_s` each.
@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from fleetsim.contracts import Cohort, IntArray, Work, WorkKind
-from fleetsim.errors import SimulationError
+from fleetsim.contracts import Cohort, IntArray, RoundOutcome, Work, WorkKind
+from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.compute import unloaded_s
 from fleetsim.fleet.profile import load_device
+from fleetsim.learning.asynchronous import FedAsync, FedAsyncSettings
 from tests.engine.tiny import COST, FirstCome, KnownTrainer
 
 
@@ -26,7 +27,8 @@ class Particular(FirstCome):
     def __init__(self, **asked: ArrayLike | None) -> None:
         super().__init__()
         self.asked: dict[str, Any] = {
-            name: None if values is None else np.array(values) for name, values in asked.items()
+            name: values if values is None or isinstance(values, bool) else np.array(values)
+            for name, values in asked.items()
         }
 
     def select(self, view):
@@ -45,7 +47,18 @@ class CyclingEpochs(FirstCome):
             epochs=1 + number % 3,
             clock_fraction=1.0 - 0.2 * (number % 2),
             upload_fraction=1.0 - 0.25 * (number % 3),
+            asks_epoch_losses=bool(view.round % 2),
+            weights=1.0 + number % 4,
         )
+
+
+class CyclingShares(FirstCome):
+    """Shares of the next model that differ with every choice."""
+
+    def select(self, view):
+        clients: IntArray = super().select(view)
+        shares = (1.0 + view.round % 3 + np.arange(clients.size)) / 16
+        return Cohort(clients, weights=shares, are_shares=True)
 
 
 def one_epoch_s(num_samples: int = 100) -> float:
@@ -108,9 +121,75 @@ def test_the_server_takes_what_is_not_sent_for_unchanged(tiny):
     assert sorted(tiny.selector.outcomes[0].parameters.tolist()) == [0.5, 0.5, 1.5]
 
 
+def test_what_epochs_lost_is_told_where_it_was_asked(tiny):
+    tiny.trainer = KnownTrainer()
+    tiny.selector = Particular(asks_epoch_losses=True)
+    tiny.run()
+    asked = [report.epoch_losses for report in tiny.selector.outcomes[0].reports]
+    tiny.trainer, tiny.selector = KnownTrainer(), Particular()
+    tiny.run()
+
+    assert asked == [(1.5, 0.5)] * 2
+    assert [report.epoch_losses for report in tiny.selector.outcomes[0].reports] == [None] * 2
+
+
+def test_updates_count_by_the_weights_that_the_selector_gives(tiny):
+    # Clients 0 and 1 make 1 and 2 of 0: (3 * 1 + 1 * 2) / 4, though 1 has ten times the samples.
+    tiny.trainer, tiny.samples = KnownTrainer(), [100, 1000, 100, 100]
+    tiny.selector = Particular(weights=[3.0, 1.0])
+    tiny.run()
+
+    assert tiny.selector.outcomes[0].parameters.tolist() == [1.25] * 3
+    assert [report.weight for report in tiny.selector.outcomes[0].reports] == [3.0, 1.0]
+
+
+def test_shares_are_taken_as_they_are(tiny):
+    # .5 * 1 + .25 * 2; the old model is 0 and has no share.
+    tiny.trainer = KnownTrainer()
+    tiny.selector = Particular(weights=[0.5, 0.25], are_shares=True)
+    tiny.run()
+
+    assert tiny.selector.outcomes[0].parameters.tolist() == [1.0] * 3
+
+
+def test_weights_of_those_who_do_not_deliver_are_out_of_the_proportion_but_leave_a_share_empty(
+    tiny,
+):
+    # Client 1 has a tenfold of samples and is late: only client 0, that makes 1 of 0, delivers.
+    tiny.samples = [100, 1000, 100, 100]
+    tiny.server = {"cohort": 2, "deadline_s": 2.5 + one_epoch_s()}
+    means = []
+    for are_shares in (False, True):
+        tiny.trainer = KnownTrainer()
+        tiny.selector = Particular(weights=[0.25, 0.5], are_shares=are_shares)
+        tiny.run()
+        means.append(tiny.selector.outcomes[0].parameters.tolist())
+
+    assert means == [[1.0] * 3, [0.25] * 3]
+
+
+def test_aggregators_without_a_mean_refuse_weights(tiny):
+    tiny.server = {"concurrency": 2, "buffer_size": 1}
+    tiny.aggregator = FedAsync(FedAsyncSettings())
+    tiny.selector = Particular(weights=[1.0, 1.0])
+
+    with pytest.raises(
+        ScenarioError, match=r"'fedasync' .* \(client 0: 1\); use fedbuff or fedavg"
+    ):
+        tiny.build_buffered().run()
+
+
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
+        ({"weights": [1.0]}, "2 finite numbers above 0 as weights, got [1.0]"),
+        ({"weights": [1.0, 0.0]}, "as weights, got [1.0, 0.0]"),
+        ({"weights": [1.0, math.inf]}, "as weights, got [1.0, inf]"),
+        ({"weights": [1.0, math.nan]}, "as weights, got [1.0, nan]"),
+        ({"are_shares": True}, "weights where they are shares, got None"),
+        ({"continues": [True, False]}, "in a probe of this round, which client 0 has not"),
+        ({"continues": [True]}, "2 truth values as continues, got [True]"),
+        ({"continues": [1, 0]}, "2 truth values as continues, got [1, 0]"),
         ({"epochs": [1]}, "2 whole numbers of at least 1 as epochs, got [1]"),
         ({"epochs": [1, 0]}, "as epochs, got [1, 0]"),
         ({"epochs": [1.0, 2.0]}, "as epochs, got [1.0, 2.0]"),
@@ -129,22 +208,31 @@ def test_what_cannot_be_asked_ends_the_run_with_the_selectors_name(tiny, asked, 
     assert complaint in str(raised.value)
 
 
-def test_flights_with_particular_work_are_lived_through_again(tiny):
+def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
+    """What the selector was told, without the arrays."""
+    reports = [report._replace(vector=None, base=None) for report in outcome.reports]
+    return outcome.parameters.tolist(), reports
+
+
+@pytest.mark.parametrize("asked", [CyclingEpochs, CyclingShares])
+def test_flights_with_particular_work_are_lived_through_again(tiny, asked):
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
     tiny.server = {"concurrency": 4, "buffer_size": 2}
     tiny.stop = {"rounds": 8}
-    tiny.selector = CyclingEpochs()
+    tiny.selector = asked()
     tiny.trainer = KnownTrainer()
     tiny.build_buffered().run()
-    rows = list(tiny.recorder.tasks)
+    rows, outcomes = list(tiny.recorder.tasks), tiny.selector.outcomes
     states = list(tiny.recorder.states)
     assert any(len(state["flight/at_s"]) > 1 for state in states)
 
-    for state in states[:-1]:
+    for number, state in enumerate(states[:-1], start=1):
         tiny.recorder.tasks.clear()
-        tiny.selector, tiny.trainer = CyclingEpochs(), KnownTrainer()
+        tiny.selector, tiny.trainer = asked(), KnownTrainer()
         tiny.build_buffered(state).run()
 
         assert tiny.recorder.tasks == rows[-len(tiny.recorder.tasks) :]
+        for resumed, straight in zip(tiny.selector.outcomes, outcomes[number:], strict=True):
+            assert seen(resumed) == seen(straight)

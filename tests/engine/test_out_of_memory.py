@@ -94,19 +94,20 @@ def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "outcome"),
+    ("work", "outcome"),
     [
-        (WorkKind.NONE, Outcome.DELIVERED),
-        (WorkKind.EVALUATE, Outcome.DELIVERED),
-        (WorkKind.GRADIENT, Outcome.MEMORY),
-        (WorkKind.TRAIN, Outcome.MEMORY),
+        (Work(WorkKind.NONE), Outcome.DELIVERED),
+        (Work(WorkKind.EVALUATE), Outcome.DELIVERED),
+        (Work(WorkKind.GRADIENT), Outcome.MEMORY),
+        (Work(WorkKind.TRAIN, epochs=1), Outcome.MEMORY),
+        # Who goes on from a probe that was all of its training has no step left.
+        (Work(WorkKind.TRAIN, epochs=0), Outcome.DELIVERED),
     ],
 )
-def test_only_backward_passes_need_the_memory_of_a_step(mixed, kind, outcome):
+def test_only_backward_passes_need_the_memory_of_a_step(mixed, work, outcome):
     mixed.memory, mixed.devices = share("fails"), {"t2.small": 1.0}
     fleet = mixed.fleet()
     world = World(fleet, EligibilitySettings(), spare_byte=np.full(fleet.size, -1.0))
-    work = Work(kind, epochs=1 if kind is WorkKind.TRAIN else 0)
     probe = task(0, 0, work=work, purpose=Purpose.PROBE)
     laid_out(world, [probe]).settle()
 

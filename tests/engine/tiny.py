@@ -101,7 +101,8 @@ class KnownTrainer:
             self.computed.append(job.client)
             self.steps.append(job.most_steps)
             vector = job.base + self.change(job)
-            done.append(JobResult(num_samples=1, loss=0.5, loss_rms=0.5, vector=vector))
+            told = (1.5, 0.5) if job.work.tells_epoch_losses else None
+            done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=told))
         return done
 
     def change(self, job: Job) -> np.float32:
@@ -148,6 +149,8 @@ class Tiny:
     cost: ModelCost = COST
     screen: Screen = why_refused
     upload_byte: int | None = None
+    epochs: int = 1
+    parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
     learning_rate_at: Callable[[int], float] = lambda _: 0.1
     trainer: Trainer | None = None
     aggregator: Aggregator = field(default_factory=lambda: FedBuff(FedBuffSettings()))
@@ -193,9 +196,9 @@ class Tiny:
         return Parts(
             fleet=fleet,
             learning=Learning(
-                parameters=np.zeros(3, dtype=np.float32),
+                parameters=self.parameters,
                 cost=self.cost,
-                epochs=1,
+                epochs=self.epochs,
                 batch_size=50,
                 learning_rate_at=self.learning_rate_at,
                 upload_byte=self.upload_byte or self.cost.payload_byte,

@@ -130,6 +130,8 @@ class Client:
     """Which of the models it starts from."""
     most_steps: int | None = None
     """It is stopped after so many."""
+    tells: bool = False
+    """Whether it tells what each epoch lost."""
 
 
 EVERY_TERM = LocalSettings(
@@ -191,7 +193,12 @@ class Fleet:
     def jobs(self) -> list[StackJob]:
         return [
             stack_job(
-                self.base(client.base), rows, client.epochs, _stream(index), client.most_steps
+                self.base(client.base),
+                rows,
+                client.epochs,
+                _stream(index),
+                client.most_steps,
+                tells_epoch_losses=client.tells,
             )
             for index, (client, rows) in enumerate(zip(self.clients, self.shares, strict=True))
         ]
@@ -207,6 +214,7 @@ class Fleet:
                 epochs=job.epochs,
                 stream=_stream(index),
                 most_steps=job.most_steps,
+                tells_epoch_losses=job.tells_epoch_losses,
             )
             for index, job in enumerate(self.jobs())
         ]
@@ -244,3 +252,7 @@ def assert_equal(fleet: Fleet, found: list[JobResult], expected: list[JobResult]
         assert result.loss == pytest.approx(reference.loss, rel=1e-12)
         assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
         assert result.accuracy is None
+        assert (result.epoch_losses is not None) == client.tells
+        if result.epoch_losses is not None:
+            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
+            assert result.epoch_losses[-1] == result.loss

@@ -15,6 +15,9 @@ def stack_job(
     epochs: int,
     stream: np.random.Generator,
     most_steps: int | None = None,
+    *,
+    tells_epoch_losses: bool = False,
 ) -> StackJob:
     """The training that `local.train` makes of the same stream."""
-    return StackJob(base, rows, local.orders(stream, epochs, len(rows)), most_steps)
+    orders = local.orders(stream, epochs, len(rows))
+    return StackJob(base, rows, orders, most_steps, tells_epoch_losses)

@@ -55,6 +55,42 @@ def test_a_part_may_count_for_less_than_a_whole() -> None:
     assert aggregate(SAMPLES, [part._replace(weight_fraction=1.0), whole]).tolist() == [4, 6]
 
 
+def weighed(*weights: float, are_shares: bool = False) -> list[Report]:
+    """Models (8, 4), (0, 8), ... of clients with 3, 1, ... samples that a selector gave weights."""
+    models = [report(0, [8, 4], 3), report(1, [0, 8], 1)]
+    return [
+        one._replace(weight=weight, is_share=are_shares)
+        for one, weight in zip(models, weights, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("settings", [SAMPLES, UNIFORM])
+def test_weights_of_a_selector_stand_for_samples_and_for_ones(settings: FedAvgSettings) -> None:
+    """(1 * 8 + 3 * 0) / 4 and (1 * 4 + 3 * 8) / 4; as shares, 8/8 and 4/8 + 3/8 * 8."""
+    assert aggregate(settings, weighed(1.0, 3.0)).tolist() == [2, 7]
+    shares = weighed(1 / 8, 3 / 8, are_shares=True)
+    assert aggregate(settings, shares).tolist() == [1, 3.5]
+
+
+def test_a_part_counts_for_less_than_the_weight_that_its_client_was_given() -> None:
+    """A third of the weight 3: (1 * 8 + 1 * 0) / 2 and (4 + 8) / 2; as a share, 1 * 8 and 4 + 8."""
+    part, whole = weighed(3.0, 1.0)
+    part = part._replace(completed_fraction=1 / 3, weight_fraction=1 / 3)
+
+    assert aggregate(SAMPLES, [part, whole]).tolist() == pytest.approx([4, 6])
+    shares = [one._replace(is_share=True) for one in (part, whole)]
+    assert aggregate(SAMPLES, shares).tolist() == pytest.approx([8, 12])
+
+
+def test_shares_are_given_to_all_or_to_none() -> None:
+    one, other = weighed(0.5, 0.5, are_shares=True)
+
+    with pytest.raises(ValueError, match="client 0 was chosen with a share of the next model"):
+        aggregate(SAMPLES, [one, other._replace(is_share=False)])
+    late = other._replace(is_share=False, outcome=Outcome.LATE)
+    assert aggregate(SAMPLES, [one, late]).tolist() == [4, 2]
+
+
 def test_only_delivered_models_count() -> None:
     reports = [
         report(0, [3, 8], 1),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.errors import ScenarioError
 from fleetsim.learning.asynchronous import (
     ConstantStaleness,
     FedAsync,
@@ -70,6 +71,24 @@ def test_fedbuff_steps_along_the_mean_change_from_each_updates_own_base():
     settings = FedBuffSettings(server_learning_rate=2.0, staleness=PolynomialStaleness(a=0.5))
 
     assert FedBuff(settings).aggregate(ONE, [FRESH, OLD]).tolist() == [6.0, 4.0]
+
+
+def test_weights_of_a_selector_weigh_the_buffers_mean():
+    # Changes (1, 3) of weight 1 and, at s(3) = 1/2, (8, 0) of 3: 1 + ((1, 3) + 3/2 (8, 0)) / 4,
+    # and 1 + (1, 3) + 3/2 (8, 0) where the weights are shares.
+    aggregator = FedBuff(FedBuffSettings(staleness=PolynomialStaleness(a=0.5)))
+    given = [FRESH._replace(weight=1.0), OLD._replace(weight=3.0)]
+    shares = [report._replace(is_share=True) for report in given]
+
+    assert aggregator.aggregate(ONE, given).tolist() == [4.25, 1.75]
+    assert aggregator.aggregate(ONE, shares).tolist() == [14.0, 4.0]
+    with pytest.raises(ValueError, match="client 0 was chosen with a share"):
+        aggregator.aggregate(ONE, [shares[0], given[1]])
+
+
+def test_fedasync_has_no_mean_that_weights_could_weigh():
+    with pytest.raises(ScenarioError, match=r"client 1: 2\); use fedbuff or fedavg"):
+        FedAsync(FedAsyncSettings()).aggregate(ONE, [FRESH, OLD._replace(weight=2.0)])
 
 
 def test_fedasync_mixes_updates_in_the_order_of_arrival():

@@ -79,6 +79,25 @@ def test_losses_of_a_training_that_is_stopped_are_those_of_the_epoch_it_had_come
     assert (other.num_samples, other.loss, other.loss_rms) == (1, 3.0, 3.0)
 
 
+def test_whoever_tells_what_its_epochs_lost_does_so_as_far_as_it_got() -> None:
+    """Three samples in batches of 2, for three of four steps; one sample for two epochs, silent.
+
+    Epochs of the first: samples that lost 1, 3 and 8, then 9 and 3; its padding is not finite.
+    """
+    telling = job(range(3), epochs=2, most_steps=3)._replace(tells_epoch_losses=True)
+    jobs = [telling, job(range(7, 8), epochs=2)]
+    plan = schedule(jobs, 2, is_padded=True)
+
+    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+    assert plan.epoch.tolist() == [0, 0, 0, 1, 1]
+    assert plan.wants_losses(jobs).tolist() == [True, False, True, True, True]
+    losses = np.array([[1.0, 3.0], [5.0, 5.0], [8.0, np.nan], [7.0, np.nan], [9.0, 3.0]])
+    one, other = plan.results(jobs, losses, [BASE, BASE])
+    assert one.epoch_losses == (4.0, 6.0)
+    assert (one.loss, other.loss, other.epoch_losses) == (6.0, 7.0, None)
+    assert plan.wants_losses(jobs[1:] * 2).tolist() == plan.is_last_epoch.tolist()
+
+
 def test_longest_means_most_steps_then_most_samples() -> None:
     """Steps 1, 2, 2 and 4."""
     lengths = [Length(4, 1), Length(5, 1), Length(8, 1), Length(5, 2)]

@@ -70,6 +70,7 @@ class ChannelsLast:
         epochs: int,
         stream: np.random.Generator,
         most_steps: int | None = None,
+        tells_epoch_losses: bool = False,
     ) -> JobResult:
         with gemm.onednn(is_allowed=self.form.uses_onednn):
             return local.train(
@@ -81,6 +82,7 @@ class ChannelsLast:
                 epochs=epochs,
                 stream=stream,
                 most_steps=most_steps,
+                tells_epoch_losses=tells_epoch_losses,
             )
 
     def gradient(self, base: Parameters, *samples: Tensor) -> JobResult:
@@ -175,14 +177,18 @@ def test_training_equals_the_reference_for_all_sizes_and_optimizers(
     images, labels = samples(shape, num_samples)
     chosen = local_settings(batch_size, 0.05, momentum, weight_decay, mu)
     fast = ChannelsLast(module, shape, chosen)
-    expected = local.train(
-        module, base, images, labels, chosen, epochs=epochs, stream=stream(), most_steps=most_steps
-    )
+    how: dict[str, Any] = {
+        "epochs": epochs,
+        "most_steps": most_steps,
+        "tells_epoch_losses": True,
+    }
+    expected = local.train(module, base, images, labels, chosen, stream=stream(), **how)
 
-    found = fast.train(base, images, labels, epochs=epochs, stream=stream(), most_steps=most_steps)
+    found = fast.train(base, images, labels, stream=stream(), **how)
 
     assert distance(found, expected, base) <= 1e-12
     assert found.loss == pytest.approx(expected.loss, rel=1e-12)
+    assert found.epoch_losses == pytest.approx(expected.epoch_losses, rel=1e-12)
     assert found.num_samples == num_samples
 
 

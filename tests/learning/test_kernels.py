@@ -130,6 +130,36 @@ def test_trainings_that_are_stopped_end_where_serial_ones_do(
 
 
 @EVERY
+def test_every_kernel_tells_what_epochs_lost_where_it_is_asked_and_trains_the_same(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    """Clients of all sizes, some asked and some not, two of them stopped, from one call."""
+    (serial, base), (fast, _), (silent, _) = (
+        trainer_of(each, model) for each in (Kernel, kind, kind)
+    )
+    telling = replace(TRAIN, tells_epoch_losses=True)
+    jobs = [
+        Job(client, telling if client % 2 else TRAIN, base, (1,), most_steps=most)
+        for client, most in enumerate([None, 5, None, None, None, 1, None, 3, None, None])
+    ]
+    one, other = (
+        trainer.results([trainer.submit(job) for job in jobs]) for trainer in (serial, fast)
+    )
+    plainly = silent.results([silent.submit(job._replace(work=TRAIN)) for job in jobs])
+
+    for client, (expected, found, quiet) in enumerate(zip(one, other, plainly, strict=True)):
+        assert same(found._replace(epoch_losses=None), quiet)
+        if client % 2 == 0:
+            assert expected.epoch_losses is found.epoch_losses is None
+            continue
+        assert expected.epoch_losses is not None
+        assert found.epoch_losses == pytest.approx(expected.epoch_losses, rel=1e-4)
+        assert expected.epoch_losses[-1] == expected.loss
+        # Client 1 has four steps an epoch, 5 and 7 have one and four.
+        assert len(expected.epoch_losses) == {1: 2, 5: 1, 7: 1}.get(client, 2)
+
+
+@EVERY
 def test_the_order_of_submission_and_of_asking_shows_in_no_bit(
     kind: type[Kernel], model: ModelSettings
 ) -> None:

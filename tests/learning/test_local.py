@@ -238,6 +238,84 @@ def test_losses_are_those_of_the_last_epoch_before_each_step() -> None:
     assert trained.loss_rms == pytest.approx(np.sqrt((expected**2).mean()), rel=1e-12)
 
 
+def test_every_epoch_tells_what_it_lost_before_each_step() -> None:
+    """Full batches: epoch e loses what the model that e - 1 epochs made loses on the samples."""
+    module, base = network()
+    inputs, labels = data()
+    chosen = settings(batch_size=NUM_SAMPLES, momentum=0.9)
+    made = [base] + [
+        vector_of(local.train(module, base, inputs, labels, chosen, epochs=e, stream=stream()))
+        for e in (1, 2)
+    ]
+    expected = [local.evaluate(module, model, inputs, labels).loss for model in made]
+
+    trained = local.train(
+        module, base, inputs, labels, chosen, epochs=3, stream=stream(), tells_epoch_losses=True
+    )
+
+    assert trained.epoch_losses is not None
+    assert trained.epoch_losses == pytest.approx(expected, rel=1e-12)
+    assert trained.epoch_losses[-1] == trained.loss
+
+
+@pytest.mark.parametrize(
+    ("most_steps", "sizes"), [(1, [5]), (5, [23]), (8, [23, 15]), (99, [23] * 4)]
+)
+def test_epochs_of_a_training_that_is_stopped_tell_what_they_lost_as_far_as_they_got(
+    most_steps: int, sizes: list[int]
+) -> None:
+    """Five steps an epoch, of 5, 5, 5, 5 and 3 samples; a network that does not move."""
+    module, base = network()
+    inputs, labels = data()
+    each = cross_entropy(module(inputs), labels, reduction="none").detach().numpy()
+    drawn = local.orders(stream(), 4, NUM_SAMPLES)
+    expected = [each[order[:size]].mean() for order, size in zip(drawn, sizes, strict=False)]
+
+    trained = local.train(
+        module,
+        base,
+        inputs,
+        labels,
+        settings(learning_rate=1e-30),
+        epochs=4,
+        stream=stream(),
+        most_steps=most_steps,
+        tells_epoch_losses=True,
+    )
+
+    assert trained.epoch_losses == pytest.approx(expected, rel=1e-12)
+
+
+def test_who_is_not_asked_tells_of_no_epoch_and_trains_the_same() -> None:
+    module, base = network()
+    inputs, labels = data()
+    silent, telling = (
+        local.train(
+            module,
+            base,
+            inputs,
+            labels,
+            settings(),
+            epochs=2,
+            stream=stream(),
+            tells_epoch_losses=tells,
+        )
+        for tells in (False, True)
+    )
+
+    assert silent.epoch_losses is None
+    assert telling.epoch_losses is not None
+    assert vector_of(silent).tobytes() == vector_of(telling).tobytes()
+    assert (silent.loss, silent.loss_rms) == (telling.loss, telling.loss_rms)
+
+
+def test_the_first_epochs_of_a_longer_training_are_the_shorter_one() -> None:
+    """So a client that goes on from a probe has trained what the whole training begins with."""
+    short, long = (local.orders(stream(), epochs, NUM_SAMPLES) for epochs in (2, 5))
+
+    assert long[:2].tolist() == short.tolist()
+
+
 def test_the_gradient_is_the_derivative_of_the_mean_loss() -> None:
     """Against central differences along random directions."""
     module, base = network()

@@ -61,6 +61,7 @@ def jobs_of(base: Parameters) -> list[Job]:
         *trained,
         Job(3, Work(WorkKind.TRAIN, epochs=1), later, (2,)),
         Job(4, Work(WorkKind.TRAIN, epochs=3), later, (3,), most_steps=8),
+        Job(2, Work(WorkKind.TRAIN, epochs=3, tells_epoch_losses=True), later, (4,)),
         Job(0, Work(WorkKind.NONE), base, (1,)),
         Job(4, Work(WorkKind.EVALUATE, num_samples=9), later, (1,)),
         Job(1, Work(WorkKind.GRADIENT), base, (1,)),
@@ -196,6 +197,16 @@ def test_chunks_are_dealt_once_each_and_evenly(loads: list[int], num_hands: int)
     assert sorted(c for hand in hands for c in hand) == list(range(len(loads)))
     assert len(hands) == min(num_hands, len(loads))
     assert max(totals) - min(totals) <= max(*loads, 1)
+
+
+def test_what_epochs_lost_crosses_between_processes() -> None:
+    kernel, base = kernel_of(StackedKernel)
+    told = [result.epoch_losses for result in Pool(kernel, 2).compute(jobs_of(base))]
+
+    assert [losses is not None for losses in told] == [False] * 9 + [True] + [False] * 3
+    assert told[9] is not None
+    assert len(told[9]) == 3
+    assert np.isfinite(told[9]).all()
 
 
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel])

@@ -249,6 +249,32 @@ def test_changes_from_different_models_are_averaged_by_samples() -> None:
     assert moved.tolist() == [107.75]
 
 
+@every_optimizer
+def test_weights_of_a_selector_weigh_the_changes(settings: AggregatorSettings) -> None:
+    """(3 * 1 + 1 * -1) / 4 = .5, as of one client that changes by a half; as shares, 3 - 1 = 2."""
+    one, other = sent((1, [6.0]), (1, [4.0]))
+    reports = [one._replace(weight=3.0), other._replace(weight=1.0)]
+    shares = [report._replace(is_share=True) for report in reports]
+
+    def step(*given: Report) -> float:
+        return float(build_aggregator(settings).aggregate(vector(5.0), given)[0])
+
+    assert step(*reports) == step(*sent((1, [5.5])))
+    assert step(*shares) == step(*sent((1, [7.0])))
+
+
+@every_optimizer
+def test_buffers_are_averaged_also_where_weights_are_shares(settings: AggregatorSettings) -> None:
+    """(.3 * 1 + .1 * 5) / .4; as a sum a variance would be .8."""
+    reports = [
+        report._replace(weight=share, is_share=True)
+        for report, share in zip(sent((1, [1.0]), (1, [5.0])), (0.3, 0.1), strict=True)
+    ]
+    aggregator = build_aggregator(settings, buffers=np.array([True]))
+
+    assert aggregator.aggregate(vector(1.0), reports).tolist() == pytest.approx([2.0])
+
+
 def test_momentum_goes_on_where_clients_have_stopped() -> None:
     """u = 8, then 4, 2: w = 8, 12, 14."""
     assert walk(FedAvgMSettings(momentum=0.5), 8.0, 0.0, 0.0) == [8.0, 12.0, 14.0]

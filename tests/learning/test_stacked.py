@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,6 +50,8 @@ class Client:
     """Which of the models it starts from."""
     most_steps: int | None = None
     """It is stopped after so many."""
+    tells: bool = False
+    """Whether it tells what each epoch lost."""
 
 
 clients_of_all_sizes = st.lists(
@@ -59,6 +61,7 @@ clients_of_all_sizes = st.lists(
         epochs=st.integers(1, 3),
         base=st.integers(0, 2),
         most_steps=st.none() | st.integers(1, 30),
+        tells=st.booleans(),
     ),
     min_size=1,
     max_size=6,
@@ -132,6 +135,7 @@ def one_by_one(
             epochs=client.epochs,
             stream=rng.stream(5, "test/client", index),
             most_steps=client.most_steps,
+            tells_epoch_losses=client.tells,
         )
         for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
     ]
@@ -153,6 +157,7 @@ def together(
             client.epochs,
             rng.stream(5, "test/client", index),
             client.most_steps,
+            tells_epoch_losses=client.tells,
         )
         for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
     ]
@@ -180,6 +185,8 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
 @example(SHAPES[0], [Client(7, 2, 0), Client(23, 1, 1)], plain(3), "weston-watkins")
 @example(SHAPES[0], [Client(7, 2, 0), Client(23, 1, 1)], plain(3), "one-vs-rest")
 @example(SHAPES[2], [Client(7, 2, 0, 4), Client(23, 3, 1, 9), Client(1, 3, 2, 1)], plain(), None)
+@example(SHAPES[2], [Client(7, 2, 0, 3, True), Client(23, 3, 1, 9, True)], plain(), None)
+@example(SHAPES[0], [Client(7, 3, 0), Client(9, 3, 1, None, True)], plain(3), "weston-watkins")
 @settings(max_examples=160, deadline=None)
 def test_a_stack_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
@@ -195,6 +202,26 @@ def test_a_stack_equals_one_client_after_the_other_in_float64(
         assert result.loss == pytest.approx(reference.loss, rel=1e-12)
         assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
         assert result.accuracy is None
+        assert (result.epoch_losses is not None) == client.tells
+        if result.epoch_losses is not None:
+            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
+            assert result.epoch_losses[-1] == result.loss
+
+
+@given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from(HINGES))
+@settings(max_examples=20, deadline=None)
+def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
+    widths: Widths, clients: list[Client], hinge: Hinge | None
+) -> None:
+    silent = [replace(client, tells=False) for client in clients]
+    chosen = plain()
+    found = together(widths, clients, chosen, torch.float32, hinge)
+    plainly = together(widths, silent, chosen, torch.float32, hinge)
+
+    for result, reference in zip(found, plainly, strict=True):
+        assert vector_of(result).tobytes() == vector_of(reference).tobytes()
+        assert (result.loss, result.loss_rms) == (reference.loss, reference.loss_rms)
+        assert reference.epoch_losses is None
 
 
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))

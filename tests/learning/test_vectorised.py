@@ -44,6 +44,7 @@ clients_of_all_sizes = st.lists(
         epochs=st.integers(1, 3),
         base=st.integers(0, 2),
         most_steps=st.none() | st.integers(1, 20),
+        tells=st.booleans(),
     ),
     min_size=1,
     max_size=5,
@@ -74,7 +75,9 @@ def one_thread() -> Iterator[None]:
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, local_settings)
 @example("batch norm", [Client(7, 2, 0), Client(23, 1, 1), Client(2, 3, 2)], EVERY_TERM)
 @example("batch norm", [Client(7, 2, 0, 2), Client(23, 3, 1, 9), Client(2, 3, 2)], EVERY_TERM)
+@example("batch norm", [Client(7, 2, 0, 4, True), Client(23, 3, 1, 9, True)], EVERY_TERM)
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], EVERY_TERM)
+@example("gpt", [Client(7, 2, 0), Client(23, 1, 1, None, True), Client(1, 3, 2)], EVERY_TERM)
 @example("frozen", [Client(5, 2, 0), Client(1, 1, 1)], EVERY_TERM)
 @settings(max_examples=100, deadline=None)
 def test_clients_at_once_equal_one_after_the_other_in_float64(

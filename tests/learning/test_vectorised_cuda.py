@@ -27,7 +27,12 @@ from tests.learning.side_by_side import (
 )
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-CLIENTS = [Client(7, 2, 0), Client(23, 1, 1), Client(2, 3, 2), Client(14, 3, 0, most_steps=6)]
+CLIENTS = [
+    Client(7, 2, 0),
+    Client(23, 1, 1),
+    Client(2, 3, 2),
+    Client(14, 3, 0, most_steps=6, tells=True),
+]
 
 
 @pytest.fixture

@@ -34,6 +34,12 @@ def asked(requests) -> list[int]:
     return [request.client for request in requests]
 
 
+def first(cohort) -> int:
+    """Whom it wants most, whose first epoch it asks for."""
+    assert cohort.asks_epoch_losses
+    return int(cohort.clients[0])
+
+
 def test_everybody_there_evaluates_once_then_only_those_not_heard_of(ready, answer, view_of):
     fleet, selector = ready()
     requests = selector.probe(view_of(fleet, candidates=[0, 1, 2]))
@@ -57,12 +63,12 @@ def test_valuations_are_refreshed_by_those_who_deliver_and_stale_otherwise(
     selector.select(view_of(fleet, reports=probed))
     assert selector.state()["valuation"].tolist() == [3.0, 5.0, 10.0, -math.inf]
 
-    # sqrt(4) * 2 = 4; the others failed or diverged; sqrt(9) * 1 = 3.
+    # First epochs: sqrt(4) * 2 = 4; the others failed or diverged; sqrt(9) * 1 = 3.
     trained = [
-        report_of(0, loss=2.0),
-        report_of(1, outcome=Outcome.LATE)._replace(loss=9.0),
-        report_of(2, loss=math.nan),
-        report_of(3, loss=1.0),
+        report_of(0, loss=0.5)._replace(epoch_losses=(2.0, 1.0, 0.5)),
+        report_of(1, outcome=Outcome.LATE)._replace(epoch_losses=(9.0,)),
+        report_of(2, loss=1.0)._replace(epoch_losses=(math.nan, 1.0)),
+        report_of(3, loss=1.0)._replace(epoch_losses=(1.0,)),
     ]
     selector.observe(outcome_of(1, trained))
     assert selector.state()["valuation"].tolist() == [4.0, 5.0, 10.0, 3.0]
@@ -75,9 +81,9 @@ def test_the_active_part_goes_to_the_largest_valuations(ready, answer, view_of):
     losses = {0: 1.5, 1: 0.5, 2: 2.0, 3: 3.0}
     selector.select(view_of(fleet, reports=[answer(c, loss) for c, loss in losses.items()]))
 
-    assert {int(selector.select(view_of(fleet, round_=r))[0]) for r in range(2, 30)} == {2}
+    assert {first(selector.select(view_of(fleet, round_=r))) for r in range(2, 30)} == {2}
     without = [view_of(fleet, round_=r, candidates=[0, 1, 3]) for r in range(2, 30)]
-    assert {int(selector.select(view)[0]) for view in without} == {3}
+    assert {first(selector.select(view)) for view in without} == {3}
 
 
 def test_the_random_part_reaches_those_left_out(ready, answer, view_of):
@@ -85,7 +91,7 @@ def test_the_random_part_reaches_those_left_out(ready, answer, view_of):
     fleet, selector = ready(cohort=2, alpha_1=0.5, alpha_2=100.0, alpha_3=0.5)
     losses = {0: 1.5, 1: 0.5, 2: 2.0, 3: 3.0}
     selector.select(view_of(fleet, reports=[answer(c, loss) for c, loss in losses.items()]))
-    chosen = [selector.select(view_of(fleet, round_=r)).tolist() for r in range(2, 902)]
+    chosen = [selector.select(view_of(fleet, round_=r)).clients.tolist() for r in range(2, 902)]
     share = np.bincount([second for _, second in chosen], minlength=4) / 900
 
     assert {first for first, _ in chosen} == {2}
@@ -98,11 +104,11 @@ def test_without_a_cold_start_nobody_is_asked_and_the_known_ones_are_active(
     # floor(.75 * 4) = 3 are left out: those without a valuation.
     fleet, selector = ready(cold_start="none", alpha_3=0.0)
     assert list(selector.probe(view_of(fleet))) == []
-    assert selector.select(view_of(fleet)).size == 1
-    selector.observe(outcome_of(1, [report_of(3, loss=0.1)]))
+    assert selector.select(view_of(fleet)).clients.size == 1
+    selector.observe(outcome_of(1, [report_of(3)._replace(epoch_losses=(0.1, 0.0))]))
 
     assert list(selector.probe(view_of(fleet, round_=2))) == []
-    assert {int(selector.select(view_of(fleet, round_=r))[0]) for r in range(2, 20)} == {3}
+    assert {first(selector.select(view_of(fleet, round_=r))) for r in range(2, 20)} == {3}
 
 
 def test_the_equations_are_at_hand():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Report, WorkKind
+from fleetsim.contracts import Cohort, Outcome, Purpose, Report, WorkKind
 from fleetsim.selectors.divfl import DivFlSettings, greedy
 
 PLACES = (0.0, 2.0, 3.0, 4.0, 10.0, 11.0, 13.0)
@@ -61,7 +61,20 @@ def play(answer, view_of):
             stage += 1
         staying = [client for client in there if client not in left]
         view = view_of(fleet, round_=round_, candidates=staying, reports=reports)
-        return asked, selector.select(view).tolist()
+        chosen = selector.select(view)
+        return asked, chosen if isinstance(chosen, Cohort) else chosen.tolist()
+
+    return go
+
+
+@pytest.fixture
+def play_weights(play):
+    """As `play`; returns who was chosen and the weight of each."""
+
+    def go(*arguments, **options):
+        _, cohort = play(*arguments, **options)
+        assert not cohort.are_shares
+        return cohort.clients.tolist(), cohort.weights.tolist()
 
     return go
 
@@ -155,6 +168,41 @@ def test_updates_are_asked_for_once_and_then_taken_from_training(
     selector.observe(outcome_of(1, reports))
     assert selector.state()["vectors"][[3, 5], 0].tolist() == [100.0, 11.0]
     assert play(fleet, selector, 2, {}) == ([], [4, 3])
+
+
+def test_gamma_is_how_many_clients_each_of_the_chosen_stands_for(ready, play_weights):
+    # 0, 2, 3, 4 are nearest to 4 (client 3), 10, 11, 13 to 11 (client 5).
+    fleet, selector = ready(weights="gamma")
+    assert play_weights(fleet, selector, 1, ALL) == ([3, 5], [4.0, 3.0])
+
+    # In round 2 client 3 moves to 12, which its weight does not know before round 3. Then the
+    # median of 0 2 3 10 11 12 13 is 10 (client 4): 10 8 7 0 1 2 3. Client 1, at 2, saves
+    # 10 - 2 + 8 + 7 - 1 = 22 of 31, more than 3 (21) or 0 (20): 0, 2, 3 are its own.
+    assert play_weights(fleet, selector, 2, {3: 12.0, 5: 11.0}) == ([3, 5], [4.0, 3.0])
+    assert play_weights(fleet, selector, 3, {4: 10.0, 1: 2.0}) == ([4, 1], [4.0, 3.0])
+
+
+def test_gamma_of_those_left_takes_over_the_clients_of_who_left(ready, play_weights):
+    fleet, selector = ready(weights="gamma")
+    play_weights(fleet, selector, 1, ALL)
+
+    assert play_weights(fleet, selector, 2, ALL, left=[3]) == ([5], [7.0])
+
+
+def test_who_is_chosen_stands_for_itself_at_least(ready, play_weights):
+    # Two at 0, two at 8: 0 stands for 0 and 1 until 1 is chosen too, for itself.
+    fleet, selector = ready(cohort=4, weights="gamma", ties="lowest_id")
+    there = [0, 1, 2, 3, 6]
+    answers = {0: 0.0, 1: 0.0, 2: 8.0, 3: 8.0}
+    chosen, gamma = play_weights(fleet, selector, 1, answers, candidates=there)
+    assert dict(zip(chosen, gamma, strict=True)) == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}
+
+    # A fifth one is wanted: client 6, whose gradient nobody knows, stands for itself alone.
+    fleet, selector = ready(cohort=3, weights="gamma", ties="lowest_id")
+    chosen, gamma = play_weights(fleet, selector, 1, {0: 0.0, 1: 0.0}, candidates=[0, 1, 6])
+    assert dict(zip(chosen, gamma, strict=True)) == {0: 1.0, 1: 1.0, 6: 1.0}
+    chosen, gamma = play_weights(fleet, selector, 2, {0: 0.0}, candidates=[0, 6])
+    assert dict(zip(chosen, gamma, strict=True)) == {0: 2.0, 6: 1.0}
 
 
 def test_a_sample_as_large_as_the_fleet_finds_the_same(ready, play):

@@ -6,13 +6,16 @@ import doctest
 import json
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 
+from fleetsim import contracts
 from fleetsim.selectors import SelectorSettings
 
-PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "selectors.md"
+WORDS = DOCS / "decisions" / "0012-words-for-selectors.md"
 UNION = get_args(get_args(SelectorSettings)[0])
 
 
@@ -33,6 +36,19 @@ def test_every_setting_is_documented_with_its_default(settings):
     }
 
     assert dict(rows) == expected
+
+
+def test_the_words_that_the_pages_name_are_in_the_contract():
+    pages = PAGE.read_text() + WORDS.read_text()
+    named = re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", pages)
+    words = {(owner, word) for owner, word in named if hasattr(contracts, owner)}
+
+    assert len(words) > 10
+    for owner, word in sorted(words):
+        members = set(get_type_hints(getattr(contracts, owner))) | set(
+            dir(getattr(contracts, owner))
+        )
+        assert word in members, f"{owner}.{word}"
 
 
 def test_the_example_selector_runs():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fleetsim.contracts import Report
 from fleetsim.scenario import load
+from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
 
 ROUNDS = 4
@@ -43,6 +45,41 @@ def test_afl_evaluates_once(tasks_of):
     assert probes_by_round(tasks) == {1: 9, 2: 0, 3: 0, 4: 0}
     assert (probes.upload_byte == 8).all()
     assert (probes.download_byte == model_byte(tasks)).all()
+
+
+class Watched:
+    """A selector, and what it was told of rounds."""
+
+    def __init__(self, selector):
+        self.selector = selector
+        self.needs_losses = selector.needs_losses
+        self.reports: list[Report] = []
+
+    def __getattr__(self, name):
+        return getattr(self.selector, name)
+
+    def observe(self, outcome):
+        self.reports += outcome.reports
+        self.selector.observe(outcome)
+
+
+@pytest.mark.parametrize("trainer", ["serial", "stacked", "vectorised"])
+def test_afl_is_told_what_the_first_of_several_epochs_lost(trainer, tmp_path):
+    changes = [*SMALL, "task.local.epochs=3", f"trainer.kind={trainer}"]
+    scenario = load("quickstart", [*changes, "server.selector={kind: afl}"])
+    watched = Watched(build_selector(scenario.server.selector))
+    run(scenario, out=tmp_path, workers=1, selector=watched)
+    valuation = watched.state()["valuation"]
+
+    assert len(watched.reports) == 3 * ROUNDS
+    for report in watched.reports:
+        assert report.epoch_losses is not None
+        assert len(report.epoch_losses) == 3
+        assert report.epoch_losses[-1] == report.loss
+    for report in watched.reports[-3:]:
+        assert report.epoch_losses is not None
+        expected = report.num_samples**0.5 * report.epoch_losses[0]
+        assert valuation[report.client] == pytest.approx(expected)
 
 
 def test_divfl_uploads_gradients_of_all_and_then_of_those_chosen(tasks_of):
@@ -111,6 +148,9 @@ def test_clients_of_bp_ucb_talk_to_each_other_and_not_to_the_server(tasks_of):
         "{kind: afl}",
         "{kind: divfl}",
         "{kind: divfl, vectors: update}",
+        "{kind: divfl, weights: gamma}",
+        "{kind: survey, loss: first_epoch, weights: printed}",
+        "{kind: power-of-choice, variant: rpow-d, loss: all_epochs}",
         "{kind: fedcor, warm_up_rounds: 2, interval_rounds: 2}",
         "{kind: pyramidfl}",
         "{kind: ucb, slot_rounds: 2}",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, WorkKind
+from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings, num_asked
 
 LOSSES = {0: 0.3, 1: 2.5, 2: 0.9, 3: 1.7, 4: 2.1, 5: 0.1}
@@ -163,6 +163,27 @@ def test_rpow_d_takes_the_never_seen_first_then_the_largest_last_losses(
 
     assert set(chosen[:2]) == {3, 5}
     assert chosen[2:] == [1, 4, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "order"),
+    [("last_epoch", [2, 0, 1]), ("first_epoch", [1, 0, 2]), ("all_epochs", [0, 1, 2])],
+)
+def test_rpow_d_goes_by_the_epochs_it_is_told_to(
+    loss, order, ready, view_of, report_of, outcome_of
+):
+    # Last 2, 1, 3; first 5, 6, 4; means 11/3, 10/3, 9.5/3.
+    fleet, selector = ready((10,) * 3, cohort=3, variant="rpow-d", d=3, loss=loss)
+    told = {0: (5.0, 4.0, 2.0), 1: (6.0, 3.0, 1.0), 2: (4.0, 2.5, 3.0)}
+    reports = [report_of(c, loss=each[-1])._replace(epoch_losses=each) for c, each in told.items()]
+    selector.observe(outcome_of(1, reports))
+    answer = selector.select(view_of(fleet, round_=2))
+
+    assert isinstance(answer, Cohort) == (loss != "last_epoch")
+    if isinstance(answer, Cohort):
+        assert answer.asks_epoch_losses
+        answer = answer.clients
+    assert answer.tolist() == order
 
 
 def test_rpow_d_keeps_the_loss_of_who_failed_and_replaces_that_of_who_delivered(

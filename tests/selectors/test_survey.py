@@ -47,6 +47,31 @@ def test_policy_1_takes_the_largest_average_losses_times_data(
     assert selector.select(view_of(fleet, round_=3, candidates=[0, 1, 3])).tolist() == [1, 0]
 
 
+def test_losses_may_be_those_of_the_first_epoch(ready, view_of, report_of, outcome_of):
+    # Client 0 lost 1 in the first epoch and 3 in the last, client 1 the other way round.
+    fleet, selector = ready((10, 10), cohort=1, loss="first_epoch")
+    told = [(1.0, 3.0), (3.0, 1.0)]
+    reports = [report_of(c, loss=e[-1])._replace(epoch_losses=e) for c, e in enumerate(told)]
+    selector.observe(outcome_of(1, reports))
+    cohort = selector.select(view_of(fleet, round_=2))
+
+    assert selector.state()["loss_sum"].tolist() == [1.0, 3.0]
+    assert (cohort.clients.tolist(), cohort.asks_epoch_losses) == ([1], True)
+    assert cohort.weights is None
+
+
+@pytest.mark.parametrize("policy", [1, 2, 3])
+def test_printed_weights_are_shares_that_do_not_sum_to_one(policy, ready, view_of):
+    # p = .1 .2 .3 .4, of whom two are chosen: p / 2.
+    fleet, selector = ready((10, 20, 30, 40), policy=policy, weights="printed")
+    cohort = selector.select(view_of(fleet))
+    expected = (cohort.clients + 1) / 20
+
+    assert cohort.weights.tolist() == pytest.approx(expected.tolist())
+    assert cohort.are_shares
+    assert not cohort.asks_epoch_losses
+
+
 def test_policy_2_adds_a_bonus_for_the_rarely_seen(ready, view_of, report_of, outcome_of):
     # Equal data, mean losses 1.0 (client 0, once) and 1.5 (client 1, four times). In round 6
     # sqrt(2 ln 6 / N) is 1.893 and .947: 2.89 against 2.45. Policy 1 takes client 1.

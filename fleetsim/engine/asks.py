@@ -1,0 +1,124 @@
+"""What a selector's answer asks of everybody it chose, if it is an answer that can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import Cohort, FloatArray, Work
+from fleetsim.engine.client import Task
+
+
+class Ask(NamedTuple):
+    """What a client that was chosen is to do."""
+
+    client: int
+    work: Work
+    """Whole training, what it trained in a probe included."""
+    upload_fraction: float = 1.0
+    """Share of its update that it is to send."""
+    weight: float | None = None
+    """What its answer counts, see `Report.weight`."""
+    is_share: bool = False
+    goes_on_from: Task | None = None
+    """Probe whose training it goes on with; None: it begins anew."""
+
+
+def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[Ask]:
+    """What a selector's answer asks of each client, in its order.
+
+    Args:
+        cohort: the answer; its clients are checked already.
+        usual: the scenario's training.
+        trained: by client, the delivered probe of this round that trained the global model.
+
+    Raises:
+        ValueError: it cannot be asked; the message says what must be given instead.
+    """
+    clients: list[int] = cohort.clients.tolist()
+    size = len(clients)
+    if cohort.asks_epoch_losses:
+        usual = replace(usual, tells_epoch_losses=True)
+    own = (cohort.epochs, cohort.clock_fraction, cohort.upload_fraction, cohort.weights)
+    if all(asked is None for asked in (*own, cohort.continues)) and not cohort.are_shares:
+        return [Ask(client, usual) for client in clients]
+    clocks, works = cohort.clock_fraction, [usual] * size
+    if cohort.epochs is not None or clocks is not None:
+        works = [
+            replace(usual, epochs=epochs, clock_fraction=clock)
+            for epochs, clock in zip(
+                _epochs(cohort, usual.epochs, size),
+                _numbers("clock_fraction", clocks, usual.clock_fraction, size, most=1.0),
+                strict=True,
+            )
+        ]
+    uploads = _numbers("upload_fraction", cohort.upload_fraction, 1.0, size, most=1.0)
+    weights: Iterable[float | None] = [None] * size
+    if cohort.weights is not None:
+        weights = _numbers("weights", cohort.weights, 1.0, size)
+    elif cohort.are_shares:
+        raise ValueError("weights where they are shares, got None")
+    before = _continued(cohort, works, trained)
+    return [
+        Ask(client, work, upload, weight, cohort.are_shares, probe)
+        for client, work, upload, weight, probe in zip(
+            clients, works, uploads, weights, before, strict=True
+        )
+    ]
+
+
+def _epochs(cohort: Cohort, usual: int, size: int) -> list[int]:
+    if cohort.epochs is None:
+        return [usual] * size
+    counts = np.asarray(cohort.epochs)
+    if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
+        raise _fault("epochs", f"{size} whole numbers of at least 1", counts)
+    epochs: list[int] = counts.tolist()
+    return epochs
+
+
+def _numbers(
+    name: str, values: FloatArray | None, default: float, size: int, *, most: float | None = None
+) -> list[float]:
+    """Finite numbers above 0, and at most `most`."""
+    if values is None:
+        return [default] * size
+    array = np.asarray(values, dtype=np.float64)
+    is_right = (array > 0.0) & (array < np.inf if most is None else array <= most)
+    if array.shape != (size,) or not is_right.all():
+        within = "finite numbers above 0" if most is None else f"numbers in (0, {most:g}]"
+        raise _fault(name, f"{size} {within}", array)
+    numbers: list[float] = array.tolist()
+    return numbers
+
+
+def _continued(cohort: Cohort, works: list[Work], trained: Mapping[int, Task]) -> list[Task | None]:
+    """The probe that each goes on from."""
+    if cohort.continues is None:
+        return [None] * len(works)
+    asked = np.asarray(cohort.continues)
+    if asked.shape != (len(works),) or asked.dtype != np.bool_:
+        raise _fault("continues", f"{len(works)} truth values", asked)
+    before: list[Task | None] = []
+    for client, work, goes_on in zip(cohort.clients.tolist(), works, asked.tolist(), strict=True):
+        probe = trained.get(client) if goes_on else None
+        if goes_on and probe is None:
+            raise ValueError(
+                f"continues for clients that have trained the model in a probe of this round, which"
+                f" client {client} has not"
+            )
+        if probe is not None and work.epochs < probe.work.epochs:
+            raise ValueError(
+                f"epochs that include the {probe.work.epochs} of the probe that client {client}"
+                f" goes on from, got {work.epochs}"
+            )
+        before.append(probe)
+    return before
+
+
+def _fault(name: str, wanted: str, values: NDArray[Any]) -> ValueError:
+    return ValueError(f"{wanted} as {name}, got {values.tolist()}")

@@ -1,0 +1,216 @@
+"""Clients that go on from what they trained in a probe, as FedMarl's do.
+
+Everybody trains an epoch as a probe; the two whose epoch lost most go on to the end of the same
+training, the others stop. Nothing of the epoch is done twice: not its seconds, not its bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.contracts import Cohort, Job, Parameters, ProbeRequest, RoundView, Work, WorkKind
+from fleetsim.errors import SimulationError
+from fleetsim.fleet.compute import unloaded_s
+from fleetsim.fleet.profile import load_device
+from fleetsim.learning.kernels import Kernel, TrainerData
+from fleetsim.learning.models import build_model, flatten
+from fleetsim.learning.settings import LocalSettings, LogisticSettings, SgdSettings
+from fleetsim.learning.trainers import DataTrainer
+from tests.engine.tiny import COST, FirstCome, KnownTrainer
+
+EPOCHS = 4
+
+
+class Halving(FirstCome):
+    """Lets all candidates train `tried` epochs, and those that lost most go on."""
+
+    needs_losses = True
+
+    def __init__(self, tried: int = 1, **asked: Any) -> None:
+        super().__init__()
+        self.tried, self.asked = tried, asked
+
+    def probe(self, view: RoundView) -> list[ProbeRequest]:
+        work = Work(WorkKind.TRAIN, epochs=self.tried)
+        return [
+            ProbeRequest(client, work, uploads_vector=False)
+            for client in (view.candidates.tolist() if view.stage == 0 else [])
+        ]
+
+    def select(self, view: RoundView) -> Any:
+        self.views.append(view)
+        told = [report for report in view.reports if report.loss is not None]
+        worst = sorted(told, key=lambda report: (-(report.loss or 0.0), report.client))
+        chosen = [report.client for report in worst if report.client in view.candidates]
+        clients = np.array(chosen[: view.wanted], dtype=np.int64)
+        return Cohort(clients, continues=np.ones(clients.size, dtype=np.bool_), **self.asked)
+
+
+class Jobs(KnownTrainer):
+    """Keeps the jobs that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[Job] = []
+
+    def submit(self, job: Job) -> int:
+        self.given.append(job)
+        return super().submit(job)
+
+
+@pytest.fixture
+def halving(tiny):
+    """Four clients, two of whom are to go on to the end of four epochs."""
+    tiny.epochs, tiny.trainer, tiny.selector = EPOCHS, Jobs(), Halving()
+    return tiny
+
+
+def epochs_s(num: int) -> float:
+    nano, work = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=num)
+    return float(unloaded_s(nano, COST, work, num_samples=np.array([100]), batch_size=50)[0])
+
+
+def test_who_goes_on_computes_what_is_left_and_downloads_nothing(halving):
+    halving.run()
+    probes, trained = halving.recorder.tasks[:4], halving.recorder.tasks[4:]
+
+    assert [row.compute_s for row in probes] == pytest.approx([epochs_s(1)] * 4, rel=1e-12)
+    assert [row.upload_byte for row in probes] == [8] * 4
+    assert [row.compute_s for row in trained] == pytest.approx([epochs_s(3)] * 2, rel=1e-12)
+    assert [row.train_flop for row in trained] == pytest.approx([3 * probes[0].train_flop] * 2)
+    assert [(row.download_byte, row.upload_byte) for row in trained] == [(0, 1_000_000)] * 2
+    assert [row.num_samples for row in trained] == [100, 100]
+
+
+def test_the_job_of_who_goes_on_is_the_whole_training_by_the_draws_of_its_probe(halving):
+    halving.run()
+    probes = {job.client: job for job in halving.trainer.given[:4]}
+    reports = halving.selector.outcomes[0].reports
+
+    for job in halving.trainer.given[4:]:
+        assert job.work.epochs == EPOCHS
+        assert job.address == probes[job.client].address
+        assert job.base is probes[job.client].base
+    assert all((report.base == 0.0).all() for report in reports)
+    # All lose the same: the lowest ids go on, and add 1 and 2.
+    assert halving.selector.outcomes[0].parameters.tolist() == [1.5] * 3
+
+
+def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
+    halving.selector = Halving(epochs=np.array([1, 3]))
+    halving.run()
+    one, three = halving.recorder.tasks[4:]
+
+    assert (one.compute_s, one.train_flop) == (0.0, 0.0)
+    assert three.compute_s == pytest.approx(epochs_s(2), rel=1e-12)
+    assert [job.work.epochs for job in halving.trainer.given[4:]] == [1, 3]
+    assert one.num_samples == 100
+    assert halving.selector.outcomes[0].parameters.tolist() == [1.5] * 3
+
+
+def test_fewer_epochs_than_the_probe_had_cannot_be_asked(halving):
+    halving.selector = Halving(tried=2, epochs=np.array([2, 1]))
+
+    with pytest.raises(SimulationError, match="include the 2 of the probe that client 1 goes on"):
+        halving.run()
+
+
+class OfLastRound(Halving):
+    """Asks in the first round alone, and lets them go on in the second."""
+
+    def probe(self, view: RoundView) -> list[ProbeRequest]:
+        return super().probe(view) if view.round == 1 else []
+
+    def select(self, view: RoundView) -> Any:
+        clients = view.candidates[: view.wanted]
+        return Cohort(clients, continues=np.full(clients.size, view.round == 2))
+
+
+@pytest.mark.parametrize("minimum_reports", [1, 3])
+def test_nobody_goes_on_from_a_probe_of_another_round(halving, minimum_reports):
+    """Also where the model is the same, because too few answered: a resumed run knows of none."""
+    halving.server = {"cohort": 2, "minimum_reports": minimum_reports}
+    halving.stop = {"rounds": 2}
+    halving.selector = OfLastRound()
+
+    with pytest.raises(SimulationError, match="client 0 has not"):
+        halving.run()
+
+
+class OfAnotherModel(Halving):
+    """Has them train a model of its own."""
+
+    def probe(self, view: RoundView) -> list[ProbeRequest]:
+        own = np.ones(3, dtype=np.float32)
+        return [
+            ProbeRequest(request.client, request.work, uploads_vector=False, parameters=own)
+            for request in super().probe(view)
+        ]
+
+
+def test_nobody_goes_on_from_another_model(halving):
+    halving.selector = OfAnotherModel()
+
+    with pytest.raises(SimulationError, match="client 0 has not"):
+        halving.run()
+
+
+def test_who_is_taken_away_hands_in_the_probes_epoch_with_the_whole_steps_that_followed(halving):
+    """Epochs of two steps of 30.3 s: the probe ends at 61.6 s, 107 s is one and a half further."""
+    halving.trace("0,1,0,1,0 107,0,0,1,0 117,1,0,1,0", span_s=10_000)
+    halving.server = {
+        "cohort": 2,
+        "interruption": {"kind": "partial", "weight": "processed"},
+    }
+    halving.run()
+    reports = halving.selector.outcomes[0].reports
+
+    # Three of eight steps: two of the probe, and one.
+    assert [report.completed_fraction for report in reports] == [3 / 8] * 2
+    assert [report.weight_fraction for report in reports] == [3 / 8] * 2
+    assert halving.trainer.steps[4:] == [3, 3]
+
+
+# --- with real training ---------------------------------------------------------------------------
+
+SETTINGS = LocalSettings(
+    epochs=EPOCHS,
+    batch_size=7,
+    optimizer=SgdSettings(learning_rate=0.1, momentum=0.9),
+    proximal_mu=0.1,
+)
+
+
+def real_trainer() -> tuple[DataTrainer, Parameters]:
+    """Four clients of 20 samples, logistic regression with momentum and a proximal term."""
+    draw = rng.stream(2, "test/samples")
+    inputs = draw.normal(size=(80, 2)).astype(np.float32)
+    labels = (inputs[:, 0] > 0).astype(np.int64)
+    module = build_model(LogisticSettings(), input_shape=(2,), num_classes=2, seed=1)
+    data = TrainerData(inputs, labels, np.split(np.arange(80), 4), inputs, labels)
+    return DataTrainer(Kernel(module, data, local_settings=SETTINGS, seed=1)), flatten(module)
+
+
+def test_the_first_epoch_of_who_goes_on_is_the_one_that_was_tried(tiny):
+    """To the last bit, and so is all that follows: momentum and proximal term run through."""
+    tiny.epochs, tiny.samples = EPOCHS, [20] * 4
+    tiny.trainer, tiny.parameters = real_trainer()
+    tiny.selector = Halving(asks_epoch_losses=True)
+    tiny.run()
+    tried = {report.client: report for report in tiny.selector.views[0].reports}
+    base = tiny.parameters
+    straight, _ = real_trainer()
+
+    for report in tiny.selector.outcomes[0].reports:
+        assert report.epoch_losses is not None
+        assert len(report.epoch_losses) == EPOCHS
+        assert report.epoch_losses[0] == tried[report.client].loss
+        job = Job(report.client, Work(WorkKind.TRAIN, epochs=EPOCHS), base, (1, 1, 0))
+        (whole,) = straight.results([straight.submit(job)])
+        assert report.vector is not None
+        assert whole.vector is not None
+        assert report.vector.tobytes() == whole.vector.tobytes()
