@@ -69,7 +69,7 @@ class WorkKind(StrEnum):
     GRADIENT = "gradient"
     """One forward and backward pass over local samples: the mean gradient."""
     TRAIN = "train"
-    """Local epochs of SGD: new parameters."""
+    """Local epochs or steps of SGD: new parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class Work:
 
     kind: WorkKind
     epochs: int = 0
-    """Local epochs; `TRAIN` only."""
+    """Local epochs; `TRAIN` only, and 0 where it counts in steps."""
+    steps: int | None = None
+    """`TRAIN` only: so many local steps instead, >= 1, through the data as often as that takes."""
     num_samples: int | None = None
     """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
     clock_fraction: float = 1.0
@@ -87,6 +89,10 @@ class Work:
     def __post_init__(self) -> None:
         if not 0.0 < self.clock_fraction <= 1.0:
             raise ValueError(f"clock_fraction must be in (0, 1], got {self.clock_fraction}")
+        if self.steps is not None and (
+            self.kind is not WorkKind.TRAIN or self.epochs or self.steps < 1
+        ):
+            raise ValueError(f"steps are at least 1, of training, and instead of epochs: {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,7 @@ class FleetView:
     cohort: int
     """Clients wanted in a round, without over-commitment."""
     epochs: int
+    """Of the scenario's local training; 0 where it counts in steps. See `training`."""
     batch_size: int
     learning_rate: float
     """Of the clients' local optimizer, in the first round."""
@@ -234,6 +241,13 @@ class FleetView:
     position_m: FloatArray | None = None
     """Where clients registered that they stand, the antenna at the origin [N, 2]; for selectors
     whose clients talk to their neighbours. None in a world without distances."""
+    steps: int | None = None
+    """Of the scenario's local training, where it counts in steps."""
+
+    @property
+    def training(self) -> Work:
+        """The scenario's local training, for a probe at the full clock."""
+        return Work(WorkKind.TRAIN, epochs=self.epochs, steps=self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +320,8 @@ class Cohort:
     """Distinct candidate ids, most wanted first [n]."""
     epochs: IntArray | None = None
     """Local epochs of each, >= 1 [n]; None: those of the scenario."""
+    steps: IntArray | None = None
+    """Local steps of each, >= 1 [n], instead of `epochs`; None: those of the scenario."""
     clock_fraction: FloatArray | None = None
     """Share of its full clock, in (0, 1], at which each computes [n]; None: the scenario's."""
     upload_fraction: FloatArray | None = None

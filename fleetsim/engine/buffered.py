@@ -313,6 +313,7 @@ class BufferedServer(Server):
                 f.task.version,
                 f.task.round,
                 f.task.work.epochs,
+                f.task.work.steps or 0,
             )
             for f in flights
         ]
@@ -324,7 +325,7 @@ class BufferedServer(Server):
                 "server/num_choices": np.array(self._num_choices),
                 "server/num_eligible": np.array(self._num_eligible),
                 "flight/at_s": np.array([flight.task.dispatched_at_s for flight in flights]),
-                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 6),
+                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 7),
                 "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 2),
             }
         )
@@ -333,16 +334,17 @@ class BufferedServer(Server):
         """Live through the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_choices = int(state["server/num_choices"])
         self._num_eligible = int(state["server/num_eligible"])
-        for at_s, (number, client, choice, version, round_, epochs), (clock, upload) in zip(
+        for at_s, numbers, (clock, upload) in zip(
             state["flight/at_s"].tolist(),
             state["flight/numbers"].tolist(),
             state["flight/fractions"].tolist(),
             strict=True,
         ):
+            number, client, choice, version, round_, epochs, steps = numbers
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
-            work = Work(WorkKind.TRAIN, epochs=epochs, clock_fraction=clock)
+            work = Work(WorkKind.TRAIN, epochs=epochs, steps=steps or None, clock_fraction=clock)
             task = self._train_task(
                 Ask(client, work, upload),
                 choice=choice,

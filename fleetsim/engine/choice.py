@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +71,7 @@ class Choice:
         self._model = model
         self._learning = learning
         self._wanted = wanted
-        self._work = Work(
-            WorkKind.TRAIN, epochs=learning.epochs, clock_fraction=learning.clock_fraction
-        )
+        self._work = learning.training
         self._probe_deadline_s = probe_deadline_s
         self._shown: tuple[IntArray, IntArray] | None = None
         """Candidates of the last view, and their samples."""
@@ -82,6 +81,7 @@ class Choice:
                 num_samples=_read_only(world.fleet.num_samples),
                 cohort=cohort,
                 epochs=learning.epochs,
+                steps=learning.steps,
                 batch_size=learning.batch_size,
                 learning_rate=learning.learning_rate_at(1),
                 planned_rounds=planned_rounds,
@@ -198,23 +198,40 @@ class Choice:
         work, size = self._work, len(clients)
         if all(
             asked is None
-            for asked in (cohort.epochs, cohort.clock_fraction, cohort.upload_fraction)
+            for asked in (
+                cohort.epochs,
+                cohort.steps,
+                cohort.clock_fraction,
+                cohort.upload_fraction,
+            )
         ):
             return [Ask(client, work) for client in clients]
-        epochs: Iterable[int] = [work.epochs] * size
+        works = [work] * size
         if cohort.epochs is not None:
-            counts = np.asarray(cohort.epochs)
-            if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
-                raise self._broken("epochs", f"{size} whole numbers of at least 1", counts)
-            epochs = counts.tolist()
+            if cohort.steps is not None:
+                raise self._broken("epochs", "None where it gives steps", cohort.epochs)
+            works = [
+                replace(work, epochs=count, steps=None)
+                for count in self._counts("epochs", cohort.epochs, size)
+            ]
+        elif cohort.steps is not None:
+            works = [
+                replace(work, epochs=0, steps=count)
+                for count in self._counts("steps", cohort.steps, size)
+            ]
         clocks = self._fractions("clock_fraction", cohort.clock_fraction, work.clock_fraction, size)
         uploads = self._fractions("upload_fraction", cohort.upload_fraction, 1.0, size)
         return [
-            Ask(client, Work(WorkKind.TRAIN, epochs=num_epochs, clock_fraction=clock), upload)
-            for client, num_epochs, clock, upload in zip(
-                clients, epochs, clocks, uploads, strict=True
-            )
+            Ask(client, replace(own, clock_fraction=clock), upload)
+            for client, own, clock, upload in zip(clients, works, clocks, uploads, strict=True)
         ]
+
+    def _counts(self, name: str, values: IntArray, size: int) -> list[int]:
+        counts = np.asarray(values)
+        if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
+            raise self._broken(name, f"{size} whole numbers of at least 1", counts)
+        asked: list[int] = counts.tolist()
+        return asked
 
     def _fractions(
         self, name: str, values: FloatArray | None, default: float, size: int

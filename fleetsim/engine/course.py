@@ -41,7 +41,7 @@ from fleetsim.engine.losses import LaidOut, until_lost
 from fleetsim.engine.standing import Standing
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import World
-from fleetsim.fleet.compute import work_flop
+from fleetsim.fleet.compute import num_steps, work_flop
 from fleetsim.fleet.direction import Direction
 from fleetsim.units import BIT_PER_BYTE
 
@@ -162,7 +162,9 @@ class Course:
         """Lay out one work of these tasks; returns those that go on after it."""
         lives, fleet, waiting = self._lives, self._world.fleet, self._waiting
         held = fleet.samples_for(work)[lives.clients[rows]]
-        lives.flop[rows] = work_flop(self._cost, work, num_samples=held)
+        lives.flop[rows] = work_flop(
+            self._cost, work, num_samples=held, batch_size=self._batch_size
+        )
         stays: list[IntArray] = []
         rest_s = whole_s = np.zeros(len(self.tasks))
         for again in itertools.count():
@@ -250,17 +252,17 @@ class Course:
         fleet, clients = self._world.fleet, self._lives.clients[rows]
         share = self._lives.legs.used[Used.SHARE, leg, rows]
         steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
-        part = steps / (work.epochs * -(-fleet.num_samples[clients] // self._batch_size))
+        part = steps / num_steps(work, fleet.num_samples[clients], self._batch_size)
         is_enough = (steps >= 1) & (part >= settings.min_fraction)
         rows = rows[is_enough]
-        for row, num_steps, fraction in zip(
+        for row, most_steps, fraction in zip(
             rows.tolist(), steps[is_enough].tolist(), part[is_enough].tolist(), strict=True
         ):
             task = self.tasks[row]
             task.completed_fraction = fraction
             task.weight_fraction = fraction if settings.weight == "processed" else 1.0
             if task.job is not None:
-                task.job = task.job._replace(most_steps=num_steps)
+                task.job = task.job._replace(most_steps=most_steps)
         self._lives.go_on(rows)
         return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import simpy
@@ -98,7 +99,9 @@ class Dispatcher:
         model_byte = self._cost.payload_byte if needs_model and not holds_it else 0
         job = None
         if work.kind is not WorkKind.NONE:
-            job = Job(client, work, base, address, learning_rate=self._learning_rate_at(round_))
+            job = self._counted(
+                Job(client, work, base, address, learning_rate=self._learning_rate_at(round_))
+            )
         task = Task(
             task=self.next_task,
             round=round_,
@@ -117,6 +120,15 @@ class Dispatcher:
         )
         self.next_task += 1
         return task
+
+    def _counted(self, job: Job) -> Job:
+        """The same training in epochs, the last of which may be cut short."""
+        steps = job.work.steps
+        if steps is None:
+            return job
+        per_epoch = -(-int(self._world.fleet.num_samples[job.client]) // self._batch_size)
+        work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
+        return job._replace(work=work, most_steps=steps)
 
     def launch(self, tasks: Sequence[Task], *, deadline_s: float | None) -> Course:
         """Send tasks out now, to be given up (late) after `deadline_s`.

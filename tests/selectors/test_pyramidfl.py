@@ -94,7 +94,7 @@ def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer(
         outcome_of(2, [delivered(0, norm=3.0, compute_s=22.0, upload_s=10 * (0.9 - 1 / 3))])
     )
     state = selector.state()
-    np.testing.assert_allclose(state["epoch_s"][:2], [2.0, 10.0])
+    np.testing.assert_allclose(state["unit_s"][:2], [2.0, 10.0])
     np.testing.assert_allclose(state["up_s"][:2], [10.0, 10.0])
     np.testing.assert_allclose(state["gradient_utility"], [0.3, 0.6, 10.0])
 
@@ -130,7 +130,7 @@ def test_an_interrupted_client_is_measured_by_what_it_did(ready, view_of, outcom
     selector.observe(outcome_of(1, reports))
     state = selector.state()
 
-    np.testing.assert_array_equal(state["epoch_s"], [4.0, 8.0, np.nan])
+    np.testing.assert_array_equal(state["unit_s"], [4.0, 8.0, np.nan])
     np.testing.assert_allclose(state["gradient_utility"], [0.2, 0.1, 10.0])
 
 
