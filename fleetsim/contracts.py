@@ -290,7 +290,8 @@ class ProbeRequest:
     asks_resources: bool = False
     """Whether the client is to say how it stands; `upload_byte` must allow for it."""
     parameters: Parameters | None = None
-    """Evaluate or train this model instead of the global one; always a download."""
+    """Work on this model instead of the global one. It is downloaded unless `needs_model` is False;
+    then it must be what the client itself trained and delivered last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,7 +288,7 @@ class Choice:
             base=self._model.parameters if own is None else own,
             version=self._model.version if own is None else -1,
             address=(_PROBE_ADDRESS, round_, stage),
-            needs_model=request.needs_model or own is not None,
+            needs_model=request.needs_model,
             upload_byte=request.upload_byte + payload_byte,
             download_byte=request.download_byte,
             uploads_vector=uploads_vector,
