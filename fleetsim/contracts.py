@@ -69,7 +69,7 @@ class WorkKind(StrEnum):
     GRADIENT = "gradient"
     """One forward and backward pass over local samples: the mean gradient."""
     TRAIN = "train"
-    """Local epochs of SGD: new parameters."""
+    """Local epochs or steps of SGD: new parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class Work:
 
     kind: WorkKind
     epochs: int = 0
-    """Local epochs; `TRAIN` only."""
+    """Local epochs; `TRAIN` only, and 0 where it counts in steps."""
+    steps: int | None = None
+    """`TRAIN` only: so many local steps instead, >= 1, through the data as often as that takes."""
     num_samples: int | None = None
     """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
     clock_fraction: float = 1.0
@@ -89,6 +91,10 @@ class Work:
     def __post_init__(self) -> None:
         if not 0.0 < self.clock_fraction <= 1.0:
             raise ValueError(f"clock_fraction must be in (0, 1], got {self.clock_fraction}")
+        if self.steps is not None and (
+            self.kind is not WorkKind.TRAIN or self.epochs or self.steps < 1
+        ):
+            raise ValueError(f"steps are at least 1, of training, and instead of epochs: {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,7 @@ class FleetView:
     cohort: int
     """Clients wanted in a round, without over-commitment."""
     epochs: int
+    """Of the scenario's local training; 0 where it counts in steps. See `training`."""
     batch_size: int
     learning_rate: float
     """Of the clients' local optimizer, in the first round."""
@@ -246,6 +253,13 @@ class FleetView:
     position_m: FloatArray | None = None
     """Where clients registered that they stand, the antenna at the origin [N, 2]; for selectors
     whose clients talk to their neighbours. None in a world without distances."""
+    steps: int | None = None
+    """Of the scenario's local training, where it counts in steps."""
+
+    @property
+    def training(self) -> Work:
+        """The scenario's local training, for a probe at the full clock."""
+        return Work(WorkKind.TRAIN, epochs=self.epochs, steps=self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +302,8 @@ class ProbeRequest:
     asks_resources: bool = False
     """Whether the client is to say how it stands; `upload_byte` must allow for it."""
     parameters: Parameters | None = None
-    """Evaluate or train this model instead of the global one; always a download."""
+    """Work on this model instead of the global one. It is downloaded unless `needs_model` is False;
+    then it must be what the client itself trained and delivered last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +334,8 @@ class Cohort:
     epochs: IntArray | None = None
     """Local epochs of each, >= 1 [n], those of a probe that it goes on from among them; None: those
     of the scenario."""
+    steps: IntArray | None = None
+    """Local steps of each, >= 1 [n], instead of `epochs`; None: those of the scenario."""
     clock_fraction: FloatArray | None = None
     """Share of its full clock, in (0, 1], at which each computes [n]; None: the scenario's."""
     upload_fraction: FloatArray | None = None

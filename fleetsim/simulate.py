@@ -154,7 +154,8 @@ def run(
         learning=Learning(
             parameters=prepared.parameters,
             cost=prepared.cost,
-            epochs=scenario.task.local.epochs,
+            epochs=scenario.task.local.epochs or 0,
+            steps=scenario.task.local.steps,
             batch_size=scenario.task.local.batch_size,
             upload_byte=_upload_byte(scenario, prepared),
             learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),

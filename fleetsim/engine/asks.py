@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.contracts import Cohort, FloatArray, Work
+from fleetsim.contracts import Cohort, FloatArray, IntArray, Work
 from fleetsim.engine.client import Task
 
 
@@ -47,14 +47,19 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
     if all(asked is None for asked in (*own, cohort.continues)) and not cohort.are_shares:
         return [Ask(client, usual) for client in clients]
     clocks, works = cohort.clock_fraction, [usual] * size
-    if cohort.epochs is not None or clocks is not None:
+    if cohort.epochs is not None:
+        if cohort.steps is not None:
+            raise ValueError("steps or epochs, got both")
+        counts = _counts("epochs", cohort.epochs, size)
+        works = [replace(usual, epochs=count, steps=None) for count in counts]
+    elif cohort.steps is not None:
+        counts = _counts("steps", cohort.steps, size)
+        works = [replace(usual, epochs=0, steps=count) for count in counts]
+    if clocks is not None:
+        fractions = _numbers("clock_fraction", clocks, usual.clock_fraction, size, most=1.0)
         works = [
-            replace(usual, epochs=epochs, clock_fraction=clock)
-            for epochs, clock in zip(
-                _epochs(cohort, usual.epochs, size),
-                _numbers("clock_fraction", clocks, usual.clock_fraction, size, most=1.0),
-                strict=True,
-            )
+            replace(work, clock_fraction=clock)
+            for work, clock in zip(works, fractions, strict=True)
         ]
     uploads = _numbers("upload_fraction", cohort.upload_fraction, 1.0, size, most=1.0)
     weights: Iterable[float | None] = [None] * size
@@ -71,14 +76,12 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
     ]
 
 
-def _epochs(cohort: Cohort, usual: int, size: int) -> list[int]:
-    if cohort.epochs is None:
-        return [usual] * size
-    counts = np.asarray(cohort.epochs)
+def _counts(name: str, values: IntArray, size: int) -> list[int]:
+    counts = np.asarray(values)
     if counts.shape != (size,) or counts.dtype.kind not in "iu" or (counts < 1).any():
-        raise _fault("epochs", f"{size} whole numbers of at least 1", counts)
-    epochs: list[int] = counts.tolist()
-    return epochs
+        raise _fault(name, f"{size} whole numbers of at least 1", counts)
+    asked: list[int] = counts.tolist()
+    return asked
 
 
 def _numbers(
@@ -111,6 +114,9 @@ def _continued(cohort: Cohort, works: list[Work], trained: Mapping[int, Task]) -
                 f"continues for clients that have trained the model in a probe of this round, which"
                 f" client {client} has not"
             )
+        if probe is not None and (work.steps is not None or probe.work.steps is not None):
+            # A probe of some steps may end within an epoch; what is left is no whole number then.
+            raise ValueError("continues for trainings that count in epochs, not in steps")
         if probe is not None and work.epochs < probe.work.epochs:
             raise ValueError(
                 f"epochs that include the {probe.work.epochs} of the probe that client {client}"

@@ -316,6 +316,7 @@ class BufferedServer(Server):
                 f.task.version,
                 f.task.round,
                 f.task.work.epochs,
+                f.task.work.steps or 0,
             )
             for f in flights
         ]
@@ -328,7 +329,7 @@ class BufferedServer(Server):
                 "server/num_choices": np.array(self._num_choices),
                 "server/num_eligible": np.array(self._num_eligible),
                 "flight/at_s": np.array([flight.task.dispatched_at_s for flight in flights]),
-                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 6),
+                "flight/numbers": np.array(numbers, dtype=np.int64).reshape(len(flights), 7),
                 "flight/fractions": np.array(fractions, dtype=np.float64).reshape(len(flights), 2),
             }
         )
@@ -345,12 +346,16 @@ class BufferedServer(Server):
             state.get("flight/answers", plain).tolist(),
             strict=True,
         ):
-            number, client, choice, version, round_, epochs = numbers
+            number, client, choice, version, round_, epochs, steps = numbers
             if at_s > self.now_s:
                 self._clock.run(until=self._clock.at(at_s, Rank.WAKE))
             self._dispatcher.next_task = number
             work = Work(
-                WorkKind.TRAIN, epochs, clock_fraction=clock, tells_epoch_losses=bool(tells)
+                WorkKind.TRAIN,
+                epochs,
+                steps=steps or None,
+                clock_fraction=clock,
+                tells_epoch_losses=bool(tells),
             )
             own = None if math.isnan(weight) else weight
             task = self._train_task(

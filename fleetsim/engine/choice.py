@@ -18,7 +18,6 @@ from fleetsim.contracts import (
     Report,
     RoundView,
     Selector,
-    Work,
     WorkKind,
 )
 from fleetsim.engine.asks import Ask, asks_of
@@ -61,9 +60,7 @@ class Choice:
         self._model = model
         self._learning = learning
         self._wanted = wanted
-        self._work = Work(
-            WorkKind.TRAIN, epochs=learning.epochs, clock_fraction=learning.clock_fraction
-        )
+        self._work = learning.training
         self._probe_deadline_s = probe_deadline_s
         self._shown: tuple[IntArray, IntArray] | None = None
         """Candidates of the last view, and their samples."""
@@ -75,6 +72,7 @@ class Choice:
                 num_samples=_read_only(world.fleet.num_samples),
                 cohort=cohort,
                 epochs=learning.epochs,
+                steps=learning.steps,
                 batch_size=learning.batch_size,
                 learning_rate=learning.learning_rate_at(1),
                 planned_rounds=planned_rounds,
@@ -234,7 +232,7 @@ class Choice:
             base=self._model.parameters if own is None else own,
             version=self._model.version if own is None else -1,
             address=(_PROBE_ADDRESS, round_, stage),
-            needs_model=request.needs_model or own is not None,
+            needs_model=request.needs_model,
             upload_byte=request.upload_byte + payload_byte,
             download_byte=request.download_byte,
             uploads_vector=uploads_vector,

@@ -41,7 +41,7 @@ from fleetsim.engine.losses import LaidOut, until_lost
 from fleetsim.engine.standing import Standing
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import World
-from fleetsim.fleet.compute import work_flop
+from fleetsim.fleet.compute import num_steps, work_flop
 from fleetsim.fleet.direction import Direction
 from fleetsim.units import BIT_PER_BYTE
 
@@ -160,7 +160,9 @@ class Course:
         """Lay out one work of these tasks; returns those that go on after it."""
         lives, fleet, waiting = self._lives, self._world.fleet, self._waiting
         held = fleet.samples_for(work)[lives.clients[rows]]
-        lives.flop[rows] = work_flop(self._cost, work, num_samples=held)
+        lives.flop[rows] = work_flop(
+            self._cost, work, num_samples=held, batch_size=self._batch_size
+        )
         stays: list[IntArray] = []
         rest_s = whole_s = np.zeros(len(self.tasks))
         for again in itertools.count():
@@ -248,21 +250,22 @@ class Course:
         fleet, clients = self._world.fleet, self._lives.clients[rows]
         share = self._lives.legs.used[Used.SHARE, leg, rows]
         steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
-        per_epoch = -(-fleet.num_samples[clients] // self._batch_size)
+        num_samples = fleet.num_samples[clients]
         # The answer holds what was trained in a probe before, too.
         before = np.array([self.tasks[row].epochs_before for row in rows.tolist()], dtype=np.int64)
-        made = before * per_epoch + steps
-        part = made / ((before + work.epochs) * per_epoch)
+        before *= -(-num_samples // self._batch_size)
+        made = before + steps
+        part = made / (before + num_steps(work, num_samples, self._batch_size))
         is_enough = (made >= 1) & (part >= settings.min_fraction)
         rows = rows[is_enough]
-        for row, num_steps, fraction in zip(
+        for row, most_steps, fraction in zip(
             rows.tolist(), made[is_enough].tolist(), part[is_enough].tolist(), strict=True
         ):
             task = self.tasks[row]
             task.completed_fraction = fraction
             task.weight_fraction = fraction if settings.weight == "processed" else 1.0
             if task.job is not None:
-                task.job = task.job._replace(most_steps=num_steps)
+                task.job = task.job._replace(most_steps=most_steps)
         self._lives.go_on(rows)
         return rows
 
@@ -296,7 +299,7 @@ class Course:
 
 def _takes_steps(work: Work) -> bool:
     """Whether it has a backward pass, for which the forward pass keeps what it computed."""
-    is_training = work.kind is WorkKind.TRAIN and work.epochs > 0
+    is_training = work.kind is WorkKind.TRAIN and (work.epochs > 0 or work.steps is not None)
     return is_training or work.kind is WorkKind.GRADIENT
 
 

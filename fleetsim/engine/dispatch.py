@@ -108,7 +108,7 @@ class Dispatcher:
         if work.kind is not WorkKind.NONE:
             rate = self._learning_rate_at(round_)
             draws = address if goes_on_from is None else goes_on_from.address
-            job = Job(client, work, base, draws, learning_rate=rate)
+            job = self._counted(Job(client, work, base, draws, learning_rate=rate))
         epochs_before = 0 if goes_on_from is None else goes_on_from.work.epochs
         if epochs_before:
             work = replace(work, epochs=work.epochs - epochs_before)
@@ -133,6 +133,15 @@ class Dispatcher:
         )
         self.next_task += 1
         return task
+
+    def _counted(self, job: Job) -> Job:
+        """The same training in epochs, the last of which may be cut short."""
+        steps = job.work.steps
+        if steps is None:
+            return job
+        per_epoch = -(-int(self._world.fleet.num_samples[job.client]) // self._batch_size)
+        work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
+        return job._replace(work=work, most_steps=steps)
 
     def launch(self, tasks: Sequence[Task], *, deadline_s: float | None) -> Course:
         """Send tasks out now, to be given up (late) after `deadline_s`.

@@ -15,6 +15,8 @@ from fleetsim.contracts import (
     Report,
     State,
     Trainer,
+    Work,
+    WorkKind,
 )
 
 
@@ -26,6 +28,7 @@ class Learning:
     """Initial model [P]."""
     cost: ModelCost
     epochs: int
+    """Of a client's training; 0 where it counts in steps."""
     batch_size: int
     learning_rate_at: Callable[[int], float]
     """Of the clients' optimizer, by the number of the round; 1 is the first."""
@@ -34,6 +37,18 @@ class Learning:
     evaluate_every_rounds: int = 1
     clock_fraction: float = 1.0
     """Share of its full clock at which a client trains."""
+    steps: int | None = None
+    """Of a client's training, where it counts in steps."""
+
+    @property
+    def training(self) -> Work:
+        """What a client that was chosen is to do, unless the selector says otherwise."""
+        return Work(
+            WorkKind.TRAIN,
+            epochs=self.epochs,
+            steps=self.steps,
+            clock_fraction=self.clock_fraction,
+        )
 
 
 class GlobalModel:

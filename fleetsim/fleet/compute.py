@@ -10,6 +10,9 @@ of convolutions, phi_c that of class c over R; forward and backward together are
 partial batch costs its overhead and its own samples. Forward passes over m samples take
 ceil(m / B) * t_d + m * sum F_c / (phi_c R).
 
+Training of s steps, with m = ceil(n / B) steps an epoch, has s batches of floor(s / m) n +
+(s mod m) B samples together: whole epochs, and full batches of one more.
+
 The form is that of measured on-device training, where the time of a batch is affine in its size
 and the offset grows with the parameters (UbiquitousLearning/Benchmark-On-Device-Training@752659f,
 MNN on a Snapdragon 855: 40 points, mean error 13.7 %). "Training is 3 inferences" fails on phone
@@ -73,16 +76,46 @@ def unloaded_s(
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    passes, samples = _forward_passes(work, num_samples)
-    if passes == 0:
-        return np.zeros(samples.size)
+    if work.kind is WorkKind.NONE:
+        return np.zeros(num_samples.size)
+    passes = _forward_passes(work, num_samples, batch_size)
     batch_s = compute.dispatch_s
     if work.kind is not WorkKind.EVALUATE:
         batch_s += compute.parameter_s * cost.num_parameters
-    epochs = work.epochs if work.kind is WorkKind.TRAIN else 1
-    num_batches = epochs * -(-samples // batch_size)
-    seconds = num_batches * batch_s + passes * samples * _forward_s(compute, cost)
+    if work.kind is WorkKind.TRAIN:
+        num_batches = num_steps(work, num_samples, batch_size)
+    else:
+        num_batches = -(-samples_of(work, num_samples) // batch_size)
+    seconds = num_batches * batch_s + passes * _forward_s(compute, cost)
     return np.asarray(seconds, dtype=np.float64)
+
+
+def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """Steps of SGD in a training of clients with so many samples [n].
+
+    >>> by_steps, sizes = Work(WorkKind.TRAIN, steps=20), np.array([5, 600])
+    >>> num_steps(by_steps, sizes, 64), num_steps(Work(WorkKind.TRAIN, epochs=3), sizes, 64)
+    (array([20, 20]), array([ 3, 30]))
+    """
+    if work.steps is None:
+        return work.epochs * -(-num_samples // batch_size)
+    return np.where(num_samples > 0, work.steps, 0)
+
+
+def num_trained(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """Samples of all steps of a training [n], each as often as it is used.
+
+    A client of 100 samples takes 3 batches of 30 and one of 10 an epoch; of the second epoch's, the
+    fifth and sixth step are the first two:
+
+    >>> num_trained(Work(WorkKind.TRAIN, steps=6), np.array([100]), 30).tolist()
+    [160]
+    """
+    if work.steps is None:
+        return work.epochs * num_samples
+    epochs, rest = np.divmod(work.steps, np.maximum(-(-num_samples // batch_size), 1))
+    trained: IntArray = epochs * num_samples + rest * batch_size
+    return trained
 
 
 def steps_done(
@@ -118,23 +151,28 @@ def steps_done(
     sample_s = _TRAIN_PER_FORWARD * _forward_s(compute, cost)
     epoch_s = per_epoch * batch_s + num_samples * sample_s
     step_s = batch_s + np.minimum(batch_size, num_samples) * sample_s
-    done_s = share * work.epochs * epoch_s
+    if work.steps is None:
+        done_s = share * work.epochs * epoch_s
+    else:
+        whole_epochs, rest = np.divmod(work.steps, per_epoch)
+        done_s = share * (whole_epochs * epoch_s + rest * step_s)
     epochs = np.floor(done_s / epoch_s + _STEP_SLACK)
     steps = np.floor((done_s - epochs * epoch_s) / step_s + _STEP_SLACK)
     whole = np.minimum(
-        epochs * per_epoch + np.clip(steps, 0, per_epoch - 1), work.epochs * per_epoch
+        epochs * per_epoch + np.clip(steps, 0, per_epoch - 1),
+        num_steps(work, num_samples, batch_size),
     )
     return np.asarray(whole, dtype=np.int64)
 
 
-def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray) -> FloatArray:
-    """FLOP of clients' work [n]: 3 F per sample and epoch trained, F per sample evaluated.
+def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
+    """FLOP of clients' work [n]: 3 F a sample and time that it is trained on, F one evaluated.
 
     Raises:
         ValueError: training on part of the samples.
     """
-    passes, samples = _forward_passes(work, num_samples)
-    return np.asarray(passes * samples * sum(cost.forward_flop.values()), dtype=np.float64)
+    passes = _forward_passes(work, num_samples, batch_size)
+    return np.asarray(passes * sum(cost.forward_flop.values()), dtype=np.float64)
 
 
 def samples_of(work: Work, num_samples: IntArray) -> IntArray:
@@ -146,20 +184,19 @@ def samples_of(work: Work, num_samples: IntArray) -> IntArray:
     return np.minimum(num_samples, work.num_samples)
 
 
-def _forward_passes(work: Work, num_samples: IntArray) -> tuple[int, IntArray]:
-    """What a sample costs, in forward passes, and how many samples the work runs over."""
-    samples = samples_of(work, num_samples)
+def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """What clients' work costs, in forward passes of one sample [n]."""
     match work.kind:
         case WorkKind.NONE:
-            return 0, samples
+            return np.zeros_like(num_samples)
         case WorkKind.EVALUATE:
-            return 1, samples
+            return samples_of(work, num_samples)
         case WorkKind.GRADIENT:
-            return _TRAIN_PER_FORWARD, samples
+            return _TRAIN_PER_FORWARD * samples_of(work, num_samples)
         case WorkKind.TRAIN:
             if work.num_samples is not None:
                 raise ValueError(f"training runs over all samples, got {work!r}")
-            return _TRAIN_PER_FORWARD * work.epochs, samples
+            return _TRAIN_PER_FORWARD * num_trained(work, num_samples, batch_size)
 
 
 def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:

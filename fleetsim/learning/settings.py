@@ -209,8 +209,11 @@ OptimizerSettings = SgdSettings
 class LocalSettings(Settings):
     """What a client does with the model that it was sent."""
 
-    epochs: PositiveInt
-    """Passes over the client's own samples in one task."""
+    epochs: PositiveInt | None = None
+    """Passes over the client's own samples in one task; this or `steps`."""
+    steps: PositiveInt | None = None
+    """Steps of SGD in one task, for every client as many, through its samples as often as that
+    takes; this or `epochs`."""
     batch_size: PositiveInt
     """Samples of one step; the last batch of an epoch may be smaller."""
     optimizer: OptimizerSettings
@@ -219,6 +222,15 @@ class LocalSettings(Settings):
     clock_fraction: Annotated[float, Gt(0), Le(1)] = 1.0
     """Share of its full clock at which a device trains: slower in proportion, at the square of it
     in power."""
+
+    @model_validator(mode="after")
+    def _counts_one_way(self) -> Self:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError(
+                "give either epochs or steps, how much a client trains in one task; null takes one"
+                " back"
+            )
+        return self
 
 
 # --- training on the host -----------------------------------------------------------------------

@@ -17,6 +17,22 @@ second argument of the other normal distributions is 1 either way; Sigma holds v
 
 The number of samples has a heavy tail, which is the source's and is not cut: half of the users
 have under 105 samples, one in a hundred over 5,700, and the largest of 100,000 about 280,000.
+
+LEAF's synthetic set is another (`process: leaf`), although the survey of client selection that
+trains on Synthetic(1, 1) has LEAF's numbers of users, features and classes. One model is shared,
+and a user's is a multiple of it:
+
+    n_k = min(floor(LogNormal(3, 2)) + 5, 1000)
+    Q ~ N(0, 1) [D + 1, C],  m ~ N(u, 1),  u ~ N(0, 1)               once
+    s_k ~ N(m, 0.1),  (b_k, W_k) = s_k Q,  the first row being b_k
+    B_k ~ N(0, 1),  v_k and x as above
+    y = argmax softmax(x W_k + b_k + e),  e ~ N(0, 0.1) for every sample and class
+
+There is no alpha and no beta. As 0.1, a standard deviation, is small beside m, nearly all users
+label alike, and where m is near 0 some have the opposite order of classes. Source: Caldas et al.,
+"LEAF: a benchmark for federated settings", 2018, as in TalwalkarLab/leaf@54669fd
+`data/synthetic/data_generator.py` and @15681b5 `data/synthetic/main.py`, which has one cluster of
+models, and so has this; before 54669fd its softmax ran over the samples instead of the classes.
 """
 
 from __future__ import annotations
@@ -37,11 +53,19 @@ _LOG_MEAN, _LOG_STD = 4.0, 2.0
 _MIN_SAMPLES = 50
 _DECAY = 1.2
 
+_LEAF_LOG_MEAN = 3.0
+_LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES = 5, 1000
+_LEAF_STD = 0.1
+"""Of the users' multiples, and of the noise on every logit."""
+
 
 class SyntheticSettings(Settings):
     """Synthetic(alpha, beta) of Li et al. (MLSys 2020): one user per client, drawn by the seed."""
 
     kind: Literal["synthetic"] = "synthetic"
+    process: Literal["fedprox", "leaf"] = "fedprox"
+    """Whose process makes it: that of Li et al., or LEAF's, whose users share one model but for a
+    factor and which has no alpha and beta."""
     alpha: Annotated[float, Ge(0), Le(1e6)] = 1.0
     """Standard deviation of the users' mean model weight: how much their models differ."""
     beta: Annotated[float, Ge(0), Le(1e6)] = 1.0
@@ -60,6 +84,10 @@ class SyntheticSettings(Settings):
                 f"iid users do not differ: write alpha: 0 and beta: 0 beside iid: true, "
                 f"not alpha: {self.alpha:g} and beta: {self.beta:g}"
             )
+        if self.process == "leaf" and (self.iid or (self.alpha, self.beta) != (1.0, 1.0)):
+            raise ValueError(
+                "process: leaf has no alpha, beta or iid; leave them out, or write process: fedprox"
+            )
         return self
 
 
@@ -70,7 +98,7 @@ class SyntheticUser:
     inputs: NDArray[np.float32]
     """Features [n, D]."""
     labels: IntArray
-    """Labels [n] in 0..C-1."""
+    """Labels [n] in 0..C-1; of LEAF's process, noise on the logits has had its say in them."""
     weights: FloatArray
     """W of the user's own model [D, C]."""
     bias: FloatArray
@@ -79,6 +107,8 @@ class SyntheticUser:
 
 def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
     """Samples of one user; they depend on the seed and the user, never on how many users exist."""
+    if settings.process == "leaf":
+        return _leaf_user(settings, seed=seed, user=user)
     shape = (settings.dimension, settings.num_classes)
     draws = stream(seed, "data/synthetic", user)
     num_samples = int(draws.lognormal(_LOG_MEAN, _LOG_STD)) + _MIN_SAMPLES
@@ -91,9 +121,31 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
         weights = draws.normal(model_mean, 1.0, shape)
         bias = draws.normal(model_mean, 1.0, settings.num_classes)
         mean = draws.normal(draws.normal(0.0, settings.beta), 1.0, settings.dimension)
-    std = np.arange(1, settings.dimension + 1) ** (-_DECAY / 2)
-    noise = draws.standard_normal((num_samples, settings.dimension))
-    inputs = (mean + std * noise).astype(np.float32)
+    inputs = _inputs(draws, mean, num_samples)
     # softmax keeps the order, so the largest logit is the label; of the inputs as they are stored.
     labels = np.argmax(inputs.astype(np.float64) @ weights + bias, axis=1).astype(np.int64)
     return SyntheticUser(inputs, labels, weights, bias)
+
+
+def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
+    """One user of LEAF's process."""
+    shared = stream(seed, "data/synthetic-leaf-model")
+    multiple_mean = shared.normal(shared.normal(), 1.0)
+    model = shared.normal(size=(settings.dimension + 1, settings.num_classes))
+    draws = stream(seed, "data/synthetic-leaf", user)
+    num_samples = min(
+        int(draws.lognormal(_LEAF_LOG_MEAN, _LOG_STD)) + _LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES
+    )
+    own = draws.normal(multiple_mean, _LEAF_STD) * model
+    weights, bias = own[1:], own[0]
+    inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
+    noise = draws.normal(0.0, _LEAF_STD, (num_samples, settings.num_classes))
+    labels = np.argmax(inputs.astype(np.float64) @ weights + bias + noise, axis=1).astype(np.int64)
+    return SyntheticUser(inputs, labels, weights, bias)
+
+
+def _inputs(draws: np.random.Generator, mean: FloatArray, num_samples: int) -> NDArray[np.float32]:
+    """Samples N(v, Sigma) [n, D] of one user."""
+    std = np.arange(1, mean.size + 1) ** (-_DECAY / 2)
+    noise = draws.standard_normal((num_samples, mean.size))
+    return (mean + std * noise).astype(np.float32)

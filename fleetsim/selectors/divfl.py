@@ -119,7 +119,7 @@ class DivFlSelector:
     def __init__(self, settings: DivFlSettings) -> None:
         self._settings = settings
         self._seed = 0
-        self._epochs = 1
+        self._training = Work(WorkKind.NONE)
         self._vectors: Parameters = np.empty((0, 0), dtype=np.float32)
         self._is_known: BoolArray = np.empty(0, dtype=np.bool_)
         self._apart: FloatArray = np.empty((0, 0))
@@ -132,7 +132,7 @@ class DivFlSelector:
         """Begin without gradients; whoever is there in round 1 is asked then."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
-        self._epochs = fleet.epochs
+        self._training = fleet.training
         self._vectors = np.zeros((size, fleet.parameters.size), dtype=np.float32)
         self._is_known = np.zeros(size, dtype=np.bool_)
         self._apart = np.zeros((size, size))
@@ -192,10 +192,8 @@ class DivFlSelector:
         self._apart = np.array(state["apart"], dtype=np.float64)
 
     def _requests(self, clients: IntArray) -> Sequence[ProbeRequest]:
-        if self._settings.vectors == "gradient":
-            work = Work(WorkKind.GRADIENT)
-        else:
-            work = Work(WorkKind.TRAIN, epochs=self._epochs)
+        is_gradient = self._settings.vectors == "gradient"
+        work = Work(WorkKind.GRADIENT) if is_gradient else self._training
         return [ProbeRequest(client, work) for client in clients.tolist()]
 
     def _choice(self, view: RoundView) -> IntArray:

@@ -142,7 +142,7 @@ class FedCorSelector:
         self._settings = settings
         self._seed = 0
         self._cohort = 1
-        self._epochs = 1
+        self._training = Work(WorkKind.NONE)
         self._weights: FloatArray = np.empty(0)
         self._points: FloatArray = np.empty((0, 0))
         self._alpha: FloatArray = np.empty(0)
@@ -159,7 +159,7 @@ class FedCorSelector:
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._cohort = fleet.cohort
-        self._epochs = fleet.epochs
+        self._training = fleet.training
         self._weights = fleet.num_samples / fleet.num_samples.sum()
         generator = rng.stream(fleet.seed, "select/fedcor/points")
         self._points = initial_points(generator.standard_normal((self._settings.dimensions, size)))
@@ -262,8 +262,7 @@ class FedCorSelector:
         generator = rng.stream(self._seed, "select/fedcor/shadow", view.round)
         exponentials = generator.standard_exponential(self._alpha.size)[answered]
         chosen = answered[draw(np.ones(answered.size), self._cohort, exponentials)]
-        work = Work(WorkKind.TRAIN, epochs=self._epochs)
-        return [ProbeRequest(client, work) for client in chosen.tolist()]
+        return [ProbeRequest(client, self._training) for client in chosen.tolist()]
 
     def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
         self._awaits = "nothing"

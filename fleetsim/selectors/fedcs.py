@@ -4,7 +4,10 @@
    link; no model is sent.
 2. Of each that answered, with M the model on the wire,
 
-       t_d = M / rate down,   t_u = epochs * n_k / samples a second,   t_v = M / rate up
+       t_d = M / rate down,   t_u = epochs * n_k / samples a second,   t_v = M / rate up;
+
+   where a training of so many steps goes through as many samples as its batches hold; the rate is
+   that of whole epochs, so that a cut one, its batches all full, may take a little less.
 
 3. Greedily, the client that prolongs the round least is taken next, as long as the round would end
    before the deadline T_round: the model goes out to all at the pace of the slowest, all update in
@@ -48,6 +51,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.fleet.compute import num_trained
 from fleetsim.selectors.fedcs_equations import num_asked, pack, round_s, uploaded_at_s
 from fleetsim.selectors.ties import TieRule, tie_keys
 from fleetsim.selectors.uniform import draw
@@ -92,14 +96,14 @@ class FedCSSelector:
         self._settings = settings
         self._seed = 0
         self._num_samples: IntArray = np.empty(0, dtype=np.int64)
-        self._epochs = 1
+        self._num_trained: IntArray = np.empty(0, dtype=np.int64)
         self._payload_bit = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Note what a round consists of."""
         self._seed = fleet.seed
         self._num_samples = fleet.num_samples
-        self._epochs = fleet.epochs
+        self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
         self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
         return ()
 
@@ -170,7 +174,7 @@ class FedCSSelector:
         samples_per_s = np.array([told.samples_per_s for told in resources])
         return pack(
             self._payload_bit / down_bit_per_s,
-            self._epochs * self._num_samples[clients] / samples_per_s,
+            self._num_trained[clients] / samples_per_s,
             self._payload_bit / up_bit_per_s,
             deadline_s,
             keys,

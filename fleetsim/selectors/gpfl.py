@@ -33,12 +33,21 @@ equations are in `fleetsim.selectors.gpfl_equations`.
 The server must know the number of rounds (`stop.rounds`), keep samples for selectors
 (`evaluate.validation_fraction`), and receive models uncompressed or as the uplink leaves them. It
 asks each client once: a model download, a forward and backward pass, and the upload of a gradient.
+
+`vector: last_gradient` reads (3) to the letter: g_i is the gradient at the client's own model w_i
+at the end of round t. Before its next choice the server asks those who delivered for it, in a probe
+on the model that they hold: no download, a forward and backward pass, and the upload of a gradient,
+in every round. Steps 2 and 3 then wait for the answers; a client whose answer is lost, or that has
+left, counts as one that did not deliver. It is the plain gradient: momentum, which (1) adds to it,
+is gone when a client's training ends. Of compressed updates w_i is what the server made of it,
+which the client can tell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -51,6 +60,7 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
+    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -63,7 +73,6 @@ from fleetsim.selectors.gpfl_equations import (
     Adjustment,
     PlayCount,
     RewardMean,
-    Vector,
     client_vector,
     confidence_bound,
     direction,
@@ -102,10 +111,11 @@ class GPFLSettings(Settings):
     kind: Literal["gpfl"] = "gpfl"
     exploration: Annotated[float, Field(ge=0.0)] = 1.0
     """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T."""
-    vector: Vector = "gradient"
-    """A client's vector: the sum of its gradients, (w - w_i) / eta, or its update, w - w_i."""
+    vector: Literal["gradient", "delta", "last_gradient"] = "gradient"
+    """A client's vector: the sum of its gradients, (w - w_i) / eta, its update, w - w_i, or the
+    gradient at its own w_i, for which those who delivered are asked before the next choice."""
     initial_batch: Annotated[int, Field(ge=1)] | None = None
-    """Samples of the gradient that a client is first asked for; null: all of them."""
+    """Samples of the gradients that clients are asked for; null: all of them."""
     adjustment: Adjustment = "printed"
     """Factor (8) on rewards: as printed, or falling with accuracy and rising loss."""
     mean: RewardMean = "per_round"
@@ -118,6 +128,19 @@ class GPFLSettings(Settings):
     def build(self) -> GPFLSelector:
         """Selector with these settings."""
         return GPFLSelector(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Due:
+    """A round whose gradients are still to be asked for."""
+
+    clients: IntArray
+    """Who delivered [k]."""
+    models: Parameters
+    """What each of them trained, and still holds [k, P]."""
+    factor: float
+    """(8)"""
+    is_aggregated: bool
 
 
 class GPFLSelector:
@@ -139,6 +162,7 @@ class GPFLSelector:
         self._direction: FloatArray = np.empty(0)
         self._accuracy = math.nan
         self._loss = math.nan
+        self._due: _Due | None = None
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Begin with nobody heard of.
@@ -169,16 +193,27 @@ class GPFLSelector:
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask candidates for a gradient, each of them once in the run."""
+        """Ask candidates for a gradient: each of them once in the run, and at models of its own."""
         if view.stage > 0:
             return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        return [
-            ProbeRequest(client=client, work=self._work(size))
-            for client, size in zip(
-                view.candidates[is_new].tolist(), view.num_samples[is_new].tolist(), strict=True
+        size_of = dict(zip(view.candidates.tolist(), view.num_samples.tolist(), strict=True))
+        requests = [
+            ProbeRequest(client=client, work=self._work(size_of[client]))
+            for client in view.candidates[is_new].tolist()
+        ]
+        if self._due is None:
+            return requests
+        return requests + [
+            ProbeRequest(
+                client=client,
+                work=self._work(size_of[client]),
+                needs_model=False,
+                parameters=model,
             )
+            for client, model in zip(self._due.clients.tolist(), self._due.models, strict=True)
+            if client in size_of
         ]
 
     def select(self, view: RoundView) -> IntArray:
@@ -193,25 +228,31 @@ class GPFLSelector:
         return there[best(scores[there], view.wanted, keys[there])]
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Update projections and rewards, then the direction."""
+        """Update projections and rewards, then the direction; or wait for the gradients."""
         if outcome.selected.size == 0:
             return
         self._num_rounds += 1
-        vectors = {
-            report.client: client_vector(
-                report.base, report.vector, self._learning_rate, self._settings.vector
-            )
+        factor = self._factor(outcome.validation)
+        self._accuracy, self._loss = _figures(outcome.validation)
+        delivered = [
+            (report.client, report.base, report.vector)
             for report in outcome.reports
             if report.is_delivered and report.base is not None and report.vector is not None
+        ]
+        if self._settings.vector == "last_gradient":
+            models = [model for _, _, model in delivered]
+            self._due = _Due(
+                clients=np.array([client for client, _, _ in delivered], dtype=np.int64),
+                models=np.stack(models) if models else np.empty((0, 0), dtype=np.float32),
+                factor=factor,
+                is_aggregated=outcome.aggregated,
+            )
+            return
+        rate, vector = self._learning_rate, self._settings.vector
+        vectors = {
+            client: client_vector(base, model, rate, vector) for client, base, model in delivered
         }
-        delivered = self._project(vectors)
-        self._num_pulls[delivered] += 1
-        is_observed = np.zeros(self._projection.size, dtype=np.bool_)
-        is_observed[delivered] = True
-        self._reward(is_observed, self._factor(outcome.validation), self._settings.mean)
-        if outcome.aggregated and vectors:
-            self._direction = direction(list(vectors.values()))
-        self._accuracy, self._loss = _figures(outcome.validation)
+        self._learn(vectors, factor, is_aggregated=outcome.aggregated)
 
     def state(self) -> State:
         """Columns, the direction, and how good the model was."""
@@ -225,7 +266,7 @@ class GPFLSelector:
             "direction": self._direction.copy(),
             "accuracy": np.array(self._accuracy),
             "loss": np.array(self._loss),
-        }
+        } | self._due_state()
 
     def restore(self, state: State) -> None:
         """Take back what `state` gave."""
@@ -238,6 +279,24 @@ class GPFLSelector:
         self._direction = np.array(state["direction"], dtype=np.float64)
         self._accuracy = float(state["accuracy"])
         self._loss = float(state["loss"])
+        self._due = None
+        if "due/clients" in state:
+            self._due = _Due(
+                clients=np.array(state["due/clients"], dtype=np.int64),
+                models=np.array(state["due/models"], dtype=np.float32),
+                factor=float(state["due/factor"]),
+                is_aggregated=bool(state["due/is_aggregated"]),
+            )
+
+    def _due_state(self) -> State:
+        if self._due is None:
+            return {}
+        return {
+            "due/clients": self._due.clients.copy(),
+            "due/models": self._due.models.copy(),
+            "due/factor": np.array(self._due.factor),
+            "due/is_aggregated": np.array(self._due.is_aggregated),
+        }
 
     def _work(self, num_samples: int) -> Work:
         batch = self._settings.initial_batch
@@ -246,15 +305,18 @@ class GPFLSelector:
         )
 
     def _take_in(self, view: RoundView) -> None:
-        """Initial vectors of clients that were not heard of before."""
+        """Gradients at the clients' own models, then those of who was not heard of before."""
         scale = self._learning_rate if self._settings.vector == "delta" else 1.0
         vectors = {
             report.client: scale * report.vector.astype(np.float64)
             for report in view.reports
-            if report.is_delivered
-            and report.vector is not None
-            and math.isnan(self._projection[report.client])
+            if report.is_delivered and report.vector is not None
         }
+        if self._due is not None:
+            due, self._due = self._due, None
+            own = {c: vectors.pop(c) for c in due.clients.tolist() if c in vectors}
+            self._learn(own, due.factor, is_aggregated=due.is_aggregated)
+        vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
         newcomers = self._project(vectors)
         self._num_pulls[newcomers] += 1
         # Round 1 goes by projections alone, and all rewards then begin with it.
@@ -262,6 +324,16 @@ class GPFLSelector:
             is_new = np.zeros(self._projection.size, dtype=np.bool_)
             is_new[newcomers] = True
             self._reward(is_new, 1.0, "per_pull")
+
+    def _learn(self, vectors: dict[int, FloatArray], factor: float, *, is_aggregated: bool) -> None:
+        """A round brought these vectors: projections and rewards, then the direction."""
+        delivered = self._project(vectors)
+        self._num_pulls[delivered] += 1
+        is_observed = np.zeros(self._projection.size, dtype=np.bool_)
+        is_observed[delivered] = True
+        self._reward(is_observed, factor, self._settings.mean)
+        if is_aggregated and vectors:
+            self._direction = direction(list(vectors.values()))
 
     def _project(self, vectors: dict[int, FloatArray]) -> IntArray:
         """Note projections; ids of those whose vector is finite, the others are dropped."""

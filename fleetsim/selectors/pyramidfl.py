@@ -14,15 +14,15 @@ Delta_k being the last update that arrived; before the first one G_k = n_k. Then
 
 with the seconds of an epoch c_k, of the model's way down, and of the whole update's way up as the
 client last measured them. A client that has delivered nothing yet trains the usual E epochs and
-does not count for max T.
+does not count for max T. Where the scenario counts local steps (`task.local.steps`), E, c_k and
+what is asked of a client are in steps, as in the authors' code.
 
 Source: Li, Zeng, Zhang, Cao, "PyramidFL: a fine-grained client selection framework for efficient
 federated learning", MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.1, hi 0.6, beta 1; 0.5 in
-its experiments). Differences: that code counts local steps where fleetsim asks for whole epochs,
-ranks the K clients that it expects to finish first where here all chosen ones are ranked, takes
-durations from profiles where here they are measured, shrinks the model's way down as well, and
-drops whole tensors at random where here single entries at random stay behind
-(`fleetsim.contracts.Cohort.upload_fraction`).
+its experiments). Differences: that code always counts local steps, ranks the K clients that it
+expects to finish first where here all chosen ones are ranked, takes durations from profiles where
+here they are measured, shrinks the model's way down as well, and drops whole tensors at random
+where here single entries at random stay behind (`fleetsim.contracts.Cohort.upload_fraction`).
 
 The server must know what Oort must, and of its cohort the updates and the times of the phases. No
 probes. State: Oort's and six numbers a client.
@@ -80,7 +80,7 @@ class PyramidFlSettings(OortOptions):
     highest_dropout: _Dropout = 0.6
     """Share that nobody quite reaches (hi)."""
     idle_share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
-    """Share of the epochs that fit into a client's waiting that it trains more (beta)."""
+    """Share of the epochs or steps that fit into a client's waiting that it trains more (beta)."""
 
     @model_validator(mode="after")
     def _lowest_below_highest(self) -> Self:
@@ -97,32 +97,37 @@ class PyramidFlSettings(OortOptions):
 
 
 class PyramidFlSelector:
-    """Oort, and columns over the fleet [N]; seconds are NaN for who has not delivered yet."""
+    """Oort, and columns over the fleet [N]; seconds are NaN for who has not delivered yet.
+
+    Work is counted in the scenario's unit: epochs, or steps, which then have a batch size.
+    """
 
     needs_losses = True
 
     def __init__(self, settings: PyramidFlSettings) -> None:
         self._settings = settings
         self._oort = OortSelector(settings)
-        self._epochs = 1
+        self._usual = 1
+        self._batch_size: int | None = None
         self._num_samples: IntArray = np.empty(0, dtype=np.int64)
         self._utility: FloatArray = np.empty(0)
         self._down_s: FloatArray = np.empty(0)
-        self._epoch_s: FloatArray = np.empty(0)
+        self._unit_s: FloatArray = np.empty(0)
         self._up_s: FloatArray = np.empty(0)
-        self._asked_epochs: IntArray = np.empty(0, dtype=np.int64)
+        self._asked: IntArray = np.empty(0, dtype=np.int64)
         self._asked_fraction: FloatArray = np.empty(0)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Begin with utilities in proportion to samples and without times."""
         size = fleet.num_samples.size
-        self._epochs = fleet.epochs
+        self._usual = fleet.epochs if fleet.steps is None else fleet.steps
+        self._batch_size = None if fleet.steps is None else fleet.batch_size
         self._num_samples = fleet.num_samples
         self._utility = fleet.num_samples.astype(np.float64)
         self._down_s = np.full(size, np.nan)
-        self._epoch_s = np.full(size, np.nan)
+        self._unit_s = np.full(size, np.nan)
         self._up_s = np.full(size, np.nan)
-        self._asked_epochs = np.full(size, fleet.epochs, dtype=np.int64)
+        self._asked = np.full(size, self._usual, dtype=np.int64)
         self._asked_fraction = np.ones(size)
         return self._oort.setup(fleet)
 
@@ -131,7 +136,7 @@ class PyramidFlSelector:
         return self._oort.probe(view)
 
     def select(self, view: RoundView) -> Cohort:
-        """Oort's choice, with everybody's epochs and share of the update."""
+        """Oort's choice, with everybody's epochs or steps and share of the update."""
         settings = self._settings
         chosen = self._oort.select(view)
         dropout = dropout_fractions(
@@ -139,10 +144,12 @@ class PyramidFlSelector:
             lowest=settings.lowest_dropout,
             highest=settings.highest_dropout,
         )
-        epochs = self._num_epochs(chosen, dropout)
-        self._asked_epochs[chosen] = epochs
+        amounts = self._amounts(chosen, dropout)
+        self._asked[chosen] = amounts
         self._asked_fraction[chosen] = 1.0 - dropout
-        return Cohort(chosen, epochs=epochs, upload_fraction=1.0 - dropout)
+        if self._batch_size is None:
+            return Cohort(chosen, epochs=amounts, upload_fraction=1.0 - dropout)
+        return Cohort(chosen, steps=amounts, upload_fraction=1.0 - dropout)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Note updates and times of those who delivered, and let Oort learn."""
@@ -156,9 +163,9 @@ class PyramidFlSelector:
         return self._oort.state() | {
             "gradient_utility": self._utility.copy(),
             "down_s": self._down_s.copy(),
-            "epoch_s": self._epoch_s.copy(),
+            "unit_s": self._unit_s.copy(),
             "up_s": self._up_s.copy(),
-            "asked_epochs": self._asked_epochs.copy(),
+            "asked": self._asked.copy(),
             "asked_fraction": self._asked_fraction.copy(),
         }
 
@@ -167,39 +174,42 @@ class PyramidFlSelector:
         self._oort.restore(state)
         self._utility = np.array(state["gradient_utility"], dtype=np.float64)
         self._down_s = np.array(state["down_s"], dtype=np.float64)
-        self._epoch_s = np.array(state["epoch_s"], dtype=np.float64)
+        self._unit_s = np.array(state["unit_s"], dtype=np.float64)
         self._up_s = np.array(state["up_s"], dtype=np.float64)
-        self._asked_epochs = np.array(state["asked_epochs"], dtype=np.int64)
+        self._asked = np.array(state["asked"], dtype=np.int64)
         self._asked_fraction = np.array(state["asked_fraction"], dtype=np.float64)
 
-    def _num_epochs(self, chosen: IntArray, dropout: FloatArray) -> IntArray:
-        epochs = np.full(chosen.size, self._epochs, dtype=np.int64)
+    def _amounts(self, chosen: IntArray, dropout: FloatArray) -> IntArray:
+        """Epochs or steps of each [n]."""
+        amounts = np.full(chosen.size, self._usual, dtype=np.int64)
         # Who computes in no time at all, as in worlds without devices, has nothing to fill.
-        is_timed = self._epoch_s[chosen] > 0.0
+        is_timed = self._unit_s[chosen] > 0.0
         timed = chosen[is_timed]
-        compute_s = self._epochs * self._epoch_s[timed]
+        compute_s = self._usual * self._unit_s[timed]
         duration_s = self._down_s[timed] + durations_s(
             compute_s, self._up_s[timed], dropout[is_timed]
         )
         ratio = step_ratios(
-            duration_s, compute_s, num_steps=self._epochs, beta=self._settings.idle_share
+            duration_s, compute_s, num_steps=self._usual, beta=self._settings.idle_share
         )
-        epochs[is_timed] = num_local_steps(ratio, self._epochs)
-        return epochs
+        amounts[is_timed] = num_local_steps(ratio, self._usual)
+        return amounts
 
     def _note(self, report: Report) -> None:
         client = report.client
         # Fewer than asked for where the owner interrupted it.
-        epochs = float(self._asked_epochs[client]) * report.completed_fraction
-        if epochs == 0.0:
+        amount = float(self._asked[client]) * report.completed_fraction
+        if amount == 0.0:
             return
         self._down_s[client] = report.download_s
-        self._epoch_s[client] = report.compute_s / epochs
+        self._unit_s[client] = report.compute_s / amount
         self._up_s[client] = report.upload_s / self._asked_fraction[client]
         if report.vector is not None and report.base is not None:
             norm = float(np.linalg.norm(report.vector.astype(np.float64) - report.base))
             if np.isfinite(norm):
-                num_trained = np.array([round(report.num_samples * epochs)])
+                # Of cut epochs all batches are full; from the first whole one on n_k is less.
+                per_unit = report.num_samples if self._batch_size is None else self._batch_size
+                num_trained = np.array([round(per_unit * amount)])
                 self._utility[client] = gradient_utilities(
                     np.array([norm]), self._num_samples[[client]], num_trained
                 )[0]

@@ -50,6 +50,8 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundView,
     State,
+    Work,
+    WorkKind,
 )
 from fleetsim.selectors import answers
 from fleetsim.selectors.rehearsals import Rehearsal
@@ -96,7 +98,7 @@ class QuickInitUcbSelector(UcbSelector):
         self._init = settings.init
         self._rehearses = settings.cold_start == "reset"
         self._initial: Parameters = np.empty(0, dtype=np.float32)
-        self._epochs = 1
+        self._training = Work(WorkKind.NONE)
         self._order: IntArray = np.empty(0, dtype=np.int64)
         self._refill: IntArray = np.empty(0, dtype=np.int64)
         self._of_clients: FloatArray = np.empty(0)
@@ -120,7 +122,7 @@ class QuickInitUcbSelector(UcbSelector):
         self._refill = np.argsort(tie_keys(self._settings.ties, size, generator))
         self._of_clients = np.full(size, np.nan)
         self._initial = fleet.parameters
-        self._epochs = fleet.epochs
+        self._training = fleet.training
         return requests
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
@@ -167,7 +169,7 @@ class QuickInitUcbSelector(UcbSelector):
                 return ()
             self._is_tried[group] = True
             self._rehearsal = Rehearsal(
-                group, self._initial, num_rounds=self._settings.slot_rounds, epochs=self._epochs
+                group, self._initial, num_rounds=self._settings.slot_rounds, work=self._training
             )
         else:
             self._rehearsal.take(fresh)

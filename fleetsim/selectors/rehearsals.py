@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetsim.contracts import IntArray, Parameters, ProbeRequest, Report, Work, WorkKind
+from fleetsim.contracts import IntArray, Parameters, ProbeRequest, Report, Work
 from fleetsim.selectors import answers
 
 
@@ -19,13 +19,13 @@ class Rehearsal:
     """One group's slot, stage by stage: `requests`, then `take` what came back."""
 
     def __init__(
-        self, clients: IntArray, model: Parameters, *, num_rounds: int, epochs: int
+        self, clients: IntArray, model: Parameters, *, num_rounds: int, work: Work
     ) -> None:
         self.clients = clients
         """Ids of the group."""
         self._model = model
         self._num_left = num_rounds
-        self._work = Work(WorkKind.TRAIN, epochs=epochs)
+        self._work = work
         self._is_judged = False
 
     @property

@@ -131,7 +131,7 @@ class TiFLSelector:
         self.needs_losses = settings.rule != "none"
         self._settings = settings
         self._seed = 0
-        self._epochs = 1
+        self._training = Work(WorkKind.NONE)
         self._observed_s: FloatArray = np.empty((0, settings.profile_rounds))
         self._num_asked: IntArray = np.empty(0, dtype=np.int64)
         self._tier_of: IntArray = np.empty(0, dtype=np.int64)
@@ -158,7 +158,7 @@ class TiFLSelector:
             )
         size = fleet.num_samples.size
         self._seed = fleet.seed
-        self._epochs = fleet.epochs
+        self._training = fleet.training
         self._observed_s = np.full((size, settings.profile_rounds), np.nan)
         self._num_asked = np.zeros(size, dtype=np.int64)
         self._tier_of = np.full(size, DROPPED, dtype=np.int64)
@@ -177,8 +177,7 @@ class TiFLSelector:
         is_profiling = view.stage < settings.profile_rounds and not self._is_measuring
         if new.size and is_profiling:
             self._num_asked[new] += 1
-            work = Work(WorkKind.TRAIN, epochs=self._epochs)
-            return [ProbeRequest(client, work, upload_byte=0) for client in new.tolist()]
+            return [ProbeRequest(client, self._training, upload_byte=0) for client in new.tolist()]
         is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
         if is_due and not self._is_measuring:
             self._is_measuring = True

@@ -119,6 +119,13 @@ def test_fewer_epochs_than_the_probe_had_cannot_be_asked(halving):
         halving.run()
 
 
+def test_nobody_goes_on_where_training_counts_in_steps(halving):
+    halving.selector = Halving(steps=np.array([5, 5]))
+
+    with pytest.raises(SimulationError, match="that count in epochs, not in steps"):
+        halving.run()
+
+
 class OfLastRound(Halving):
     """Asks in the first round alone, and lets them go on in the second."""
 

@@ -304,6 +304,37 @@ def test_a_probe_may_bring_a_model_of_its_own(tiny):
     assert downloads[Purpose.TRAIN, 0] == 1_000_000  # what it holds is not the global model
 
 
+def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
+    """Round 2 asks for a gradient at what round 1 delivered: computing and the way up alone."""
+
+    class LooksBack(FirstCome):
+        def probe(self, view):
+            if view.round == 1 or view.stage:
+                return []
+            [report] = self.outcomes[-1].reports
+            at_its_own = Work(WorkKind.GRADIENT)
+            return [ProbeRequest(0, at_its_own, needs_model=False, parameters=report.vector)]
+
+    class Watcher(KnownTrainer):
+        def submit(self, job):
+            bases.append((job.work.kind, job.base.tolist()))
+            return super().submit(job)
+
+    bases: list[tuple[WorkKind, list[float]]] = []
+    tiny.size, tiny.server, tiny.stop = 1, {"cohort": 1}, {"rounds": 2}
+    tiny.selector, tiny.trainer = LooksBack(), Watcher()
+    tiny.run()
+    first, probe, second = tiny.recorder.tasks
+
+    # Client 0 adds 1 to each weight.
+    assert bases[1] == (WorkKind.GRADIENT, [1.0, 1.0, 1.0])
+    assert (probe.download_byte, probe.upload_byte) == (0, 1_000_008)
+    assert (probe.download_s, probe.compute_s) == (0.0, pytest.approx(COMPUTE_S))
+    assert probe.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
+    assert probe.finished_at_s - probe.dispatched_at_s == pytest.approx(COMPUTE_S + 1.000008)
+    assert (first.download_byte, second.download_byte) == (1_000_000, 1_000_000)
+
+
 def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     tiny.devices = {"pixel-6": 1.0}
     tiny.battery = {"initial_fraction": [0.5, 0.5]}

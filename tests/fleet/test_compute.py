@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import unloaded_s, work_flop
+from fleetsim.fleet.compute import num_trained, steps_done, unloaded_s, work_flop
 from fleetsim.fleet.profile import ComputeProfile
 from tests.fleet.alone import compute_timeline
 
@@ -42,6 +42,68 @@ def test_a_partial_batch_costs_a_whole_overhead_but_only_its_own_samples() -> No
     assert one_more - full == pytest.approx(4.0 + 0.6)
 
 
+def test_steps_cost_their_own_batches_through_the_data_as_often_as_that_takes() -> None:
+    # Batches of 4, 4, 2, 4, 4: 5 x (2 s + 2 s) + 18 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=5)) == pytest.approx(30.8)
+    # Fewer than an epoch: 2 x 4 s + 8 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=2)) == pytest.approx(12.8)
+    # Of three samples every batch has all: 5 x 4 s + 15 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=3) == pytest.approx(29.0)
+
+
+def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
+    """Samples of each batch, one after the other."""
+    sizes: list[int] = []
+    left = 0
+    for _ in range(steps):
+        left = left or num_samples
+        sizes.append(min(batch_size, left))
+        left -= sizes[-1]
+    return sizes
+
+
+@given(
+    steps=st.integers(1, 40),
+    num_samples=st.integers(1, 60),
+    batch_size=st.integers(1, 20),
+    share=st.floats(0.0, 1.0),
+)
+def test_steps_are_laid_out_batch_by_batch(
+    steps: int, num_samples: int, batch_size: int, share: float
+) -> None:
+    work, sizes = Work(WorkKind.TRAIN, steps=steps), batches(steps, num_samples, batch_size)
+    ends_s = np.cumsum([4.0 + 0.6 * size for size in sizes])
+    [done] = steps_done(
+        DEVICE,
+        MODEL,
+        work,
+        num_samples=np.array([num_samples]),
+        batch_size=batch_size,
+        share=np.array([share]),
+    )
+
+    assert seconds(work, num_samples, batch_size) == pytest.approx(ends_s[-1])
+    assert num_trained(work, np.array([num_samples]), batch_size).tolist() == [sum(sizes)]
+    # A step that ends at that very moment, but for rounding, may or may not be counted.
+    assert (ends_s < share * ends_s[-1] - 1e-6).sum() <= done
+    assert done <= (ends_s < share * ends_s[-1] + 1e-6).sum()
+
+
+def test_steps_that_are_whole_epochs_are_those_epochs_to_the_last_bit() -> None:
+    by_epochs, by_steps = Work(WorkKind.TRAIN, epochs=7), Work(WorkKind.TRAIN, steps=21)
+
+    assert seconds(by_epochs) == seconds(by_steps)
+
+
+def test_steps_are_instead_of_epochs_and_of_training_alone() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Work(WorkKind.TRAIN, steps=0)
+    with pytest.raises(ValueError, match="instead of epochs"):
+        Work(WorkKind.TRAIN, steps=2, epochs=1)
+    with pytest.raises(ValueError, match="of training"):
+        Work(WorkKind.EVALUATE, steps=2)
+
+
 def test_evaluation_costs_dispatch_and_one_forward_pass_but_no_parameter_update() -> None:
     # 3 batches x 2 s + 10 samples x 0.2 s
     assert seconds(Work(WorkKind.EVALUATE)) == pytest.approx(8.0)
@@ -64,19 +126,21 @@ def test_a_gradient_costs_one_epoch_over_its_samples() -> None:
 def test_no_work_and_no_samples_take_no_time() -> None:
     assert seconds(Work(WorkKind.NONE)) == 0.0
     assert seconds(Work(WorkKind.TRAIN, epochs=5), num_samples=0) == 0.0
+    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=0) == 0.0
 
 
 def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated() -> None:
     ten = np.array([10, 1])
 
-    assert work_flop(MODEL, Work(WorkKind.TRAIN, epochs=2), num_samples=ten).tolist() == [
-        2 * 10 * 3 * 150,
-        2 * 1 * 3 * 150,
-    ]
-    some = Work(WorkKind.EVALUATE, num_samples=4)
-    assert work_flop(MODEL, some, num_samples=ten).tolist() == [4 * 150, 150]
-    assert work_flop(MODEL, Work(WorkKind.GRADIENT), num_samples=ten).tolist() == [4500, 450]
-    assert work_flop(MODEL, Work(WorkKind.NONE), num_samples=ten).tolist() == [0, 0]
+    def flop(work: Work) -> list[float]:
+        return list(work_flop(MODEL, work, num_samples=ten, batch_size=4))
+
+    assert flop(Work(WorkKind.TRAIN, epochs=2)) == [2 * 10 * 3 * 150, 2 * 1 * 3 * 150]
+    # Four steps: batches of 4, 4, 2 and 4 of the first, and four of the second client's one sample.
+    assert flop(Work(WorkKind.TRAIN, steps=4)) == [14 * 3 * 150, 4 * 3 * 150]
+    assert flop(Work(WorkKind.EVALUATE, num_samples=4)) == [4 * 150, 150]
+    assert flop(Work(WorkKind.GRADIENT)) == [4500, 450]
+    assert flop(Work(WorkKind.NONE)) == [0, 0]
 
 
 def test_an_operation_class_without_a_rate_is_named() -> None:

@@ -317,3 +317,77 @@ def test_what_it_must_know_is_asked_for_by_name(ready):
 
 def test_the_equations_can_be_had_from_the_paper_s_module():
     assert gradient_projection([np.array([3.0])], np.array([2.0])).tolist() == [3.0]
+
+
+# --- the gradient at the client's own model -------------------------------------------------------
+
+
+def test_who_delivered_is_asked_for_the_gradient_at_the_model_that_it_holds(
+    ready, choose, trained, observe, view_of
+):
+    fleet, selector = ready(vector="last_gradient", initial_batch=15)
+    choose(fleet, selector, 1)
+    late = trained(1, [1.0, 0.0, 0.0], outcome=Outcome.LATE)
+    observe(selector, 1, [trained(2, [1.0, 2.0, 0.0]), late])
+    [asked] = selector.probe(view_of(fleet, round_=2))
+
+    assert (asked.client, asked.needs_model, asked.uploads_vector) == (2, False, True)
+    assert (asked.work.kind, asked.work.num_samples) == (WorkKind.GRADIENT, 15)
+    # A step of eta 0.1 from zeros.
+    assert asked.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
+    assert list(selector.probe(view_of(fleet, round_=2, candidates=[0, 1]))) == []
+
+
+def test_a_round_goes_by_the_gradients_at_the_clients_own_models(
+    ready, choose, trained, initial, observe
+):
+    """The figures of a round by hand, where (1, 1, 0) is now the answer and not the update."""
+    fleet, selector = ready(vector="last_gradient")
+    choose(fleet, selector, 1)
+    observe(selector, 1, [trained(2, [7.0, -3.0, 1.0])])
+    waiting = selector.state()
+    asked, chosen = choose(fleet, selector, 2, answers=[initial(2, [1.0, 1.0, 0.0])])
+    state = selector.state()
+    e = math.exp(math.sqrt(2.0) - C)
+    share = np.array([1.0, 1.0, e]) / (2.0 + e)
+
+    assert waiting["projection"] == pytest.approx([C, C, 2 * C])
+    assert waiting["num_rewards"].tolist() == [0, 0, 0]
+    assert asked == [2]
+    assert state["projection"] == pytest.approx([C, C, math.sqrt(2.0)], rel=1e-6)
+    assert state["reward_sum"] == pytest.approx(share * [1, 1, 2 * math.exp(0.1)], rel=1e-6)
+    assert state["num_pulls"].tolist() == [1, 1, 2]
+    assert state["direction"] == pytest.approx([1.0, 1.0, 0.0], rel=1e-6)
+    assert chosen[-1] == 2
+
+
+def test_a_lost_gradient_leaves_its_client_as_it_was_and_rewards_the_others(
+    ready, choose, trained, initial, observe
+):
+    # Shares of c = C, C, 2 C: 1, 1 and f = exp(C) over 2 + f, for all three without the factor.
+    fleet, selector = ready(vector="last_gradient")
+    choose(fleet, selector, 1)
+    observe(selector, 1, [trained(2, [1.0, 1.0, 0.0])])
+    choose(fleet, selector, 2, answers=[initial(2, outcome=Outcome.OFFLINE)])
+    state = selector.state()
+    f = math.exp(C)
+
+    assert state["projection"] == pytest.approx([C, C, 2 * C])
+    assert state["num_pulls"].tolist() == [1, 1, 1]
+    assert state["reward_sum"] == pytest.approx(np.array([1.0, 1.0, f]) / (2.0 + f))
+    assert state["direction"].tolist() == [2.0, 2.0, 0.0]
+
+
+def test_what_is_still_to_be_asked_for_is_kept_over_a_stop(
+    ready, choose, trained, initial, observe
+):
+    fleet, first = ready(vector="last_gradient")
+    choose(fleet, first, 1)
+    observe(first, 1, [trained(2, [1.0, 2.0, 0.0])])
+    _, second = ready(vector="last_gradient")
+    second.restore(first.state())
+    answers = [initial(2, [1.0, 1.0, 0.0])]
+
+    assert choose(fleet, second, 2, answers=answers) == choose(fleet, first, 2, answers=answers)
+    for name, column in first.state().items():
+        np.testing.assert_array_equal(second.state()[name], column)

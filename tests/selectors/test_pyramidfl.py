@@ -15,8 +15,9 @@ BASE = np.zeros(3, dtype=np.float32)
 
 @pytest.fixture
 def ready(fleet_of):
-    def build(num_samples=(10,) * 3, *, cohort=3, epochs=2, settings=None, **options):
-        fleet = replace(fleet_of(num_samples, cohort=cohort), epochs=epochs)
+    def build(num_samples=(10,) * 3, *, cohort=3, steps=None, settings=None, **options):
+        epochs = 2 if steps is None else 0
+        fleet = replace(fleet_of(num_samples, cohort=cohort), epochs=epochs, steps=steps)
         selector = (settings or PyramidFlSettings(**options)).build()
         assert list(selector.setup(fleet)) == []
         return fleet, selector
@@ -94,9 +95,38 @@ def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer(
         outcome_of(2, [delivered(0, norm=3.0, compute_s=22.0, upload_s=10 * (0.9 - 1 / 3))])
     )
     state = selector.state()
-    np.testing.assert_allclose(state["epoch_s"][:2], [2.0, 10.0])
+    np.testing.assert_allclose(state["unit_s"][:2], [2.0, 10.0])
     np.testing.assert_allclose(state["up_s"][:2], [10.0, 10.0])
     np.testing.assert_allclose(state["gradient_utility"], [0.3, 0.6, 10.0])
+
+
+def test_in_steps_a_client_is_asked_for_steps(ready, view_of, outcome_of, delivered):
+    """The figures above with 4 steps where there were 2 epochs: 1 s each, of a batch of 10.
+
+    Client 0 idles 19.667 s and trains 4 + 19 steps. Of half of its steps it used 2 batches, of the
+    25 samples 20.
+    """
+    fleet, selector = ready((25, 25, 25), steps=4)
+    first = selector.select(view_of(fleet))
+    reports = [
+        delivered(0, norm=3.0, num_samples=25),
+        delivered(1, norm=6.0, download_s=3.0, compute_s=20.0, num_samples=25),
+    ]
+    selector.observe(outcome_of(1, reports))
+    second = selector.select(view_of(fleet, round_=2))
+    steps = dict(zip(second.clients.tolist(), second.steps.tolist(), strict=True))
+
+    assert (first.epochs, first.steps.tolist()) == (None, [4, 4, 4])
+    assert second.epochs is None
+    assert steps == {0: 4 + 19, 1: 4, 2: 4}
+    np.testing.assert_allclose(selector.state()["gradient_utility"], [0.75, 1.5, 25.0])
+
+    _, other = ready((25, 25, 25), steps=4)
+    other.select(view_of(fleet))
+    half = delivered(0, norm=3.0, num_samples=25)._replace(completed_fraction=0.5)
+    other.observe(outcome_of(1, [half]))
+    assert other.state()["unit_s"][0] == 2.0
+    assert other.state()["gradient_utility"][0] == pytest.approx(3.0 * 20 / 100)
 
 
 def test_nobody_trains_more_than_eleven_times_as_long(ready, view_of, outcome_of, delivered):
@@ -130,7 +160,7 @@ def test_an_interrupted_client_is_measured_by_what_it_did(ready, view_of, outcom
     selector.observe(outcome_of(1, reports))
     state = selector.state()
 
-    np.testing.assert_array_equal(state["epoch_s"], [4.0, 8.0, np.nan])
+    np.testing.assert_array_equal(state["unit_s"], [4.0, 8.0, np.nan])
     np.testing.assert_allclose(state["gradient_utility"], [0.2, 0.1, 10.0])
 
 

@@ -1,0 +1,126 @@
+"""Runs whose clients train `task.local.steps` steps instead of epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record.run import Run
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+SMALL = [
+    "fleet.size=12",
+    "server.cohort=4",
+    "stop.rounds=4",
+    "task.model.hidden=[12, 8]",
+    "trainer.kind=serial",
+]
+BY_STEPS = ["task.local.epochs=null", "task.local.steps=11"]
+
+
+def run_of(out: Path, *changes: str) -> Run:
+    return run(load("quickstart", [*SMALL, *changes]), out=out, workers=1)
+
+
+def test_steps_that_are_whole_epochs_give_the_same_bytes(tmp_path):
+    # 1,437 training digits are 119 or 120 for each of 12 clients: 15 batches of 8.
+    even = ["task.partition={kind: iid}", "server.deadline_s=null"]
+    epochs = run_of(tmp_path / "epochs", *even, "task.local.epochs=2")
+    steps = run_of(tmp_path / "steps", *even, "task.local.epochs=null", "task.local.steps=30")
+
+    assert epochs.tasks["num_samples"].between(113, 120).all()
+    assert steps.manifest.digest == epochs.manifest.digest
+
+
+@pytest.mark.parametrize("kind", ["stacked", "vectorised"])
+def test_all_trainers_take_the_same_steps_on_clients_of_unequal_size(kind, tmp_path):
+    serial = run_of(tmp_path / "serial", *BY_STEPS)
+    other = run_of(tmp_path / kind, *BY_STEPS, f"trainer.kind={kind}")
+
+    # Some go through their digits more than once, some do not come to the end.
+    per_epoch = -(-serial.tasks["num_samples"] // 8)
+    assert per_epoch.min() < 11 < per_epoch.max()
+    np.testing.assert_allclose(other.rounds["loss"], serial.rounds["loss"], rtol=1e-4)
+    np.testing.assert_allclose(other.tasks["train_loss"], serial.tasks["train_loss"], rtol=1e-4)
+
+
+def test_every_client_s_seconds_are_those_of_its_steps_without_training_too(tmp_path):
+    changes = [*SMALL, *BY_STEPS, "server.deadline_s=null"]
+    trained = run(load("quickstart", changes), out=tmp_path / "trained", workers=1)
+    blind = run(load("quickstart", changes), out=tmp_path / "blind", train=False)
+
+    for column in ("compute_s", "train_flop", "energy_compute_j", "finished_at_s"):
+        np.testing.assert_array_equal(blind.tasks[column], trained.tasks[column])
+
+
+def test_a_buffered_run_by_steps_goes_on_after_a_stop_with_the_same_bytes(tmp_path, monkeypatch):
+    changes = [
+        "fleet.size=12",
+        "server.concurrency=4",
+        "server.buffer_size=2",
+        "stop.rounds=6",
+        "task.model.hidden=[12, 8]",
+        "checkpoint.every_rounds=1",
+        *BY_STEPS,
+    ]
+    scenario = load("quickstart-fedbuff", changes)
+    whole = run(scenario, out=tmp_path / "whole", workers=1)
+
+    def interrupt(progress):
+        if progress.round == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, out=tmp_path / "cut", workers=1, on_progress=interrupt)
+    resumed = run(scenario, out=tmp_path / "cut", workers=1, resume=True)
+
+    assert resumed.manifest.digest == whole.manifest.digest
+
+
+@pytest.mark.parametrize("selector", ["pyramidfl", "fedcs", "tifl"])
+def test_selectors_that_count_work_run_by_steps(selector, tmp_path):
+    done = run_of(tmp_path / selector, *BY_STEPS, f"server.selector.kind={selector}")
+
+    assert len(done.rounds) == 4
+    delivered = done.tasks[(done.tasks["outcome"] == "delivered") & (done.tasks["train_flop"] > 0)]
+    epochs, rest = np.divmod(11, -(-delivered["num_samples"] // 8))
+    flop = 3 * 2 * (64 * 12 + 12 * 8 + 8 * 10) * (epochs * delivered["num_samples"] + rest * 8)
+    if selector == "pyramidfl":  # gives some clients more
+        assert (delivered["train_flop"] >= flop).all()
+    else:
+        assert (delivered["train_flop"] == flop).all()
+
+
+def test_gpfl_s_last_gradient_downloads_nothing_and_uploads_a_gradient(tmp_path):
+    done = run_of(
+        tmp_path / "gpfl",
+        *BY_STEPS,
+        "evaluate.validation_fraction=0.1",
+        "server.selector={kind: gpfl, vector: last_gradient}",
+    )
+    tasks = done.tasks
+    model_byte = tasks.loc[tasks["purpose"] == "train", "upload_byte"].max()
+    asked = tasks[(tasks["purpose"] == "probe") & (tasks["round"] > 1)]
+    again = asked[asked["download_byte"] == 0]
+    delivered = tasks[(tasks["purpose"] == "train") & (tasks["outcome"] == "delivered")]
+
+    assert len(again) > 0
+    assert (again.loc[again["outcome"] == "delivered", "upload_byte"] == model_byte + 8).all()
+    for round_ in (2, 3, 4):
+        before = set(delivered.loc[delivered["round"] == round_ - 1, "client"])
+        assert set(again.loc[again["round"] == round_, "client"]) <= before
+    assert (again["energy_compute_j"] > 0).any()
+
+
+@pytest.mark.parametrize(
+    "changes", [["task.local.steps=20"], ["task.local.epochs=null"]], ids=["both", "neither"]
+)
+def test_exactly_one_of_epochs_and_steps_is_given(changes):
+    with pytest.raises(ScenarioError, match=r"task\.local.*give either epochs or steps") as raised:
+        load("quickstart", changes)
+
+    assert "\n" not in str(raised.value).strip()
