@@ -53,6 +53,17 @@ from fleetsim.selectors.ties import TieRule, best, tie_keys
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
 
+__all__ = [
+    "PowerOfChoiceSettings",
+    "ProbedPowerOfChoice",
+    "ReportedPowerOfChoice",
+    "best",
+    "draw",
+    "losses_of",
+    "num_asked",
+    "tie_keys",
+]
+
 
 class PowerOfChoiceSettings(Settings):
     """The clients with the largest losses among d random candidates."""
