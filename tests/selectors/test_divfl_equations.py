@@ -149,6 +149,15 @@ def test_dissimilarities_are_distances(dtype):
     assert dissimilarities(own, other, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
 
 
+def test_squares_prefer_who_is_nearest_to_the_mean_and_distances_who_is_in_the_middle():
+    # From 1: 1 + .5 + 0 + 3 + 19 = 23.5, and 1 + .25 + 0 + 9 + 361 = 371.25 squared.
+    # From 4: 4 + 3.5 + 3 + 0 + 16 = 26.5, but 16 + 12.25 + 9 + 0 + 256 = 293.25 squared.
+    points = np.array([[0.0], [0.5], [1.0], [4.0], [20.0]])
+
+    assert greedy(dissimilarities(points), 1, np.zeros(5)).tolist() == [2]
+    assert greedy(dissimilarities(points, metric="squared_l2"), 1, np.zeros(5)).tolist() == [3]
+
+
 def test_equal_gradients_are_at_zero_and_near_ones_keep_their_digits():
     near = np.array([[1e6, 1.0], [1e6, 1.0], [1e6, 1.0 + 1e-4]])
     matrix = dissimilarities(near)
