@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ PAPERS = {
 """Modules of pure functions by the module of their paper."""
 
 
-def functions_of(module: str) -> dict:
+def functions_of(module: str) -> dict[str, Callable[..., Any]]:
     members = vars(import_module(f"fleetsim.selectors.{module}"))
     return {
         name: member

@@ -40,7 +40,8 @@ class DivFl:
 
     def greedy(self, view):
         there = view.candidates.tolist()
-        left, taken = [k for k in there if k in self.g], []
+        taken: list[int] = []
+        left = [k for k in there if k in self.g]
         while left and len(taken) < view.wanted:
             cost = {
                 k: math.fsum(min(self.apart(i, j) for j in [*taken, k]) for i in self.g)

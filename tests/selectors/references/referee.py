@@ -16,7 +16,11 @@ from fleetsim.contracts import (
 
 
 class Reference(Protocol):
-    """What a selector should do, from the equations of its paper in plain Python."""
+    """What a selector should do, from the equations of its paper in plain Python.
+
+    One whose clients are asked for more than the usual work has a method `work` too: what each of a
+    cohort is to do, and what it was asked for.
+    """
 
     def setup(self, fleet: FleetView) -> None:
         """Learn of the fleet."""
@@ -62,9 +66,9 @@ class Refereed:
         answer = self.selector.select(view)
         chosen = answer.clients if isinstance(answer, Cohort) else answer
         self.num_choices += 1
+        self._compare(view, *self.reference.choice(view, chosen.tolist()))
         if isinstance(answer, Cohort) and hasattr(self.reference, "work"):
             self._compare(view, *self.reference.work(view, answer))
-        self._compare(view, *self.reference.choice(view, chosen.tolist()))
         return answer
 
     def observe(self, outcome):

@@ -30,7 +30,7 @@ class Survey:
             order = sorted(there, key=lambda k: (-self.score(k, view.round), k))
         return order[: view.wanted], chosen
 
-    def score(self, k: int, t: int) -> float:
+    def score(self, k, t):
         if k not in self.told:
             return math.inf
         cumulative, times = sum(self.told[k]), len(self.told[k])

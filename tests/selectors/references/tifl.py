@@ -111,15 +111,17 @@ class Tifl:
         if not sum(chance.values()):
             chance = dict.fromkeys(open_, 1.0)
         mark = stream.random() * sum(chance.values())
+        drawn = open_[-1]
         for i in open_:
-            self.current = i
             mark -= chance[i]
             if mark < 0:
+                drawn = i
                 break
-        self.credits[self.current] = max(self.credits[self.current] - 1, 0)
+        self.current = drawn
+        self.credits[drawn] = max(self.credits[drawn] - 1, 0)
         lots = stream.random(self.size)
         expected = []
-        for tier in self.tiers[self.current :]:
+        for tier in self.tiers[drawn:]:
             expected += sorted(there & set(tier), key=lambda k: lots[k])
         return expected[: view.wanted], chosen
 
