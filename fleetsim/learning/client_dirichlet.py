@@ -10,7 +10,9 @@ random clients, each sample to any of them alike.
 
 The mixes that few clients draw often make up the set for no sizes at all: on ten equal labels at
 zeta = 0.2 those of 20 clients in 75 % of 500 draws, of 30 in 28 %, of 50 in 2 %, of 70 and 100 in
-none. A larger zeta helps less than more clients: at zeta = 10 it is 38 % of the draws of 20.
+none. A larger zeta helps less than more clients: at zeta = 10 it is 38 % of the draws of 20. Then
+the sizes that come nearest are taken, x = argmin |Q x - d|^2 + ridge |x|^2 over x >= 0, which no
+source says; or the scenario is refused (`when_infeasible: refuse`).
 
 Sources: "Gradient Projection-based Client Selection for Efficient Federated Learning" (GPFL),
 section V-A, after FedCor (Yoruko-Tang/FedCor@d941083, src/sampling.py `Dirichlet_noniid`).
@@ -58,10 +60,10 @@ class ClientDirichletSettings(Settings):
     every client the mix of the whole set, small ones about one label each."""
     min_samples: PositiveInt = 1
     """The mixes are drawn anew until every client has so many samples."""
-    when_infeasible: Literal["refuse", "nearest"] = "refuse"
+    when_infeasible: Literal["nearest", "refuse"] = "nearest"
     """What happens if no sizes make the drawn mixes add up to the data set, as with few clients:
-    refuse the scenario, or take the sizes that come nearest (non-negative least squares) and deal
-    what they leave over at random."""
+    take the sizes that come nearest (non-negative least squares) and deal what they leave over at
+    random, or refuse the scenario."""
 
 
 def client_dirichlet(

@@ -39,6 +39,8 @@ def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
 
     >>> valuations(np.array([4, 100]), np.array([1.5, 0.5])).tolist()
     [3.0, 5.0]
+
+    Source: Goetz et al., arXiv 1909.12641, the valuation.
     """
     return np.sqrt(num_samples) * mean_loss
 
@@ -51,6 +53,8 @@ def num_left_out(num_candidates: int, alpha_1: float) -> int:
 
     >>> num_left_out(10, 0.75), num_left_out(100, 0.29)
     (7, 29)
+
+    Source: Goetz et al., arXiv 1909.12641, step 1 (alpha_1).
     """
     _require_fraction("alpha_1", alpha_1)
     # 0.29 * 100 is 28.999... in binary, and must yield 29.
@@ -71,6 +75,9 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
 
     >>> num_active(5, 0.1), num_active(5, 0.1, "random"), num_active(10, 0.9)
     (4, 5, 1)
+
+    Source: Goetz et al., arXiv 1909.12641, step 2 (alpha_3); the roundings are those of
+    Yoruko-Tang/FedCor@d941083 and of facebookresearch/FLSim.
     """
     _require_fraction("alpha_3", alpha_3)
     if rounding == "active":
@@ -95,6 +102,8 @@ def sampling_probabilities(
     Raises:
         ValueError: a valuation is NaN or +infinity, alpha_1 is not in [0, 1], or the lengths of
             the arrays differ.
+
+    Source: Goetz et al., arXiv 1909.12641, steps 1 and 2 (alpha_1, alpha_2).
     """
     exponents = _exponents(values, alpha_1, alpha_2, keys)
     if not np.any(np.isfinite(exponents)):
@@ -134,6 +143,8 @@ def choose(
 
     Raises:
         ValueError: as in `sampling_probabilities` and `num_active`.
+
+    Source: Goetz et al., arXiv 1909.12641, steps 1 to 3.
     """
     exponents = _exponents(values, alpha_1, alpha_2, keys)
     for name, draws in (("exponentials", exponentials), ("uniforms", uniforms)):

@@ -75,6 +75,8 @@ def distance_factors(
 
     >>> round(float(distance_factors(np.array([646.9]))[0]), 3)
     0.368
+
+    Source: Tong et al., "From learning to analytics", (7).
     """
     is_bad = ~(np.isfinite(distance_m) & (distance_m >= 0.0))
     if np.any(is_bad):
@@ -90,6 +92,8 @@ def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> Fl
 
     >>> local_potentials(np.array([0.6])).round(2).tolist()
     [[0.64, 0.36]]
+
+    Source: Tong et al., "From learning to analytics", (5).
     """
     is_bad = ~((opinions >= 0.0) & (opinions <= 1.0))
     if np.any(is_bad):
@@ -107,6 +111,8 @@ def compatibilities(factors: FloatArray, kind: Potentials = "agreement") -> Floa
 
     >>> compatibilities(np.array([0.5])).tolist()
     [[[0.75, 0.25], [0.25, 0.75]]]
+
+    Source: Tong et al., "From learning to analytics", (7).
     """
     is_bad = ~((factors >= 0.0) & (factors <= 1.0))
     if np.any(is_bad):
@@ -143,6 +149,8 @@ def propagated(
     Raises:
         ValueError: a potential is not above 0 and finite, `damping` is not in [0, 1), or the
             shapes do not fit together.
+
+    Source: Tong et al., "From learning to analytics", (4) and (6).
     """
     if local.shape[1:] != (2,) or edges.shape != (pairs.shape[0], 2) or pairs.shape[1:] != (2, 2):
         raise ValueError(
@@ -193,6 +201,8 @@ def convergence_bound(
 
     >>> round(convergence_bound(20, 1414.2, unit_m=1000.0), 4)
     0.0685
+
+    Source: Tong et al., "From learning to analytics", theorem 2.
     """
     return (num_clients - 1) * math.tanh(decay * (longest_m / unit_m) ** exponent)
 

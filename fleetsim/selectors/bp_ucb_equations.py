@@ -33,6 +33,8 @@ def started(opinions: FloatArray) -> tuple[FloatArray, IntArray]:
     >>> means, plays = started(np.array([0.5, np.nan]))
     >>> means.tolist(), plays.tolist()
     ([0.5, 0.0], [1, 0])
+
+    Source: Tong et al., "From learning to analytics", Algorithm 2.
     """
     known = np.flatnonzero(~np.isnan(opinions))
     nothing = np.zeros(opinions.size)
@@ -54,6 +56,8 @@ def index(
 
     Raises:
         ValueError: `slot` is below 1, or a belief is not in [0, 1].
+
+    Source: Tong et al., "From learning to analytics", (17).
     """
     is_bad = ~((beliefs >= 0.0) & (beliefs <= 1.0))
     if np.any(is_bad):

@@ -38,6 +38,8 @@ _COLUMNS_AT_ONCE = 1 << 13
 _CANCELLED = 1e-6
 """Squared distances below this share of the squared norms are computed from the differences."""
 _ROUNDING_SLACK = 1e-9
+_SUM_ROUNDING = 1e-9
+"""Far more than the relative error of a sum of any fleet's distances."""
 
 
 def dissimilarities(
@@ -55,6 +57,8 @@ def dissimilarities(
 
     Raises:
         ValueError: a gradient is not finite, or the numbers of parameters differ.
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022); squared distances as in euphoria0-0's code.
     """
     if others is None:
         squared = _squared_distances(gradients, gradients)
@@ -75,6 +79,8 @@ def refreshed(
         gradients: of all clients, the new ones among them [N, P].
         clients: ids of those that changed [n].
         metric: as in `dissimilarities`.
+
+    Source: the lazy refresh of DivFL (Balakrishnan et al., ICLR 2022).
     """
     changed = dissimilarities(gradients[clients], gradients, metric)
     changed[np.arange(clients.size), clients] = 0.0
@@ -92,6 +98,8 @@ def cost(dissimilarity: FloatArray, chosen: IntArray) -> float:
 
     >>> cost(np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 3.0], [5.0, 3.0, 0.0]]), np.array([1]))
     5.0
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the facility location objective.
     """
     if chosen.size == 0:
         return math.inf if dissimilarity.shape[0] else 0.0
@@ -112,6 +120,8 @@ def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
     >>> greedy(apart, 2, np.zeros(3)).tolist()
     [1, 2]
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule.
     """
     return _greedy(dissimilarity, num, keys, uniforms=None, size=dissimilarity.shape[1])
 
@@ -124,6 +134,8 @@ def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
 
     >>> sample_size(10, 300), sample_size(10, 20)
     (30, 10)
+
+    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
     """
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"fraction must be in [0, 1], got {fraction}")
@@ -145,6 +157,8 @@ def stochastic_greedy(
 
     Raises:
         ValueError: as in `greedy`; `size` is below 1, or the uniforms are not [num, C].
+
+    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
     """
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}")
@@ -164,6 +178,8 @@ def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
     >>> cluster_sizes(apart, np.array([1, 2])).tolist()
     [2, 1]
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the weights gamma.
     """
     if chosen.size == 0:
         return np.zeros(0, dtype=np.int64)
@@ -192,11 +208,23 @@ def _greedy(
         if uniforms is not None and size < left.size:
             sample = np.sort(left[np.argpartition(uniforms[step, left], size)[:size]])
         closer = np.minimum(nearest[:, None], dissimilarity[:, sample])
-        position = int(best(-closer.sum(axis=0), 1, keys[sample])[0])
+        position = int(best(-_costs(closer), 1, keys[sample])[0])
         chosen[step] = sample[position]
         nearest = closer[:, position]
         left = left[left != chosen[step]]
     return chosen
+
+
+def _costs(nearest: FloatArray) -> FloatArray:
+    """Sums of the columns [A, C] -> [C], exact for those that are the least or next to it.
+
+    Of two clients that are nearest to each other either lowers the cost by as much: a tie, of the
+    same terms in another order, which must not be decided by how a sum rounds.
+    """
+    costs: FloatArray = nearest.sum(axis=0)
+    for column in np.flatnonzero(costs <= costs.min() * (1.0 + _SUM_ROUNDING)):
+        costs[column] = math.fsum(nearest[:, column])
+    return costs
 
 
 def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:

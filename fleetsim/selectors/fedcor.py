@@ -72,7 +72,13 @@ from fleetsim.selectors.fedcor_equations import (
     covariance,
     scores,
 )
-from fleetsim.selectors.fedcor_fit import fitted, initial_points, mean_changes, remembered
+from fleetsim.selectors.fedcor_fit import (
+    fitted,
+    initial_points,
+    log_likelihood,
+    mean_changes,
+    remembered,
+)
 from fleetsim.selectors.ties import TieRule, tie_keys
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
@@ -86,6 +92,7 @@ __all__ = [
     "covariance",
     "fitted",
     "initial_points",
+    "log_likelihood",
     "mean_changes",
     "remembered",
     "scores",

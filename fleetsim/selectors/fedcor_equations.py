@@ -40,6 +40,8 @@ def covariance(points: FloatArray, noise: float = 0.01) -> FloatArray:
 
     Raises:
         ValueError: `noise` (sigma_n) is not above 0.
+
+    Source: FedCor (Tang et al., CVPR 2022), the linear kernel.
     """
     if not noise > 0.0:
         raise ValueError(f"noise must be above 0, got {noise}")
@@ -51,6 +53,8 @@ def conditioned(covariance: FloatArray, client: int) -> FloatArray:
 
     Raises:
         ValueError: its variance is not above 0, as after it was conditioned on already.
+
+    Source: FedCor (Tang et al., CVPR 2022), the posterior covariance.
     """
     variance = covariance[client, client]
     if not variance > 0.0:
@@ -73,6 +77,8 @@ def scores(
         alpha: how much of its standard deviation a client's loss falls [N].
         weights: p_i, the share of each client in the total loss [N].
         counted: clients i that the sum runs over [N].
+
+    Source: FedCor (Tang et al., CVPR 2022), the selection criterion.
     """
     variance = np.diagonal(covariance)
     result = np.full(variance.shape, np.nan)
@@ -105,6 +111,8 @@ def choose(
 
     Raises:
         ValueError: `wanted` is negative.
+
+    Source: FedCor (Tang et al., CVPR 2022), as in Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """
     if wanted < 0:
         raise ValueError(f"wanted must not be negative, got {wanted}")
@@ -129,6 +137,8 @@ def annealed(alpha: FloatArray, chosen: IntArray, factor: float) -> FloatArray:
 
     >>> annealed(np.array([1.0, 0.5, 1.0]), np.array([1, 2]), 0.5).tolist()
     [1.0, 0.25, 0.5]
+
+    Source: FedCor (Tang et al., CVPR 2022), the annealing coefficient.
     """
     result = alpha.copy()
     result[chosen] *= factor

@@ -35,6 +35,8 @@ def initial_points(normals: FloatArray) -> FloatArray:
 
     >>> initial_points(np.full((4, 1), 3.0)).ravel().tolist()
     [1.5, 1.5, 1.5, 1.5]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """
     return normals / math.sqrt(normals.shape[0])
 
@@ -49,6 +51,8 @@ def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatA
 
     >>> mean_changes(np.array([[-4.0, np.nan], [-1.0, np.nan]]), np.array([1, 0]), 0.5).tolist()
     [-2.0, 0.0]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`, the discounted mean.
     """
     is_observed = ~np.isnan(changes)
     weights = (discount**ages)[:, None] * is_observed
@@ -64,6 +68,8 @@ def remembered(changed_in: IntArray, round_: int, history: int) -> BoolArray:
 
     >>> remembered(np.array([1, 5, 6]), 15, 10).tolist()
     [False, True, True]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`, the group size.
     """
     return changed_in + history >= round_
 
@@ -86,6 +92,8 @@ def log_likelihood(
 
     Raises:
         ValueError: a change is infinite, a shape does not fit, or `noise` is not above 0.
+
+    Source: FedCor (Tang et al., CVPR 2022), the likelihood that the embedding maximises.
     """
     return _log_likelihood(points, _patterns(points, changes, weights, mean), noise)
 
@@ -117,6 +125,8 @@ def fitted(
 
     Raises:
         ValueError: as in `log_likelihood`.
+
+    Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
     """
     mean = np.zeros(points.shape[1]) if mean is None else mean
     patterns = _patterns(points, changes, discount ** ages.astype(np.float64), mean)

@@ -40,6 +40,8 @@ def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
 
     >>> num_asked(1000), num_asked(11), num_asked(3), num_asked(0)
     (100, 2, 1, 0)
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), the resource request of Protocol 1.
     """
     require_all("fraction must be in (0, 1]", fraction, 0.0 < fraction <= 1.0)
     require_all("num_candidates must not be negative", num_candidates, num_candidates >= 0)
@@ -52,6 +54,8 @@ def uploaded_at_s(update_s: FloatArray, upload_s: FloatArray) -> FloatArray:
 
     >>> uploaded_at_s(np.array([1.0, 2.0, 9.0]), np.array([4.0, 1.0, 1.0])).tolist()
     [5.0, 6.0, 10.0]
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), Theta of Algorithm 3.
     """
     require_lengths(update_s.shape[0], upload_s=upload_s)
     ends_s = np.empty(update_s.shape)
@@ -70,7 +74,10 @@ def round_s(
     selection_s: float = 0.0,
     aggregation_s: float = 0.0,
 ) -> float:
-    """T(S): seconds of a round of these clients, who upload in the order given [n]."""
+    """T(S): seconds of a round of these clients, who upload in the order given [n].
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), T(S) of Algorithm 3.
+    """
     require_lengths(update_s.shape[0], download_s=download_s)
     ends_s = uploaded_at_s(update_s, upload_s)
     busy_s = float(download_s.max() + ends_s[-1]) if ends_s.size else 0.0
@@ -103,6 +110,8 @@ def pack(
     Raises:
         ValueError: a time is negative or NaN, a client's is not finite, `max_clients` is negative,
             or the lengths differ.
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), Algorithm 3.
     """
     num = download_s.shape[0]
     require_lengths(num, update_s=update_s, upload_s=upload_s, keys=keys)

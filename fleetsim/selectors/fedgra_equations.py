@@ -55,6 +55,8 @@ def is_selection_round(round_: int, every: int = 5) -> bool:
 
     >>> [round_ for round_ in range(1, 12) if is_selection_round(round_)]
     [1, 6, 11]
+
+    Source: FedGRA (arXiv 2310.08147v3), Algorithm 2, t_select.
     """
     if every < 1:
         raise ValueError(f"every must be at least 1, got {every}")
@@ -66,6 +68,8 @@ def free_capacity(capacity: FloatArray, load_fraction: FloatArray) -> FloatArray
 
     Raises:
         ValueError: a load is outside [0, 1].
+
+    Source: FedGRA (arXiv 2310.08147v3), (1) and (2).
     """
     is_share = (load_fraction >= 0.0) & (load_fraction <= 1.0)
     require_all("load_fraction must be between 0 and 1", load_fraction, is_share)
@@ -77,19 +81,27 @@ def smoothed(values: FloatArray, previous: FloatArray, theta: float = 0.9) -> Fl
 
     Raises:
         ValueError: theta is outside [0, 1].
+
+    Source: FedGRA (arXiv 2310.08147v3), (3).
     """
     require_all("theta must be between 0 and 1", theta, 0.0 <= theta <= 1.0)
     return np.where(np.isnan(previous), values, theta * values + (1.0 - theta) * previous)
 
 
 def loss_metric(epoch_losses: FloatArray) -> FloatArray:
-    """(4): h of the mean losses of each client's epochs [n, E]; with one epoch, that loss [n]."""
+    """(4): h of the mean losses of each client's epochs [n, E]; with one epoch, that loss [n].
+
+    Source: FedGRA (arXiv 2310.08147v3), (4).
+    """
     squares: FloatArray = np.square(epoch_losses).sum(axis=1)
     return np.sqrt(squares)
 
 
 def weight_divergence(base: Parameters, local: Iterable[Parameters]) -> FloatArray:
-    """(5): distance of each local model [P] from the one that it started from [P]; [n]."""
+    """(5): distance of each local model [P] from the one that it started from [P]; [n].
+
+    Source: FedGRA (arXiv 2310.08147v3), (5).
+    """
     start = base.astype(np.float64)
     return np.array([np.linalg.norm(start - model) for model in local], dtype=np.float64)
 
@@ -106,6 +118,8 @@ def mapped(
 
     Raises:
         ValueError: a metric is negative or not finite, or the shapes do not fit.
+
+    Source: FedGRA (arXiv 2310.08147v3), (6) and (7).
     """
     if metrics.ndim != 2 or higher_is_better.shape != metrics.shape[1:]:
         raise ValueError(f"{metrics.shape} metrics but {higher_is_better.shape} directions")
@@ -122,7 +136,10 @@ def mapped(
 
 
 def mean_normalised(values: FloatArray) -> FloatArray:
-    """(8): columns divided by their means; a column of zeros stays so [n, M]."""
+    """(8): columns divided by their means; a column of zeros stays so [n, M].
+
+    Source: FedGRA (arXiv 2310.08147v3), (8).
+    """
     if values.shape[0] == 0:
         return values.copy()
     means = values.mean(axis=0)
@@ -136,6 +153,8 @@ def relational_coefficients(normalised: FloatArray, rho: float = 0.5) -> FloatAr
 
     Raises:
         ValueError: rho is not in (0, 1]; with 0 the best clients would divide 0 by 0.
+
+    Source: FedGRA (arXiv 2310.08147v3), (9) to (12).
     """
     require_all("rho must be in (0, 1]", rho, 0.0 < rho <= 1.0)
     if normalised.size == 0:
@@ -152,6 +171,8 @@ def entropies(normalised: FloatArray) -> FloatArray:
     """(13, 14): entropy of the clients' shares in each metric, in [0, 1] [M].
 
     1, the entropy of equal shares, for a column of zeros and for less than two clients.
+
+    Source: FedGRA (arXiv 2310.08147v3), (13) and (14).
     """
     num, num_metrics = normalised.shape
     result = np.ones(num_metrics)
@@ -170,6 +191,8 @@ def entropy_weights(entropy: FloatArray) -> FloatArray:
 
     Raises:
         ValueError: an entropy is not in [0, 1].
+
+    Source: FedGRA (arXiv 2310.08147v3), (15).
     """
     is_good = (entropy >= 0.0) & (entropy <= 1.0)
     require_all("entropies must be between 0 and 1", entropy, is_good)
@@ -181,7 +204,10 @@ def entropy_weights(entropy: FloatArray) -> FloatArray:
 def grades(
     coefficients: FloatArray, weights: FloatArray, weighting: Weighting = "ewm"
 ) -> FloatArray:
-    """(16): grey relational grade of each client [n]; metrics of weight 0 do not count."""
+    """(16): grey relational grade of each client [n]; metrics of weight 0 do not count.
+
+    Source: FedGRA (arXiv 2310.08147v3), (16).
+    """
     if weighting == "inverse":
         factors = np.zeros_like(weights)
         np.divide(1.0, weights, out=factors, where=weights > 0.0)
@@ -204,6 +230,8 @@ def grey_relational_grades(
 
     Raises:
         ValueError: as `mapped` and `relational_coefficients` do.
+
+    Source: FedGRA (arXiv 2310.08147v3), (6) to (16).
     """
     normalised = mean_normalised(mapped(metrics, higher_is_better, mapping))
     weights = entropy_weights(entropies(normalised))
@@ -232,6 +260,8 @@ def fairness_after(
 
     Raises:
         ValueError: increment is not positive, or the lengths differ.
+
+    Source: FedGRA (arXiv 2310.08147v3), (17).
     """
     require_lengths(fairness.shape[0], is_selected=is_selected)
     require_all("increment must be positive", increment, increment > 0.0)
@@ -265,6 +295,8 @@ def choose(
 
     Raises:
         ValueError: num is negative, or the lengths differ.
+
+    Source: FedGRA (arXiv 2310.08147v3), Algorithm 2.
     """
     require_all("num must not be negative", num, num >= 0)
     require_lengths(grade.shape[0], fairness=fairness, is_forced=is_forced, keys=keys)

@@ -51,6 +51,8 @@ def client_vector(
 
     Raises:
         ValueError: the learning rate is not positive.
+
+    Source: GPFL (arXiv 2403.17833), g_i of (3).
     """
     require_all("learning_rate must be positive", learning_rate, learning_rate > 0.0)
     delta = base.astype(np.float64) - local
@@ -62,6 +64,8 @@ def direction(vectors: Sequence[Parameters | FloatArray]) -> FloatArray:
 
     Raises:
         ValueError: there is none.
+
+    Source: GPFL (arXiv 2403.17833), G of (3).
     """
     if not vectors:
         raise ValueError("a direction needs at least one vector, got 0")
@@ -80,6 +84,8 @@ def gradient_projection(
 
     >>> gradient_projection([np.array([3.0, 4.0])], np.array([0.0, 2.0])).tolist()
     [4.0]
+
+    Source: GPFL (arXiv 2403.17833), (3).
     """
     length = float(np.linalg.norm(global_direction))
     if length == 0.0:
@@ -89,7 +95,10 @@ def gradient_projection(
 
 
 def first_scores(projections: FloatArray) -> FloatArray:
-    """Scores by which round 1 chooses: the projections; +infinity for who gave none (NaN) [N]."""
+    """Scores by which round 1 chooses: the projections; +infinity for who gave none (NaN) [N].
+
+    Source: GPFL (arXiv 2403.17833), Algorithm 1, initialisation.
+    """
     return np.where(np.isnan(projections), np.inf, projections)
 
 
@@ -98,6 +107,8 @@ def normalised(projections: FloatArray) -> FloatArray:
 
     >>> normalised(np.array([1e4, np.nan, 1e4])).tolist()
     [0.5, nan, 0.5]
+
+    Source: GPFL (arXiv 2403.17833), (5).
     """
     is_known = ~np.isnan(projections)
     if not is_known.any():
@@ -124,6 +135,8 @@ def reward_factor(
 
     Raises:
         ValueError: an accuracy or a loss is not finite.
+
+    Source: GPFL (arXiv 2403.17833), (8).
     """
     values = np.array([accuracy, accuracy_before, loss, loss_before])
     require_all("accuracies and losses must be finite", values, np.isfinite(values))
@@ -137,7 +150,10 @@ def reward_factor(
 
 
 def rewards(shares: FloatArray, is_observed: BoolArray, factor: float) -> FloatArray:
-    """(5, 8): mu of a round: shares c~, times the factor for those who delivered [N]."""
+    """(5, 8): mu of a round: shares c~, times the factor for those who delivered [N].
+
+    Source: GPFL (arXiv 2403.17833), (5) and (8).
+    """
     require_lengths(shares.shape[0], is_observed=is_observed)
     return np.where(is_observed, shares * factor, shares)
 
@@ -158,6 +174,8 @@ def with_rewards(
         is_observed: who delivered [N].
         mean: whether the others' rewards count too. With `per_pull` the initial shares are the
             first pull of everybody who gave an initial vector.
+
+    Source: GPFL (arXiv 2403.17833), the mean of (6).
     """
     require_lengths(
         reward_sum.shape[0], num_rewards=num_rewards, reward=reward, is_observed=is_observed
@@ -173,6 +191,8 @@ def exploration_weight(round_: int, planned_rounds: int, rho: float = 1.0) -> fl
 
     Raises:
         ValueError: T is less than 1, or rho is negative.
+
+    Source: GPFL (arXiv 2403.17833), (7).
     """
     require_all("planned_rounds must be at least 1", planned_rounds, planned_rounds >= 1)
     require_all("rho must not be negative", rho, rho >= 0.0)
@@ -184,6 +204,8 @@ def num_plays(num_pulls: IntArray, round_: int, count: PlayCount = "pulls") -> i
 
     >>> num_plays(np.array([1, 3]), 7), num_plays(np.array([1, 3]), 7, "rounds")
     (4, 8)
+
+    Source: GPFL (arXiv 2403.17833), n of (6).
     """
     return int(num_pulls.sum()) if count == "pulls" else round_ + 1
 
@@ -206,6 +228,8 @@ def confidence_bound(
 
     Raises:
         ValueError: a number is negative, alpha too, or the lengths differ.
+
+    Source: GPFL (arXiv 2403.17833), (6).
     """
     require_lengths(reward_sum.shape[0], num_rewards=num_rewards, num_pulls=num_pulls)
     require_all("num_rewards must not be negative", num_rewards, num_rewards >= 0)

@@ -84,16 +84,42 @@ from fleetsim.selectors.oort_equations import (
     exploration_pool,
     is_declining,
     num_exploited,
+    num_trained,
     paced_percentile,
     scaled,
+    smoothed_mean_square,
     statistical_utility,
     system_penalty,
+    temporal_bonus,
     utility,
 )
-from fleetsim.selectors.oort_profiles import PROFILES, Profile
+from fleetsim.selectors.oort_profiles import PROFILES, OortProfile, Profile
 from fleetsim.selectors.ties import best
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
+
+__all__ = [
+    "PROFILES",
+    "OortOptions",
+    "OortProfile",
+    "OortSelector",
+    "OortSettings",
+    "clipped",
+    "cut_off_pool",
+    "duration_at",
+    "exploration_fraction",
+    "exploration_pool",
+    "is_declining",
+    "num_exploited",
+    "num_trained",
+    "paced_percentile",
+    "scaled",
+    "smoothed_mean_square",
+    "statistical_utility",
+    "system_penalty",
+    "temporal_bonus",
+    "utility",
+]
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 _Seconds = Annotated[float, Field(gt=0.0)]

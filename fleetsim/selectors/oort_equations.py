@@ -23,6 +23,8 @@ def exploration_fraction(round_: int, start: float, decay: float, floor: float) 
 
     >>> exploration_fraction(2, 0.9, 0.5, 0.2), exploration_fraction(9, 0.9, 0.5, 0.2)
     (0.45, 0.2)
+
+    Source: Oort (Lai et al., OSDI 2021), epsilon of Algorithm 1.
     """
     return max(start * decay ** (round_ - 1), floor)
 
@@ -32,6 +34,8 @@ def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexpl
 
     >>> num_exploited(10, 0.9, 50, 50), num_exploited(10, 0.9, 50, 2), num_exploited(10, 0.2, 3, 9)
     (1, 8, 3)
+
+    Source: Oort (Lai et al., OSDI 2021), Algorithm 1; the fill-in is fleetsim's.
     """
     # 1 - 0.9 is 0.0999... in binary, and must yield 1 of 10.
     quota = math.floor((1.0 - exploration) * wanted + _ROUNDING_SLACK)
@@ -43,6 +47,8 @@ def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatA
 
     Raises:
         ValueError: a utility is negative or not finite.
+
+    Source: Oort (Lai et al., OSDI 2021), the statistical utility.
     """
     utilities = num_samples * loss_rms
     is_good = np.isfinite(utilities) & (utilities >= 0.0)
@@ -60,6 +66,8 @@ def smoothed_mean_square(batch_mean_squares: FloatArray, weight: float = 0.2) ->
 
     >>> smoothed_mean_square(np.array([4.0, 9.0, 5.0]))
     5.0
+
+    Source: SymbioticLab/Oort@05a3aa1, the clients' training.
     """
     require_all("weight must be in (0, 1]", weight, 0.0 < weight <= 1.0)
     if batch_mean_squares.size == 0:
@@ -77,6 +85,8 @@ def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntAr
 
     Raises:
         ValueError: a number is less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1, the clients' training and cold start.
     """
     require_all("num_steps must be at least 1", num_steps, num_steps >= 1)
     require_all("batch_size must be at least 1", batch_size, batch_size >= 1)
@@ -88,6 +98,9 @@ def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
 
     >>> clipped(np.array([9.0, 1.0, 2.0, 3.0]), 0.5).tolist()
     [3.0, 1.0, 2.0, 3.0]
+
+    Source: Oort (Lai et al., OSDI 2021), the clip of Algorithm 1; by rank as in
+    SymbioticLab/Oort@05a3aa1.
     """
     if utilities.size == 0:
         return utilities
@@ -100,6 +113,8 @@ def scaled(utilities: FloatArray, fraction: float) -> FloatArray:
     """Utilities [n], clipped, and moved and stretched into [0, 1] as the authors' code does.
 
     (min(U, clip) - 0.999 min U) / max(max U - 0.999 min U, 0.0001): max and min before the clip.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """
     if utilities.size == 0:
         return utilities
@@ -113,6 +128,8 @@ def temporal_bonus(round_: int, last_round: IntArray) -> FloatArray:
 
     Raises:
         ValueError: an L, or R, is less than 1.
+
+    Source: Oort (Lai et al., OSDI 2021), temporal uncertainty in Algorithm 1.
     """
     require_all("round_ must be at least 1", round_, round_ >= 1)
     require_all("last_round must be at least 1", last_round, last_round >= 1)
@@ -130,6 +147,8 @@ def duration_at(durations_s: FloatArray, percentile: float) -> float:
 
     >>> duration_at(np.array([9.0, 1.0, np.nan, 5.0, 7.0]), 50.0), duration_at(np.ones(2), 100.0)
     (7.0, inf)
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`, the round threshold.
     """
     require_all("percentile must not be negative", percentile, percentile >= 0.0)
     if percentile >= 100.0:
@@ -146,6 +165,8 @@ def system_penalty(duration_s: FloatArray, preferred_s: float, alpha: float) -> 
 
     Raises:
         ValueError: alpha is negative.
+
+    Source: Oort (Lai et al., OSDI 2021), the global system utility.
     """
     require_all("alpha must not be negative", alpha, alpha >= 0.0)
     is_slow = duration_s > preferred_s
@@ -163,7 +184,10 @@ def utility(
     preferred_s: float,
     alpha: float,
 ) -> FloatArray:
-    """Util of each client [n] from its clipped statistical utility, duration and last round."""
+    """Util of each client [n] from its clipped statistical utility, duration and last round.
+
+    Source: Oort (Lai et al., OSDI 2021), Util of Algorithm 1.
+    """
     bonus = temporal_bonus(round_, last_round)
     return (statistical + bonus) * system_penalty(duration_s, preferred_s, alpha)
 
@@ -176,6 +200,8 @@ def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> 
 
     >>> cut_off_pool(np.array([4.0, 10.0, 8.0, 7.6]), 2, 0.95).tolist()
     [1, 2, 3]
+
+    Source: Oort (Lai et al., OSDI 2021), the cut-off of Algorithm 1.
     """
     is_quota = 0 <= quota <= utilities.size
     require_all(f"quota must be between 0 and {utilities.size}", quota, is_quota)
@@ -199,6 +225,8 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
 
     Raises:
         ValueError: `num` is negative, or the window less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """
     require_all("num must not be negative", num, num >= 0)
     require_all("window must be at least 1", window, window >= 1.0)
@@ -210,6 +238,8 @@ def is_declining(achieved: FloatArray, window: int) -> bool:
     """Whether the last `window` rounds gathered less utility than the `window` before them.
 
     False as long as there are not two windows.
+
+    Source: Oort (Lai et al., OSDI 2021), the pacer of Algorithm 1.
     """
     if achieved.size < 2 * window:
         return False
@@ -226,6 +256,8 @@ def paced_percentile(percentile: float, achieved: FloatArray, window: int, step:
 
     Raises:
         ValueError: the window is less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`, its pacer.
     """
     require_all("window must be at least 1", window, window >= 1)
     if achieved.size < 2 * window:

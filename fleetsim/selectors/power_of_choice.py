@@ -57,6 +57,17 @@ from fleetsim.selectors.training_loss import Epochs, asking, training_loss
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
 
+__all__ = [
+    "PowerOfChoiceSettings",
+    "ProbedPowerOfChoice",
+    "ReportedPowerOfChoice",
+    "best",
+    "draw",
+    "losses_of",
+    "num_asked",
+    "tie_keys",
+]
+
 
 class PowerOfChoiceSettings(Settings):
     """The clients with the largest losses among d random candidates."""

@@ -42,6 +42,8 @@ def gradient_utilities(
 
     >>> gradient_utilities(np.array([2.0, 3.0]), np.array([50, 50]), np.array([100, 20])).tolist()
     [1.0, 0.6]
+
+    Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
     return update_norm * np.minimum(num_samples, num_trained) / 100.0
 
@@ -54,6 +56,8 @@ def ranks(utilities: FloatArray) -> IntArray:
 
     >>> ranks(np.array([1.0, 3.0, 3.0, 2.0])).tolist()
     [3, 0, 0, 2]
+
+    Source: PyramidFL (Li et al., MobiCom 2022); that equals share a rank is fleetsim's.
     """
     if np.any(np.isnan(utilities)):
         raise ValueError(f"utilities must be numbers, got {utilities.tolist()}")
@@ -77,6 +81,8 @@ def dropout_fractions(
 
     >>> dropout_fractions(np.array([0, 4, 1, 2, 3])).round(9).tolist()
     [0.1, 0.5, 0.2, 0.3, 0.4]
+
+    Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
     if not 0.0 <= lowest <= highest <= 1.0:
         raise ValueError(f"dropout must be 0 <= lowest <= highest <= 1, got {lowest} and {highest}")
@@ -93,6 +99,8 @@ def durations_s(
 
     As in the authors' code the model's way down shrinks with its way up; whoever knows the two
     apart gives the upload alone as `communicate_s` and adds the download to `compute_s`.
+
+    Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
     return compute_s + (1.0 - dropout_fraction) * communicate_s
 
@@ -123,6 +131,8 @@ def step_ratios(
 
     >>> step_ratios(np.array([10.0, 30.0]), np.array([5.0, 25.0]), num_steps=5).tolist()
     [5.0, 1.0]
+
+    Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}")
@@ -141,5 +151,7 @@ def num_local_steps(ratio: FloatArray, num_steps: int) -> IntArray:
 
     >>> num_local_steps(np.array([1.0, 1.25]), 10).tolist()
     [10, 12]
+
+    Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
     return np.floor(ratio * num_steps + _ROUNDING_SLACK).astype(np.int64)

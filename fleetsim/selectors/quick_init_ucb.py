@@ -60,19 +60,30 @@ from fleetsim.selectors.ucb import NO_ARM, SetBanditOptions, UcbSelector
 from fleetsim.selectors.ucb_equations import (
     Init,
     arm_of,
+    arms,
     average_opinion,
     client_rewards,
     cold_start_groups,
+    index,
     initial_means,
+    is_playable,
+    require_arms,
+    rewarded,
 )
 
 __all__ = [
     "QuickInitUcbSelector",
     "QuickInitUcbSettings",
     "arm_of",
+    "arms",
+    "average_opinion",
     "client_rewards",
     "cold_start_groups",
+    "index",
     "initial_means",
+    "is_playable",
+    "require_arms",
+    "rewarded",
 ]
 
 

@@ -39,6 +39,8 @@ def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int)
 
     Raises:
         ValueError: beta is negative, or beta N > m; says the largest beta.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the fairness constraint.
     """
     require_all(
         "guaranteed_fraction must not be negative", guaranteed_fraction, guaranteed_fraction >= 0.0
@@ -62,6 +64,8 @@ def queues_after(
 
     Raises:
         ValueError: a queue is negative, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the virtual queues.
     """
     require_lengths(queues.shape[0], is_selected=is_selected)
     require_all("queues must not be negative", queues, queues >= 0.0)
@@ -84,6 +88,8 @@ def contexts(
 
     Raises:
         ValueError: a share or a rate is not positive, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the context.
     """
     num = free_fraction.shape[0]
     require_lengths(num, took_part=took_part, rate_bit_per_s=rate_bit_per_s)
@@ -97,6 +103,8 @@ def initial_estimate(num_clients: int, ridge: float = 1.0) -> tuple[FloatArray, 
 
     Raises:
         ValueError: lambda is not positive.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
     require_all("ridge must be positive", ridge, ridge > 0.0)
     gram = np.tile(ridge * np.eye(NUM_FEATURES), (num_clients, 1, 1))
@@ -121,6 +129,8 @@ def with_exchanges(
 
     Raises:
         ValueError: a time is negative or not finite, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
     require_lengths(clients.shape[0], context=context, exchange_s=exchange_s)
     is_good = np.isfinite(exchange_s) & (exchange_s >= 0.0)
@@ -144,6 +154,8 @@ def estimated_exchange_s(
 
     Raises:
         ValueError: alpha is negative, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
     """
     require_lengths(context.shape[0], gram=gram, moment=moment)
     require_all("alpha must not be negative", alpha, alpha >= 0.0)
@@ -161,6 +173,8 @@ def cost(queues: FloatArray, exchange_s: FloatArray, penalty: float) -> float:
 
     >>> cost(np.array([1.0, 0.5]), np.array([3.0, 2.0]), 10.0)
     28.5
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
     """
     return penalty * float(exchange_s.max()) - float(queues.sum())
 
@@ -186,6 +200,8 @@ def choose(
     Raises:
         ValueError: `num` or V is negative, a queue or a time is negative or not finite, or the
             lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
     """
     size = queues.shape[0]
     require_lengths(size, exchange_s=exchange_s, keys=keys)

@@ -34,6 +34,8 @@ def sample_shares(num_samples: IntArray) -> FloatArray:
 
     >>> sample_shares(np.array([1, 3])).tolist()
     [0.25, 0.75]
+
+    Source: Bhuyan et al., CS 726, 2022, p_k.
     """
     require_all("num_samples must not be negative", num_samples, num_samples >= 0)
     total = int(num_samples.sum())
@@ -52,6 +54,8 @@ def with_losses(
         num_losses: before it; 0 at first [N].
         clients: distinct ids of those who delivered [n].
         losses: the mean training loss of each; one that is not finite does not count [n].
+
+    Source: Bhuyan et al., CS 726, 2022, L_k and N_k of (1).
     """
     require_lengths(clients.shape[0], losses=losses)
     is_told = np.isfinite(losses)
@@ -68,6 +72,8 @@ def average_loss_scores(
 
     Raises:
         ValueError: an N_k is negative, or the lengths differ.
+
+    Source: Bhuyan et al., CS 726, 2022, (1).
     """
     require_lengths(shares.shape[0], loss_sum=loss_sum, num_losses=num_losses)
     require_all("num_losses must not be negative", num_losses, num_losses >= 0)
@@ -84,6 +90,8 @@ def confidence_bound_scores(
 
     Raises:
         ValueError: t is less than 1, an N_k is negative, or the lengths differ.
+
+    Source: Bhuyan et al., CS 726, 2022, (2).
     """
     require_all("round_ must be at least 1", round_, round_ >= 1)
     scores = average_loss_scores(shares, loss_sum, num_losses)
@@ -105,5 +113,7 @@ def choose_others(took_part: BoolArray, num: int, keys: FloatArray) -> IntArray:
 
     >>> choose_others(np.array([True, False, False]), 2, np.array([0.1, 0.9, 0.4])).tolist()
     [2, 1]
+
+    Source: Bhuyan et al., CS 726, 2022, policy 3.
     """
     return best(-took_part.astype(np.float64), num, keys)

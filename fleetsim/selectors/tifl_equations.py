@@ -62,6 +62,8 @@ def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
 
     >>> latency_s(np.array([[2.0, 3.0], [2.0, np.nan], [9.0, 5.0]]), 5.0).tolist()
     [5.0, 7.0, nan]
+
+    Source: TiFL (Chai et al., HPDC 2020), profiling, as in bacox/fltk@ba90a78.
     """
     if observed_s.ndim != 2 or observed_s.shape[1] == 0:
         raise ValueError(f"observed_s must be [n, R] with R >= 1, got shape {observed_s.shape}")
@@ -88,6 +90,8 @@ def tiers(
 
     Raises:
         ValueError: `num_tiers` is less than 1, or the lengths differ.
+
+    Source: TiFL (Chai et al., HPDC 2020), tiering; `count` as in bacox/fltk@ba90a78.
     """
     require_all("num_tiers must be at least 1", num_tiers, num_tiers >= 1)
     require_lengths(latencies_s.shape[0], keys=keys)
@@ -115,6 +119,8 @@ def initial_credits(num_tiers: int, planned_rounds: int | None) -> FloatArray:
 
     >>> initial_credits(3, 10).tolist(), initial_credits(2, None).tolist()
     ([4.0, 4.0, 4.0], [inf, inf])
+
+    Source: TiFL (Chai et al., HPDC 2020), as in bacox/fltk@ba90a78.
     """
     require_all("num_tiers must be at least 1", num_tiers, num_tiers >= 1)
     if planned_rounds is None:
@@ -127,6 +133,8 @@ def open_tiers(credit: FloatArray, num_available: IntArray) -> BoolArray:
     """Tiers that may be drawn [m]: those with credits and somebody there.
 
     If there is none, all where somebody is there, so that a run whose credits are spent goes on.
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
     require_lengths(credit.shape[0], num_available=num_available)
     is_there = num_available > 0
@@ -149,6 +157,8 @@ def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> 
     0
     >>> draw_tier(np.array([0.5, 0.3, 0.2]), np.array([True, False, True]), 0.72)
     2
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
     require_lengths(probabilities.shape[0], is_open=is_open)
     is_good = np.isfinite(probabilities) & (probabilities >= 0.0)
@@ -166,7 +176,10 @@ def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> 
 
 
 def with_payment(credit: FloatArray, tier: int) -> FloatArray:
-    """Credits after `tier` has paid one; never below 0 [m]."""
+    """Credits after `tier` has paid one; never below 0 [m].
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
+    """
     paid = credit.copy()
     paid[tier] = max(paid[tier] - 1.0, 0.0)
     return paid
@@ -177,6 +190,8 @@ def is_measured(round_: int, interval: int) -> bool:
 
     >>> [round_ for round_ in range(1, 8) if is_measured(round_, 3)]
     [3, 6]
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, interval I.
     """
     require_all("interval must be at least 1", interval, interval >= 1)
     return round_ % interval == 0
@@ -192,6 +207,8 @@ def tier_accuracies(
         num_tiers: how many there are.
         accuracies: as each client measured it, NaN without an answer [n].
         num_samples: samples that it measured on [n].
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
     require_lengths(tier_of.shape[0], accuracies=accuracies, num_samples=num_samples)
     told = np.flatnonzero(~np.isnan(accuracies) & (tier_of != DROPPED))
@@ -207,6 +224,8 @@ def is_change_due(accuracy: float, accuracy_before: float, trigger: Trigger = "s
     """Whether the probabilities change, given the current tier's accuracy now and I rounds ago.
 
     An accuracy that is not known (NaN) is no stall.
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, by later re-implementations.
     """
     return trigger == "every" or accuracy <= accuracy_before
 
@@ -224,6 +243,9 @@ def changed_probabilities(
 
     Raises:
         ValueError: an accuracy is not in [0, 1], or the lengths differ.
+
+    Source: TiFL (Chai et al., HPDC 2020), ChangeProbs; `rank` as in bacox/fltk@ba90a78, the
+    others as in later re-implementations.
     """
     require_lengths(accuracies.shape[0], credit=credit, keys=keys)
     known = np.where(np.isnan(accuracies), 0.0, accuracies)
@@ -260,6 +282,8 @@ def choose(
 
     >>> choose(np.array([1, 0, 2, 1]), 1, 3, np.array([0.5, 0.1, 0.2, 0.3])).tolist()
     [3, 0, 2]
+
+    Source: TiFL (Chai et al., HPDC 2020); that slower tiers fill up is fleetsim's.
     """
     require_lengths(tier_of.shape[0], keys=keys)
     require_all("tier must not be negative", tier, tier >= 0)

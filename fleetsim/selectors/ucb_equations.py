@@ -51,6 +51,8 @@ def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
     Traceback (most recent call last):
     ValueError: 100 clients have 75,287,520 sets of 5, more than the 1,000,000 that a bandit over \
 sets can keep apart; take fewer clients, a smaller cohort, or a bandit over clients (BP-UCB)
+
+    Source: Tong et al., "From learning to analytics", section IV.
     """
     if not 1 <= size <= num_clients:
         raise ValueError(f"a set must have 1 to {num_clients} clients, got {size}")
@@ -72,6 +74,8 @@ def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
 
     >>> arms(3, 2).tolist()
     [[0, 1], [0, 2], [1, 2]]
+
+    Source: Tong et al., "From learning to analytics", section IV.
     """
     num = require_arms(num_clients, size, most)
     members = itertools.chain.from_iterable(itertools.combinations(range(num_clients), size))
@@ -86,6 +90,8 @@ def arm_of(clients: IntArray, num_clients: int) -> int:
 
     >>> arm_of(np.array([2, 0]), 3)
     1
+
+    Source: Tong et al., "From learning to analytics", section IV.
     """
     members = np.sort(clients).tolist()
     if len(set(members)) < len(members) or any(not 0 <= c < num_clients for c in members):
@@ -100,7 +106,10 @@ def arm_of(clients: IntArray, num_clients: int) -> int:
 
 
 def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
-    """Arms [A] whose members [A, K] are all available [N]."""
+    """Arms [A] whose members [A, K] are all available [N].
+
+    Source: Tong et al., "From learning to analytics", section IV.
+    """
     playable: BoolArray = np.all(is_available[sets], axis=1)
     return playable
 
@@ -117,6 +126,8 @@ def average_opinion(opinions: FloatArray) -> float:
 
     >>> average_opinion(np.array([0.5, 1.0, np.nan, 0.0]))
     0.5
+
+    Source: Tong et al., "From learning to analytics", (3) and (8).
     """
     known = opinions[~np.isnan(opinions)]
     is_bad = (known < 0.0) | (known > 1.0)
@@ -141,6 +152,8 @@ def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArra
 
     >>> index(np.array([0.5, 0.0]), np.array([2, 0]), 2, 1.0).round(6).tolist()
     [1.088705, inf]
+
+    Source: Tong et al., "From learning to analytics", (11).
     """
     if slot < 1:
         raise ValueError(f"slot must be at least 1, got {slot}")
@@ -167,6 +180,8 @@ def rewarded(
     >>> means, plays = rewarded(np.array([0.5, 0.2]), np.array([1, 1]), np.array([0]), np.ones(1))
     >>> means.tolist(), plays.tolist()
     ([0.75, 0.2], [2, 1])
+
+    Source: Tong et al., "From learning to analytics", (10).
     """
     is_good = (rewards >= 0.0) & (rewards <= 1.0)
     if not np.all(is_good):
@@ -195,6 +210,8 @@ def cold_start_groups(order: IntArray, size: int, refill: IntArray) -> IntArray:
     >>> order, refill = np.array([4, 0, 2, 1, 3]), np.array([3, 1, 4, 0, 2])
     >>> cold_start_groups(order, 2, refill).tolist()
     [[4, 0], [2, 1], [3, 1]]
+
+    Source: Tong et al., "From learning to analytics", Algorithm 1.
     """
     if not 1 <= size <= order.size:
         raise ValueError(f"a group must have 1 to {order.size} clients, got {size}")
@@ -218,6 +235,8 @@ def client_rewards(groups: IntArray, rewards: FloatArray, num_clients: int) -> F
 
     >>> client_rewards(np.array([[0, 1], [2, 1]]), np.array([0.5, 0.75]), 4).tolist()
     [0.5, 0.5, 0.75, nan]
+
+    Source: Tong et al., "From learning to analytics", Algorithm 1.
     """
     result = np.full(num_clients, np.nan)
     # The first group has the last word.
@@ -240,6 +259,8 @@ def initial_means(sets: IntArray, of_clients: FloatArray, init: Init = "mean") -
 
     >>> initial_means(arms(3, 2), np.array([0.5, 0.75, 0.25])).tolist()
     [0.625, 0.375, 0.5]
+
+    Source: Tong et al., "From learning to analytics", Algorithm 1.
     """
     of_members = of_clients[sets]
     unknown = sets[~np.isfinite(of_members)]

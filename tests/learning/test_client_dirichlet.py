@@ -241,7 +241,7 @@ def test_mixes_are_drawn_anew_until_everybody_has_enough() -> None:
 
 
 def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() -> None:
-    settings = ClientDirichletSettings(concentration=0.05)
+    settings = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")
 
     with pytest.raises(
         ScenarioError, match=r"no sizes make .* 3 clients .* to nearest, .*size"
@@ -254,8 +254,9 @@ def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() 
 def test_the_nearest_sizes_deal_what_nobody_asked_for_at_random() -> None:
     """Three clients of about one label each cannot hold ten: seven go to all of them alike."""
     labels = balanced(10, 300)
-    settings = ClientDirichletSettings(concentration=0.001, when_infeasible="nearest")
+    settings = ClientDirichletSettings(concentration=0.001)
 
+    assert settings.when_infeasible == "nearest"
     found = histograms(client_dirichlet(settings, labels, 3, 1), labels)
 
     own = found.argmax(axis=1)

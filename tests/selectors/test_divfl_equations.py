@@ -104,6 +104,25 @@ def test_stochastic_greedy_that_sees_everybody_is_greedy(seed):
     )
 
 
+def test_two_that_are_nearest_to_each_other_are_a_tie_however_sums_round():
+    # The last is the medoid, at 5, .2, .3, 5 and 0. Of 0 and 3, .1 apart, either lowers that to
+    # .2 + .3 + .1; in the order of the rows one sum is .6, the other .6000000000000001.
+    far = 9.0
+    apart = np.array(
+        [
+            [0.0, far, far, 0.1, 5.0],
+            [far, 0.0, far, far, 0.2],
+            [far, far, 0.0, far, 0.3],
+            [0.1, far, far, 0.0, 5.0],
+            [5.0, far, far, 5.0, 0.0],
+        ]
+    )
+
+    assert (0.2 + 0.3) + 0.1 != (0.1 + 0.2) + 0.3
+    assert greedy(apart, 2, np.array([0.1, 0.5, 0.5, 0.9, 0.5])).tolist() == [4, 0]
+    assert greedy(apart, 2, np.array([0.9, 0.5, 0.5, 0.1, 0.5])).tolist() == [4, 3]
+
+
 def test_stochastic_greedy_takes_the_best_of_each_sample():
     # Two of five seen. Step 1 sees 0 and 3 (costs 24, 28): 0. Step 2 sees, of the rest, 1 and 4:
     # beside 0 they leave 0+0+1+9+10 = 20 and 0+1+2+1+0 = 4: 4. Step 3 sees 2 and 3, which leave
@@ -128,6 +147,15 @@ def test_dissimilarities_are_distances(dtype):
 
     assert dissimilarities(own, other) == pytest.approx(exact, rel=1e-9)
     assert dissimilarities(own, other, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
+
+
+def test_squares_prefer_who_is_nearest_to_the_mean_and_distances_who_is_in_the_middle():
+    # From 1: 1 + .5 + 0 + 3 + 19 = 23.5, and 1 + .25 + 0 + 9 + 361 = 371.25 squared.
+    # From 4: 4 + 3.5 + 3 + 0 + 16 = 26.5, but 16 + 12.25 + 9 + 0 + 256 = 293.25 squared.
+    points = np.array([[0.0], [0.5], [1.0], [4.0], [20.0]])
+
+    assert greedy(dissimilarities(points), 1, np.zeros(5)).tolist() == [2]
+    assert greedy(dissimilarities(points, metric="squared_l2"), 1, np.zeros(5)).tolist() == [3]
 
 
 def test_equal_gradients_are_at_zero_and_near_ones_keep_their_digits():

@@ -1,0 +1,49 @@
+"""Active federated learning, steps 1 to 3 with alpha = (.75, .01, .1) in whole numbers."""
+
+from __future__ import annotations
+
+import math
+
+from fleetsim import rng
+from tests.selectors.references.referee import clients_of
+
+
+class Afl:
+    def __init__(self, *, evaluates: bool = True, floors_random: bool = False) -> None:
+        self.evaluates, self.floors_random = evaluates, floors_random
+
+    def setup(self, fleet):
+        self.seed = fleet.seed
+        self.n = fleet.num_samples.tolist()
+        self.v: dict[int, float] = {}
+
+    def asked(self, view, requests):
+        self.learn(view.reports)
+        heard = {report.client for report in view.reports}
+        new = [k for k in view.candidates.tolist() if k not in self.v and k not in heard]
+        return new if self.evaluates else [], clients_of(requests)
+
+    def choice(self, view, chosen):
+        self.learn(view.reports)
+        there = view.candidates.tolist()
+        stream = rng.stream(self.seed, "select/afl", view.round)
+        race, lots = stream.standard_exponential(len(self.n)), stream.random(len(self.n))
+        smallest_last = sorted(there, key=lambda k: (-self.v.get(k, -math.inf), k))
+        kept = smallest_last[: len(there) - 75 * len(there) // 100]
+        num = 90 * view.wanted // 100
+        if self.floors_random:
+            num = view.wanted - 10 * view.wanted // 100
+        likely = [k for k in kept if k in self.v]
+        active = sorted(likely, key=lambda k: race[k] / math.exp(0.01 * self.v[k]))[:num]
+        others = sorted((k for k in there if k not in active), key=lambda k: lots[k])
+        return active + others[: view.wanted - len(active)], chosen
+
+    def learn(self, reports):
+        for report in reports:
+            if report.is_delivered and report.loss is not None and math.isfinite(report.loss):
+                self.v[report.client] = (
+                    report.loss * self.n[report.client] / math.sqrt(self.n[report.client])
+                )
+
+    def observe(self, outcome):
+        self.learn(outcome.reports)

@@ -1,0 +1,87 @@
+"""A selector at work, and beside it a plain reference that says whom it should have chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from fleetsim.contracts import (
+    Cohort,
+    FleetView,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
+)
+
+
+class Reference(Protocol):
+    """What a selector should do, from the equations of its paper in plain Python.
+
+    One whose clients are asked for more than the usual work has a method `work` too: what each of a
+    cohort is to do, and what it was asked for.
+    """
+
+    def setup(self, fleet: FleetView) -> None:
+        """Learn of the fleet."""
+
+    def asked(self, view: RoundView, requests: Sequence[ProbeRequest]) -> Any:
+        """What should be asked at this stage, and what was; equal if all is well."""
+
+    def choice(self, view: RoundView, chosen: list[int]) -> Any:
+        """What should be chosen, and what was; equal if all is well."""
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn of a finished round."""
+
+
+class Mismatch(NamedTuple):
+    """Where the selector and the reference part."""
+
+    round: int
+    expected: Any
+    found: Any
+
+
+class Refereed:
+    """Is the selector to everybody else; keeps where it and the reference part."""
+
+    def __init__(self, selector: Selector, reference: Reference) -> None:
+        self.selector = selector
+        self.reference = reference
+        self.needs_losses = selector.needs_losses
+        self.num_choices = 0
+        self.mismatches: list[Mismatch] = []
+
+    def setup(self, fleet):
+        self.reference.setup(fleet)
+        return self.selector.setup(fleet)
+
+    def probe(self, view):
+        requests = self.selector.probe(view)
+        self._compare(view, *self.reference.asked(view, requests))
+        return requests
+
+    def select(self, view):
+        answer = self.selector.select(view)
+        chosen = answer.clients if isinstance(answer, Cohort) else answer
+        self.num_choices += 1
+        self._compare(view, *self.reference.choice(view, chosen.tolist()))
+        if isinstance(answer, Cohort) and hasattr(self.reference, "work"):
+            self._compare(view, *self.reference.work(view, answer))
+        return answer
+
+    def observe(self, outcome):
+        self.reference.observe(outcome)
+        self.selector.observe(outcome)
+
+    def __getattr__(self, name):
+        return getattr(self.selector, name)
+
+    def _compare(self, view: RoundView, expected: Any, found: Any) -> None:
+        if expected != found:
+            self.mismatches.append(Mismatch(view.round, expected, found))
+
+
+def clients_of(requests: Sequence[ProbeRequest]) -> list[int]:
+    return [request.client for request in requests]

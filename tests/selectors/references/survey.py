@@ -1,0 +1,45 @@
+"""The survey's policies, equations (1) and (2): sums in dictionaries, sorted lists."""
+
+from __future__ import annotations
+
+import math
+
+from fleetsim import rng
+from tests.selectors.references.referee import clients_of
+
+
+class Survey:
+    def __init__(self, policy: int) -> None:
+        self.policy = policy
+
+    def setup(self, fleet):
+        self.seed = fleet.seed
+        self.n = fleet.num_samples.tolist()
+        self.told: dict[int, list[float]] = {}
+        self.last: set[int] = set()
+
+    def asked(self, view, requests):
+        return [], clients_of(requests)
+
+    def choice(self, view, chosen):
+        there = view.candidates.tolist()
+        if self.policy == 3:
+            lots = rng.stream(self.seed, "select/survey", view.round).random(len(self.n))
+            order = sorted(there, key=lambda k: (k in self.last, lots[k]))
+        else:
+            order = sorted(there, key=lambda k: (-self.score(k, view.round), k))
+        return order[: view.wanted], chosen
+
+    def score(self, k, t):
+        if k not in self.told:
+            return math.inf
+        cumulative, times = sum(self.told[k]), len(self.told[k])
+        bonus = math.sqrt(2 * math.log(t) / times) if self.policy == 2 else 0.0
+        return self.n[k] / sum(self.n) * (cumulative / times + bonus)
+
+    def observe(self, outcome):
+        for report in outcome.reports:
+            if report.is_delivered and math.isfinite(report.loss):
+                self.told.setdefault(report.client, []).append(report.loss)
+        if outcome.reports:
+            self.last = set(outcome.selected.tolist())

@@ -1,0 +1,121 @@
+"""Equations are in the module of their paper, name their source, and are told how ties go."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fleetsim.selectors
+
+PAPERS = {
+    "afl": ("afl_equations",),
+    "bp_ucb": ("belief_propagation", "bp_ucb_equations"),
+    "divfl": ("divfl_equations",),
+    "fedcor": ("fedcor_equations", "fedcor_fit"),
+    "fedcs": ("fedcs_equations",),
+    "fedgra": ("fedgra_equations",),
+    "gpfl": ("gpfl_equations",),
+    "oort": ("oort_equations",),
+    "pyramidfl": ("pyramidfl_equations",),
+    "quick_init_ucb": ("ucb_equations",),
+    "rbcs_f": ("rbcs_f_equations",),
+    "survey": ("survey_equations",),
+    "tifl": ("tifl_equations",),
+}
+"""Modules of pure functions by the module of their paper."""
+
+
+def functions_of(module: str) -> dict[str, Callable[..., Any]]:
+    members = vars(import_module(f"fleetsim.selectors.{module}"))
+    return {
+        name: member
+        for name, member in members.items()
+        if inspect.isfunction(member)
+        and member.__module__ == members["__name__"]
+        and not name.startswith("_")
+    }
+
+
+EQUATIONS = [
+    pytest.param(paper, name, function, id=f"{module}.{name}")
+    for paper, modules in PAPERS.items()
+    for module in modules
+    for name, function in functions_of(module).items()
+]
+
+
+def test_no_module_of_equations_is_left_out():
+    found = {module.name for module in pkgutil.iter_modules(fleetsim.selectors.__path__)}
+    named = {module for modules in PAPERS.values() for module in modules}
+
+    assert {name for name in found if name.endswith(("_equations", "_fit"))} <= named
+
+
+@pytest.mark.parametrize(("paper", "name", "function"), EQUATIONS)
+def test_an_equation_can_be_had_from_its_paper_and_names_its_source(paper, name, function):
+    module = import_module(f"fleetsim.selectors.{paper}")
+
+    assert name in module.__all__
+    assert getattr(module, name) is function
+    assert "Source: " in (inspect.getdoc(function) or "")
+
+
+def test_power_of_choice_has_its_draw_and_its_ranking_at_hand():
+    module = import_module("fleetsim.selectors.power_of_choice")
+    loss = np.array([0.5, 2.0, 2.0])
+    drawn = module.draw(np.array([9.0, 1.0, 3.0]), 2, np.ones(3))
+
+    assert {"best", "draw", "losses_of", "num_asked", "tie_keys"} <= set(module.__all__)
+    assert drawn.tolist() == [0, 2]
+    assert module.best(loss, 2, np.array([0.0, 0.9, 0.1])).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(("paper", "name", "function"), EQUATIONS)
+def test_whoever_chooses_a_number_of_clients_is_told_how_ties_go(paper, name, function):
+    signature = inspect.signature(function)
+    limits = {"num", "wanted", "max_clients"} & set(signature.parameters)
+
+    if limits and signature.return_annotation == "IntArray":
+        assert "keys" in signature.parameters
+
+
+ONES = np.ones(3)
+CHOICES = {
+    "fedgra.choose": {"grade": ONES, "fairness": ONES, "is_forced": ONES < 0, "num": 3},
+    "survey.choose_others": {"took_part": ONES < 0, "num": 3},
+    "tifl.choose": {"tier_of": np.zeros(3, dtype=np.int64), "tier": 0, "num": 3},
+    "divfl.greedy": {"dissimilarity": np.ones((3, 3)), "num": 3},
+    "divfl.stochastic_greedy": {
+        "dissimilarity": np.ones((3, 3)),
+        "uniforms": np.ones((3, 3)),
+        "num": 3,
+        "size": 3,
+    },
+    "fedcs.pack": {"download_s": ONES, "update_s": ONES, "upload_s": ONES, "deadline_s": 99.0},
+    "rbcs_f.choose": {"queues": ONES, "exchange_s": ONES, "num": 3},
+    "fedcor.choose": {
+        "covariance": np.eye(3),
+        "alpha": ONES,
+        "weights": ONES / 3,
+        "candidates": np.arange(3),
+        "wanted": 3,
+    },
+    "oort.exploration_pool": {"weights": ONES, "num": 3, "window": 1.0},
+    "power_of_choice.best": {"scores": ONES, "num": 3},
+}
+"""Three clients that only the keys tell apart."""
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_ids_count_from_zero_and_equals_go_by_their_keys(choice):
+    module, name = choice.split(".")
+    choose = getattr(import_module(f"fleetsim.selectors.{module}"), name)
+
+    assert choose(**CHOICES[choice], keys=np.array([0.5, 0.9, 0.1])).tolist() == [2, 0, 1]
+    assert choose(**CHOICES[choice], keys=np.array([0.1, 0.5, 0.9])).tolist() == [0, 1, 2]
