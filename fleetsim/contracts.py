@@ -311,6 +311,8 @@ class Cohort:
     upload_fraction: FloatArray | None = None
     """Share of its update, in (0, 1], that each sends [n]; None: all of it. The server takes what
     is not sent for unchanged."""
+    start: Parameters | None = None
+    """Model [P] that replaces the global one before they train; None: it stays."""
 
 
 class Selector(Protocol):
@@ -323,6 +325,9 @@ class Selector(Protocol):
 
     needs_losses: bool
     """Whether it is useless without real losses, as in runs without training."""
+
+    needs_probes: bool
+    """Whether it asks clients before it chooses, for which a buffered server has no moment."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Learn of the fleet; ask for what must be known before the first round."""

@@ -14,6 +14,7 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
+    Parameters,
     ProbeRequest,
     Purpose,
     Report,
@@ -187,7 +188,26 @@ class Choice:
                 f" candidates, got {chosen.tolist()}",
                 time_s=self._now_s,
             )
-        return self._asks(chosen.tolist(), cohort)
+        asks = self._asks(chosen.tolist(), cohort)
+        if asks and cohort.start is not None:
+            self._model.replace(self._start(cohort.start))
+        return asks
+
+    def _start(self, start: Parameters) -> Parameters:
+        """The model that a selector lets its cohort start from.
+
+        Raises:
+            SimulationError: the selector broke its contract.
+        """
+        parameters = np.asarray(start, dtype=np.float32)
+        size = self._model.parameters.size
+        if parameters.shape != (size,) or not np.isfinite(parameters).all():
+            raise SimulationError(
+                f"{type(self._selector).__name__}.select must give {size} finite numbers as start,"
+                f" got an array of shape {parameters.shape}",
+                time_s=self._now_s,
+            )
+        return parameters
 
     def _asks(self, clients: list[int], cohort: Cohort) -> list[Ask]:
         """What a selector's answer asks of everybody.

@@ -100,6 +100,7 @@ class PyramidFlSelector:
     """Oort, and columns over the fleet [N]; seconds are NaN for who has not delivered yet."""
 
     needs_losses = True
+    needs_probes = False
 
     def __init__(self, settings: PyramidFlSettings) -> None:
         self._settings = settings

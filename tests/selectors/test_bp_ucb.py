@@ -10,7 +10,8 @@ from fleetsim.selectors.bp_ucb import BpUcbSettings, local_potentials
 
 LINE_M = np.array([[0.0, 0.0], [100.0, 0.0], [250.0, 0.0], [900.0, 0.0]])
 """With one nearest neighbour each: 0 - 1, joined with 2, joined with 3."""
-SILENT_BELIEFS = {"potentials": "printed", "num_nearest": 1, "slot_rounds": 1, "mu": 0.0}
+ONE_NEAREST = {"kind": "mutual-nearest", "num_nearest": 1}
+SILENT_BELIEFS = {"potentials": "printed", "graph": ONE_NEAREST, "slot_rounds": 1, "mu": 0.0}
 """Every belief is 1/2: the clients' own opinions decide."""
 
 
@@ -137,12 +138,12 @@ def test_satisfied_neighbours_speak_for_a_client(ready, play):
     """0 and 2 think the same; 0 stands beside 1, who is content, and 2 beside 3, who is not, so
     that 0 goes before 2."""
     places_m = np.array([[0.0, 0.0], [100.0, 0.0], [5000.0, 0.0], [5100.0, 0.0]])
-    fleet, selector = ready(places_m=places_m, num_nearest=1, slot_rounds=1, mu=0.0)
+    fleet, selector = ready(places_m=places_m, graph=ONE_NEAREST, slot_rounds=1, mu=0.0)
     play(fleet, selector, 1)
     assert play(fleet, selector, 2, opinions(0.5, 0.9, 0.5, 0.1))[1] == [1, 0]
 
     # The other way round: client 0 beside the unsatisfied one, 2 beside the content one.
-    fleet, selector = ready(places_m=places_m, num_nearest=1, slot_rounds=1, mu=0.0)
+    fleet, selector = ready(places_m=places_m, graph=ONE_NEAREST, slot_rounds=1, mu=0.0)
     play(fleet, selector, 1)
     assert play(fleet, selector, 2, opinions(0.5, 0.1, 0.5, 0.9))[1] == [3, 2]
 
@@ -180,9 +181,10 @@ def test_a_client_alone_has_nobody_to_talk_to(ready, play):
 
 def test_without_places_in_the_world_the_seed_draws_them(ready, play):
     graphs = set()
+    three = {"kind": "mutual-nearest", "num_nearest": 3}
     for seed in (1, 1, 2, 3):
         fleet, selector = ready(
-            places_m=None, num_clients=12, seed=seed, **SILENT_BELIEFS | {"num_nearest": 3}
+            places_m=None, num_clients=12, seed=seed, **SILENT_BELIEFS | {"graph": three}
         )
         play(fleet, selector, 1)
         (_, talking), _ = play(fleet, selector, 2, dict.fromkeys(range(12), 0.5))
