@@ -215,9 +215,9 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         if fleet.shared_links is not None:
             says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
             found.append((("fleet", "shared_links"), says))
-        says = needs.unmet(build_selector(server.selector), is_buffered=True)
-        if says is not None:
-            found.append((("server", "selector", "kind"), says))
+        unmet = needs.unmet(build_selector(server.selector), is_buffered=True)
+        if unmet is not None:
+            found.append((("server", "selector", "kind"), unmet))
     elif server.cohort > fleet.size:
         found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
     elif math.ceil(server.cohort * server.over_commit) > fleet.size:
@@ -259,13 +259,13 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
         ScenarioError: it does not.
     """
     server, local = scenario.server, scenario.task.local
-    is_buffered = isinstance(server, BufferedServerSettings)
+    cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
     try:
         needs.set_up(
             build_selector(server.selector),
             seed=scenario.seed,
             num_clients=scenario.fleet.size,
-            cohort=server.concurrency if is_buffered else server.cohort,
+            cohort=cohort,
             epochs=local.epochs,
             batch_size=local.batch_size,
             learning_rate=local.optimizer.learning_rate,

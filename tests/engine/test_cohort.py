@@ -148,3 +148,56 @@ def test_flights_with_particular_work_are_lived_through_again(tiny):
         tiny.build_buffered(state).run()
 
         assert tiny.recorder.tasks == rows[-len(tiny.recorder.tasks) :]
+
+
+class Restarting(FirstCome):
+    """Begins anew, from a given model, before these rounds."""
+
+    def __init__(self, rounds: set[int], start: ArrayLike) -> None:
+        super().__init__()
+        self.rounds, self.start = rounds, np.array(start, dtype=np.float32)
+
+    def select(self, view):
+        clients: IntArray = super().select(view)
+        return Cohort(clients, start=self.start if view.round in self.rounds else None)
+
+
+def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny):
+    """Clients 0 and 1 add 1 and 2, on average 1.5: 1.5, then 10 + 1.5, then 13."""
+    tiny.trainer = KnownTrainer()
+    tiny.stop = {"rounds": 3}
+    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
+    tiny.run()
+    models = [float(outcome.parameters[0]) for outcome in tiny.selector.outcomes]
+
+    assert models == pytest.approx([1.5, 11.5, 13.0])
+    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.5, 11.5, 13.0])
+
+
+def test_a_model_to_start_from_is_downloaded_even_if_it_is_the_initial_one(tiny):
+    """Whoever holds the model of round 1 does not hold that of round 2."""
+    tiny.trainer = KnownTrainer()
+    tiny.stop = {"rounds": 2}
+    tiny.selector = Restarting({1, 2}, [0.0, 0.0, 0.0])
+    tiny.run()
+
+    assert [row.download_byte for row in tiny.recorder.tasks] == [1_000_000] * 4
+
+
+def test_a_buffered_server_starts_from_it_too(tiny):
+    """Client 0 adds 1 to 0, and starts from 10 as the second choice: 10 + 1."""
+    tiny.server = {"concurrency": 1, "buffer_size": 1}
+    tiny.stop = {"rounds": 2}
+    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
+    tiny.build_buffered().run()
+
+    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])
+
+
+@pytest.mark.parametrize("start", [[1.0], [1.0, np.nan, 1.0]])
+def test_a_model_that_is_none_breaks_the_contract(start, tiny):
+    tiny.trainer = KnownTrainer()
+    tiny.selector = Restarting({1}, start)
+
+    with pytest.raises(SimulationError, match=r"Restarting\.select must give 3 finite numbers"):
+        tiny.run()

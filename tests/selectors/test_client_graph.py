@@ -12,6 +12,7 @@ from fleetsim import rng
 from fleetsim.selectors import client_graph as module
 from fleetsim.selectors.client_graph import (
     CompleteSettings,
+    GraphSettings,
     MutualNearestSettings,
     NearestSettings,
     RadiusSettings,
@@ -25,7 +26,7 @@ from fleetsim.selectors.client_graph import (
 )
 from fleetsim.selectors.ties import best
 
-KINDS = [
+KINDS: list[GraphSettings] = [
     *(MutualNearestSettings(num_nearest=num) for num in (1, 2, 4)),
     *(NearestSettings(num_nearest=num) for num in (1, 3)),
     *(RadiusSettings(radius_m=radius_m) for radius_m in (1.0, 2.0, 300.0)),

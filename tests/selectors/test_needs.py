@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -38,9 +39,9 @@ def test_a_buffered_server_refuses_who_asks_clients_and_nobody_else(settings):
     assert "set server.mode: synchronous" in line
 
 
-def blind() -> list:
+def blind() -> list[Any]:
     """One mode that asks nothing of every kind that has one."""
-    found = {}
+    found: dict[str, Any] = {}
     for mode in modes():
         settings = mode.values[0]
         if not build_selector(settings).needs_probes:
