@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from fleetsim.contracts import Cohort, IntArray, Work, WorkKind
+from fleetsim.contracts import Cohort, IntArray, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.compute import unloaded_s
 from fleetsim.fleet.profile import load_device
@@ -174,14 +174,16 @@ def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tin
     assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.5, 11.5, 13.0])
 
 
-def test_a_model_to_start_from_is_downloaded_even_if_it_is_the_initial_one(tiny):
-    """Whoever holds the model of round 1 does not hold that of round 2."""
+@pytest.mark.parametrize(("rounds", "byte_of_0"), [(set(), 0), ({1}, 1_000_000)])
+def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, byte_of_0, tiny):
+    """Client 0 was asked what it thinks of the global model, and holds it."""
     tiny.trainer = KnownTrainer()
-    tiny.stop = {"rounds": 2}
-    tiny.selector = Restarting({1, 2}, [0.0, 0.0, 0.0])
+    tiny.selector = Restarting(rounds, [0.0, 0.0, 0.0])
+    tiny.selector.probes = {1: [ProbeRequest(0, Work(WorkKind.EVALUATE))]}
     tiny.run()
+    trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
 
-    assert [row.download_byte for row in tiny.recorder.tasks] == [1_000_000] * 4
+    assert [row.download_byte for row in trained] == [byte_of_0, 1_000_000]
 
 
 def test_a_buffered_server_starts_from_it_too(tiny):
