@@ -33,7 +33,7 @@ def unmet(selector: Selector, *, is_trained: bool = True, is_buffered: bool = Fa
     """
     if selector.needs_losses and not is_trained:
         return LOSSES
-    return PROBES if selector.needs_probes and is_buffered else None
+    return PROBES if is_buffered and selector.needs_probes else None
 
 
 def set_up(

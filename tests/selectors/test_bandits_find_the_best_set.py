@@ -61,9 +61,9 @@ def network(tmp_path_factory):
         inputs += [row] * len(said)
         labels += said
         owners += [client] * len(said)
-    arrays = {"inputs": np.array(inputs), "labels": np.array(labels)}
-    np.savez(folder / "train.npz", client=np.array(owners), **arrays)
-    np.savez(folder / "test.npz", **arrays)
+    x, y = np.array(inputs), np.array(labels)
+    np.savez(folder / "train.npz", inputs=x, labels=y, client=np.array(owners))
+    np.savez(folder / "test.npz", inputs=x, labels=y)
     return folder
 
 

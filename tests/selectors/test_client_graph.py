@@ -86,8 +86,8 @@ def test_the_graph_is_that_of_brute_force(kind, seed, num, has_ties):
     assert edges_of(graph).tolist() == [list(edge) for edge in slow_edges(position_m, kind)]
     assert list(graph.nodes) == list(range(num))
     assert num == 0 or nx.is_connected(graph)
-    for i, n, length_m in graph.edges(data="distance_m"):
-        assert length_m == pytest.approx(np.hypot(*(position_m[i] - position_m[n])))
+    for i, n, edge in graph.edges(data=True):
+        assert edge["distance_m"] == pytest.approx(np.hypot(*(position_m[i] - position_m[n])))
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):
