@@ -127,6 +127,15 @@ def test_exploration_brings_back_who_was_played_less(ready, play):
     assert play(fleet, selector, 3, opinions(0.0, 0.7, 0.0, 0.6))[1] == [0, 2]
 
 
+def test_clients_that_are_content_with_each_other_are_not_left(ready, play):
+    """2 and 3 like what they train, all others do not: .1 + .01 sqrt(ln 12) = .116 against 1."""
+    fleet, selector = ready(**SILENT_BELIEFS | {"mu": 0.01})
+    play(fleet, selector, 1)
+    chosen = [play(fleet, selector, t, opinions(0.1, 0.1, 1.0, 1.0))[1] for t in range(2, 13)]
+
+    assert all(sorted(pair) == [2, 3] for pair in chosen)
+
+
 def test_a_slot_counts_for_who_delivered_in_it(ready, play):
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1)
