@@ -94,6 +94,7 @@ class Watched:
     def __init__(self, selector: Selector) -> None:
         self._selector = selector
         self.needs_losses = selector.needs_losses
+        self.needs_probes = selector.needs_probes
         self.rest: list[str] = []
         """Lines on the memory at rest."""
 

@@ -360,11 +360,11 @@ def trace_import(
 
 
 def _load(scenario: str, set_: list[str] | None, seed: int | None) -> Scenario:
-    from fleetsim.scenario import load, reproductions
+    from fleetsim.scenario import doubts, load
 
     loaded = load(scenario, set_ or (), seed=seed)
-    for name, why in reproductions(loaded):
-        _say(f"warning: fleet.devices: {name} is a reproduction, not physical: {why}")
+    for line in doubts(loaded):
+        _say(f"warning: {line}")
     return loaded
 
 

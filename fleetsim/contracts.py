@@ -353,6 +353,8 @@ class Cohort:
     """Who goes on from what it trained in a delivered probe of this round, on the global model,
     instead of starting anew [n]: it computes the epochs that are left, of the same training; None:
     nobody."""
+    start: Parameters | None = None
+    """Model [P] that replaces the global one before they train; None: it stays."""
 
 
 class Selector(Protocol):
@@ -365,6 +367,9 @@ class Selector(Protocol):
 
     needs_losses: bool
     """Whether it is useless without real losses, as in runs without training."""
+
+    needs_probes: bool
+    """Whether it asks clients before it chooses, for which a buffered server has no moment."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Learn of the fleet; ask for what must be known before the first round."""

@@ -24,7 +24,7 @@ from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.hardware import MARKET, load_devices
 from fleetsim.fleet.memory import UncheckedSettings
-from fleetsim.fleet.population import FleetSettings
+from fleetsim.fleet.population import FleetSettings, places_m
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
@@ -39,8 +39,8 @@ from fleetsim.learning.settings import (
     ModelSettings,
     TrainerSettings,
 )
-from fleetsim.selectors import SelectorSettings
-from fleetsim.selectors.fixed import FixedSettings
+from fleetsim.selectors import SelectorSettings, build_selector, needs
+from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.uniform import RandomSettings
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document, KeyPath
@@ -175,6 +175,7 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
     found = _contradictions(scenario) + _missing(scenario, document.folder)
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
+    _set_selector_up(scenario, document)
     return _with_absolute_paths(scenario, document.folder)
 
 
@@ -214,6 +215,9 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         if fleet.shared_links is not None:
             says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
             found.append((("fleet", "shared_links"), says))
+        unmet = needs.unmet(build_selector(server.selector), is_buffered=True)
+        if unmet is not None:
+            found.append((("server", "selector", "kind"), unmet))
     elif server.cohort > fleet.size:
         found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
     elif math.ceil(server.cohort * server.over_commit) > fleet.size:
@@ -245,12 +249,32 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     if wrong_trainer is not None:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
-    if isinstance(server.selector, FixedSettings):
-        for index, client in enumerate(server.selector.clients):
-            if client >= fleet.size:
-                says = f"is no client; they are 0 to {fleet.size - 1}"
-                found.append((("server", "selector", "clients", index), says))
     return found
+
+
+def _set_selector_up(scenario: Scenario, document: Document) -> None:
+    """Let the selector say whether the scenario suits it.
+
+    Raises:
+        ScenarioError: it does not.
+    """
+    server, local = scenario.server, scenario.task.local
+    cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
+    try:
+        needs.set_up(
+            build_selector(server.selector),
+            seed=scenario.seed,
+            num_clients=scenario.fleet.size,
+            cohort=cohort,
+            epochs=local.epochs,
+            batch_size=local.batch_size,
+            learning_rate=local.optimizer.learning_rate,
+            planned_rounds=scenario.stop.rounds,
+            has_validation=scenario.evaluate.validation_fraction > 0.0,
+        )
+    except ScenarioError as fault:
+        place = document.where(("server", "selector"))
+        raise ScenarioError(*(f"{place}: {line}" for line in fault.faults)) from None
 
 
 def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
@@ -297,6 +321,21 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
     """Devices of a loaded scenario that are not physical, by their names in tables, and why."""
     profiles = [p for name in scenario.fleet.devices for p in load_devices(name)]
     return [(p.name, p.reproduction) for p in profiles if p.reproduction is not None]
+
+
+def doubts(scenario: Scenario) -> list[str]:
+    """What a loaded scenario may be run with, but not without being told, one line each."""
+    said = [
+        f"fleet.devices: {name} is a reproduction, not physical: {why}"
+        for name, why in reproductions(scenario)
+    ]
+    selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
+    if isinstance(selector, BpUcbSettings):
+        position_m = places_m(fleet.channel, seed=seed, size=fleet.size)
+        says = selector.warning(position_m, num_clients=fleet.size, seed=seed)
+        if says is not None:
+            said.append(f"server.selector: {says}")
+    return said
 
 
 def _found(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:

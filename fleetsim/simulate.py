@@ -61,7 +61,7 @@ from fleetsim.record.run_folder import (
     write_manifest,
 )
 from fleetsim.scenario import BufferedServerSettings, Scenario
-from fleetsim.selectors import build_selector
+from fleetsim.selectors import build_selector, needs
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
@@ -125,11 +125,10 @@ def run(
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
     """
     chosen = selector or build_selector(scenario.server.selector)
-    if chosen.needs_losses and not train:
-        raise ScenarioError(
-            f"server.selector.kind = {scenario.server.selector.kind!r} chooses by losses, which a"
-            " run without training does not have; train, or choose another selector"
-        )
+    is_buffered = isinstance(scenario.server, BufferedServerSettings)
+    says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
+    if says is not None:
+        raise ScenarioError(f"server.selector.kind = {scenario.server.selector.kind!r} {says}")
     prepared = _prepare(scenario, train=train, torch_device=torch_device, workers=workers)
     fleet = build_fleet(
         scenario.fleet,

@@ -10,11 +10,20 @@ import sys
 import fleetsim
 scenario = fleetsim.load("synthetic-fedprox", ["stop.rounds=2", "checkpoint.every_rounds=1"])
 fleetsim.run(scenario, out=sys.argv[1])
-print(*({"pandas", "matplotlib", "scipy", "torch._dynamo", "sympy"} & set(sys.modules)))
+print(*({"pandas", "matplotlib", "scipy", "networkx", "torch._dynamo", "sympy"} & set(sys.modules)))
+"""
+HELP = """
+import sys
+from fleetsim import cli
+sys.argv = ["fleetsim", "--help"]
+try:
+    cli.main()
+finally:
+    print("heavy:", *({"pandas", "scipy", "networkx", "torch", "pydantic"} & set(sys.modules)))
 """
 
 
-def test_a_run_needs_neither_pandas_nor_scipy_nor_torchs_compiler(tmp_path):
+def test_a_run_needs_neither_pandas_nor_scipy_nor_networkx_nor_torchs_compiler(tmp_path):
     """On data that we make ourselves: scikit-learn, which brings the digits, imports pandas."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "run")],
@@ -24,3 +33,9 @@ def test_a_run_needs_neither_pandas_nor_scipy_nor_torchs_compiler(tmp_path):
     )
 
     assert done.stdout.split() == []
+
+
+def test_help_waits_for_no_library():
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "heavy:"

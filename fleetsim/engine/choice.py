@@ -13,6 +13,7 @@ from fleetsim.contracts import (
     FleetView,
     IntArray,
     Outcome,
+    Parameters,
     ProbeRequest,
     Purpose,
     Report,
@@ -181,11 +182,30 @@ class Choice:
                 time_s=self._now_s,
             )
         try:
-            return asks_of(replace(cohort, clients=chosen), self._work, self._trained)
+            asks = asks_of(replace(cohort, clients=chosen), self._work, self._trained)
         except ValueError as fault:
             raise SimulationError(
                 f"{type(self._selector).__name__}.select must give {fault}", time_s=self._now_s
             ) from None
+        if asks and cohort.start is not None:
+            self._model.replace(self._start(cohort.start))
+        return asks
+
+    def _start(self, start: Parameters) -> Parameters:
+        """The model that a selector lets its cohort start from.
+
+        Raises:
+            SimulationError: the selector broke its contract.
+        """
+        parameters = np.asarray(start, dtype=np.float32)
+        size = self._model.parameters.size
+        if parameters.shape != (size,) or not np.isfinite(parameters).all():
+            raise SimulationError(
+                f"{type(self._selector).__name__}.select must give {size} finite numbers as start,"
+                f" got an array of shape {parameters.shape}",
+                time_s=self._now_s,
+            )
+        return parameters
 
     def _can_go_on(self, task: Task) -> bool:
         """Whether an ended probe trained the global model, so that its client can go on."""

@@ -74,6 +74,11 @@ class GlobalModel:
             self.parameters = self._aggregator.aggregate(self.parameters, delivered)
         self.version += 1
 
+    def replace(self, parameters: Parameters) -> None:
+        """Go on with another model [P], as the next version."""
+        self.parameters = parameters
+        self.version += 1
+
     def evaluate(self) -> Evaluation:
         """Accuracy and loss of this version; computed once per version."""
         if self._evaluated is None or self._evaluated[0] != self.version:

@@ -98,7 +98,7 @@ def build_cell(settings: CellSettings, *, seed: int, is_wired: BoolArray) -> Cel
     if isinstance(settings, NormalisedSettings):
         mean_snr = np.full((2, size), db_to_ratio(settings.mean_snr_db))
     else:
-        distance_m = _distance_m(settings, seed=seed, size=size)
+        distance_m = distances_m(settings, seed=seed, size=size)
         if isinstance(settings, FadingSettings):
             mean_snr = _link_budget(settings, modem, distance_m)
         else:
@@ -118,7 +118,8 @@ def path_loss(settings: FadingSettings, distance_m: FloatArray) -> FloatArray:
     return np.asarray(at_1km * distance_km ** (settings.path_loss_exponent_db / 10.0))
 
 
-def _distance_m(settings: PlacedSettings, *, seed: int, size: int) -> FloatArray:
+def distances_m(settings: PlacedSettings, *, seed: int, size: int) -> FloatArray:
+    """Distance of every client from the antenna [N], uniform in the area of a ring."""
     low, high = settings.min_distance_m**2, settings.cell_radius_m**2
     # The share of the ring's area within d is (d^2 - low) / (high - low).
     return np.asarray(np.sqrt(low + (high - low) * rng.stream(seed, "position").random(size)))

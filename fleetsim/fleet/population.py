@@ -22,8 +22,9 @@ from fleetsim.faults import nearest
 from fleetsim.fleet.battery import Batteries
 from fleetsim.fleet.battery_deal import deal_batteries
 from fleetsim.fleet.battery_settings import BatterySettings
+from fleetsim.fleet.cell import distances_m
 from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
-from fleetsim.fleet.channel_settings import FadingSettings
+from fleetsim.fleet.channel_settings import FadingSettings, PlacedSettings
 from fleetsim.fleet.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.flows import Flows, lay_out_flows
@@ -97,6 +98,23 @@ class FleetSettings(Settings):
         return self
 
 
+def places_m(channel: ChannelSettings, *, seed: int, size: int) -> FloatArray | None:
+    """Where clients stand, with the antenna at the origin [N, 2]; None without distances.
+
+    Distances are the channel's; directions are drawn for whoever asks, nothing depends on them.
+    """
+    if not isinstance(channel, PlacedSettings):
+        return None
+    return _turned(distances_m(channel, seed=seed, size=size), seed)
+
+
+def _turned(distance_m: FloatArray, seed: int) -> FloatArray:
+    turn = 2.0 * np.pi * rng.stream(seed, "position/direction").random(distance_m.size)
+    position_m: FloatArray = distance_m[:, np.newaxis] * np.array([np.cos(turn), np.sin(turn)]).T
+    position_m.flags.writeable = False
+    return position_m
+
+
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """N clients and their world; see the module's docstring."""
@@ -162,19 +180,11 @@ class Fleet:
 
     @property
     def position_m(self) -> FloatArray | None:
-        """Where clients stand, with the antenna at the origin [N, 2]; None without distances.
-
-        Distances are the channel's; directions are drawn for whoever asks, nothing depends on them.
-        """
+        """Where clients stand, as of `places_m`."""
         cell = self.channel.cell
         if cell is None or cell.distance_m is None:
             return None
-        turn = 2.0 * np.pi * rng.stream(self.seed, "position/direction").random(self.size)
-        position_m: FloatArray = (
-            cell.distance_m[:, np.newaxis] * np.array([np.cos(turn), np.sin(turn)]).T
-        )
-        position_m.flags.writeable = False
-        return position_m
+        return _turned(cell.distance_m, self.seed)
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
         """Radios (in `radios`) that transfers of clients starting at t use, all [n]."""

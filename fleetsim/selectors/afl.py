@@ -103,6 +103,7 @@ class AflSelector:
     needs_losses = True
 
     def __init__(self, settings: AflSettings) -> None:
+        self.needs_probes = settings.cold_start != "none"
         self._settings = settings
         self._seed = 0
         self._num_samples: IntArray = np.empty(0, dtype=np.int64)

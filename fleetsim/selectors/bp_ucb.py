@@ -14,10 +14,10 @@ own opinions over the Pi_n slots in which it was selected, and b_n(1) its belief
 Beginning: random clients train in slot 1; the opinion of its model is everybody's first r_n, with
 Pi_n = 1. A client seen for the first time later begins likewise.
 
-The graph: neighbours are those of the clients present that are mutually among their `num_nearest`
-nearest, joined where it falls apart; whoever is not there has no neighbours in this slot. Clients
-stand where they registered (`fleet.channel` with distances), else at random places in a square of
-`side_m`.
+The graph (`graph`, `fleetsim.selectors.client_graph`) is one of the clients present, by default of
+those that are mutually among their 4 nearest, joined where it falls apart; whoever is not there has
+no neighbours in this slot. Clients stand where they registered (`fleet.channel` with distances),
+else at random places in a square of `side_m`.
 
 What it costs: before the first choice after a slot
 
@@ -33,6 +33,8 @@ the exchange cannot know that it is among the best. Both are chosen last. A slot
 was selected counts for it if it delivered at least once, to a model that was aggregated, and has an
 opinion of what came of it. In the course of a slot a missing member is missed; nobody stands in.
 
+With `model: reset` every slot begins with the initial model, see `fleetsim.selectors.slots`.
+
 In print the potentials do not depend on the states, so every belief is 1/2 (`potentials: printed`);
 the default is fleetsim's reading, see `belief_propagation`, as are the unit of distances and the
 graph.
@@ -40,14 +42,14 @@ graph.
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", sections III-B and V, Algorithm 2 (mu 0.01, C -30 dB, beta 3.7, L 15, a square of 1 km).
 
-The server must know nothing but who trains. Host: N^2 distances, O(edges) for an exchange. State:
-two numbers a client, and the slot.
+The server must know nothing but who trains. Host: N^2 distances for a graph, which is kept as long
+as the same clients are there, O(edges) for an exchange. State: two numbers a client, and the slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -55,9 +57,11 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
+    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -78,30 +82,36 @@ from fleetsim.selectors.belief_propagation import (
 )
 from fleetsim.selectors.bp_ucb_equations import index, started
 from fleetsim.selectors.client_graph import (
-    distances_m,
+    MUTUAL_NEAREST,
+    GraphSettings,
+    client_graph,
+    distance_m,
+    edges_of,
+    farthest_m,
     gossip,
     is_among_best,
-    neighbour_edges,
 )
-from fleetsim.selectors.slots import Slot
+from fleetsim.selectors.slots import Slot, SlotModel, sent_out
 from fleetsim.selectors.ties import TieRule, best, tie_keys
 from fleetsim.selectors.ucb_equations import rewarded
 from fleetsim.selectors.uniform import draw
 from fleetsim.settings import Settings
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 __all__ = [
     "BpUcbSelector",
     "BpUcbSettings",
+    "client_graph",
     "compatibilities",
     "contraction",
     "convergence_bound",
     "distance_factors",
-    "distances_m",
     "gossip",
     "index",
     "is_among_best",
     "local_potentials",
-    "neighbour_edges",
     "propagated",
     "rewarded",
     "started",
@@ -130,8 +140,16 @@ class BpUcbSettings(Settings):
     """beta."""
     distance_unit_m: _Positive = 100.0
     """Unit in which d is counted."""
-    num_nearest: Annotated[int, Field(ge=1)] = 4
-    """Nearest clients that each looks at for neighbours."""
+    graph: GraphSettings = Field(
+        default=MUTUAL_NEAREST,
+        examples=[
+            {"kind": "mutual-nearest", "num_nearest": 1},
+            {"kind": "nearest", "num_nearest": 2},
+            {"kind": "radius", "radius_m": 250.0},
+            {"kind": "complete"},
+        ],
+    )
+    """Who is whose neighbour."""
     side_m: _Positive = 1000.0
     """Side of the square in which clients stand, in a world without distances."""
     damping: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
@@ -142,25 +160,65 @@ class BpUcbSettings(Settings):
     """Exchanges after which beliefs are taken as they are."""
     ties: TieRule = "random"
     """Order among equal indices."""
+    model: SlotModel = "persist"
+    """Whether a slot goes on with the model of the one before, or begins with the initial one."""
+
+    def warning(self, position_m: FloatArray | None, *, num_clients: int, seed: int) -> str | None:
+        """What theorem 2 does not promise of clients at these places [N, 2]; None if it does.
+
+        Args:
+            position_m: where they registered; None in a world without distances.
+            num_clients: N.
+            seed: the scenario's.
+        """
+        if self.potentials == "printed":
+            return None  # whose messages never change
+        if position_m is None:
+            position_m = drawn_places_m(seed, num_clients, self.side_m)
+        bound = convergence_bound(
+            num_clients,
+            farthest_m(position_m),
+            decay=self.distance_decay,
+            exponent=self.distance_exponent,
+            unit_m=self.distance_unit_m,
+        )
+        if bound < 1.0:
+            return None
+        return (
+            f"(N - 1) tanh(C d_max^beta) = {bound:.3g} is not below 1, so the paper's theorem 2"
+            " does not promise that beliefs converge; they are taken as they are after"
+            f" max_exchanges = {self.max_exchanges}, and damping: 0.5 helps where loops oscillate"
+        )
 
     def build(self) -> BpUcbSelector:
         """Selector with these settings."""
         return BpUcbSelector(self)
 
 
+def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
+    """Where clients stand in a world without distances: anywhere in a square [N, 2], in metres."""
+    return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
+
+
 class BpUcbSelector:
     """What clients know of themselves, as columns [N], and the slot that is under way."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: BpUcbSettings) -> None:
         self._settings = settings
         self._seed = 0
-        self._apart_m: FloatArray = np.empty((0, 0))
+        self._position_m: FloatArray = np.empty((0, 2))
+        self._start: Parameters | None = None
         self._means: FloatArray = np.empty(0)
         self._plays: IntArray = np.empty(0, dtype=np.int64)
         self._slot = Slot(0)
         self._num_slots = 0
+        # Of the clients that talked last, the graph:
+        self._connected: IntArray = np.empty(0, dtype=np.int64)
+        self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
+        self._num_indices: IntArray = np.empty(0, dtype=np.int64)
         # Of one choice:
         self._exchanged_in = 0
         self._num_before = 0
@@ -171,17 +229,22 @@ class BpUcbSelector:
         """Note where everybody stands."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
-        places_m = fleet.position_m
-        if places_m is None:
-            generator = rng.stream(fleet.seed, "select/bp-ucb/places")
-            places_m = generator.uniform(0.0, self._settings.side_m, (size, 2))
-        self._apart_m = distances_m(places_m)
+        self._position_m = (
+            drawn_places_m(fleet.seed, size, self._settings.side_m)
+            if fleet.position_m is None
+            else fleet.position_m
+        )
+        self._start = fleet.parameters if self._settings.model == "reset" else None
         self._means = np.zeros(size)
         self._plays = np.zeros(size, dtype=np.int64)
         self._slot = Slot(size)
         self._belief = np.full(size, _NO_BELIEF)
         self._is_in_touch = np.zeros(size, dtype=np.bool_)
         return ()
+
+    def graph(self) -> nx.Graph[int]:
+        """Who is whose neighbour when everybody is there; to draw or to analyse, after `setup`."""
+        return client_graph(self._position_m, self._settings.graph)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot: everybody's opinion first, then what they tell each other."""
@@ -196,13 +259,15 @@ class BpUcbSelector:
         self._num_before = len(view.reports)
         return self._exchange(view)
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """Those of the slot's clients that are there."""
+        start = None
         if self._slot.is_over and view.candidates.size:
             clients = self._next_clients(view)
             self._num_slots += 1
             self._slot.begin(clients, self._settings.slot_rounds)
-        return self._slot.members(view.candidates, view.wanted)
+            start = self._start
+        return sent_out(self._slot.members(view.candidates, view.wanted), start)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """One round of the slot is over."""
@@ -227,17 +292,21 @@ class BpUcbSelector:
         """Beliefs of those who have an opinion, and what their messages cost them."""
         opinions = answers.accuracies(view.reports, self._means.size)
         clients = view.candidates[~np.isnan(opinions[view.candidates])]
-        apart_m = self._apart_m[np.ix_(clients, clients)]
-        edges = neighbour_edges(apart_m, self._settings.num_nearest)
-        found = self._propagated(opinions[clients], edges, apart_m[edges[:, 0], edges[:, 1]])
+        if not np.array_equal(clients, self._connected):
+            self._connected = clients
+            graph = client_graph(self._position_m[clients], self._settings.graph)
+            self._edges = edges_of(graph)
+            self._num_indices = gossip(graph).known.sum(axis=1)
+        edges = self._edges
+        apart_m = distance_m(self._position_m[clients], edges)
+        found = self._propagated(opinions[clients], edges, apart_m)
         self._belief = np.full(self._means.size, _NO_BELIEF)
         self._belief[clients] = found.beliefs[:, 1]
         self._is_in_touch = np.zeros(self._means.size, dtype=np.bool_)
         self._is_in_touch[clients] = True
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
-        num_indices = gossip(edges, clients.size).known.sum(axis=1)
         # Neighbours know of the same clients, so as much comes in as goes out.
-        message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + num_indices)
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
         return [
             ProbeRequest(
                 client,

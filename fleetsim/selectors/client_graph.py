@@ -6,19 +6,76 @@ whether it is among the K best. Everybody sends what it knows to its neighbours,
 pass it on: an index reaches a client h edges away after h steps, and every client sends every
 index once.
 
+`client_graph` makes a `networkx.Graph` of the clients' places, whose kinds are
+
+    mutual-nearest    each of two neighbours is among the other's nearest
+    nearest           one of them is
+    radius            they stand no farther apart than that
+    complete          everybody is everybody's neighbour
+
+and joins what is then still apart by the shortest edges that do so, the ones of a minimum spanning
+tree (Boruvka's algorithm). It takes O(N^2) time and O(N) memory besides the edges.
+
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", sections III-B and V-A. The paper shows a graph and does not say how it was made;
-`neighbour_edges` is fleetsim's: two clients are neighbours if each is among the other's nearest,
-and the shortest further edges join what is then still apart.
+selection", sections III-B and V-A. The paper shows a graph and does not say how it was made; all
+kinds are fleetsim's.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# networkx is imported where a graph is made: most runs have none and should not wait for it.
+
+_BLOCK = 1 << 21
+"""Distances that are looked at together; bounds the memory, changes no result."""
+
+
+class MutualNearestSettings(Settings):
+    """Two clients are neighbours if each is among the other's nearest."""
+
+    kind: Literal["mutual-nearest"] = "mutual-nearest"
+    num_nearest: Annotated[int, Field(ge=1)] = 4
+    """Nearest clients that each looks at; of equally near ones those of lower id."""
+
+
+class NearestSettings(Settings):
+    """Two clients are neighbours if one is among the other's nearest."""
+
+    kind: Literal["nearest"] = "nearest"
+    num_nearest: Annotated[int, Field(ge=1)] = 4
+    """Nearest clients that each looks at; of equally near ones those of lower id."""
+
+
+class RadiusSettings(Settings):
+    """Two clients are neighbours if they are near enough."""
+
+    kind: Literal["radius"] = "radius"
+    radius_m: Annotated[float, Field(gt=0.0)]
+    """Largest distance between neighbours."""
+
+
+class CompleteSettings(Settings):
+    """Everybody is everybody's neighbour; N (N - 1) / 2 edges, for some hundreds of clients."""
+
+    kind: Literal["complete"] = "complete"
+
+
+GraphSettings = Annotated[
+    MutualNearestSettings | NearestSettings | RadiusSettings | CompleteSettings,
+    Field(discriminator="kind"),
+]
+MUTUAL_NEAREST = MutualNearestSettings()
 
 
 class Gossip(NamedTuple):
@@ -26,86 +83,99 @@ class Gossip(NamedTuple):
 
     known: BoolArray
     """Whether client n (row) has heard from client m (column) [N, N]."""
-    num_steps: int
-    """Steps after which nobody hears anything new."""
     num_sent: int
     """Indices sent to neighbours, each by a client to all its neighbours at once."""
 
 
-def distances_m(positions_m: FloatArray) -> FloatArray:
-    """Euclidean distances [N, N] of clients at these places [N, 2], in metres.
+def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEAREST) -> nx.Graph[int]:
+    """Connected graph of the clients 0 ... N - 1 that stand at these places [N, 2], in metres.
 
-    >>> distances_m(np.array([[0.0, 0.0], [3.0, 4.0]])).tolist()
-    [[0.0, 5.0], [5.0, 0.0]]
-    """
-    apart = positions_m[:, None, :] - positions_m
-    return np.hypot(apart[..., 0], apart[..., 1])
+    Nodes have the attribute `position_m`, a pair, and edges `distance_m`; so does
 
+        networkx.draw(graph, networkx.get_node_attributes(graph, "position_m"))
 
-def neighbour_edges(distance_m: FloatArray, num_nearest: int = 4) -> IntArray:
-    """Edges of a connected graph, each once and lower id first, ascending [E, 2].
-
-    Args:
-        distance_m: between every two clients, symmetric [N, N].
-        num_nearest: how many nearest clients each one looks at; of equally near ones those of
-            lower id.
+    draw the clients where they stand.
 
     Raises:
-        ValueError: `num_nearest` is below 1, or the distances are not symmetric.
+        ValueError: a place is not finite, or not a pair.
 
     Client 1 is nearest to 0 and 2; 3 is far, and joined by its shortest edge:
 
-    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 2.5, 9.0], [0.0, 1.0, 2.5, 9.0]))
-    >>> neighbour_edges(line, 1).tolist()
-    [[0, 1], [1, 2], [2, 3]]
+    >>> line_m = np.array([[0.0, 0.0], [1.0, 0.0], [2.5, 0.0], [9.0, 0.0]])
+    >>> sorted(client_graph(line_m, MutualNearestSettings(num_nearest=1)).edges)
+    [(0, 1), (1, 2), (2, 3)]
+    >>> sorted(client_graph(line_m, RadiusSettings(radius_m=2.5)).edges(data="distance_m"))
+    [(0, 1, 1.0), (0, 2, 2.5), (1, 2, 1.5), (2, 3, 6.5)]
     """
-    if num_nearest < 1:
-        raise ValueError(f"num_nearest must be at least 1, got {num_nearest}")
-    if not np.array_equal(distance_m, distance_m.T):
-        raise ValueError("distances must be symmetric")
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - slow to import
+    import networkx as nx  # noqa: PLC0415 - slow to import
 
-    num_clients = distance_m.shape[0]
-    others = distance_m.astype(np.float64)
-    np.fill_diagonal(others, np.inf)
-    nearest = np.argsort(others, axis=1, kind="stable")[:, : min(num_nearest, num_clients - 1)]
-    is_near = np.zeros((num_clients, num_clients), dtype=np.bool_)
-    np.put_along_axis(is_near, nearest, values=True, axis=1)
-    is_edge = is_near & is_near.T
-    while True:
-        num_parts, part = connected_components(is_edge, directed=False)
-        if num_parts <= 1:
-            break
-        between = np.where(part[:, None] != part, others, np.inf)
-        i, n = np.unravel_index(int(between.argmin()), between.shape)
-        is_edge[i, n] = is_edge[n, i] = True
-    return np.argwhere(np.triu(is_edge)).astype(np.int64)
+    if position_m.ndim != 2 or position_m.shape[1] != 2 or not np.isfinite(position_m).all():
+        raise ValueError(f"places must be finite pairs, got {position_m.tolist()}")
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(
+        (client, {"position_m": (x, y)}) for client, (x, y) in enumerate(position_m.tolist())
+    )
+    _add(graph, position_m, _near_pairs(position_m, settings))
+    _join(graph, position_m)
+    return graph
 
 
-def gossip(edges: IntArray, num_clients: int) -> Gossip:
-    """Who hears of whom, how fast, and at what cost.
+def edges_of(graph: nx.Graph[int]) -> IntArray:
+    """Edges, each once and lower id first, ascending [E, 2].
 
-    Args:
-        edges: pairs of neighbours, each once [E, 2].
-        num_clients: N.
+    >>> import networkx as nx
+    >>> edges_of(nx.Graph([(2, 0), (0, 1)])).tolist()
+    [[0, 1], [0, 2]]
+    """
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    edges.sort(axis=1)
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
 
-    >>> gossip(np.array([[0, 1], [1, 2]]), 3).num_steps
+
+def distance_m(position_m: FloatArray, pairs: IntArray) -> FloatArray:
+    """How far apart these pairs [E, 2] of clients at these places [N, 2] stand [E], in metres.
+
+    >>> distance_m(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0, 1]])).tolist()
+    [5.0]
+    """
+    apart = position_m[pairs[:, 0]] - position_m[pairs[:, 1]]
+    return np.hypot(apart[:, 0], apart[:, 1])
+
+
+def farthest_m(position_m: FloatArray) -> float:
+    """Largest distance between any two of these places [N, 2]; 0 for fewer than two.
+
+    >>> farthest_m(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    5.0
+    """
+    largest = (away[np.isfinite(away)].max(initial=0.0) for _, away in _distances(position_m))
+    return float(max(largest, default=0.0))
+
+
+def gossip(graph: nx.Graph[int]) -> Gossip:
+    """Who hears of whom, and at what cost; the clients are 0 ... N - 1.
+
+    >>> import networkx as nx
+    >>> gossip(nx.Graph([(0, 1), (1, 2)])).num_sent
+    9
+    """
+    part = _parts(graph)
+    known = part[:, np.newaxis] == part
+    has_neighbours = np.array([graph.degree(client) > 0 for client in range(part.size)], dtype=bool)
+    return Gossip(known, int(known[has_neighbours].sum()))
+
+
+def num_gossip_steps(graph: nx.Graph[int]) -> int:
+    """Steps after which nobody hears anything new: the longest of all shortest paths.
+
+    >>> import networkx as nx
+    >>> num_gossip_steps(nx.Graph([(0, 1), (1, 2)]))
     2
     """
-    from scipy.sparse import coo_array  # noqa: PLC0415 - slow to import
-    from scipy.sparse.csgraph import shortest_path  # noqa: PLC0415
+    import networkx as nx  # noqa: PLC0415 - slow to import
 
-    ones = np.ones(edges.shape[0])
-    shape = (num_clients, num_clients)
-    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=shape)
-    hops = np.asarray(shortest_path(graph.tocsr(), directed=False, unweighted=True))
-    known = np.isfinite(hops)
-    has_neighbours = np.isin(np.arange(num_clients), edges)
-    return Gossip(
-        known=known,
-        num_steps=int(hops[known].max(initial=0.0)),
-        num_sent=int(known[has_neighbours].sum()),
-    )
+    parts = [graph.subgraph(members) for members in nx.connected_components(graph)]
+    return max((nx.diameter(part, usebounds=True) for part in parts), default=0)
 
 
 def is_among_best(indices: FloatArray, known: BoolArray, num: int, keys: FloatArray) -> BoolArray:
@@ -133,3 +203,83 @@ def is_among_best(indices: FloatArray, known: BoolArray, num: int, keys: FloatAr
     ahead = (indices > indices[:, None]) | ((indices == indices[:, None]) & (keys < keys[:, None]))
     among_best: BoolArray = (ahead & known).sum(axis=1) < num
     return among_best
+
+
+def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Some clients [b] after the others, and how far everybody is from them [b, N].
+
+    Everybody is infinitely far from itself.
+    """
+    num = position_m.shape[0]
+    num_rows = max(1, _BLOCK // max(num, 1))
+    for first in range(0, num, num_rows):
+        some = np.arange(first, min(first + num_rows, num), dtype=np.int64)
+        apart = position_m[some, np.newaxis] - position_m
+        away = np.hypot(apart[..., 0], apart[..., 1])
+        away[np.arange(some.size), some] = np.inf
+        yield some, away
+
+
+def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
+    """Pairs of neighbours before anything is joined, in any order, each once or twice [E, 2]."""
+    found = [np.empty((0, 2), dtype=np.int64)]
+    for some, away in _distances(position_m):
+        if isinstance(settings, RadiusSettings):
+            is_near = away <= settings.radius_m
+        elif isinstance(settings, CompleteSettings):
+            is_near = np.isfinite(away)
+        else:
+            is_near = _is_nearest(away, settings.num_nearest)
+        row, column = np.nonzero(is_near)
+        found.append(np.stack([some[row], column], axis=1))
+    pairs = np.concatenate(found)
+    if isinstance(settings, MutualNearestSettings):
+        num = position_m.shape[0]
+        named, namer = pairs[:, 0] * num + pairs[:, 1], pairs[:, 1] * num + pairs[:, 0]
+        pairs = pairs[np.isin(named, namer)]
+    return pairs
+
+
+def _is_nearest(away: FloatArray, num: int) -> BoolArray:
+    """Whether each client [N] is one of the `num` nearest to each of some [b, N]."""
+    if num >= away.shape[1]:
+        return np.isfinite(away)
+    last = np.partition(away, num - 1, axis=1)[:, num - 1 : num]
+    is_nearer, is_level = away < last, (away == last) & np.isfinite(away)
+    num_level = num - is_nearer.sum(axis=1, keepdims=True)
+    nearest: BoolArray = is_nearer | (is_level & (is_level.cumsum(axis=1) <= num_level))
+    return nearest
+
+
+def _add(graph: nx.Graph[int], position_m: FloatArray, pairs: IntArray) -> None:
+    lengths_m = distance_m(position_m, pairs).tolist()
+    graph.add_edges_from(
+        (i, n, {"distance_m": length_m})
+        for (i, n), length_m in zip(pairs.tolist(), lengths_m, strict=True)
+    )
+
+
+def _parts(graph: nx.Graph[int]) -> IntArray:
+    """Number of the connected part that each client 0 ... N - 1 is in [N]."""
+    import networkx as nx  # noqa: PLC0415 - slow to import
+
+    part = np.zeros(graph.number_of_nodes(), dtype=np.int64)
+    for number, members in enumerate(nx.connected_components(graph)):
+        part[list(members)] = number
+    return part
+
+
+def _join(graph: nx.Graph[int], position_m: FloatArray) -> None:
+    """Add the shortest edges that connect the graph; of equally long ones those of lowest ids."""
+    while (part := _parts(graph)).any():
+        nearest = np.empty_like(part)
+        length_m = np.empty(part.size)
+        for some, away in _distances(position_m):
+            away[part[some, np.newaxis] == part] = np.inf
+            nearest[some] = away.argmin(axis=1)
+            length_m[some] = away.min(axis=1)
+        pairs = np.sort(np.stack([np.arange(part.size), nearest], axis=1), axis=1)
+        # One order of all edges, so that the parts' shortest ones cannot close a ring.
+        order = np.lexsort((pairs[:, 1], pairs[:, 0], length_m, part))
+        _, first = np.unique(part[order], return_index=True)
+        _add(graph, position_m, np.unique(pairs[order[first]], axis=0))

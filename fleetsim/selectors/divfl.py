@@ -115,6 +115,7 @@ class DivFlSelector:
     """Gradients [N, P] and their distances [N, N]; rows that are not known are 0 and not used."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: DivFlSettings) -> None:
         self._settings = settings

@@ -144,6 +144,7 @@ class FedCorSelector:
     """Points [D, N], observations [S, N] and the losses after the last round [N]."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: FedCorSettings) -> None:
         self._settings = settings

@@ -91,6 +91,7 @@ class FedCSSelector:
     """Asks anew in every round; remembers nothing."""
 
     needs_losses = False
+    needs_probes = True
 
     def __init__(self, settings: FedCSSettings) -> None:
         self._settings = settings

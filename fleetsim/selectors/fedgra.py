@@ -145,6 +145,7 @@ class FedGRASelector:
     """Columns over the fleet [N]; `_set` are the clients of the last selection."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: FedGRASettings) -> None:
         self._settings = settings

@@ -81,6 +81,7 @@ class FixedSelector:
     """Takes the same clients in every round; learns nothing."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, settings: FixedSettings) -> None:
         self._clients = np.array(settings.clients, dtype=np.int64)

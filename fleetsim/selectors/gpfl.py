@@ -147,6 +147,7 @@ class GPFLSelector:
     """Columns over the fleet [N]; a client was heard of when its projection is not NaN."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: GPFLSettings) -> None:
         self._settings = settings

@@ -209,6 +209,7 @@ class OortSelector:
     """Columns over the fleet [N]; a client is explored when its utility is not NaN."""
 
     needs_losses = True
+    needs_probes = False
 
     def __init__(self, settings: OortOptions) -> None:
         self._settings = settings

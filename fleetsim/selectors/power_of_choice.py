@@ -136,6 +136,7 @@ class ProbedPowerOfChoice:
     """pow-d and cpow-d: asks the candidates for their losses before each choice."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: PowerOfChoiceSettings) -> None:
         self._settings = settings
@@ -192,6 +193,7 @@ class ReportedPowerOfChoice:
     """rpow-d: keeps the loss that each client last reported, +infinity before the first."""
 
     needs_losses = True
+    needs_probes = False
 
     def __init__(self, settings: PowerOfChoiceSettings) -> None:
         self._settings = settings

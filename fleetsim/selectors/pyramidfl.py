@@ -103,6 +103,7 @@ class PyramidFlSelector:
     """
 
     needs_losses = True
+    needs_probes = False
 
     def __init__(self, settings: PyramidFlSettings) -> None:
         self._settings = settings

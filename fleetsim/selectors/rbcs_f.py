@@ -104,6 +104,7 @@ class RBCSFSelector:
     """Queues [N], regressions [N, 3, 3] and [N, 3]; `_context` are the figures of this round."""
 
     needs_losses = False
+    needs_probes = True
 
     def __init__(self, settings: RBCSFSettings) -> None:
         self._settings = settings

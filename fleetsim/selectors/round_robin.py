@@ -94,6 +94,7 @@ class RoundRobinSelector:
     """Goes through the blocks of a permutation; `_position` is the place in line, all cycles."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self) -> None:
         self._seed = 0
@@ -148,6 +149,7 @@ class SetRotationSelector:
     """Goes through given sets, one a choice; `_turn` counts the choices."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, sets: Sequence[Sequence[int]]) -> None:
         self._sets = [np.array(clients, dtype=np.int64) for clients in sets]

@@ -2,13 +2,28 @@
 
 The bandits of Tong et al. do not choose for every round but for a time slot, in which the chosen
 clients train for L rounds; only then do all clients evaluate the model.
+
+Whether the model goes on from slot to slot (`persist`, as in the paper, whose best set needs six
+slots to its first target) or every slot begins with the initial model (`reset`) is open there. With
+`persist` a set is judged by what others trained before it, so that rewards drift; with `reset` they
+are the set's own, as the theory of bandits has it, and the run never has a model of more than L
+rounds.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from fleetsim.contracts import BoolArray, IntArray, RoundOutcome, State
+from fleetsim.contracts import BoolArray, Cohort, IntArray, Parameters, RoundOutcome, State
+
+SlotModel = Literal["persist", "reset"]
+
+
+def sent_out(members: IntArray, start: Parameters | None) -> IntArray | Cohort:
+    """What a selector answers: these clients, who go on with the global model or with `start`."""
+    return members if start is None else Cohort(members, start=start)
 
 
 class Slot:

@@ -102,6 +102,7 @@ class AverageLossSelector:
     """Policies 1 and 2: sums and numbers of reported losses over the fleet [N]."""
 
     needs_losses = True
+    needs_probes = False
 
     def __init__(self, settings: SurveySettings) -> None:
         self._settings = settings
@@ -159,6 +160,7 @@ class NoRepeatsSelector:
     """Policy 3: remembers who was selected in the last round [N]."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, settings: SurveySettings) -> None:
         self._settings = settings

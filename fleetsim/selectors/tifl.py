@@ -127,6 +127,8 @@ class TiFLSettings(Settings):
 class TiFLSelector:
     """Profiles [N, R] and tiers [N] of the fleet; credits, chances and accuracies of tiers [m]."""
 
+    needs_probes = True
+
     def __init__(self, settings: TiFLSettings) -> None:
         self.needs_losses = settings.rule != "none"
         self._settings = settings

@@ -14,7 +14,8 @@ of `fleetsim.selectors.quick_init_ucb` is the way out.
 Before the first choice after a slot all candidates are asked to evaluate the model (FL&FA: what
 they say goes to the server); the mean is taken over those who answered. A slot in which all failed
 is judged by the model as it was; a slot of which nobody says anything does not count. After the
-last slot nobody is asked.
+last slot nobody is asked. With `model: reset` every slot begins with the initial model
+(`fleetsim.selectors.slots`).
 
 K is the cohort (`server.cohort`), or everybody where the fleet is smaller. Over-commitment does not
 make the set larger. Only arms whose members are all there are played. In the course of a slot a
@@ -22,8 +23,8 @@ missing member is missed; nobody stands in. With fewer than K candidates all of 
 round, which is no slot and is not judged.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV (mu = 1, L = 15). That fleets with more than a million sets are refused is
-fleetsim's; the paper could not run them either.
+selection", section IV (mu = 1, L = 15). That fleets with more than a million sets (`max_sets`) are
+refused is fleetsim's; the paper could not run the 75 million of 100 clients and cohort 5 either.
 
 The server must know the opinions. Costs: after every slot the model's way down to everybody, a
 forward pass over its own samples (`task.holdout_fraction`), 8 byte up. State: two numbers an arm,
@@ -42,9 +43,11 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
+    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -52,9 +55,10 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import answers
-from fleetsim.selectors.slots import Slot
+from fleetsim.selectors.slots import Slot, SlotModel, sent_out
 from fleetsim.selectors.ties import TieRule, best, tie_keys
 from fleetsim.selectors.ucb_equations import (
+    MOST_ARMS,
     arms,
     average_opinion,
     index,
@@ -89,6 +93,10 @@ class SetBanditOptions(Settings):
     """Rounds for which a set trains before it is judged (L)."""
     ties: TieRule = "random"
     """Order among sets of equal index, and of clients in the cold start."""
+    model: SlotModel = "persist"
+    """Whether a slot goes on with the model of the one before, or begins with the initial one."""
+    max_sets: Annotated[int, Field(ge=1)] = MOST_ARMS
+    """Sets beyond which a run is refused: each takes memory, 16 byte and 8 for each member."""
 
 
 class UcbSettings(SetBanditOptions):
@@ -105,10 +113,12 @@ class UcbSelector:
     """Mean reward and number of plays of every arm [A], and the slot that is under way."""
 
     needs_losses = True
+    needs_probes = True
 
     def __init__(self, settings: SetBanditOptions) -> None:
         self._settings = settings
         self._seed = 0
+        self._start: Parameters | None = None
         self._num_clients = 0
         self._sets: IntArray = np.empty((0, 0), dtype=np.int64)
         self._means: FloatArray = np.empty(0)
@@ -127,13 +137,14 @@ class UcbSelector:
         self._num_clients = fleet.num_samples.size
         size = min(fleet.cohort, self._num_clients)
         try:
-            require_arms(self._num_clients, size)
+            self._sets = arms(self._num_clients, size, self._settings.max_sets)
         except ValueError as fault:
             raise ScenarioError(
-                f"server.selector.kind = {self._settings.kind!r}: {fault}:"
-                " server.selector.kind = 'bp-ucb', a smaller fleet.size, or a smaller server.cohort"
+                f"server.selector.kind = {self._settings.kind!r}: {fault}; lower fleet.size or"
+                " server.cohort, choose server.selector.kind = 'bp-ucb', or raise"
+                " server.selector.max_sets"
             ) from None
-        self._sets = arms(self._num_clients, size)
+        self._start = fleet.parameters if self._settings.model == "reset" else None
         self._means = np.zeros(self._sets.shape[0])
         self._plays = np.zeros(self._sets.shape[0], dtype=np.int64)
         self._slot = Slot(self._num_clients)
@@ -145,12 +156,14 @@ class UcbSelector:
             return ()
         return answers.evaluations(answers.unasked(view))
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """Those of the slot's set that are there."""
+        start = None
         if self._slot.is_over and view.candidates.size:
             self._judge(view)
             self._begin(view)
-        return self._slot.members(view.candidates, view.wanted)
+            start = self._start
+        return sent_out(self._slot.members(view.candidates, view.wanted), start)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """One round of the slot is over."""

@@ -36,7 +36,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 Init = Literal["mean", "sum"]
 
 MOST_ARMS = 1_000_000
-"""Sets beyond which a bandit over sets is refused."""
+"""Sets beyond which a bandit over sets is refused, unless told otherwise."""
 
 
 def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
@@ -49,8 +49,7 @@ def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
     15504
     >>> require_arms(100, 5)
     Traceback (most recent call last):
-    ValueError: 100 clients have 75,287,520 sets of 5, more than the 1,000,000 that a bandit over \
-sets can keep apart; take fewer clients, a smaller cohort, or a bandit over clients (BP-UCB)
+    ValueError: 100 clients have 75,287,520 sets of 5, more than 1,000,000
 
     Source: Tong et al., "From learning to analytics", section IV.
     """
@@ -58,11 +57,7 @@ sets can keep apart; take fewer clients, a smaller cohort, or a bandit over clie
         raise ValueError(f"a set must have 1 to {num_clients} clients, got {size}")
     num = math.comb(num_clients, size)
     if num > most:
-        raise ValueError(
-            f"{num_clients} clients have {num:,} sets of {size}, more than the {most:,} that a "
-            "bandit over sets can keep apart; take fewer clients, a smaller cohort, or a bandit "
-            "over clients (BP-UCB)"
-        )
+        raise ValueError(f"{num_clients} clients have {num:,} sets of {size}, more than {most:,}")
     return num
 
 

@@ -104,6 +104,7 @@ class RandomSelector:
     """Draws afresh in every round; remembers nothing."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, settings: RandomSettings) -> None:
         self._settings = settings
@@ -145,6 +146,7 @@ class RandomSetSelector:
     """Draws one of the given sets in every round; remembers nothing."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, sets: Sequence[Sequence[int]]) -> None:
         self._sets = [np.array(clients, dtype=np.int64) for clients in sets]

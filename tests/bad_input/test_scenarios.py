@@ -240,9 +240,42 @@ SCENARIOS = {
         "bad.yaml:17: fleet.battery",
         "[low, high]",
     ),
+    # what selectors need
     "named clients outside of the fleet": bad(
-        "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients", "8",
-        "0 to 7",
+        "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients",
+        "no client 8", "0 to 7",
+    ),
+    "sets of clients outside of the fleet": bad(
+        "kind: random", "kind: random, from_sets: [[0], [1, 9]]",
+        "bad.yaml:23: server.selector.from_sets[1]", "no client 9", "0 to 7",
+    ),
+    "sets in turn with clients outside of the fleet": bad(
+        "kind: random", "kind: round-robin, sets: [[8], [1]]",
+        "bad.yaml:23: server.selector.sets[0]", "no client 8", "0 to 7",
+    ),
+    "more sets of clients than are kept apart": bad(
+        "kind: random", "kind: quick-init-ucb, max_sets: 55",
+        "bad.yaml:23: server.selector.kind = 'quick-init-ucb'", "56 sets of 3", "fleet.size",
+        "server.cohort", "'bp-ucb'", "server.selector.max_sets",
+    ),
+    "cohort too small for the guarantee": bad(
+        "kind: random", "kind: rbcs-f, guaranteed_fraction: 0.5", "bad.yaml:23: server.selector",
+    ),
+    "selector that follows samples that nobody keeps": bad(
+        "kind: random", "kind: gpfl", "bad.yaml:23: server.selector", "gpfl",
+        "evaluate.validation_fraction",
+    ),
+    "selector that goes by rounds of which nobody says how many": bad(
+        "selector: {kind: random}\nstop: {rounds: 2}", "selector: {kind: tifl}\nstop: {time_s: 9}",
+        "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited",
+    ),
+    "selector that asks clients of a buffered server": bad(
+        "server:\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1\n"
+        "  selector: {kind: random}",
+        "server:\n  mode: buffered\n  concurrency: 3\n  buffer_size: 1\n"
+        "  selector: {kind: quick-init-ucb}",
+        "bad.yaml:22: server.selector.kind = 'quick-init-ucb': asks clients",
+        "server.mode = 'buffered'", "server.mode: synchronous",
     ),
     "one client named twice": bad(
         "kind: random", "kind: fixed, clients: [1, 1]", "bad.yaml:23: server.selector.clients",

@@ -1,17 +1,11 @@
-"""Every selector keeps the contract of `fleetsim.contracts.Selector`, in every of its modes.
-
-The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as its name
-stands there. Its modes are its default settings and, one setting changed at a time, every other
-literal and every `examples` value; a required setting takes its first example. Clients in examples
-must be among 0, 1 and 2.
-"""
+"""Every selector keeps the contract of `fleetsim.contracts.Selector`, in every of its modes."""
 
 from __future__ import annotations
 
 import io
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -34,35 +28,13 @@ from fleetsim.contracts import (
     State,
     WorkKind,
 )
-from fleetsim.selectors import KINDS, SelectorSettings, build_selector
+from fleetsim.selectors import KINDS, build_selector
+from tests.selector_modes import UNION, modes
 
 SIZE = 30
 COHORT = 5
 WANTED = 7
 """Cohort with over-commitment."""
-UNION = get_args(get_args(SelectorSettings)[0])
-
-
-def modes() -> list[Any]:
-    """Settings of every kind: the default ones, then one setting changed at a time."""
-    found: list[Any] = []
-    for cls in UNION:
-        required = {
-            name: field.examples[0]
-            for name, field in cls.model_fields.items()
-            if field.is_required()
-        }
-        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
-        for name, field in cls.model_fields.items():
-            values = list(field.examples or ())
-            if name != "kind" and get_origin(field.annotation) is Literal:
-                values += get_args(field.annotation)
-            for value in values:
-                if not field.is_required() and value != field.default:
-                    settings = cls(**required, **{name: value})
-                    found.append(pytest.param(settings, id=f"{settings.kind}-{name}-{value}"))
-    return found
-
 
 every_mode = pytest.mark.parametrize("settings", modes())
 every_loss_blind_mode = pytest.mark.parametrize(
@@ -235,6 +207,8 @@ class Server:
         assert np.isin(chosen, view.candidates).all()
 
     def check_asked(self, cohort: Cohort) -> None:
+        if cohort.start is not None:
+            assert cohort.start.shape == self.parameters.shape
         if cohort.epochs is not None:
             assert cohort.epochs.shape == cohort.clients.shape
             assert (cohort.epochs >= 1).all()
@@ -442,6 +416,19 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected
+
+
+@every_mode
+def test_clients_are_asked_if_and_only_if_the_selector_says_so(settings):
+    """Long enough for a slot of 15 rounds to be over; and with absences and failures."""
+    calm = Server(build_selector(settings), outcome=Outcome.DELIVERED)
+    rough = Server(build_selector(settings))
+    for _ in range(20):
+        calm.play(frozen(np.arange(SIZE)))
+        rough.play()
+
+    assert bool(calm.asked) == calm.selector.needs_probes
+    assert bool(rough.asked) == rough.selector.needs_probes
 
 
 # --- what they may know, and how they are listed --------------------------------------------------

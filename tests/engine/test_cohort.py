@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from fleetsim.contracts import Cohort, IntArray, RoundOutcome, Work, WorkKind
+from fleetsim.contracts import (
+    Cohort,
+    IntArray,
+    ProbeRequest,
+    Purpose,
+    RoundOutcome,
+    Work,
+    WorkKind,
+)
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.compute import unloaded_s
 from fleetsim.fleet.profile import load_device
@@ -236,3 +244,58 @@ def test_flights_with_particular_work_are_lived_through_again(tiny, asked):
         assert tiny.recorder.tasks == rows[-len(tiny.recorder.tasks) :]
         for resumed, straight in zip(tiny.selector.outcomes, outcomes[number:], strict=True):
             assert seen(resumed) == seen(straight)
+
+
+class Restarting(FirstCome):
+    """Begins anew, from a given model, before these rounds."""
+
+    def __init__(self, rounds: set[int], start: ArrayLike) -> None:
+        super().__init__()
+        self.rounds, self.start = rounds, np.array(start, dtype=np.float32)
+
+    def select(self, view):
+        clients: IntArray = super().select(view)
+        return Cohort(clients, start=self.start if view.round in self.rounds else None)
+
+
+def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny):
+    """Clients 0 and 1 add 1 and 2, on average 1.5: 1.5, then 10 + 1.5, then 13."""
+    tiny.trainer = KnownTrainer()
+    tiny.stop = {"rounds": 3}
+    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
+    tiny.run()
+    models = [float(outcome.parameters[0]) for outcome in tiny.selector.outcomes]
+
+    assert models == pytest.approx([1.5, 11.5, 13.0])
+    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.5, 11.5, 13.0])
+
+
+@pytest.mark.parametrize(("rounds", "byte_of_0"), [(set(), 0), ({1}, 1_000_000)])
+def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, byte_of_0, tiny):
+    """Client 0 was asked what it thinks of the global model, and holds it."""
+    tiny.trainer = KnownTrainer()
+    tiny.selector = Restarting(rounds, [0.0, 0.0, 0.0])
+    tiny.selector.probes = {1: [ProbeRequest(0, Work(WorkKind.EVALUATE))]}
+    tiny.run()
+    trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
+
+    assert [row.download_byte for row in trained] == [byte_of_0, 1_000_000]
+
+
+def test_a_buffered_server_starts_from_it_too(tiny):
+    """Client 0 adds 1 to 0, and starts from 10 as the second choice: 10 + 1."""
+    tiny.server = {"concurrency": 1, "buffer_size": 1}
+    tiny.stop = {"rounds": 2}
+    tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])
+    tiny.build_buffered().run()
+
+    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])
+
+
+@pytest.mark.parametrize("start", [[1.0], [1.0, np.nan, 1.0]])
+def test_a_model_that_is_none_breaks_the_contract(start, tiny):
+    tiny.trainer = KnownTrainer()
+    tiny.selector = Restarting({1}, start)
+
+    with pytest.raises(SimulationError, match=r"Restarting\.select must give 3 finite numbers"):
+        tiny.run()

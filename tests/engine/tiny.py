@@ -49,6 +49,7 @@ class FirstCome:
     """Chooses the candidates with the lowest ids, after the probes that it was given."""
 
     needs_losses = False
+    needs_probes = False
 
     def __init__(self, probes: dict[int, list[ProbeRequest]] | None = None) -> None:
         self.probes = probes or {}

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 from scipy import stats
 
 from fleetsim.contracts import ModelCost
+from fleetsim.fleet.channel import ChannelSettings
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet, places_m
 
 
 def fleet_of(size: int = 2000, **settings: Any) -> Fleet:
@@ -33,6 +35,16 @@ def test_clients_stand_at_their_distances_in_every_direction():
 
     np.testing.assert_allclose(np.hypot(*position_m.T), distance_m, rtol=1e-12)
     assert stats.kstest(turn, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["fading", "calibrated", "normalised"])
+def test_places_are_known_before_there_is_a_fleet(kind):
+    fleet = fleet_of(20, channel={"kind": kind})
+    settings = TypeAdapter(ChannelSettings).validate_python({"kind": kind})
+    found = places_m(settings, seed=3, size=20)
+
+    assert (found is None) == (kind == "normalised")
+    np.testing.assert_array_equal(found, fleet.position_m)
 
 
 def test_nobody_moves_when_the_fleet_grows():

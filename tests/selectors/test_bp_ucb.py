@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from fleetsim import cli
 from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Report, WorkKind
+from fleetsim.scenario import doubts, load
 from fleetsim.selectors.bp_ucb import BpUcbSettings, local_potentials
 
 LINE_M = np.array([[0.0, 0.0], [100.0, 0.0], [250.0, 0.0], [900.0, 0.0]])
 """With one nearest neighbour each: 0 - 1, joined with 2, joined with 3."""
-SILENT_BELIEFS = {"potentials": "printed", "num_nearest": 1, "slot_rounds": 1, "mu": 0.0}
+ONE_NEAREST = {"kind": "mutual-nearest", "num_nearest": 1}
+SILENT_BELIEFS = {"potentials": "printed", "graph": ONE_NEAREST, "slot_rounds": 1, "mu": 0.0}
 """Every belief is 1/2: the clients' own opinions decide."""
 
 
@@ -123,6 +127,15 @@ def test_exploration_brings_back_who_was_played_less(ready, play):
     assert play(fleet, selector, 3, opinions(0.0, 0.7, 0.0, 0.6))[1] == [0, 2]
 
 
+def test_clients_that_are_content_with_each_other_are_not_left(ready, play):
+    """2 and 3 like what they train, all others do not: .1 + .01 sqrt(ln 12) = .116 against 1."""
+    fleet, selector = ready(**SILENT_BELIEFS | {"mu": 0.01})
+    play(fleet, selector, 1)
+    chosen = [play(fleet, selector, t, opinions(0.1, 0.1, 1.0, 1.0))[1] for t in range(2, 13)]
+
+    assert all(sorted(pair) == [2, 3] for pair in chosen)
+
+
 def test_a_slot_counts_for_who_delivered_in_it(ready, play):
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1)
@@ -137,12 +150,12 @@ def test_satisfied_neighbours_speak_for_a_client(ready, play):
     """0 and 2 think the same; 0 stands beside 1, who is content, and 2 beside 3, who is not, so
     that 0 goes before 2."""
     places_m = np.array([[0.0, 0.0], [100.0, 0.0], [5000.0, 0.0], [5100.0, 0.0]])
-    fleet, selector = ready(places_m=places_m, num_nearest=1, slot_rounds=1, mu=0.0)
+    fleet, selector = ready(places_m=places_m, graph=ONE_NEAREST, slot_rounds=1, mu=0.0)
     play(fleet, selector, 1)
     assert play(fleet, selector, 2, opinions(0.5, 0.9, 0.5, 0.1))[1] == [1, 0]
 
     # The other way round: client 0 beside the unsatisfied one, 2 beside the content one.
-    fleet, selector = ready(places_m=places_m, num_nearest=1, slot_rounds=1, mu=0.0)
+    fleet, selector = ready(places_m=places_m, graph=ONE_NEAREST, slot_rounds=1, mu=0.0)
     play(fleet, selector, 1)
     assert play(fleet, selector, 2, opinions(0.5, 0.1, 0.5, 0.9))[1] == [3, 2]
 
@@ -180,15 +193,121 @@ def test_a_client_alone_has_nobody_to_talk_to(ready, play):
 
 def test_without_places_in_the_world_the_seed_draws_them(ready, play):
     graphs = set()
+    three = {"kind": "mutual-nearest", "num_nearest": 3}
     for seed in (1, 1, 2, 3):
         fleet, selector = ready(
-            places_m=None, num_clients=12, seed=seed, **SILENT_BELIEFS | {"num_nearest": 3}
+            places_m=None, num_clients=12, seed=seed, **SILENT_BELIEFS | {"graph": three}
         )
         play(fleet, selector, 1)
         (_, talking), _ = play(fleet, selector, 2, dict.fromkeys(range(12), 0.5))
         graphs.add(tuple(request.upload_byte for request in talking))
 
     assert len(graphs) == 3
+
+
+def test_the_graph_of_everybody_is_at_hand(ready):
+    _, selector = ready(graph={"kind": "radius", "radius_m": 150.0})
+    graph = selector.graph()
+
+    # 0 - 1 - 2 are near enough; 3 is joined by its shortest edge, of 650 m.
+    assert list(graph.edges(data="distance_m")) == [(0, 1, 100.0), (1, 2, 150.0), (2, 3, 650.0)]
+    assert graph.nodes[2]["position_m"] == (250.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("graph", "num_neighbours"),
+    [
+        # 0, 100, 250 and 900 m on a line; two nearest: 0 and 1 name 2, 2 names them; 3 names 1, 2.
+        ({"kind": "mutual-nearest", "num_nearest": 2}, [2, 2, 3, 1]),
+        ({"kind": "nearest", "num_nearest": 2}, [2, 3, 3, 2]),
+        ({"kind": "radius", "radius_m": 200.0}, [1, 2, 2, 1]),
+        ({"kind": "complete"}, [3, 3, 3, 3]),
+    ],
+)
+def test_messages_go_along_the_edges_of_the_graph(graph, num_neighbours, ready, play):
+    """8 byte, to each neighbour: 2 scalars in the one exchange, and 4 indices."""
+    fleet, selector = ready(**SILENT_BELIEFS | {"graph": graph})
+    play(fleet, selector, 1)
+    (_, talking), _ = play(fleet, selector, 2, opinions(0.2, 0.9, 0.5, 0.7))
+
+    assert [request.upload_byte for request in talking] == [48 * num for num in num_neighbours]
+
+
+def test_a_graph_is_made_anew_when_others_are_there(ready, play):
+    """Without 1, who stood between them, 0 and 2 are neighbours: a line of three again."""
+    fleet, selector = ready(**SILENT_BELIEFS)
+    play(fleet, selector, 1)
+    sent = []
+    for round_, there in ((2, [0, 1, 2, 3]), (3, [0, 2, 3]), (4, [0, 1, 2, 3])):
+        known = dict.fromkeys(there, 0.5)
+        (_, talking), _ = play(fleet, selector, round_, known, candidates=there)
+        sent.append([request.upload_byte for request in talking])
+
+    assert sent == [[48, 96, 96, 48], [40, 80, 40], [48, 96, 96, 48]]
+
+
+# --- what theorem 2 does not promise --------------------------------------------------------------
+
+FAR_M = np.array([[0.0, 0.0], [300.0, 400.0], [30.0, 0.0]])
+"""At most 500 m apart."""
+
+
+def test_the_bound_of_theorem_2_by_hand():
+    """C d^beta = 1e-3 x 5^3.7 = .3857; tanh .3677, twice that .7354. A fourth client anywhere
+    between makes 1.1031."""
+    settings = BpUcbSettings()
+    among = np.vstack([FAR_M, [[10.0, 10.0]]])
+    says = settings.warning(among, num_clients=4, seed=1)
+
+    assert settings.warning(FAR_M, num_clients=3, seed=1) is None
+    assert says is not None
+    assert "(N - 1) tanh(C d_max^beta) = 1.1 is not below 1" in says
+    assert "max_exchanges = 200" in says
+    assert "damping" in says
+
+
+def test_the_bound_follows_the_settings():
+    # In kilometres .001 x .5^3.7 x 2 is nothing; as printed nothing is passed on.
+    assert BpUcbSettings(distance_unit_m=10.0).warning(FAR_M, num_clients=3, seed=1)
+    assert not BpUcbSettings(distance_unit_m=1000.0).warning(FAR_M, num_clients=3, seed=1)
+    assert BpUcbSettings(distance_decay=1.0).warning(FAR_M, num_clients=3, seed=1)
+    assert not BpUcbSettings(potentials="printed", distance_decay=1.0).warning(
+        FAR_M, num_clients=3, seed=1
+    )
+
+
+def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn(ready):
+    _, selector = ready(places_m=None, num_clients=12, seed=3, distance_unit_m=400.0)
+    graph = selector.graph()
+    places = [graph.nodes[n]["position_m"] for n in graph]
+    longest_m = max(math.dist(one, other) for one in places for other in places)
+    bound = 11 * math.tanh(1e-3 * (longest_m / 400.0) ** 3.7)
+    says = BpUcbSettings(distance_unit_m=400.0).warning(None, num_clients=12, seed=3)
+
+    assert (says is None) == (bound < 1.0)
+    assert says is None or f"= {bound:.3g} is" in says
+
+
+@pytest.mark.parametrize("verb", ["validate", "run"])
+def test_the_command_line_warns_once_and_goes_on(verb, tmp_path, monkeypatch, capsys):
+    words = ["quickstart", "--set", "server.selector={kind: bp-ucb}", "--set", "stop.rounds=1"]
+    if verb == "run":
+        words += ["--out", str(tmp_path / "run"), "--workers", "1"]
+    monkeypatch.setattr("sys.argv", ["fleetsim", verb, *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    lines = capsys.readouterr().err.splitlines()
+
+    assert not end.value.code
+    assert [line for line in lines if "theorem 2" in line] == [lines[0]]
+    assert lines[0].startswith("warning: server.selector: (N - 1) tanh(C d_max^beta) = 49 is not")
+
+
+def test_a_fleet_that_stands_close_is_run_without_a_word():
+    changes = ["fleet.channel.cell_radius_m=50.0", "server.selector={kind: bp-ucb}"]
+
+    assert doubts(load("quickstart", changes)) == []
+    assert len(doubts(load("quickstart", changes[1:]))) == 1
 
 
 def test_the_equations_are_at_hand():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,66 +9,146 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
+from fleetsim.selectors import client_graph as module
 from fleetsim.selectors.client_graph import (
-    distances_m,
+    CompleteSettings,
+    GraphSettings,
+    MutualNearestSettings,
+    NearestSettings,
+    RadiusSettings,
+    client_graph,
+    distance_m,
+    edges_of,
+    farthest_m,
     gossip,
     is_among_best,
-    neighbour_edges,
+    num_gossip_steps,
 )
 from fleetsim.selectors.ties import best
+
+KINDS: list[GraphSettings] = [
+    *(MutualNearestSettings(num_nearest=num) for num in (1, 2, 4)),
+    *(NearestSettings(num_nearest=num) for num in (1, 3)),
+    *(RadiusSettings(radius_m=radius_m) for radius_m in (1.0, 2.0, 300.0)),
+    CompleteSettings(),
+]
+
+
+def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
+    """The same graph pair by pair, and joined one shortest edge after the other."""
+    num = len(position_m)
+    pairs = list(itertools.combinations(range(num), 2))
+    apart = {(i, n): float(np.hypot(*(position_m[i] - position_m[n]))) for i, n in pairs}
+    apart |= {(n, i): length_m for (i, n), length_m in apart.items()}
+
+    def nearest(i: int) -> list[int]:
+        others = [n for n in range(num) if n != i]
+        return sorted(others, key=lambda n: (apart[i, n], n))[: kind.num_nearest]
+
+    match kind:
+        case CompleteSettings():
+            found = set(pairs)
+        case RadiusSettings():
+            found = {pair for pair in pairs if apart[pair] <= kind.radius_m}
+        case MutualNearestSettings():
+            found = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
+        case _:
+            found = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
+    part = list(range(num))
+
+    def merge(i: int, n: int) -> None:
+        old, new = part[n], part[i]
+        part[:] = [new if number == old else number for number in part]
+
+    for i, n in found:
+        merge(i, n)
+    for i, n in sorted(pairs, key=lambda pair: (apart[pair], pair)):
+        if part[i] != part[n]:
+            found.add((i, n))
+            merge(i, n)
+    return sorted(found)
+
+
+def line_m(*places: float) -> np.ndarray:
+    return np.array([[place, 0.0] for place in places])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 25), st.booleans())
+def test_the_graph_is_that_of_brute_force(kind, seed, num, has_ties):
+    stream = rng.stream(seed, "places")
+    # Whole metres of a small field: many are equally far apart, and some at one place.
+    places = stream.integers(0, 6, (num, 2)) if has_ties else stream.uniform(0, 1000, (num, 2))
+    position_m = places.astype(np.float64)
+    graph = client_graph(position_m, kind)
+
+    assert edges_of(graph).tolist() == [list(edge) for edge in slow_edges(position_m, kind)]
+    assert list(graph.nodes) == list(range(num))
+    assert num == 0 or nx.is_connected(graph)
+    for i, n, edge in graph.edges(data=True):
+        assert edge["distance_m"] == pytest.approx(np.hypot(*(position_m[i] - position_m[n])))
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    position_m = rng.stream(3, "places").integers(0, 9, (40, 2)).astype(np.float64)
+    whole = [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS]
+    farthest = farthest_m(position_m)
+    monkeypatch.setattr(module, "_BLOCK", 130)
+
+    assert [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS] == whole
+    assert farthest_m(position_m) == farthest
 
 
 def test_mutual_neighbours_by_hand():
     # On a line at 0, 1, 2.2 and 10, 10.5, 11.6, each looks at its two nearest: the first three
     # all name each other and so do the last three; 2.2 and 10 are the nearest of the two groups.
-    places = np.array([[0.0, 0], [1, 0], [2.2, 0], [10, 0], [10.5, 0], [11.6, 0]])
-    edges = neighbour_edges(distances_m(places), 2)
+    graph = client_graph(line_m(0, 1, 2.2, 10, 10.5, 11.6), MutualNearestSettings(num_nearest=2))
 
-    assert edges.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [3, 5], [4, 5]]
-
-
-def test_one_sided_neighbours_are_none():
-    # Each looks at one: 0 and 1 at each other, 2 at 1. The edge 1-2 is there only because 2
-    # would be alone.
-    places = np.array([[0.0, 0], [1, 0], [3, 0]])
-
-    assert neighbour_edges(distances_m(places), 1).tolist() == [[0, 1], [1, 2]]
+    assert edges_of(graph).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [3, 5], [4, 5]]
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 25), st.integers(1, 6))
-def test_the_graph_is_connected_and_has_no_edge_too_many(seed, num, num_nearest):
-    places = rng.stream(seed, "places").uniform(0.0, 1000.0, (num, 2))
-    apart = distances_m(places)
-    edges = neighbour_edges(apart, num_nearest)
-    near = [
-        set(sorted((m for m in range(num) if m != n), key=apart[n].__getitem__)[:num_nearest])
-        for n in range(num)
-    ]
-    mutual = {(n, m) for n in range(num) for m in near[n] if n < m and n in near[m]}
-    graph = nx.Graph(mutual)
-    graph.add_nodes_from(range(num))
-    parts = nx.number_connected_components(graph)
-    found = {tuple(edge) for edge in edges.tolist()}
-    whole: nx.Graph[int] = nx.Graph(found)
-    whole.add_nodes_from(range(num))
+def test_one_sided_neighbours_are_none_unless_asked_for():
+    # Each looks at two, at 0, 1, 2 and 4.5: the first three at each other, the last at 1 and 2.
+    places_m = line_m(0, 1, 2, 4.5)
+    mutual = client_graph(places_m, MutualNearestSettings(num_nearest=2))
+    either = client_graph(places_m, NearestSettings(num_nearest=2))
 
-    assert mutual <= found
-    assert len(found) == len(mutual) + parts - 1
-    assert nx.is_connected(whole)
+    # 2 - 3 is there only because 3 would be alone.
+    assert edges_of(mutual).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
+    assert edges_of(either).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
 
 
 def test_clients_at_one_place_are_neighbours():
-    assert neighbour_edges(np.zeros((3, 3)), 4).tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert neighbour_edges(np.zeros((1, 1)), 4).tolist() == []
+    assert edges_of(client_graph(np.zeros((3, 2)))).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert edges_of(client_graph(np.zeros((1, 2)))).tolist() == []
+
+
+def test_the_graph_can_be_drawn_and_analysed():
+    graph = client_graph(line_m(0, 3, 5))
+
+    assert nx.get_node_attributes(graph, "position_m") == {0: (0, 0), 1: (3, 0), 2: (5, 0)}
+    assert nx.shortest_path_length(graph, 0, 2, weight="distance_m") == 5.0
+    assert nx.adjacency_matrix(graph).sum() == 6
+
+
+def test_distances_by_hand():
+    places_m = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+
+    assert distance_m(places_m, np.array([[0, 1], [2, 0]])).tolist() == [5.0, 1.0]
+    assert farthest_m(places_m) == 5.0
+    assert farthest_m(np.zeros((1, 2))) == 0.0
+    assert farthest_m(np.zeros((0, 2))) == 0.0
 
 
 def test_gossip_by_hand():
     # A path of four and a client apart: the ends hear of each other after three steps; four
     # clients send four indices each.
-    result = gossip(np.array([[0, 1], [1, 2], [2, 3]]), 5)
+    graph = nx.Graph([(0, 1), (1, 2), (2, 3)])
+    graph.add_node(4)
+    result = gossip(graph)
 
-    assert result.num_steps == 3
+    assert num_gossip_steps(graph) == 3
     assert result.num_sent == 16
     assert result.known[:4, :4].all()
     assert result.known[4].tolist() == [False, False, False, False, True]
@@ -76,7 +158,7 @@ def test_gossip_by_hand():
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_gossip_is_a_flood_step_by_step(seed, num):
     graph = nx.gnp_random_graph(num, 0.3, seed=seed)
-    result = gossip(np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2), num)
+    result = gossip(graph)
     heard = {n: {n} for n in graph}
     num_steps, num_sent = 0, 0
     news = {n: {n} for n in graph}
@@ -89,7 +171,7 @@ def test_gossip_is_a_flood_step_by_step(seed, num):
         news = told
 
     assert [set(np.flatnonzero(row)) for row in result.known] == [heard[n] for n in graph]
-    assert result.num_steps == num_steps
+    assert num_gossip_steps(graph) == num_steps
     assert result.num_sent == num_sent
 
 
@@ -113,10 +195,10 @@ def test_who_has_heard_of_nobody_thinks_itself_the_best():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="num_nearest must be at least 1, got 0"):
-        neighbour_edges(np.zeros((2, 2)), 0)
-    with pytest.raises(ValueError, match="symmetric"):
-        neighbour_edges(np.array([[0.0, 1.0], [2.0, 0.0]]))
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.array([[0.0, np.nan]]))
     with pytest.raises(ValueError, match="num must not be negative, got -1"):
         is_among_best(np.zeros(1), np.ones((1, 1), dtype=np.bool_), -1, np.zeros(1))
     with pytest.raises(ValueError, match="must be numbers"):

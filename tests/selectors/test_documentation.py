@@ -12,6 +12,7 @@ import pytest
 
 from fleetsim import contracts
 from fleetsim.selectors import SelectorSettings
+from fleetsim.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "selectors.md"
@@ -22,6 +23,9 @@ UNION = get_args(get_args(SelectorSettings)[0])
 def default_text(field) -> str:
     if field.is_required():
         return "required"
+    if isinstance(field.default, Settings):
+        keys = ", ".join(f"{key}: {value}" for key, value in field.default)
+        return f"`{{{keys}}}`"
     text = field.default if isinstance(field.default, str) else json.dumps(field.default)
     return f"`{text}`"
 
@@ -30,7 +34,7 @@ def default_text(field) -> str:
 def test_every_setting_is_documented_with_its_default(settings):
     kind = settings.model_fields["kind"].default
     sections = dict(re.findall(r"^## `(.+?)`\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
-    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", sections[kind], re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (`[^`]*`|\S+) \|", sections[kind], re.M)
     expected = {
         name: default_text(field) for name, field in settings.model_fields.items() if name != "kind"
     }

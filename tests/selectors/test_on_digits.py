@@ -141,6 +141,25 @@ def test_clients_of_bp_ucb_talk_to_each_other_and_not_to_the_server(tasks_of):
     assert (talked.upload_byte >= 88).all()
 
 
+def test_messages_take_seconds_and_joules_of_those_who_send_them(tmp_path):
+    """Printed potentials settle in one exchange. Nine clients who are all neighbours: 8 byte for
+    each of 8 neighbours, (2 scalars and 9 indices) x 8 x 8 = 704 byte each way, which take .704 s
+    at 8 kbit/s."""
+    channel = "{kind: constant, down_bit_per_s: 8.0e3, up_bit_per_s: 8.0e3}"
+    selector = "{kind: bp-ucb, slot_rounds: 1, potentials: printed, graph: {kind: complete}}"
+    changes = [*SMALL, "stop.rounds=2", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"]
+    changes += [f"fleet.channel={channel}", f"server.selector={selector}"]
+    tasks = run(load("quickstart", changes), out=tmp_path / "run", workers=1).tasks
+    talked = tasks[(tasks["purpose"] == "probe") & (tasks["num_samples"] == 0)]
+
+    assert len(talked) == 9
+    assert talked["upload_byte"].tolist() == talked["download_byte"].tolist() == [704] * 9
+    assert talked["upload_s"].tolist() == pytest.approx([0.704] * 9)
+    assert talked["download_s"].tolist() == pytest.approx([0.704] * 9)
+    assert (talked["energy_transmit_j"] > 0.0).all()
+    assert (talked["energy_receive_j"] > 0.0).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "selector",
@@ -157,6 +176,8 @@ def test_clients_of_bp_ucb_talk_to_each_other_and_not_to_the_server(tasks_of):
         "{kind: quick-init-ucb, slot_rounds: 1}",
         "{kind: quick-init-ucb, slot_rounds: 2, cold_start: reset}",
         "{kind: bp-ucb, slot_rounds: 2}",
+        "{kind: ucb, slot_rounds: 2, model: reset}",
+        "{kind: bp-ucb, slot_rounds: 2, model: reset, graph: {kind: radius, radius_m: 200.0}}",
     ],
 )
 def test_a_resumed_run_has_the_same_bytes(selector, tmp_path):

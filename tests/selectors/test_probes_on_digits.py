@@ -19,6 +19,7 @@ class Watched:
     def __init__(self, selector):
         self.selector = selector
         self.needs_losses = selector.needs_losses
+        self.needs_probes = selector.needs_probes
         self.answers: list[Report] = []
         self.views: list[RoundView] = []
         self.chosen: list[list[int]] = []

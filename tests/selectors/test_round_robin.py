@@ -94,6 +94,17 @@ def test_sets_are_taken_in_turn_and_topped_up_from_those_behind(choices, fleet_o
     ]
 
 
+def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, fleet_of):
+    named = (0, 1, 10, 15, 19)
+    sets = (named, (2, 3, 4, 5, 6), (7, 8, 9, 11, 12), (13, 14, 16, 17, 18), (0, 2, 7, 13, 19))
+    fleet = fleet_of([1] * 20, cohort=5)
+    chosen = choices(fleet, 10, settings=RoundRobinSettings(sets=sets))
+
+    assert chosen == [list(members) for members in sets] * 2
+    # The default has four blocks, of everybody.
+    assert {client for block in choices(fleet, 4) for client in block} == set(range(20))
+
+
 def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
     selector = RoundRobinSettings(sets=((0, 1), (2, 9))).build()
 

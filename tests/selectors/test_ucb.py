@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Report, WorkKind
+from fleetsim.contracts import Cohort, Outcome, Purpose, Report, WorkKind
 from fleetsim.errors import ScenarioError
+from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings, initial_means
 from fleetsim.selectors.ucb import UcbSettings, arms
 
@@ -116,6 +117,30 @@ def test_over_commitment_does_not_make_a_set_larger(ready, view_of):
     assert selector.select(view_of(fleet, wanted=4)).size == 2
 
 
+@pytest.mark.parametrize("settings", [UcbSettings, QuickInitUcbSettings, BpUcbSettings])
+def test_every_slot_may_begin_with_the_initial_model(
+    settings, ready, view_of, report_of, outcome_of
+):
+    """Two slots of two rounds: a model to start from with the first round of each."""
+    fleet, selector = ready(4, settings(slot_rounds=2, model="reset"))
+    starts = []
+    for round_ in (1, 2, 3, 4):
+        reports = [
+            report_of(client, purpose=Purpose.PROBE)._replace(accuracy=0.5) for client in range(4)
+        ]
+        view = view_of(fleet, round_=round_, reports=reports if round_ == 3 else ())
+        answer = selector.select(view)
+        is_start = isinstance(answer, Cohort)
+        starts.append(is_start)
+        if is_start:
+            assert answer.start is fleet.parameters
+        chosen = answer.clients if is_start else answer
+        assert chosen.size == 2
+        selector.observe(outcome_of(round_, [report_of(c, loss=1.0) for c in chosen.tolist()]))
+
+    assert starts == [True, False, True, False]
+
+
 # --- the conventional bandit ----------------------------------------------------------------------
 
 
@@ -139,7 +164,7 @@ def test_unplayed_sets_come_in_random_order(ready, play):
 
 @pytest.mark.parametrize("settings", [UcbSettings(), QuickInitUcbSettings()])
 def test_too_many_sets_are_refused_with_a_way_out(settings, fleet_of):
-    with pytest.raises(ScenarioError, match=r"server\.selector.*75,287,520.*'bp-ucb'.*fleet\.size"):
+    with pytest.raises(ScenarioError, match=r"server\.selector.*75,287,520.*fleet\.size.*'bp-ucb'"):
         settings.build().setup(fleet_of((10,) * 100, cohort=5))
 
 

@@ -1,0 +1,38 @@
+"""Every kind of selector in every of its modes, for tests that go over all of them.
+
+The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as its name
+stands there. Its modes are its default settings and, one setting changed at a time, every other
+literal and every `examples` value; a required setting takes its first example. Clients in examples
+must be among 0, 1 and 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+
+from fleetsim.selectors import SelectorSettings
+
+UNION = get_args(get_args(SelectorSettings)[0])
+
+
+def modes() -> list[Any]:
+    """Settings of every kind: the default ones, then one setting changed at a time."""
+    found: list[Any] = []
+    for cls in UNION:
+        required = {
+            name: field.examples[0]
+            for name, field in cls.model_fields.items()
+            if field.is_required()
+        }
+        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
+        for name, field in cls.model_fields.items():
+            values = list(field.examples or ())
+            if name != "kind" and get_origin(field.annotation) is Literal:
+                values += get_args(field.annotation)
+            for value in values:
+                if not field.is_required() and value != field.default:
+                    settings = cls(**required, **{name: value})
+                    found.append(pytest.param(settings, id=f"{settings.kind}-{name}-{value}"))
+    return found
