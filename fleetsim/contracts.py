@@ -277,6 +277,10 @@ class ProbeRequest:
     """Whether the client is to say how it stands; `upload_byte` must allow for it."""
     parameters: Parameters | None = None
     """Evaluate or train this model instead of the global one; always a download."""
+    is_opinion: bool = False
+    """Whether the accuracy that it tells goes on record, as its opinion of the global model."""
+    belief: float | None = None
+    """What the client believes of its own worth once it has answered; for the record alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +475,9 @@ class TaskRow(NamedTuple):
     completed_fraction: float | None = None
     num_pauses: int = 0
     paused_s: float = 0.0
+    opinion: float | None = None
+    """This and the next are None but for probes of selectors that have opinions or beliefs."""
+    belief: float | None = None
 
     @property
     def energy_j(self) -> float:

@@ -14,6 +14,7 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
+    Outcome,
     ProbeRequest,
     Purpose,
     Report,
@@ -147,11 +148,15 @@ class Choice:
             for request in requests
             if request.client not in there
         ]
-        sent = [
-            self._task(round_, stage, request) for request in requests if request.client in there
-        ]
+        asked = [request for request in requests if request.client in there]
+        sent = [self._task(round_, stage, request) for request in asked]
         yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._probe_deadline_s)
         results = self._dispatcher.collect(sent)
+        for task, request in zip(sent, asked, strict=True):
+            if task.outcome is Outcome.DELIVERED:
+                task.belief = request.belief
+                if request.is_opinion and task.task in results:
+                    task.opinion = results[task.task].accuracy
         tasks += sent
         by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
         reports += [report_of(task, results.get(task.task)) for task in by_arrival]

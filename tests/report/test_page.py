@@ -206,7 +206,7 @@ def test_tasks_of_a_round_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
     tasks = [task_row(0, 0), task_row(1, 1), task_row(2, 2, round=2)]
     run = write_run(tmp_path / "run", MadeUp(status="interrupted"), [round_row(1)], tasks)
 
-    assert list(summary.recorded_tasks(run)["task"]) == [0, 1]
+    assert list(run.recorded_tasks["task"]) == [0, 1]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
