@@ -8,12 +8,13 @@ large has a bar for each client by its number too (Tong et al., Fig. 6); devices
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.record.measures import rounds_to_share
@@ -22,7 +23,7 @@ from fleetsim.report.selection import MAX_CLIENTS
 
 SHARES = (0.9, 1.0)
 """Shares of the fleet that are marked."""
-_MAX_BINS = 40
+_FEWEST_BINS, _MOST_BINS = 8, 40
 _LOG_FROM = 200
 """Where the fullest class has so many times the clients of the emptiest, a linear axis hides it."""
 
@@ -54,13 +55,16 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     return figure
 
 
-def bin_edges(largest: int) -> IntArray:
-    """Edges [low, high) of classes of counts 0 to `largest`, all of the same width, at most 40.
+def bin_edges(largest: int, num_clients: int) -> IntArray:
+    """Edges [low, high) of classes of counts 0 to `largest`, all as wide.
 
-    >>> bin_edges(3).tolist(), bin_edges(79).tolist()[:3], bin_edges(79).size
-    ([0, 1, 2, 3, 4], [0, 2, 4], 41)
+    There are at most twice as many classes as the root of the number of clients, 8 to 40.
+
+    >>> bin_edges(3, 12).tolist(), bin_edges(79, 10_000).tolist()[:3]
+    ([0, 1, 2, 3, 4], [0, 2, 4])
     """
-    width = -(-(largest + 1) // _MAX_BINS)
+    most = min(max(_FEWEST_BINS, 2 * math.isqrt(num_clients)), _MOST_BINS)
+    width = -(-(largest + 1) // most)
     return np.arange(0, largest + 1 + width, width, dtype=np.int64)
 
 
@@ -85,7 +89,10 @@ def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, 
 
 
 def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, str]]) -> None:
-    edges = bin_edges(max(int(own.max(initial=0)) for own in counts.values()))
+    edges = bin_edges(
+        max(int(own.max(initial=0)) for own in counts.values()),
+        max(own.size for own in counts.values()),
+    )
     is_one = len(counts) == 1
     sizes = []
     for (label, own), (color, dash) in zip(counts.items(), styles, strict=True):
@@ -108,6 +115,10 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
     if is_log:
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.5)
+        # Not as powers: this style has no formulas.
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     width = int(edges[1] - edges[0])
     in_steps = f", in steps of {width}" if width > 1 else ""
     axes.set(

@@ -90,7 +90,9 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
                 *(_number(run.rounds_to_seen(share)) for share in SEEN),
             )
         )
-    columns = ["rounds to select 90 %", "rounds to select all"]
+    columns = [
+        f"rounds to select {'all' if share == 1.0 else quantities.target(share)}" for share in SEEN
+    ]
     waiting, ratio_ = "mean waiting, computing alone (s)", "fleet selected per round"
     return Table(("run", waiting, ratio_, "ever selected", *columns), rows)
 
@@ -155,7 +157,7 @@ def _accuracies(run: Run) -> _Rows:
 
 def _waiting(run: Run) -> _Rows:
     for words, is_alone, place in (
-        ("average waiting for the slowest, whole task", False, "with download and upload"),
+        ("average waiting for the slowest, whole task", False, "VI-D, with download and upload"),
         ("average waiting for the slowest, computing alone", True, "VI-D"),
     ):
         waited_s = run.average_waiting_s(computing_alone=is_alone)

@@ -54,11 +54,13 @@ def ratios(
 def windows(num_rounds: int) -> IntArray:
     """Where windows of rounds begin, counted from 0, and where the last ends; at most 120 windows.
 
-    >>> windows(3).tolist(), windows(240).tolist()[:3]
-    ([0, 1, 2, 3], [0, 2, 4])
+    All are as wide but the last, which may be narrower.
+
+    >>> windows(3).tolist(), windows(241).tolist()[-3:]
+    ([0, 1, 2, 3], [237, 240, 241])
     """
-    num = min(num_rounds, _MAX_WINDOWS)
-    return np.linspace(0, num_rounds, num + 1).round().astype(np.int64)
+    width = -(-num_rounds // _MAX_WINDOWS)
+    return np.append(np.arange(0, num_rounds, width), num_rounds)
 
 
 def with_few_columns(devices: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,8 @@ FIGURES = {
     "seconds-by-device",
     "joules-by-device",
     "waste",
+    "coverage",
+    "selection-ratio",
     "selections",
     "stragglers",
     "ledger",
