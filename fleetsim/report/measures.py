@@ -146,23 +146,23 @@ def _accuracies(run: Run) -> _Rows:
             accuracy = run.accuracy_at(fraction)
             if accuracy is not None:
                 share = quantities.target(fraction)
-                words = f"accuracy after {share} of the {horizon:,} planned rounds"
+                words = f"accuracy at {share} of {horizon:,} rounds"
                 yield words, quantities.percent(accuracy), f"{_GPFL}, Table II"
     ending = run.ending(LAST_ROUNDS)
     if ending is not None and run.rounds["accuracy"].iloc[-LAST_ROUNDS:].notna().sum() > 1:
-        words = f"accuracy in the mean of the last {LAST_ROUNDS} rounds"
-        deviation = f"{_points(ending.largest_deviation)} largest deviation"
-        yield words, f"{quantities.percent(ending.mean)}, {deviation}", f"{_GPFL}, Table II"
+        words = f"accuracy, mean of the last {LAST_ROUNDS} rounds"
+        within = f"within {_points(ending.largest_deviation)}"
+        yield words, f"{quantities.percent(ending.mean)}, {within}", f"{_GPFL}, Table II"
 
 
 def _waiting(run: Run) -> _Rows:
-    for words, is_alone, place in (
-        ("average waiting for the slowest, whole task", False, "VI-D, with download and upload"),
-        ("average waiting for the slowest, computing alone", True, "VI-D"),
+    for words, is_alone in (
+        ("average waiting, whole task", False),
+        ("average waiting, computing alone", True),
     ):
         waited_s = run.average_waiting_s(computing_alone=is_alone)
         if waited_s is not None:
-            yield words, quantities.text(waited_s, "s"), f"{_FEDGRA}, {place}"
+            yield words, quantities.text(waited_s, "s"), f"{_FEDGRA}, VI-D"
 
 
 def _choices(run: Run) -> _Rows:
@@ -174,20 +174,20 @@ def _choices(run: Run) -> _Rows:
             quantities.percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max)
         )
         spread = f", {low} to {high}" if low != high else ""
-        yield "share of the fleet that a round selects", f"{mean}{spread}", f"{_FEDGCS}, Fig. 6"
-    yield "share of the fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
+        yield "fleet selected in a round", f"{mean}{spread}", f"{_FEDGCS}, Fig. 6"
+    yield "fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
     for share in SEEN:
         number = run.rounds_to_seen(share)
-        who = "all clients" if share == 1.0 else f"{quantities.target(share)} of the clients"
+        who = "all" if share == 1.0 else quantities.target(share)
         value = "never" if number is None else f"{number:,}"
-        yield f"rounds until {who} were selected", value, f"{_GPFL}, VI-C"
+        yield f"rounds to select {who}", value, f"{_GPFL}, VI-C"
 
 
 def _opinions(run: Run) -> _Rows:
     told = run.opinions()
     if len(told):
         means = opinions.averages(told)
-        words = f"mean opinion of the model after round {means.index[-1]:,}"
+        words = f"mean opinion after round {means.index[-1]:,}"
         yield words, quantities.percent(float(means.iloc[-1])), f"{_TONG}, equation 8"
 
 
