@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -110,8 +111,8 @@ def curves(found: Regrets, labels: Sequence[str]) -> Figure:
     return figure
 
 
-def _selector(run: Run) -> Mapping[str, object]:
-    selector: Mapping[str, object] = run.scenario["server"].get("selector") or {}
+def _selector(run: Run) -> Mapping[str, Any]:
+    selector: Mapping[str, Any] = run.scenario["server"].get("selector") or {}
     return selector
 
 
