@@ -131,6 +131,9 @@ def summary_lines(run: Run) -> list[str]:
             f"{quantities.percent(totals.final_accuracy)} final,"
             f" {quantities.percent(totals.best_accuracy)} best"
         )
+    waiting = ""
+    if totals.waiting_mean_s is not None:
+        waiting = f", {quantities.text(totals.waiting_mean_s, 's')} mean waiting"
     lines = [
         ("folder", str(run.folder)),
         (
@@ -146,8 +149,7 @@ def summary_lines(run: Run) -> list[str]:
         ),
         (
             "tasks",
-            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered,"
-            f" {quantities.text(totals.waiting_mean_s, 's')} mean waiting",
+            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered{waiting}",
         ),
         ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
     ]

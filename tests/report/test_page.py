@@ -9,7 +9,7 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record.run import Run
+from fleetsim.record.run import Run, open_run
 from fleetsim.report import page, selection, summary
 from tests.report.made_runs import SPEED_S, MadeUp, make_run, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
@@ -133,6 +133,20 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
         "tasks     9 of 12 train tasks delivered, 2.00 s mean waiting",
         f"digest    {run.manifest.digest}",
     ]
+
+
+def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
+    rounds = [round_row(1, 0.25, waiting_s=1.0)]
+    run = write_run(tmp_path / "run", MadeUp(), rounds)
+    assert "mean waiting" in [label for label, *_ in summary.numbers(run, summary.totals(run))]
+
+    path = run.folder / "scenario.yaml"
+    path.write_text(path.read_text().replace("server:\n", "server:\n  mode: buffered\n"))
+    buffered = open_run(run.folder)
+    labels = [label for label, *_ in summary.numbers(buffered, summary.totals(buffered))]
+
+    assert "mean waiting" not in labels
+    assert page.summary_lines(buffered)[4] == "tasks     3 of 4 train tasks delivered"
 
 
 # --- text from outside ----------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_the_ratio_and_its_devices_round_by_round() -> None:
     # The larger mean share first; nobody in round 2.
     assert labels == ["board (50.0 % of the fleet)", "phone"]
     assert isinstance(handles[0], PolyCollection)
-    corners = {(x, y) for x, y in handles[0].get_paths()[0].vertices.tolist()}
+    corners = {(x, y) for x, y in np.asarray(handles[0].get_paths()[0].vertices).tolist()}
     assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
     assert "25.0 % of the fleet on average" in words(figure)
 
@@ -192,7 +192,7 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
     assert y_of(line(above, "mean opinion")) == [0.5, 0.75]
     assert y_of(line(above, "on the server's test set")) == [0.4, 0.6]
     # Client 1 was selected more often.
-    assert list(line(below, "#1 (3 times)").get_ydata()) == [0.625, 0.75]
+    assert y_of(line(below, "#1 (3 times)")) == [0.625, 0.75]
     assert y_of(line(below, "mean of all")) == [0.5625, 0.5]
 
 
