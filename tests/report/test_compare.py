@@ -11,6 +11,7 @@ from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import write_manifest
 from fleetsim.report import compare
 from fleetsim.report.differences import differences, labels
+from fleetsim.report.measures import Budgets
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row
 
@@ -138,6 +139,18 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
         "random               400      400",
         "oort               1,500    1,500",
     ]
+
+
+def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:
+    result = compare.compare(runs, budgets=Budgets(20.0, 400.0))
+    rows = compare.text_table(result).split("Comprehensive score ")[1].splitlines()
+
+    # .8 at twice the time; .7 at 20.5 of 20 s and 1500.25 of 400 J.
+    assert compare.frame(result)["comprehensive_score"].tolist() == pytest.approx(
+        [0.8 / 4, 0.7 * (20.0 / 20.5) ** 2 * (400.0 / 1500.25) ** 2]
+    )
+    assert rows[1].split() == ["random", "200.0", "%", "100.0", "%", "0.200"]
+    assert "comprehensive_score" not in compare.frame(compare.compare(runs))
 
 
 def test_targets_unless_given_are_usual_ones_that_a_run_reached(runs: list[Run]) -> None:

@@ -134,6 +134,7 @@ def test_the_ratio_and_its_devices_round_by_round() -> None:
     assert isinstance(handles[0], PolyCollection)
     corners = {(x, y) for x, y in np.asarray(handles[0].get_paths()[0].vertices).tolist()}
     assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
+    assert (2.5, 0.25) not in corners
     assert "25.0 % of the fleet on average" in words(figure)
 
 
