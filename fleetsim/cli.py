@@ -255,17 +255,30 @@ def compare(
         ),
     ] = False,
     prices: PricesOption = None,
+    budget_s: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-s", help="Seconds that a run may take; with --budget-j, a score (FedGCS)."
+        ),
+    ] = None,
+    budget_j: Annotated[
+        float | None,
+        typer.Option("--budget-j", help="Joules that a run may take; with --budget-s, a score."),
+    ] = None,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
     from fleetsim.record.run import open_run
     from fleetsim.report import compare as comparison
+    from fleetsim.report.measures import budgets
     from fleetsim.report.prices import load
 
+    allowed = budgets(budget_s, budget_j)
     result = comparison.compare(
         [open_run(folder) for folder in runs],
         targets=target,
         different_worlds=different_worlds,
         priced=None if prices is None else load(prices),
+        budgets=allowed,
     )
     path = comparison.write(result, out)
     typer.echo(comparison.text_table(result))

@@ -304,6 +304,10 @@ class ProbeRequest:
     parameters: Parameters | None = None
     """Work on this model instead of the global one. It is downloaded unless `needs_model` is False;
     then it must be what the client itself trained and delivered last."""
+    is_opinion: bool = False
+    """Whether the accuracy that it tells goes on record, as its opinion of the global model."""
+    belief: float | None = None
+    """What the client believes of its own worth once it has answered; for the record alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +525,9 @@ class TaskRow(NamedTuple):
     completed_fraction: float | None = None
     num_pauses: int = 0
     paused_s: float = 0.0
+    opinion: float | None = None
+    """This and the next are None but for probes of selectors that have opinions or beliefs."""
+    belief: float | None = None
 
     @property
     def energy_j(self) -> float:

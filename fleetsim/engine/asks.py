@@ -106,6 +106,10 @@ def _continued(cohort: Cohort, works: list[Work], trained: Mapping[int, Task]) -
     asked = np.asarray(cohort.continues)
     if asked.shape != (len(works),) or asked.dtype != np.bool_:
         raise _fault("continues", f"{len(works)} truth values", asked)
+    if cohort.start is not None and asked.any():
+        raise ValueError(
+            "a model to start from or clients that go on with the global one, not both"
+        )
     before: list[Task | None] = []
     for client, work, goes_on in zip(cohort.clients.tolist(), works, asked.tolist(), strict=True):
         probe = trained.get(client) if goes_on else None

@@ -140,11 +140,15 @@ class Choice:
             for request in requests
             if request.client not in there
         ]
-        sent = [
-            self._task(round_, stage, request) for request in requests if request.client in there
-        ]
+        asked = [request for request in requests if request.client in there]
+        sent = [self._task(round_, stage, request) for request in asked]
         yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._probe_deadline_s)
         results = self._dispatcher.collect(sent)
+        for task, request in zip(sent, asked, strict=True):
+            if task.outcome is Outcome.DELIVERED:
+                task.belief = request.belief
+                if request.is_opinion and task.task in results:
+                    task.opinion = results[task.task].accuracy
         tasks += sent
         self._trained |= {task.client: task for task in sent if self._can_go_on(task)}
         by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))

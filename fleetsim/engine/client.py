@@ -57,6 +57,8 @@ class Task:
     weight_fraction: float = 1.0
     num_pauses: int = 0
     paused_s: float = 0.0
+    opinion: float | None = None
+    belief: float | None = None
 
     @property
     def reported_fraction(self) -> float | None:

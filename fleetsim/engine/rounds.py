@@ -136,6 +136,8 @@ def task_rows(
         "completed_fraction": [task.reported_fraction for task in tasks],
         "num_pauses": [task.num_pauses for task in tasks],
         "paused_s": [task.paused_s for task in tasks],
+        "opinion": [task.opinion for task in tasks],
+        "belief": [task.belief for task in tasks],
     }
     in_order = (columns[name] for name in TaskRow._fields)
     return [TaskRow(*values) for values in zip(*in_order, strict=True)]

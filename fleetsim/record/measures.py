@@ -6,11 +6,14 @@ function's docstring.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+
+_ROUNDING = 1e-9
 
 
 class Ending(NamedTuple):
@@ -47,6 +50,39 @@ def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
         return None
     mean = float(last.mean())
     return Ending(mean, float(np.abs(last - mean).max()))
+
+
+def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> float | None:
+    """Accuracy of the model that stood when a share of the planned rounds was over.
+
+    The share ends with round ceil(fraction * horizon); of the models up to then the last that was
+    evaluated counts. None if the rounds do not go so far, or none of these was evaluated.
+
+    Args:
+        accuracy: after every round, NaN where not evaluated [R].
+        fraction: share of the horizon, 0 < fraction <= 1.
+        horizon_rounds: rounds that were planned, >= 1.
+
+    Raises:
+        ValueError: an argument is outside of that.
+
+    Source: "GPFL: gradient projection-based client selection", Table II (15 and 50 % of 500 or
+    2000 rounds).
+
+    >>> accuracy_at(np.array([0.1, 0.5, np.nan, 0.7]), 0.5, 6)
+    0.5
+    """
+    if not 0.0 < fraction <= 1.0:
+        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
+    if horizon_rounds < 1:
+        raise ValueError(f"horizon_rounds must be at least 1, got {horizon_rounds}")
+    # 0.07 * 100 is a little more than 7 in floating point, and the seventh round all the same.
+    num_rounds = max(1, math.ceil(fraction * horizon_rounds - _ROUNDING))
+    if num_rounds > accuracy.size:
+        return None
+    evaluated = accuracy[:num_rounds]
+    evaluated = evaluated[~np.isnan(evaluated)]
+    return float(evaluated[-1]) if evaluated.size else None
 
 
 def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
@@ -124,6 +160,20 @@ def rounds_to_share(shares: FloatArray, target: float = 1.0) -> int | None:
     """
     reached = np.flatnonzero(shares >= target)
     return int(reached[0]) + 1 if reached.size else None
+
+
+def at_slot_ends(values: FloatArray, slot_rounds: int) -> FloatArray:
+    """Values of the rounds that end slots of so many rounds each; a last part of a slot is none.
+
+    Raises:
+        ValueError: `slot_rounds` is below 1.
+
+    >>> at_slot_ends(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 2).tolist()
+    [2.0, 4.0]
+    """
+    if slot_rounds < 1:
+        raise ValueError(f"slot_rounds must be at least 1, got {slot_rounds}")
+    return values[slot_rounds - 1 :: slot_rounds]
 
 
 def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:

@@ -1,4 +1,8 @@
-"""A run that lies in a folder, for reading: its scenario, its manifest and its tables."""
+"""A run that lies in a folder, for reading: its scenario, manifest and tables, and its measures.
+
+A measure is a method: what papers on client selection compare runs by, computed from the tables
+when it is asked for. docs/outputs.md lists them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record import checkpoint, ledger, metrics, run_folder, tables
+from fleetsim.record import checkpoint, ledger, measures, metrics, run_folder, tables
+from fleetsim.record.comprehensive_score import comprehensive_score
+from fleetsim.record.opinions import opinions
 from fleetsim.record.run_folder import Manifest
 
 if TYPE_CHECKING:
@@ -68,6 +77,15 @@ class Run:
             way_out = f"the run is {self.manifest.status}, finish it with --resume"
         return tables.to_frame(tables.read(self._path("clients"), "clients", way_out=way_out))
 
+    @cached_property
+    def recorded_tasks(self) -> pd.DataFrame:
+        """Tasks of the rounds that are recorded: those of a round that was cut off are left out.
+
+        Raises:
+            DataError: a table is missing, damaged, or has other columns.
+        """
+        return self.tasks[self.tasks["round"].isin(self.rounds["round"])]
+
     def rounds_to_accuracy(self, target: float) -> int | None:
         """First round that reached an accuracy (a fraction); None if none did."""
         return metrics.rounds_to_accuracy(self.rounds, target)
@@ -79,6 +97,221 @@ class Run:
     def energy_to_accuracy(self, target: float) -> float | None:
         """Joules of the whole fleet until an accuracy was reached; None if it never was."""
         return metrics.energy_to_accuracy(self.rounds, target)
+
+    @property
+    def num_clients(self) -> int:
+        """Clients of the fleet, also where there is no clients table yet."""
+        return int(self.scenario["fleet"]["size"])
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether a round is one choice, and waits for its slowest client."""
+        return bool(self.scenario["server"].get("mode") != "buffered")
+
+    @property
+    def horizon_rounds(self) -> int | None:
+        """Rounds that were planned: `stop.rounds`, else those that a run took that is done."""
+        planned = self.scenario["stop"].get("rounds")
+        if planned is not None:
+            return int(planned)
+        return len(self.rounds) or None if self.manifest.status == "done" else None
+
+    def accuracy_at(self, fraction: float) -> float | None:
+        """Accuracy when a share of `horizon_rounds` was over (GPFL, Table II: 15 and 50 %).
+
+        A run that stopped because it was accurate enough keeps its last model (FedGCS, Table 1,
+        leaves off at 99 %). None if a run ended or stands before that round, if nothing was
+        evaluated up to it, or if nobody knows the horizon.
+
+        Raises:
+            ValueError: the share is not in (0, 1].
+        """
+        accuracy, horizon = self._accuracy, self.horizon_rounds
+        if horizon is None:
+            return None
+        if self.manifest.stop_rule == "accuracy":
+            beyond = max(0, horizon - accuracy.size)
+            accuracy = np.concatenate([accuracy, np.full(beyond, np.nan)])
+        return measures.accuracy_at(accuracy, fraction, horizon)
+
+    def ending(self, num_rounds: int = 10) -> measures.Ending | None:
+        """Mean and largest deviation of the accuracy over the last rounds (GPFL, Table II).
+
+        Rounds among them that were not evaluated are left out; None if none was.
+
+        Raises:
+            ValueError: `num_rounds` is below 1.
+        """
+        return measures.ending(self._accuracy, num_rounds)
+
+    def average_waiting_s(self, *, computing_alone: bool = False) -> float | None:
+        """Seconds that the fastest client waits for the slowest, mean over rounds (FedGRA, VI-D).
+
+        Over the rounds that two train tasks or more were delivered in; None if there are none, and
+        for a buffered server, where nobody waits.
+
+        Args:
+            computing_alone: compare how long clients computed, as the paper's text does, and not
+                how long their tasks took, download and upload included.
+        """
+        if not self.is_synchronous:
+            return None
+        if computing_alone:
+            delivered = self._train[self._train["outcome"] == Outcome.DELIVERED]
+            waited_s = measures.waiting_s(
+                delivered["round"].to_numpy(), delivered["compute_s"].to_numpy()
+            )
+        else:
+            waited_s = self.rounds["waiting_s"].dropna().to_numpy(dtype=np.float64)
+        return float(waited_s.mean()) if waited_s.size else None
+
+    def selection_counts(self) -> IntArray:
+        """Times that each client was selected [N].
+
+        Source: GPFL, Fig. 5; the goal-directed paper, Fig. 6.
+        """
+        clients = self._train["client"].to_numpy()
+        return np.bincount(clients, minlength=self.num_clients).astype(np.int64)
+
+    def share_seen(self) -> FloatArray:
+        """Share of the fleet selected at least once, up to each round (GPFL, Fig. 4) [R].
+
+        With a buffered server a client counts from the round in which its first task ended.
+        """
+        train = self._train
+        return measures.share_seen(
+            train["round"].to_numpy(),
+            train["client"].to_numpy(),
+            len(self.rounds),
+            self.num_clients,
+        )
+
+    def rounds_to_seen(self, share: float = 1.0) -> int | None:
+        """First round after which that share of the fleet was seen (GPFL, VI-C); None: never.
+
+        Raises:
+            ValueError: the share is not in (0, 1].
+        """
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"share must be above 0 and at most 1, got {share}")
+        return measures.rounds_to_share(self.share_seen(), share)
+
+    def selection_ratio(self) -> FloatArray | None:
+        """Selected clients of each round over all of the fleet (FedGCS, Fig. 6) [R].
+
+        None for a buffered server, whose rounds are no choices.
+        """
+        if not self.is_synchronous:
+            return None
+        return self.rounds["num_selected"].to_numpy(dtype=np.float64) / self.num_clients
+
+    def selected_devices(self) -> pd.DataFrame | None:
+        """By kind of device, its share of the clients selected in each round.
+
+        Returns:
+            Frame with a column per device and a row per round in which anybody was selected, by
+            its number; None for a buffered server.
+        """
+        if not self.is_synchronous:
+            return None
+        selected = self._train.groupby(["round", "device"]).size().unstack(fill_value=0)
+        shares: pd.DataFrame = selected.div(selected.sum(axis=1), axis=0)
+        return shares
+
+    def comprehensive_score(
+        self,
+        *,
+        budget_s: float,
+        budget_j: float,
+        latency_penalty: float = 2.0,
+        energy_penalty: float = 2.0,
+    ) -> float | None:
+        """Last accuracy, less what time and energy exceed their budgets by (FedGCS, eq. 1).
+
+        The time is that from the run's start to the end of its last round, the energy that of the
+        whole fleet, and the budgets are for a run. None if nothing was evaluated.
+
+        Raises:
+            ValueError: a budget is not above 0.
+        """
+        accuracy = self._accuracy[~np.isnan(self._accuracy)][-1:]
+        score = comprehensive_score(
+            accuracy,
+            self.rounds["finished_at_s"].to_numpy(dtype=np.float64)[-1:],
+            self.rounds["energy_total_j"].to_numpy(dtype=np.float64)[-1:],
+            budget_s=budget_s,
+            budget_j=budget_j,
+            latency_penalty=latency_penalty,
+            energy_penalty=energy_penalty,
+        )
+        return float(score[0]) if accuracy.size else None
+
+    def selection_scores(
+        self,
+        *,
+        budget_s: float,
+        budget_j: float,
+        latency_penalty: float = 2.0,
+        energy_penalty: float = 2.0,
+    ) -> FloatArray | None:
+        """The same of every selection (FedGCS, eq. 1): budgets for a round [R].
+
+        Accuracy is that after the round, NaN where not evaluated; the time is the round's without
+        `idle_s`, the energy its `energy_j`, probes included. None for a buffered server.
+
+        Raises:
+            ValueError: a budget is not above 0.
+        """
+        if not self.is_synchronous:
+            return None
+        rounds = self.rounds
+        latency_s = rounds["finished_at_s"] - rounds["started_at_s"] - rounds["idle_s"]
+        return comprehensive_score(
+            self._accuracy,
+            latency_s.to_numpy(dtype=np.float64),
+            rounds["energy_j"].to_numpy(dtype=np.float64),
+            budget_s=budget_s,
+            budget_j=budget_j,
+            latency_penalty=latency_penalty,
+            energy_penalty=energy_penalty,
+        )
+
+    def regret(self, best: Run, *, slot_rounds: int = 1) -> FloatArray:
+        """Accuracy lost to the best fixed set, added up slot by slot (the goal-directed paper, 12).
+
+        The reward of a slot is the accuracy on the server's test set after its last round, as in
+        the paper's section VI; one that was not evaluated in both runs counts nothing. Compared
+        are the slots that both runs have.
+
+        Args:
+            best: the run with selector `fixed` and the best clients, in the same world.
+            slot_rounds: rounds of a slot, 15 in the paper.
+
+        Returns:
+            Reg(t) for t = 1 ... T slots, in units of accuracy [T].
+
+        Raises:
+            ValueError: the runs met different worlds, a server is buffered, or `slot_rounds` is
+                below 1.
+        """
+        if self.manifest.world_hash != best.manifest.world_hash:
+            raise ValueError(f"{best.folder}: met another world than {self.folder}")
+        for run in (self, best):
+            if not run.is_synchronous:
+                raise ValueError(f"{run.folder}: a buffered server has no slots")
+        own, others = (measures.at_slot_ends(run._accuracy, slot_rounds) for run in (self, best))
+        num_slots = min(own.size, others.size)
+        return measures.regret(own[:num_slots], others[:num_slots])
+
+    def opinions(self) -> pd.DataFrame:
+        """What clients thought of the model after each slot (the goal-directed paper, 3).
+
+        Returns:
+            Frame with round (after which the model was judged), client, opinion (its accuracy on
+            the client's own data) and belief (in its own worth, NaN unless the selector is one of
+            beliefs), ordered by round and client; empty unless the selector asks for opinions.
+        """
+        return opinions(self.recorded_tasks)
 
     def ledger(self) -> pd.DataFrame:
         """What every joule was spent on and what became of it, see docs/outputs.md.
@@ -108,6 +341,16 @@ class Run:
             DataError: as for `ledger`.
         """
         return ledger.energy_by(self.ledger(), *keys)
+
+    @cached_property
+    def _accuracy(self) -> FloatArray:
+        """After every round, NaN where not evaluated [R]."""
+        return self.rounds["accuracy"].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def _train(self) -> pd.DataFrame:
+        """Train tasks of the recorded rounds."""
+        return self.recorded_tasks[self.recorded_tasks["purpose"] == Purpose.TRAIN]
 
     def _path(self, name: tables.TableName) -> Path:
         return self.folder / f"{name}.parquet"

@@ -57,7 +57,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "battery_high_fraction",
             }
         ),
-        "tasks": frozenset(),
+        "tasks": frozenset({"opinion", "belief"}),
         "clients": frozenset(_CLIENT_BATTERIES),
     }
 )

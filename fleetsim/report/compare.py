@@ -7,14 +7,26 @@ unless asked for, and then the page says so first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fleetsim.errors import ScenarioError
 from fleetsim.record import files
 from fleetsim.record.run import Run
-from fleetsim.report import differences, figures, ledger, look, markup, prices, summary
+from fleetsim.report import (
+    coverage,
+    differences,
+    figures,
+    ledger,
+    look,
+    markup,
+    opinions,
+    prices,
+    regret,
+    summary,
+)
 from fleetsim.report.markup import Picture
+from fleetsim.report.measures import Budgets
 from fleetsim.report.prices import Prices
 from fleetsim.report.side_by_side import (
     Comparison,
@@ -34,6 +46,9 @@ PAGE = "comparison.html"
 CSV = "comparison.csv"
 STEM = "comparison"
 LEDGER = "comparison-ledger"
+SELECTION = "comparison-selection"
+REGRET = "comparison-regret"
+OPINIONS = "comparison-opinions"
 
 _MAX_TARGETS = 6
 
@@ -44,6 +59,7 @@ def compare(
     targets: Sequence[float] | None = None,
     different_worlds: bool = False,
     priced: Prices | None = None,
+    budgets: Budgets | None = None,
 ) -> Comparison:
     """Put runs side by side.
 
@@ -52,6 +68,7 @@ def compare(
         targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
         different_worlds: compare although seed, task or fleet differ.
         priced: what joules and hours cost; None: that is not asked.
+        budgets: what a run may take, for the comprehensive score; None: that is not asked.
 
     Raises:
         ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
@@ -86,11 +103,14 @@ def compare(
         world_differences=tuple(world),
         notes=tuple(_notes(entries)),
         prices=priced,
+        budgets=budgets,
+        # Against another world there is no regret.
+        regrets=None if world else regret.regrets(dict(zip(labels, runs, strict=True))),
     )
 
 
 def write(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.html, and comparison and comparison-ledger as .csv, .png, .svg and .pdf.
+    """Write comparison.html, its figures as .png, .svg and .pdf, and two .csv.
 
     Returns:
         The page.
@@ -135,12 +155,46 @@ def write(comparison: Comparison, folder: Path) -> Path:
         heading=heading,
         worlds=worlds_say(comparison) if comparison.world_differences else "",
         notes=comparison.notes,
-        pictures=(picture, ledgers),
+        pictures=(picture, *_of_selection(comparison, folder), ledgers),
         tables=tables(comparison),
         differences=differences_table(comparison),
         runs=runs_table(comparison),
     )
     return path
+
+
+def _of_selection(comparison: Comparison, folder: Path) -> Iterator[Picture]:
+    """How choices were spread; regret and opinions where there are any."""
+    runs = comparison.runs
+    figure = coverage.coverage(
+        {label: run.share_seen() for label, run in runs.items()},
+        {label: run.selection_counts() for label, run in runs.items()},
+    )
+    yield Picture(
+        SELECTION,
+        look.save(figure, folder, SELECTION),
+        "share of the fleet selected at least once by round, and how often clients were selected",
+        "Left, how fast everybody is tried: a dot is where 90 % and all of the fleet had been"
+        " selected. Right, how many clients were selected so and so often: a tail to the right is a"
+        " favourite.",
+    )
+    if comparison.regrets is not None:
+        yield Picture(
+            REGRET,
+            look.save(regret.curves(comparison.regrets, list(runs)), folder, REGRET),
+            "regret of the runs against the best fixed clients, slot by slot",
+            "A curve that flattens has found the best clients. "
+            + regret.caption(comparison.regrets),
+        )
+    told = {label: run.opinions() for label, run in runs.items()}
+    if any(map(len, told.values())):
+        yield Picture(
+            OPINIONS,
+            look.save(opinions.side_by_side(told), folder, OPINIONS),
+            "mean accuracy on the clients' own data by round",
+            "Mean over the clients that answered after each slot; runs whose selector asks nobody"
+            " for an opinion have no line.",
+        )
 
 
 def _refuse_doubles(runs: Sequence[Run]) -> None:

@@ -14,14 +14,18 @@ from fleetsim.record import files
 from fleetsim.record.run import Run
 from fleetsim.report import (
     batteries,
+    coverage,
     figures,
     gantt,
     ledger,
     look,
     markup,
+    measures,
+    opinions,
     payers,
     prices,
     quantities,
+    ratio,
     selection,
     summary,
 )
@@ -32,6 +36,7 @@ from fleetsim.report.quantities import NOTHING
 REPORT = "report.html"
 FIGURES = "figures"
 
+_SELECTION = "Selection"
 _UNFINISHED = {
     "running": "It is still running, or it was killed. What follows goes up to its last checkpoint;"
     " go on with --resume.",
@@ -57,7 +62,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         DataError: a table is missing or damaged, the energy ledger does not balance, or a file
             cannot be written.
     """
-    rounds, tasks = run.rounds, summary.recorded_tasks(run)
+    rounds, tasks = run.rounds, run.recorded_tasks
     is_done = run.manifest.status == "done"
     clients = run.clients if is_done else selection.counts_from_tasks(tasks)
     entries = run.ledger()
@@ -70,7 +75,8 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         for heading, drawn in (
             ("Accuracy", _accuracy(rounds, targets)),
             ("Where time and energy went", _costs(tasks)),
-            ("Who took part", _people(run, tasks, clients)),
+            (_SELECTION, _selection(run, clients)),
+            ("Who was there, and who was waited for", _people(run, tasks)),
         )
     }
     bill = None if priced is None else prices.bill(run, priced)
@@ -87,7 +93,15 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         no_targets=(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
         ),
-        sections=[(heading, pictures) for heading, pictures in sections.items() if pictures],
+        sections=[
+            (heading, measures.table(run) if heading == _SELECTION else None, pictures)
+            for heading, pictures in sections.items()
+            if pictures
+        ],
+        measures_caption=(
+            "What papers on client selection compare runs by; a measure that means nothing for this"
+            " run is not there."
+        ),
         ledger=ledger.table(entries),
         ledger_pictures=_saved(_ledger(entries, clients, is_whole_fleet=is_done), folder),
         prices=priced,
@@ -117,6 +131,9 @@ def summary_lines(run: Run) -> list[str]:
             f"{quantities.percent(totals.final_accuracy)} final,"
             f" {quantities.percent(totals.best_accuracy)} best"
         )
+    waiting = ""
+    if totals.waiting_mean_s is not None:
+        waiting = f", {quantities.text(totals.waiting_mean_s, 's')} mean waiting"
     lines = [
         ("folder", str(run.folder)),
         (
@@ -132,8 +149,7 @@ def summary_lines(run: Run) -> list[str]:
         ),
         (
             "tasks",
-            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered,"
-            f" {quantities.text(totals.waiting_mean_s, 's')} mean waiting",
+            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered{waiting}",
         ),
         ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
     ]
@@ -199,7 +215,53 @@ def _costs(tasks: pd.DataFrame) -> _Drawn:
     )
 
 
-def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
+def _selection(run: Run, clients: pd.DataFrame) -> _Drawn:
+    if len(run.rounds) > 1:
+        yield (
+            "coverage",
+            coverage.coverage({"run": run.share_seen()}, {"run": run.selection_counts()}),
+            "share of the fleet selected at least once by round, and how often clients were"
+            " selected",
+            "Left, how fast everybody is tried: a dot is where 90 % and all of the fleet had been"
+            " selected. Right, how many clients were selected so and so often: a tail to the right"
+            " is a favourite.",
+        )
+    selected, devices = run.selection_ratio(), run.selected_devices()
+    if selected is not None and devices is not None and len(run.rounds) > 1:
+        yield (
+            "selection-ratio",
+            ratio.ratios(selected, devices, _device_shares(run, clients)),
+            "share of the fleet that each round selected, and its shares by kind of device",
+            "Above, how much of the fleet a round takes; below, of which devices: a band that is"
+            " wider than its share of the fleet is a preference.",
+        )
+    yield (
+        "selections",
+        selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
+        "how often clients were selected, by device",
+        "Who carries the load: devices above the dashed mean of the fleet are asked more than"
+        " their share. The numbers in brackets are clients.",
+    )
+    told = run.opinions()
+    if len(told):
+        yield (
+            "opinions",
+            opinions.opinions(told, run.rounds, run.selection_counts()),
+            "accuracy of the model on the clients' own data after every slot",
+            "What the selector learns from: every client's accuracy on its own data after a slot."
+            " Beliefs, where there are any, are what clients make of it among neighbours.",
+        )
+
+
+def _device_shares(run: Run, clients: pd.DataFrame) -> dict[str, float] | None:
+    """Share of each device in the fleet, where all clients are known."""
+    if run.manifest.status != "done":
+        return None
+    sizes = clients["device"].value_counts()
+    return {str(device): number / len(clients) for device, number in sizes.items()}
+
+
+def _people(run: Run, tasks: pd.DataFrame) -> _Drawn:
     if batteries.is_told(run.rounds):
         yield (
             "batteries",
@@ -209,13 +271,6 @@ def _people(run: Run, tasks: pd.DataFrame, clients: pd.DataFrame) -> _Drawn:
             " tenth lie below the area and a tenth above. Below, how many clients the server could"
             " choose from when the round began, and how many are off because they ran empty.",
         )
-    yield (
-        "selections",
-        selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
-        "how often clients were selected, by device",
-        "Who carries the load: devices above the dashed mean of the fleet are asked more than"
-        " their share. The numbers in brackets are clients.",
-    )
     deadline_s = _setting(run, "server", "deadline_s")
     yield (
         "stragglers",

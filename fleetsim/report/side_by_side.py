@@ -10,11 +10,13 @@ from typing import Any
 import pandas as pd
 
 from fleetsim.record.run import Run
-from fleetsim.report import ledger, prices, quantities
+from fleetsim.report import ledger, measures, prices, quantities, regret
 from fleetsim.report.differences import Difference
 from fleetsim.report.markup import Table
+from fleetsim.report.measures import Budgets
 from fleetsim.report.prices import Bill, Prices
 from fleetsim.report.quantities import NOTHING
+from fleetsim.report.regret import Regrets
 from fleetsim.report.summary import Totals
 from fleetsim.strict_yaml import spelled
 
@@ -49,6 +51,15 @@ class Comparison:
     """What a reader must know about single runs."""
     prices: Prices | None = None
     """By which every run is weighed; None: that is not asked."""
+    budgets: Budgets | None = None
+    """For the comprehensive score; None: that is not asked."""
+    regrets: Regrets | None = field(default=None, compare=False, repr=False)
+    """Against the best fixed set; None where no run has one."""
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """Every run by its label."""
+        return {entry.label: entry.run for entry in self.entries}
 
     @property
     def ledgers(self) -> dict[str, pd.DataFrame]:
@@ -74,16 +85,24 @@ def frame(comparison: Comparison) -> pd.DataFrame:
             "energy_wasted_j": totals.wasted_j,
             "wasted_fraction": totals.wasted_fraction,
             "waiting_mean_s": totals.waiting_mean_s,
+            **measures.numbers(run),
         }
         for target in comparison.targets:
             row[f"time_to_{target:g}_s"] = run.time_to_accuracy(target)
             row[f"energy_to_{target:g}_j"] = run.energy_to_accuracy(target)
             row[f"rounds_to_{target:g}"] = run.rounds_to_accuracy(target)
+        if comparison.regrets is not None:
+            curve = comparison.regrets.curves.get(entry.label)
+            row["regret"] = None if curve is None else float(curve[-1])
+        if comparison.budgets is not None:
+            row["comprehensive_score"] = measures.score(run, comparison.budgets)
         if entry.bill is not None:
             row |= {amount: entry.bill.total(amount) for amount in entry.bill.prices.amounts}
         rows.append(row)
     table = pd.DataFrame(rows)
-    return table.astype({f"rounds_to_{target:g}": "Int64" for target in comparison.targets})
+    counts = [f"rounds_to_{target:g}" for target in comparison.targets]
+    counts += [f"rounds_to_seen_{share:g}" for share in measures.SEEN]
+    return table.astype(dict.fromkeys(counts, "Int64"))
 
 
 def text_table(comparison: Comparison) -> str:
@@ -146,6 +165,7 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
             ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
         ):
             found.append((heading, caption, _reached(comparison, measure)))
+    found += _papers(comparison)
     components = ledger.component_table(comparison.ledgers)
     found.append(("Joules by component", "What each run spent its energy on.", components))
     caption = "Used went into a new model or a choice, unused was delivered for nothing."
@@ -153,6 +173,37 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
     if comparison.prices is not None:
         caption = f"Prices: {comparison.prices.title}."
         found.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
+    return found
+
+
+def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """What papers on client selection compare runs by."""
+    runs = comparison.runs
+    found = []
+    if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
+        caption = (
+            "Of the model that stood when a share of the planned rounds was over (GPFL, Table II);"
+            " a run that was accurate enough to stop keeps its last model."
+        )
+        found.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
+    caption = (
+        "Waiting of the fastest for the slowest (FedGRA), selected clients over all (FedGCS), and"
+        " the share of the fleet that was ever selected (GPFL); - is never, or means nothing for a"
+        " buffered server."
+    )
+    found.append(("Selection", caption, measures.selection_table(runs)))
+    if comparison.regrets is not None:
+        caption = regret.caption(comparison.regrets)
+        found.append(("Regret", caption, regret.table(comparison.regrets)))
+    if comparison.budgets is not None:
+        allowed = comparison.budgets
+        caption = (
+            f"Budgets of {quantities.text(allowed.time_s, 's')} and"
+            f" {quantities.text(allowed.energy_j, 'j')} for a run: its last accuracy, times the"
+            " square of the budget over what was spent for each that was exceeded (FedGCS, equation"
+            " 1)."
+        )
+        found.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
     return found
 
 

@@ -36,7 +36,7 @@ class Totals:
     num_selected: int
     num_delivered: int
     waiting_mean_s: float | None
-    """Mean of the rounds' waiting."""
+    """Mean of the rounds' waiting; None too where nobody waits, as for a buffered server."""
 
 
 def totals(run: Run) -> Totals:
@@ -46,7 +46,6 @@ def totals(run: Run) -> Totals:
     energy_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
     wasted_j = float(rounds["energy_wasted_j"].sum())
     last_s = float(rounds["finished_at_s"].iloc[-1]) if len(rounds) else 0.0
-    waiting = rounds["waiting_s"].dropna()
     return Totals(
         num_rounds=len(rounds),
         # The clock may go on after the last round, waiting for clients that never come; the
@@ -59,7 +58,7 @@ def totals(run: Run) -> Totals:
         wasted_fraction=wasted_j / energy_j if energy_j else None,
         num_selected=int(rounds["num_selected"].sum()),
         num_delivered=int(rounds["num_delivered"].sum()),
-        waiting_mean_s=float(waiting.mean()) if len(waiting) else None,
+        waiting_mean_s=run.average_waiting_s(),
     )
 
 
@@ -87,10 +86,16 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
             quantities.percent(share),
             f"{sums.num_delivered:,} of {sums.num_selected:,}",
         ),
-        (
-            "mean waiting",
-            quantities.text(sums.waiting_mean_s, "s"),
-            "last minus first answer of a round",
+        *(
+            [
+                (
+                    "mean waiting",
+                    quantities.text(sums.waiting_mean_s, "s"),
+                    "last minus first answer of a round",
+                )
+            ]
+            if run.is_synchronous
+            else []
         ),
         (
             "host time",
@@ -99,11 +104,6 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
         ),
     ]
     return [(label, value, "" if note == value else note) for label, value, note in found]
-
-
-def recorded_tasks(run: Run) -> pd.DataFrame:
-    """Tasks of the rounds that are recorded: those of a round that was cut off are left out."""
-    return run.tasks[run.tasks["round"].isin(run.rounds["round"])]
 
 
 def is_trained(run: Run) -> bool:

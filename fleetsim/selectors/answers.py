@@ -30,12 +30,18 @@ def unasked(view: RoundView) -> IntArray:
 
 
 def evaluations(
-    clients: IntArray, *, upload_byte: int = 8, parameters: Parameters | None = None
+    clients: IntArray,
+    *,
+    upload_byte: int = 8,
+    parameters: Parameters | None = None,
+    is_opinion: bool = False,
 ) -> Sequence[ProbeRequest]:
     """Requests to evaluate a model, the global one if none is given, on all own samples."""
     work = Work(WorkKind.EVALUATE)
     return [
-        ProbeRequest(client, work, upload_byte=upload_byte, parameters=parameters)
+        ProbeRequest(
+            client, work, upload_byte=upload_byte, parameters=parameters, is_opinion=is_opinion
+        )
         for client in clients.tolist()
     ]
 

@@ -252,7 +252,7 @@ class BpUcbSelector:
             return ()
         silent = answers.unasked(view)
         if silent.size:
-            return answers.evaluations(silent, upload_byte=0)
+            return answers.evaluations(silent, upload_byte=0, is_opinion=True)
         if self._exchanged_in == view.round:
             return ()
         self._exchanged_in = view.round
@@ -314,8 +314,11 @@ class BpUcbSelector:
                 needs_model=False,
                 download_byte=num_byte,
                 upload_byte=num_byte,
+                belief=belief,
             )
-            for client, num_byte in zip(clients.tolist(), message_byte.tolist(), strict=True)
+            for client, num_byte, belief in zip(
+                clients.tolist(), message_byte.tolist(), found.beliefs[:, 1].tolist(), strict=True
+            )
         ]
 
     def _propagated(

@@ -154,7 +154,7 @@ class UcbSelector:
         """After a slot, ask everybody for an opinion of its model."""
         if self._arm == NO_ARM or not self._slot.is_over:
             return ()
-        return answers.evaluations(answers.unasked(view))
+        return answers.evaluations(answers.unasked(view), is_opinion=True)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Those of the slot's set that are there."""

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.record.measures import (
+    accuracy_at,
+    at_slot_ends,
     ending,
     regret,
     rounds_to_share,
@@ -98,3 +100,43 @@ def test_regret_adds_up_what_the_best_set_would_have_brought():
     assert regret(np.array([0.5, math.nan, 0.5]), 1.0).tolist() == [0.5, 0.5, 1.0]
     with pytest.raises(ValueError, match="3 slots but 2 of the best set"):
         regret(rewards, np.array([0.6, 0.8]))
+
+
+def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model():
+    # Of 20 planned rounds 15 % are 3, 50 % are 10, 51 % begin an eleventh; 12 were played.
+    accuracy = np.array([0.1, 0.2, 0.3, 0.4] + [math.nan] * 6 + [0.8, 0.9])
+
+    assert accuracy_at(accuracy, 0.15, 20) == 0.3
+    assert accuracy_at(accuracy, 0.5, 20) == 0.4
+    assert accuracy_at(accuracy, 0.51, 20) == 0.8
+    assert accuracy_at(accuracy, 1.0, 20) is None
+    assert accuracy_at(accuracy, 1.0, 12) == 0.9
+    assert accuracy_at(np.full(3, math.nan), 1.0, 3) is None
+
+
+@pytest.mark.parametrize("percent", range(1, 101))
+def test_of_a_hundred_rounds_so_many_percent_are_so_many_rounds(percent):
+    assert accuracy_at(np.arange(1.0, 101.0), percent / 100, 100) == percent
+
+
+@pytest.mark.parametrize(
+    ("fraction", "horizon", "message"),
+    [
+        (0.0, 5, "fraction must be above 0 and at most 1, got 0.0"),
+        (15.0, 5, "at most 1, got 15.0"),
+        (0.5, 0, "horizon_rounds must be at least 1, got 0"),
+    ],
+)
+def test_a_share_of_nothing_is_refused(fraction, horizon, message):
+    with pytest.raises(ValueError, match=message):
+        accuracy_at(np.ones(5), fraction, horizon)
+
+
+def test_a_slot_that_is_not_over_does_not_count():
+    values = np.arange(1.0, 8.0)
+
+    assert at_slot_ends(values, 3).tolist() == [3.0, 6.0]
+    assert at_slot_ends(values, 1).tolist() == values.tolist()
+    assert at_slot_ends(values, 8).tolist() == []
+    with pytest.raises(ValueError, match="slot_rounds must be at least 1, got 0"):
+        at_slot_ends(values, 0)

@@ -163,6 +163,7 @@ def test_only_fields_that_may_be_none_are_nullable():
         ("tasks", "completed_fraction"),
         ("clients", "battery_fraction"),
         *(("rounds", column) for column in tables.OPTIONAL["rounds"]),
+        *(("tasks", column) for column in tables.OPTIONAL["tasks"]),
         *(("clients", column) for column in tables.OPTIONAL["clients"]),
     }
 

@@ -11,6 +11,7 @@ from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import write_manifest
 from fleetsim.report import compare
 from fleetsim.report.differences import differences, labels
+from fleetsim.report.measures import Budgets
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row
 
@@ -57,6 +58,18 @@ def test_table_by_hand(runs: list[Run]) -> None:
             "energy_wasted_j": 100.0,
             "wasted_fraction": 0.25,
             "waiting_mean_s": 5.0,
+            # Of 12 planned rounds 15 % are 2. One client of 40 has a task in every round, which
+            # says that 4 were selected.
+            "accuracy_at_0.15": 0.62,
+            "accuracy_at_0.5": None,
+            "accuracy_at_1": None,
+            "accuracy_last_10": pytest.approx(0.5825),
+            "accuracy_last_10_deviation": pytest.approx(0.2825),
+            "waiting_compute_mean_s": None,
+            "selected_fraction": 0.1,
+            "seen_fraction": 0.025,
+            "rounds_to_seen_0.9": None,
+            "rounds_to_seen_1": None,
             "time_to_0.6_s": 20.0,
             "energy_to_0.6_j": 200.0,
             "rounds_to_0.6": 2,
@@ -76,6 +89,16 @@ def test_table_by_hand(runs: list[Run]) -> None:
             "energy_wasted_j": 50.0,
             "wasted_fraction": 50.0 / 1500.25,
             "waiting_mean_s": None,
+            "accuracy_at_0.15": 0.7,
+            "accuracy_at_0.5": None,
+            "accuracy_at_1": None,
+            "accuracy_last_10": pytest.approx(0.675),
+            "accuracy_last_10_deviation": pytest.approx(0.025),
+            "waiting_compute_mean_s": None,
+            "selected_fraction": 0.1,
+            "seen_fraction": 0.025,
+            "rounds_to_seen_0.9": None,
+            "rounds_to_seen_1": None,
             "time_to_0.6_s": 10.0,
             "energy_to_0.6_j": 1234.5,
             "rounds_to_0.6": 1,
@@ -87,7 +110,7 @@ def test_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
-    _, seconds, joules, rounds, components, fates = compare.text_table(
+    _, seconds, joules, rounds, _, _, components, fates = compare.text_table(
         compare.compare(runs, targets=[0.8, 0.6])
     ).split("\n\n")
 
@@ -118,6 +141,18 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
     ]
 
 
+def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:
+    result = compare.compare(runs, budgets=Budgets(20.0, 400.0))
+    rows = compare.text_table(result).split("Comprehensive score ")[1].splitlines()
+
+    # .8 at twice the time; .7 at 20.5 of 20 s and 1500.25 of 400 J.
+    assert compare.frame(result)["comprehensive_score"].tolist() == pytest.approx(
+        [0.8 / 4, 0.7 * (20.0 / 20.5) ** 2 * (400.0 / 1500.25) ** 2]
+    )
+    assert rows[1].split() == ["random", "200.0", "%", "100.0", "%", "0.200"]
+    assert "comprehensive_score" not in compare.frame(compare.compare(runs))
+
+
 def test_targets_unless_given_are_usual_ones_that_a_run_reached(runs: list[Run]) -> None:
     assert compare.compare(runs).targets == (0.5, 0.6, 0.7, 0.75, 0.8)
 
@@ -142,6 +177,7 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
         "comparison.html",
         *(f"comparison.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
         *(f"comparison-ledger.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
+        *(f"comparison-selection.{suffix}" for suffix in ("png", "svg", "pdf")),
     }
     assert list(read["label"]) == ["random", "oort"]
     assert list(read["time_to_0.6_s"]) == [20.0, 10.0]

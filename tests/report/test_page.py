@@ -9,7 +9,7 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record.run import Run
+from fleetsim.record.run import Run, open_run
 from fleetsim.report import page, selection, summary
 from tests.report.made_runs import SPEED_S, MadeUp, make_run, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
@@ -22,6 +22,8 @@ FIGURES = {
     "seconds-by-device",
     "joules-by-device",
     "waste",
+    "coverage",
+    "selection-ratio",
     "selections",
     "stragglers",
     "ledger",
@@ -133,6 +135,20 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
+    rounds = [round_row(1, 0.25, waiting_s=1.0)]
+    run = write_run(tmp_path / "run", MadeUp(), rounds)
+    assert "mean waiting" in [label for label, *_ in summary.numbers(run, summary.totals(run))]
+
+    path = run.folder / "scenario.yaml"
+    path.write_text(path.read_text().replace("server:\n", "server:\n  mode: buffered\n"))
+    buffered = open_run(run.folder)
+    labels = [label for label, *_ in summary.numbers(buffered, summary.totals(buffered))]
+
+    assert "mean waiting" not in labels
+    assert page.summary_lines(buffered)[4] == "tasks     3 of 4 train tasks delivered"
+
+
 # --- text from outside ----------------------------------------------------------------------------
 
 
@@ -206,7 +222,7 @@ def test_tasks_of_a_round_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
     tasks = [task_row(0, 0), task_row(1, 1), task_row(2, 2, round=2)]
     run = write_run(tmp_path / "run", MadeUp(status="interrupted"), [round_row(1)], tasks)
 
-    assert list(summary.recorded_tasks(run)["task"]) == [0, 1]
+    assert list(run.recorded_tasks["task"]) == [0, 1]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
     p = p_perf * (L / p_L)^(a [L < p_L]) * (E / p_E)^(b [E < p_E])
 
 What stays within the budgets L and E scores its performance alone; what exceeds one is penalised by
-the power of how far.
+the power of how far. The score is one of a selection: of a round, or of a run for the policy that
+made its selections, each with budgets of its own.
 
 Source: Ning et al., "FedGCS: a generative framework for efficient client selection in federated
 learning via gradient-based optimization", IJCAI 2024, equation (1), a = b = 2. The budgets are the

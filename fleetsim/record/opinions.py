@@ -1,0 +1,39 @@
+"""What clients thought of the global model, slot by slot, as the tasks table holds it.
+
+Bandits over clients let everybody evaluate the model after a slot; the accuracy is the client's
+opinion r_n, and their mean the reward of the slot (FL&FA). With BP-UCB clients then exchange
+messages until each believes in its own worth b_n(1) (FL&DA). The opinion stands with the task that
+evaluated, the belief with the one that exchanged messages.
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", equations (3), (4) and (8), Figures 7 to 9.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("round", "client", "opinion", "belief")
+
+
+def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
+    """Opinions and beliefs of a tasks table, a row per client and model.
+
+    Returns:
+        Frame with `COLUMNS`, ordered by round and client; `round` is the one whose model was
+        judged, the last before that of the tasks. Belief is NaN where there is none.
+    """
+    told = {
+        name: tasks.loc[tasks[name].notna(), ["round", "client", name]]
+        if name in tasks
+        else tasks.loc[:, ["round", "client"]].iloc[:0].assign(**{name: np.float64()})
+        for name in ("opinion", "belief")
+    }
+    joined = told["opinion"].merge(told["belief"], on=["round", "client"], how="left")
+    joined["round"] -= 1
+    return joined.sort_values(["round", "client"], ignore_index=True)[list(COLUMNS)]

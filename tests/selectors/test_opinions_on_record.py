@@ -1,0 +1,84 @@
+"""What bandits are told of the model and what clients believe is what lies in the tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim.scenario import load
+from fleetsim.selectors import build_selector
+from fleetsim.simulate import run
+
+
+class Watched:
+    """A selector, what it was told, and the beliefs that went with its requests."""
+
+    def __init__(self, selector):
+        self.selector = selector
+        self.needs_losses = selector.needs_losses
+        self.opinions: dict[tuple[int, int], float] = {}
+        self.beliefs: dict[tuple[int, int], float] = {}
+
+    def __getattr__(self, name):
+        return getattr(self.selector, name)
+
+    def probe(self, view):
+        requests = self.selector.probe(view)
+        for request in requests:
+            if request.belief is not None:
+                self.beliefs[view.round - 1, request.client] = request.belief
+        return requests
+
+    def select(self, view):
+        for report in view.reports:
+            if report.accuracy is not None:
+                self.opinions[view.round - 1, report.client] = report.accuracy
+        return self.selector.select(view)
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_beliefs"), [("ucb", False), ("quick-init-ucb", False), ("bp-ucb", True)]
+)
+def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_path):
+    scenario = load(
+        "quickstart",
+        [
+            f"server.selector={{kind: {kind}, slot_rounds: 2}}",
+            "task.partition={kind: iid}",
+            "fleet={size: 6, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
+            "server.cohort=2",
+            "server.deadline_s=null",
+            "stop.rounds=5",
+        ],
+    )
+    watched = Watched(build_selector(scenario.server.selector))
+    told = run(scenario, out=tmp_path / "run", workers=1, selector=watched).opinions()
+    rows = list(zip(told["round"], told["client"], strict=True))
+
+    # Everybody is asked after rounds 2 and 4.
+    assert rows == [(round_, client) for round_ in (2, 4) for client in range(6)]
+    assert dict(zip(rows, told["opinion"], strict=True)) == watched.opinions
+    if has_beliefs:
+        assert dict(zip(rows, told["belief"], strict=True)) == watched.beliefs
+    else:
+        assert told["belief"].isna().all()
+        assert watched.beliefs == {}
+
+
+def test_rehearsed_models_are_no_opinions_of_the_global_one(tmp_path):
+    scenario = load(
+        "quickstart",
+        [
+            "server.selector={kind: quick-init-ucb, slot_rounds: 1, cold_start: reset}",
+            "task.partition={kind: iid}",
+            "fleet={size: 4, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
+            "server.cohort=2",
+            "server.deadline_s=null",
+            "stop.rounds=2",
+        ],
+    )
+    finished = run(scenario, out=tmp_path / "run", workers=1)
+    told = finished.opinions()
+
+    # Two groups are rehearsed and judged before the first round; the model is after it.
+    assert (finished.tasks["purpose"] == "probe").sum() > len(told)
+    assert list(zip(told["round"], told["client"], strict=True)) == [(1, n) for n in range(4)]
