@@ -53,6 +53,7 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
     Manifest,
+    PluginRecord,
     create_folder,
     find_unfinished,
     fresh_folder,
@@ -61,7 +62,6 @@ from fleetsim.record.run_folder import (
     write_manifest,
 )
 from fleetsim.scenario import BufferedServerSettings, Scenario
-from fleetsim.selectors import build_selector
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
@@ -113,8 +113,8 @@ def run(
         workers: processes that train, this one included; shows in the time alone. None: one for
             every core.
         resume: go on with the unfinished run in `out`, or with the last one of this scenario.
-        selector: an object of your own instead of the scenario's selector; it is not part of the
-            scenario's hash, so give `out` a telling name.
+        selector: an object of your own instead of the scenario's selector. The resolved scenario
+            names its class as `server.selector.kind`; what the object was made with is not kept.
         on_progress: called after every round.
 
     Raises:
@@ -124,7 +124,9 @@ def run(
         TrainingError: a process that trains failed or was killed; the run can be resumed.
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
     """
-    chosen = selector or build_selector(scenario.server.selector)
+    if selector is not None:
+        scenario = scenario.with_selector(selector)
+    chosen = scenario.build_selector()
     if chosen.needs_losses and not train:
         raise ScenarioError(
             f"server.selector.kind = {scenario.server.selector.kind!r} chooses by losses, which a"
@@ -334,6 +336,8 @@ def _folder(
     scenario: Scenario, out: str | Path | None, *, resume: bool, trainer: str
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
+    own = scenario.plugin
+    plugin = own and PluginRecord(name=own.name, source_sha256=own.source_sha256)
     stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
     if resume:
         found = Path(out) if out is not None else find_unfinished(RUNS, stem)
@@ -343,6 +347,7 @@ def _folder(
                 " name its folder with --out"
             )
         manifest = read_manifest(found)
+        _require_same_plugin(found, manifest.plugin, plugin)
         if manifest.scenario_hash != scenario.content_hash:
             raise ScenarioError(
                 f"{found}: was run with another scenario or seed; resume with the same SCENARIO,"
@@ -360,6 +365,7 @@ def _folder(
         status="running",
         seed=scenario.seed,
         trainer=trainer,
+        plugin=plugin,
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,
@@ -367,3 +373,27 @@ def _folder(
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     return folder, manifest
+
+
+def _require_same_plugin(
+    folder: Path, before: PluginRecord | None, now: PluginRecord | None
+) -> None:
+    """Look that a run goes on with the selector that it began with.
+
+    Raises:
+        ScenarioError: it would not.
+    """
+    if before == now:
+        return
+    if before is None:
+        raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
+    if now is None or now.name != before.name:
+        without = "" if now is None else f", not {now.name}"
+        raise ScenarioError(
+            f"{folder}: was run with the plug-in {before.name}{without}; give it again with"
+            f" --plugin {before.name}, or run afresh"
+        )
+    raise ScenarioError(
+        f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
+        " run afresh"
+    )

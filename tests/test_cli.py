@@ -18,13 +18,16 @@ from fleetsim.progress import duration_text, fraction_done, standing, watch
 from fleetsim.scenario import SynchronousServerSettings, load
 
 COMMANDS = {
-    ("run",): {"--seed", "--set", "--out", "--torch-device", "--workers", "--no-train", "--resume"},
-    ("validate",): {"--seed", "--set"},
+    ("run",): {
+        *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
+        *("--no-train", "--resume"),
+    },
+    ("validate",): {"--seed", "--set", "--plugin"},
     ("validate-world",): {"--out"},
     ("report",): {"--prices"},
     ("compare",): {"--target", "--out", "--different-worlds", "--prices"},
     ("list",): set(),
-    ("schema",): set(),
+    ("schema",): {"--plugin"},
     ("data", "fetch"): set(),
     ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
 }

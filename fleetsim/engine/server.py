@@ -25,7 +25,7 @@ from fleetsim.contracts import (
     Uplink,
 )
 from fleetsim.engine.book import Book
-from fleetsim.engine.choice import Ask, Choice
+from fleetsim.engine.choice import Ask, Choice, state_of
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -209,7 +209,7 @@ class Server(ABC):
         parts = {
             "model": self._model.state(),
             "book": self._book.state(),
-            "selector": self._selector.state(),
+            "selector": state_of(self._selector, time_s=self.now_s),
             "uplink": self._uplink.state(),
         }
         for name, part in parts.items():

@@ -33,6 +33,15 @@ _LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy",
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
+class PluginRecord(Settings):
+    """Which selector of the user's own ran."""
+
+    name: str
+    """`MODULE:CLASS`."""
+    source_sha256: Hash | None
+    """SHA-256 of the file that defines the class; null where there was none."""
+
+
 class Manifest(Settings):
     """What was run, with what, and how it ended; docs/outputs.md defines every key."""
 
@@ -58,6 +67,8 @@ class Manifest(Settings):
     """Root of every random draw."""
     trainer: str
     """What trained: the name of the trainer."""
+    plugin: PluginRecord | None = None
+    """The selector of the user's own that chose; null: it was one of fleetsim's."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
     scenario_hash: Hash
