@@ -126,7 +126,14 @@ def load_plugin(name: str) -> Plugin:
     if own is None:
         return _stand_in(name, found, lambda settings: found())
     kind, settings = own
-    return Plugin(name, kind, settings, False, _source_sha256(found), found)
+    return Plugin(
+        name,
+        kind=kind,
+        settings=settings,
+        is_stand_in=False,
+        source_sha256=_source_sha256(found),
+        make=found,
+    )
 
 
 def plugin_of(selector: Selector) -> Plugin:
@@ -159,7 +166,14 @@ def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
     kind = Literal.__getitem__(name)
     settings = create_model("StandInSettings", __base__=Settings, kind=(kind, name))
     settings.__doc__ = f"The selector {name}."
-    return Plugin(name, name, settings, True, _source_sha256(cls), make)
+    return Plugin(
+        name,
+        kind=name,
+        settings=settings,
+        is_stand_in=True,
+        source_sha256=_source_sha256(cls),
+        make=make,
+    )
 
 
 def _imported(module_name: str, name: str) -> ModuleType:
