@@ -52,20 +52,30 @@ class Prices:
     """Of a round but for its probes, in the mean."""
 
 
+def selector_text(kind: str, variant: str, size: int, cohort: int) -> str:
+    """Settings of a selector as a scenario has them, with what has no default for every fleet.
+
+    `rbcs-f` guarantees everybody half of an even share of the rounds.
+    """
+    keys = [f"kind: {kind}", *([variant] if variant else [])]
+    if kind == "fixed":
+        keys.append(f"clients: {list(range(cohort))}")
+    if kind == "rbcs-f":
+        keys.append(f"guaranteed_fraction: {0.5 * cohort / size}")
+    return f"{{{', '.join(keys)}}}"
+
+
 def changes_for(kind: str, variant: str, demand: Demand) -> list[str]:
     """What makes the reference fleet with a selector of the scenario quickstart."""
     size, cohort = NUM_CLIENTS, COHORT
     if demand.has_sets:
         size, cohort = NUM_CLIENTS_OF_SETS, COHORT_OF_SETS
-    keys = [f"kind: {kind}", *([variant] if variant else [])]
-    if kind == "fixed":
-        keys.append(f"clients: {list(range(cohort))}")
     return [
         f"fleet.size={size}",
         f"fleet.devices={PHONES}",
         "fleet.usage={}",
         "evaluate={every_rounds: 1000, validation_fraction: 0.1}",
-        f"server={{cohort: {cohort}, selector: {{{', '.join(keys)}}}}}",
+        f"server={{cohort: {cohort}, selector: {selector_text(kind, variant, size, cohort)}}}",
         f"stop={{rounds: {SET_UP_ROUNDS + CYCLE_ROUNDS}}}",
     ]
 

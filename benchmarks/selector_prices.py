@@ -71,12 +71,10 @@ def label(kind: str, variant: str) -> str:
     return f"`{kind}`, `{variant}`" if variant else f"`{kind}`"
 
 
-def selector_of(kind: str, variant: str, *, cohort: int) -> Selector:
+def selector_of(kind: str, variant: str, *, size: int, cohort: int) -> Selector:
     """New selector of a row of the demands."""
-    keys = [f"kind: {kind}", *([variant] if variant else [])]
-    if kind == "fixed":
-        keys.append(f"clients: {list(range(cohort))}")
-    given = strict_yaml.parse_value(f"{{{', '.join(keys)}}}", label(kind, variant))
+    text = probing.selector_text(kind, variant, size, cohort)
+    given = strict_yaml.parse_value(text, label(kind, variant))
     return build_selector(TypeAdapter[SelectorSettings](SelectorSettings).validate_python(given))
 
 
@@ -117,7 +115,7 @@ def host_cells(kind: str, variant: str, demand: Demand) -> tuple[str, ...]:
         if refused is not None:
             cells.append(refused)
             continue
-        selector = selector_of(kind, variant, cohort=cohort)
+        selector = selector_of(kind, variant, size=size, cohort=cohort)
         times = choice_times.measured(selector, size, cohort, set_up_choices=demand.set_up_choices)
         cells.append(spread_ms(times.choices_s) + remark)
         if size == SIZES[-1]:

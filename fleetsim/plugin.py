@@ -163,7 +163,7 @@ def refuse_strangers(document: Document) -> None:
 
 def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
     # A type is made of a name that is known only now, so it is called and not written.
-    kind = Literal.__getitem__(name)
+    kind: Any = Literal.__getitem__(name)
     settings = create_model("StandInSettings", __base__=Settings, kind=(kind, name))
     settings.__doc__ = f"The selector {name}."
     return Plugin(

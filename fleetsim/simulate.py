@@ -58,6 +58,7 @@ from fleetsim.record.run_folder import (
     find_unfinished,
     fresh_folder,
     read_manifest,
+    require_same_plugin,
     versions,
     write_manifest,
 )
@@ -336,8 +337,10 @@ def _folder(
     scenario: Scenario, out: str | Path | None, *, resume: bool, trainer: str
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
-    own = scenario.plugin
-    plugin = own and PluginRecord(name=own.name, source_sha256=own.source_sha256)
+    plugin = None
+    if scenario.plugin is not None:
+        own = scenario.plugin
+        plugin = PluginRecord(name=own.name, source_sha256=own.source_sha256)
     stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
     if resume:
         found = Path(out) if out is not None else find_unfinished(RUNS, stem)
@@ -347,7 +350,7 @@ def _folder(
                 " name its folder with --out"
             )
         manifest = read_manifest(found)
-        _require_same_plugin(found, manifest.plugin, plugin)
+        require_same_plugin(found, manifest.plugin, plugin)
         if manifest.scenario_hash != scenario.content_hash:
             raise ScenarioError(
                 f"{found}: was run with another scenario or seed; resume with the same SCENARIO,"
@@ -373,27 +376,3 @@ def _folder(
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     return folder, manifest
-
-
-def _require_same_plugin(
-    folder: Path, before: PluginRecord | None, now: PluginRecord | None
-) -> None:
-    """Look that a run goes on with the selector that it began with.
-
-    Raises:
-        ScenarioError: it would not.
-    """
-    if before == now:
-        return
-    if before is None:
-        raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
-    if now is None or now.name != before.name:
-        without = "" if now is None else f", not {now.name}"
-        raise ScenarioError(
-            f"{folder}: was run with the plug-in {before.name}{without}; give it again with"
-            f" --plugin {before.name}, or run afresh"
-        )
-    raise ScenarioError(
-        f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
-        " run afresh"
-    )

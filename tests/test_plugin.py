@@ -7,12 +7,14 @@ import hashlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fleetsim import cli, simulate, strict_yaml
 from fleetsim.errors import ScenarioError
 from fleetsim.record.run import open_run
+from fleetsim.record.run_folder import PluginRecord
 from fleetsim.report import differences
 from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
 
@@ -99,16 +101,16 @@ def test_the_ten_lines_of_the_page_stand_in_for_the_selector_of_a_scenario(least
     assert code in (0, None)
     assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert run.scenario["server"]["selector"] == {"kind": "least:LeastAsked"}
-    assert run.manifest.plugin.name == "least:LeastAsked"
-    assert run.manifest.plugin.source_sha256 == hashlib.sha256(least.read_bytes()).hexdigest()
+    assert run.manifest.plugin == PluginRecord(
+        name="least:LeastAsked", source_sha256=hashlib.sha256(least.read_bytes()).hexdigest()
+    )
     assert "least:LeastAsked" in Path("out/report.html").read_text()
 
 
 def test_an_object_given_from_python_is_the_same_run(least):
     by_name = simulate.run(plain(), out="by-name", train=False)
-    from least import LeastAsked  # noqa: PLC0415
-
-    by_object = simulate.run(load("small.yaml"), out="o", train=False, selector=LeastAsked())
+    given = sys.modules["least"].LeastAsked()
+    by_object = simulate.run(load("small.yaml"), out="o", train=False, selector=given)
 
     assert by_object.manifest.digest == by_name.manifest.digest
     assert by_object.manifest.plugin == by_name.manifest.plugin
@@ -369,9 +371,9 @@ def test_an_installed_module_is_not_hidden_by_a_file_of_its_name(own_module):
 
 def test_a_class_or_anything_else_given_for_an_object_is_refused(least):
     plain()
-    from least import LeastAsked  # noqa: PLC0415
-
-    for given, says in ((LeastAsked, "give an object of it"), (object(), "is no selector")):
+    given: Any
+    least_asked = sys.modules["least"].LeastAsked
+    for given, says in ((least_asked, "give an object of it"), (object(), "is no selector")):
         with pytest.raises(ScenarioError, match=says):
             simulate.run(load("small.yaml"), out="out", selector=given)
     assert not Path("out").exists()

@@ -34,7 +34,7 @@ def test_rows_that_are_not_given_stay_and_all_stand_in_one_order():
 
 
 def test_writing_the_same_again_changes_nothing_and_nothing_else_is_touched():
-    rows = {name: ("1", "2") for name in NAMES}
+    rows = dict.fromkeys(NAMES, ("1", "2"))
     once = prices.with_rows(EMPTY, "probing", rows, "a note")
 
     assert prices.with_rows(once, "probing", rows, "a note") == once
@@ -139,3 +139,70 @@ def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
     assert choice_times.why_not(pairs, 16_384, 10) is None
     assert choice_times.why_not(pairs, 16_385, 10) == "O(N^2) memory: 2.0 GiB"
     assert choice_times.why_not(Demand("", "yes", ""), 1_000_000, 10) is None
+
+
+# --- the page, beside figures worked out by hand --------------------------------------------------
+
+MODEL = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
+"""Bytes of the 2nn of 200 and 200 units for pictures of 8 x 8: 220,840."""
+# Down and up, once and by round, of 100 phones and cohorts of 10, in 30 rounds (17 to 46).
+BYTES = {
+    "`random`, `weights: size`": (0, 0, 0, 0),
+    "`oort`, `profile: plato`": (0, 0, 0, 0),
+    # 20 candidates load the model and tell a number of 8 byte.
+    "`power-of-choice`, `variant: pow-d`": (0, 0, 20 * MODEL, 20 * 8),
+    "`power-of-choice`, `variant: cpow-d`": (0, 0, 20 * MODEL, 20 * 8),
+    "`power-of-choice`, `variant: rpow-d`": (0, 0, 0, 0),
+    "`afl`": (100 * MODEL, 100 * 8, 0, 0),
+    # A gradient is as large as the model, and comes with a number.
+    "`divfl`, `refresh: lazy`": (100 * MODEL, 100 * (MODEL + 8), 10 * MODEL, 10 * (MODEL + 8)),
+    "`divfl`, `refresh: ideal`": (0, 0, 100 * MODEL, 100 * (MODEL + 8)),
+    "`gpfl`": (100 * MODEL, 100 * (MODEL + 8), 0, 0),
+    # 16 evaluations; in rounds 21, 31 and 41 one of the model, ten trainings of it by clients that
+    # have it by then, and one of what these make.
+    "`fedcor`": (
+        16 * 100 * MODEL,
+        16 * 100 * 8,
+        3 * 200 * MODEL / 30,
+        3 * (200 * 8 + 10 * (MODEL + 8)) / 30,
+    ),
+    # Every 5 rounds everybody; three numbers and the model come back, or four numbers.
+    "`fedgra`, `divergence_at: server`": (0, 0, 100 * MODEL / 5, 100 * (MODEL + 24) / 5),
+    "`fedgra`, `divergence_at: client`": (0, 0, 100 * MODEL / 5, 100 * 32 / 5),
+    # A whole training task; in rounds 20, 30 and 40 everybody evaluates.
+    "`tifl`, `rule: rank`": (100 * MODEL, 100 * MODEL, 3 * 100 * MODEL / 30, 3 * 100 * 8 / 30),
+    "`tifl`, `rule: none`": (100 * MODEL, 100 * MODEL, 0, 0),
+    # Three numbers of a tenth; two of everybody.
+    "`fedcs`": (0, 0, 0, 10 * 24),
+    "`rbcs-f`": (0, 0, 0, 100 * 16),
+    # 20 phones, after the slots that end with rounds 30 and 45.
+    "`ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
+    "`quick-init-ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
+}
+
+
+def page_rows(block):
+    """Cells of a table of the page by the name of the row."""
+    begin, end = prices.marks(block)
+    text = prices.PAGE.read_text().split(begin)[1].split(end)[0]
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return {name: cells for name, *cells in lines}
+
+
+def test_every_selector_has_its_price():
+    assert list(page_rows("probing")) == NAMES
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes_on_the_page_are_those_worked_out_by_hand(name):
+    down, up, _, _, round_down, round_up, *_ = page_rows("probing")[name]
+
+    assert [down, up, round_down, round_up] == [f"{byte:,.0f}" for byte in BYTES[name]]
+
+
+def test_the_page_is_what_the_command_measures():
+    # Virtual time and simulated joules are the same on any day.
+    demand = DEMANDS["fedcs"][""]
+
+    cells = prices.probing_cells(probing.measured("fedcs", "", demand))
+    assert page_rows("probing")["`fedcs`"] == list(cells)

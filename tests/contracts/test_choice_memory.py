@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.selector_prices import selector_of
-from fleetsim.contracts import FleetView, RoundView
+from fleetsim.contracts import Evaluation, FleetView, RoundView
 from fleetsim.selectors.demands import DEMANDS
 
 COHORT = 10
@@ -37,12 +37,13 @@ def peak_byte(kind, variant, size):
         planned_rounds=30,
         parameters=parameters,
         payload_byte=16,
+        validation=Evaluation(accuracy=0.1, loss=2.3),
         position_m=position_m,
     )
     clients = np.arange(size)
     tracemalloc.start()
     try:
-        selector = selector_of(kind, variant, cohort=COHORT)
+        selector = selector_of(kind, variant, size=size, cohort=COHORT)
         selector.setup(fleet)
         for round_ in (1, 2):
             # Nobody has answered whatever was asked.
