@@ -162,9 +162,8 @@ def refuse_strangers(document: Document) -> None:
 
 
 def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
-    # A type is made of a name that is known only now, so it is called and not written.
-    kind: Any = Literal.__getitem__(name)
-    settings = create_model("StandInSettings", __base__=Settings, kind=(kind, name))
+    literal: Any = Literal  # of a word that is known only now
+    settings = create_model("StandInSettings", __base__=Settings, kind=(literal[name], name))
     settings.__doc__ = f"The selector {name}."
     return Plugin(
         name,
@@ -202,8 +201,9 @@ def _own_settings(cls: type, name: str) -> tuple[str, type[Settings]] | None:
     field = own.model_fields.get("kind")
     literal = field.annotation if field is not None else None
     kinds = get_args(literal) if get_origin(literal) is Literal else ()
-    if len(kinds) != 1 or not isinstance(kinds[0], str):
-        raise _refused(name, "its Settings need one kind of their own, kind: Literal['mine']")
+    if len(kinds) != 1 or not isinstance(kinds[0], str) or ":" in kinds[0]:
+        says = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
+        raise _refused(name, says)
     if kinds[0] in KINDS:
         raise _refused(name, f"kind {kinds[0]!r} is a selector of fleetsim's; choose another word")
     return kinds[0], own

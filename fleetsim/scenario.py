@@ -229,16 +229,15 @@ def _class_with(own: Plugin | None) -> type[Scenario]:
     """The scenario's class, with one more kind of selector if there is one."""
     if own is None:
         return Scenario
-    # What it is made of is known only now, so types are called and not written.
-    selector: Any = Union.__getitem__((*get_args(get_args(SelectorSettings)[0]), own.settings))
+    union: Any = Union  # of types that are known only now
+    selector = union[(*get_args(get_args(SelectorSettings)[0]), own.settings)]
     of_kind: Any = Field(RandomSettings(), discriminator="kind")
     modes = tuple(
         create_model(mode.__name__, __base__=mode, selector=(selector, of_kind))
         for mode in (SynchronousServerSettings, BufferedServerSettings)
     )
-    server: Any = Union.__getitem__(modes)
     of_mode: Any = Field(discriminator="mode")
-    made = create_model("Scenario", __base__=Scenario, server=(server, of_mode))
+    made = create_model("Scenario", __base__=Scenario, server=(union[modes], of_mode))
     made.plugin = own
     return made
 

@@ -321,6 +321,10 @@ REFUSED = {
         "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['a', 'b'] = 'a'"),
         "need one kind of their own",
     ),
+    "settings of a kind with a colon": (
+        "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine:Mine'] = 'mine:Mine'"),
+        "need one kind of their own without a colon",
+    ),
     "settings of a kind of fleetsim's": (
         "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['oort'] = 'oort'"),
         "kind 'oort' is a selector of fleetsim's",

@@ -120,6 +120,12 @@ class Noting:
     def observe(self, outcome):
         self.calls.append(f"observe {outcome.round} {len(outcome.reports)}")
 
+    def state(self):
+        return {}
+
+    def restore(self, state):
+        pass
+
 
 def test_the_made_up_server_asks_stage_by_stage_and_lets_everybody_take_part_once():
     noting = Noting()
