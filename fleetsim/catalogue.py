@@ -79,7 +79,11 @@ def _devices() -> Listing:
 
 
 def _selectors() -> Listing:
-    return Listing(("kind", "what it chooses"), list(KINDS.items()))
+    note = (
+        "What each must know and costs: docs/selectors.md. One of your own: `fleetsim run SCENARIO"
+        " --plugin MODULE:CLASS`."
+    )
+    return Listing(("kind", "what it chooses"), list(KINDS.items()), note)
 
 
 def _kinds(union: Any) -> list[tuple[str, str]]:

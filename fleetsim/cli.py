@@ -81,6 +81,10 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
 ]
+PluginOption = Annotated[
+    str | None,
+    typer.Option(help="A selector of your own, importable from here.", metavar="MODULE:CLASS"),
+]
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[
     str | None,
@@ -154,6 +158,7 @@ def run(
             max=_MAX_WORKERS,
         ),
     ] = None,
+    plugin: PluginOption = None,
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
     ] = False,
@@ -162,7 +167,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a scenario and report on it."""
-    loaded = _load(scenario, set_, seed)
+    loaded = _load(scenario, set_, seed, plugin)
     from fleetsim import simulate
     from fleetsim.progress import watch
 
@@ -194,9 +199,15 @@ def run(
 
 
 @app.command(epilog="Example: fleetsim validate my-scenario.yaml")
-def validate(scenario: ScenarioArgument, seed: SeedOption = None, set_: SetOption = None) -> None:
+def validate(
+    scenario: ScenarioArgument,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    plugin: PluginOption = None,
+) -> None:
     """Check a scenario without running it, and show it resolved."""
-    loaded = _load(scenario, set_, seed)
+    loaded = _load(scenario, set_, seed, plugin)
+    loaded.build_selector()
     from fleetsim.fleet.channel import links_of
     from fleetsim.fleet.population import load_trace
 
@@ -304,11 +315,11 @@ def list_(
 
 
 @app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")
-def schema() -> None:
+def schema(plugin: PluginOption = None) -> None:
     """Print the JSON Schema of scenarios, for editors."""
     from fleetsim.scenario import schema as scenario_schema
 
-    typer.echo(json.dumps(scenario_schema(), indent=2, sort_keys=True))
+    typer.echo(json.dumps(scenario_schema(plugin), indent=2, sort_keys=True))
 
 
 @data_app.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")
@@ -372,10 +383,10 @@ def trace_import(
     typer.echo(dest)
 
 
-def _load(scenario: str, set_: list[str] | None, seed: int | None) -> Scenario:
+def _load(scenario: str, set_: list[str] | None, seed: int | None, plugin: str | None) -> Scenario:
     from fleetsim.scenario import doubts, load
 
-    loaded = load(scenario, set_ or (), seed=seed)
+    loaded = load(scenario, set_ or (), seed=seed, plugin=plugin)
     for line in doubts(loaded):
         _say(f"warning: {line}")
     return loaded

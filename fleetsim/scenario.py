@@ -11,11 +11,12 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from fleetsim import bundled, faults, overrides, strict_yaml
+from fleetsim.contracts import Selector
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
 from fleetsim.engine.interruption import NOT_SHARED, LoseSettings
@@ -39,6 +40,7 @@ from fleetsim.learning.settings import (
     ModelSettings,
     TrainerSettings,
 )
+from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
 from fleetsim.selectors import SelectorSettings, build_selector, needs
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.uniform import RandomSettings
@@ -116,6 +118,9 @@ class CheckpointSettings(Settings):
 class Scenario(Settings):
     """Everything about a run."""
 
+    plugin: ClassVar[Plugin | None] = None
+    """The selector of the user's own that `server.selector` is; None: it is one of fleetsim's."""
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     """Letters, digits, dot, dash and underscore; run folders are named after it."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
@@ -154,14 +159,38 @@ class Scenario(Settings):
         """The resolved scenario as YAML that `load` accepts."""
         return strict_yaml.dump(self.data())
 
+    def build_selector(self) -> Selector:
+        """New selector as `server.selector` says.
 
-def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None = None) -> Scenario:
+        Raises:
+            ScenarioError: it is the user's own, and cannot be made or is no selector.
+        """
+        if self.plugin is None:
+            return build_selector(self.server.selector)
+        return self.plugin.build(self.server.selector)
+
+    def with_selector(self, selector: Selector) -> Scenario:
+        """This scenario with a selector that was made already in the place of its own."""
+        own = plugin_of(selector)
+        data = self.data()
+        data["server"]["selector"] = {"kind": own.kind}
+        return _class_with(own).model_validate(data)
+
+
+def load(
+    path: str | Path,
+    overrides_: Iterable[str] = (),
+    *,
+    seed: int | None = None,
+    plugin: str | None = None,
+) -> Scenario:
     """Read and check a scenario.
 
     Args:
         path: a file, or the name of a bundled scenario.
         overrides_: `KEY.PATH=VALUE` each, as of `--set`, applied in order.
         seed: replaces the scenario's seed.
+        plugin: `MODULE:CLASS` of a selector of your own, see `fleetsim.plugin`; is imported.
 
     Raises:
         ScenarioError: one line per fault: place, key, value, what is allowed.
@@ -170,8 +199,13 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
     changes = list(overrides_)
     if seed is not None:
         changes.append(f"seed={seed}")
+    own = None if plugin is None else load_plugin(plugin)
     document = overrides.apply(strict_yaml.read(_find(path)), changes)
-    scenario = faults.check(Scenario, _synchronous_unless_said(document))
+    if own is None:
+        refuse_strangers(document)
+    else:
+        document = own.placed(document)
+    scenario = faults.check(_class_with(own), _synchronous_unless_said(document))
     found = _contradictions(scenario) + _missing(scenario, document.folder)
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
@@ -179,12 +213,34 @@ def load(path: str | Path, overrides_: Iterable[str] = (), *, seed: int | None =
     return _with_absolute_paths(scenario, document.folder)
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema of a scenario, for editors."""
-    schema = Scenario.model_json_schema()
+def schema(plugin: str | None = None) -> dict[str, Any]:
+    """JSON Schema of a scenario, for editors; with the kind of a selector of your own.
+
+    Raises:
+        ScenarioError: the selector cannot be imported or used.
+    """
+    own = None if plugin is None else load_plugin(plugin)
+    schema = _class_with(own).model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "fleetsim scenario"
     return schema
+
+
+def _class_with(own: Plugin | None) -> type[Scenario]:
+    """The scenario's class, with one more kind of selector if there is one."""
+    if own is None:
+        return Scenario
+    union: Any = Union  # of types that are known only now
+    selector = union[(*get_args(get_args(SelectorSettings)[0]), own.settings)]
+    of_kind: Any = Field(RandomSettings(), discriminator="kind")
+    modes = tuple(
+        create_model(mode.__name__, __base__=mode, selector=(selector, of_kind))
+        for mode in (SynchronousServerSettings, BufferedServerSettings)
+    )
+    of_mode: Any = Field(discriminator="mode")
+    made = create_model("Scenario", __base__=Scenario, server=(union[modes], of_mode))
+    made.plugin = own
+    return made
 
 
 def _find(path: str | Path) -> Path:
@@ -215,7 +271,7 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         if fleet.shared_links is not None:
             says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
             found.append((("fleet", "shared_links"), says))
-        unmet = needs.unmet(build_selector(server.selector), is_buffered=True)
+        unmet = needs.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             found.append((("server", "selector", "kind"), unmet))
     elif server.cohort > fleet.size:
@@ -255,9 +311,14 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
     """Let the selector say whether the scenario suits it.
 
+    One of somebody's own is not asked: its `setup` may well look at data and model, which are not
+    there yet.
+
     Raises:
         ScenarioError: it does not.
     """
+    if scenario.plugin is not None:
+        return
     server, local = scenario.server, scenario.task.local
     cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
     try:
@@ -266,7 +327,8 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
             seed=scenario.seed,
             num_clients=scenario.fleet.size,
             cohort=cohort,
-            epochs=local.epochs,
+            epochs=local.epochs or 0,
+            steps=local.steps,
             batch_size=local.batch_size,
             learning_rate=local.optimizer.learning_rate,
             planned_rounds=scenario.stop.rounds,
@@ -368,7 +430,7 @@ def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
         home = Path(dataset["folder"]).expanduser()
         near = home if beside is None or not (beside / home).is_dir() else beside / home
         dataset["folder"] = str(near.resolve())
-    return Scenario.model_validate(data)
+    return type(scenario).model_validate(data)
 
 
 def _not_there(kind: bundled.Kind, name: str) -> str:

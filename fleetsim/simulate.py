@@ -53,15 +53,17 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
     Manifest,
+    PluginRecord,
     create_folder,
     find_unfinished,
     fresh_folder,
     read_manifest,
+    require_same_plugin,
     versions,
     write_manifest,
 )
 from fleetsim.scenario import BufferedServerSettings, Scenario
-from fleetsim.selectors import build_selector, needs
+from fleetsim.selectors import needs
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
@@ -113,8 +115,8 @@ def run(
         workers: processes that train, this one included; shows in the time alone. None: one for
             every core.
         resume: go on with the unfinished run in `out`, or with the last one of this scenario.
-        selector: an object of your own instead of the scenario's selector; it is not part of the
-            scenario's hash, so give `out` a telling name.
+        selector: an object of your own instead of the scenario's selector. The resolved scenario
+            names its class as `server.selector.kind`; what the object was made with is not kept.
         on_progress: called after every round.
 
     Raises:
@@ -124,7 +126,9 @@ def run(
         TrainingError: a process that trains failed or was killed; the run can be resumed.
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
     """
-    chosen = selector or build_selector(scenario.server.selector)
+    if selector is not None:
+        scenario = scenario.with_selector(selector)
+    chosen = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
     if says is not None:
@@ -334,6 +338,10 @@ def _folder(
     scenario: Scenario, out: str | Path | None, *, resume: bool, trainer: str
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
+    plugin = None
+    if scenario.plugin is not None:
+        own = scenario.plugin
+        plugin = PluginRecord(name=own.name, source_sha256=own.source_sha256)
     stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
     if resume:
         found = Path(out) if out is not None else find_unfinished(RUNS, stem)
@@ -343,6 +351,7 @@ def _folder(
                 " name its folder with --out"
             )
         manifest = read_manifest(found)
+        require_same_plugin(found, manifest.plugin, plugin)
         if manifest.scenario_hash != scenario.content_hash:
             raise ScenarioError(
                 f"{found}: was run with another scenario or seed; resume with the same SCENARIO,"
@@ -360,6 +369,7 @@ def _folder(
         status="running",
         seed=scenario.seed,
         trainer=trainer,
+        plugin=plugin,
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,

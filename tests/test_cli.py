@@ -18,8 +18,11 @@ from fleetsim.progress import duration_text, fraction_done, standing, watch
 from fleetsim.scenario import SynchronousServerSettings, load
 
 COMMANDS = {
-    ("run",): {"--seed", "--set", "--out", "--torch-device", "--workers", "--no-train", "--resume"},
-    ("validate",): {"--seed", "--set"},
+    ("run",): {
+        *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
+        *("--no-train", "--resume"),
+    },
+    ("validate",): {"--seed", "--set", "--plugin"},
     ("validate-world",): {"--out"},
     ("report",): {"--prices"},
     ("compare",): {
@@ -31,7 +34,7 @@ COMMANDS = {
         "--budget-j",
     },
     ("list",): set(),
-    ("schema",): set(),
+    ("schema",): {"--plugin"},
     ("data", "fetch"): set(),
     ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
 }

@@ -21,6 +21,7 @@ from fleetsim.scenario import load
 from fleetsim.selectors.uniform import RandomSelector, RandomSettings
 
 NUM_ROUNDS = 6
+NEVER = NUM_ROUNDS + 1
 SMALL = f"""\
 name: small
 task:
@@ -99,7 +100,7 @@ def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_o
     assert (out / "rounds.parquet").is_file()
     assert failed.rounds.equals(whole.rounds.head(bad_round - 1))
     assert failed.tasks.equals(whole.tasks[whole.tasks["round"] < bad_round])
-    resumed = simulate.run(scenario, out=out, resume=True)
+    resumed = simulate.run(scenario, out=out, resume=True, selector=Lost(NEVER))
     assert resumed.manifest.status == "done"
     assert resumed.manifest.digest == whole.manifest.digest
 
@@ -198,7 +199,7 @@ def test_a_run_whose_checkpoint_is_damaged_can_still_be_read(pattern, scenario, 
     damaged.write_bytes(damaged.read_bytes()[:-7])
 
     with pytest.raises(DataError, match=rf"checkpoint/{damaged.name}: .*run afresh"):
-        simulate.run(scenario, out=out, resume=True)
+        simulate.run(scenario, out=out, resume=True, selector=Lost(NEVER))
 
     assert open_run(out).manifest.status == "failed"
     assert open_run(out).rounds.equals(whole.rounds.head(3))

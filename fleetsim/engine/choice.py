@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import simpy
@@ -19,6 +20,7 @@ from fleetsim.contracts import (
     Report,
     RoundView,
     Selector,
+    State,
     WorkKind,
 )
 from fleetsim.engine.asks import Ask, asks_of
@@ -34,6 +36,7 @@ from fleetsim.fleet.periodic import freeze
 _PROBE_ADDRESS = 1
 _SETUP_STAGE = -1
 _MAX_STAGES = 1000
+_MAX_SHOWN = 500
 
 
 class Choice:
@@ -67,7 +70,9 @@ class Choice:
         """Candidates of the last view, and their samples."""
         self._trained: dict[int, Task] = {}
         """Last delivered probe of each client that trained the global model in this round."""
-        requests = selector.setup(
+        requests = self._requests(
+            "setup",
+            selector.setup,
             FleetView(
                 seed=world.fleet.seed,
                 num_samples=_read_only(world.fleet.num_samples),
@@ -81,9 +86,9 @@ class Choice:
                 payload_byte=learning.cost.payload_byte,
                 position_m=world.fleet.position_m,
                 validation=model.validate(),
-            )
+            ),
         )
-        self._setup_requests = [] if is_resumed else list(requests)
+        self._setup_requests = [] if is_resumed else requests
 
     def refuse_probes(self, round_: int) -> None:
         """For servers that cannot probe.
@@ -91,7 +96,8 @@ class Choice:
         Raises:
             ScenarioError: the selector asks for something before its choice.
         """
-        if self._setup_requests or self._selector.probe(self._view(round_, [], 0)):
+        view = self._view(round_, [], 0)
+        if self._setup_requests or self._requests("probe", self._selector.probe, view):
             raise ScenarioError(
                 f"server.selector: {type(self._selector).__name__} asks clients before it chooses,"
                 " which server.mode = 'buffered' has no moment for; choose a selector without"
@@ -114,7 +120,8 @@ class Choice:
             yield from self._send(round_, _SETUP_STAGE, requests, reports, tasks)
         stage = 0
         while not self._dispatcher.time_is_up.processed:
-            requests = list(self._selector.probe(self._view(round_, reports, stage)))
+            view = self._view(round_, reports, stage)
+            requests = self._requests("probe", self._selector.probe, view)
             if not requests:
                 return
             if stage == _MAX_STAGES:
@@ -172,17 +179,17 @@ class Choice:
             return []
         answer = self._selector.select(view)
         cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
-        chosen = np.asarray(cohort.clients, dtype=np.int64)
+        chosen = _whole_numbers(cohort.clients)
         is_right = (
-            chosen.ndim == 1
+            chosen is not None
             and chosen.size <= view.wanted
             and len(set(chosen.tolist())) == chosen.size
             and _are_among(chosen, view.candidates)
         )
-        if not is_right:
+        if chosen is None or not is_right:
             raise SimulationError(
                 f"{type(self._selector).__name__}.select must return at most {view.wanted} distinct"
-                f" candidates, got {chosen.tolist()}",
+                f" candidates, got {_shown(cohort.clients)}",
                 time_s=self._now_s,
             )
         try:
@@ -194,6 +201,23 @@ class Choice:
         if asks and cohort.start is not None:
             self._model.replace(self._start(cohort.start))
         return asks
+
+    def _requests(
+        self, name: str, ask: Callable[[Any], Sequence[ProbeRequest]], view: FleetView | RoundView
+    ) -> list[ProbeRequest]:
+        """What a selector asks clients for.
+
+        Raises:
+            SimulationError: the selector broke its contract.
+        """
+        answer: Any = ask(view)
+        if isinstance(answer, Sequence) and all(isinstance(a, ProbeRequest) for a in answer):
+            return list(answer)
+        raise SimulationError(
+            f"{type(self._selector).__name__}.{name} must return a sequence of ProbeRequests,"
+            f" () for none, got {_shown(answer)}",
+            time_s=self._now_s,
+        )
 
     def _start(self, start: Parameters) -> Parameters:
         """The model that a selector lets its cohort start from.
@@ -262,6 +286,44 @@ class Choice:
             uploads_vector=uploads_vector,
             asks_resources=request.asks_resources,
         )
+
+
+def state_of(selector: Selector, *, time_s: float) -> State:
+    """What a selector must keep over a stop.
+
+    Raises:
+        SimulationError: the selector broke its contract.
+    """
+    state: Any = selector.state()
+    if isinstance(state, dict) and all(
+        isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
+        for name, array in state.items()
+    ):
+        return state
+    raise SimulationError(
+        f"{type(selector).__name__}.state must return a dict of arrays without objects, by name,"
+        f" got {_shown(state)}",
+        time_s=time_s,
+    )
+
+
+def _whole_numbers(answer: object) -> IntArray | None:
+    """Numbers of clients [n] as a selector gave them; None if they are no such thing."""
+    try:
+        numbers = np.asarray(answer)
+    except ValueError:
+        return None  # lists of several lengths in one list
+    is_empty = numbers.shape == (0,)
+    if numbers.ndim != 1 or not (is_empty or numbers.dtype.kind in "iu"):
+        return None
+    return numbers.astype(np.int64)
+
+
+def _shown(answer: object) -> str:
+    """What a selector gave, on one line and not too long."""
+    listed = answer.tolist() if isinstance(answer, np.ndarray) else answer
+    text = " ".join(repr(listed).split())
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _are_among(clients: IntArray, candidates: IntArray) -> bool:

@@ -26,7 +26,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.asks import Ask
 from fleetsim.engine.book import Book
-from fleetsim.engine.choice import Choice
+from fleetsim.engine.choice import Choice, state_of
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -213,7 +213,7 @@ class Server(ABC):
         parts = {
             "model": self._model.state(),
             "book": self._book.state(),
-            "selector": self._selector.state(),
+            "selector": state_of(self._selector, time_s=self.now_s),
             "uplink": self._uplink.state(),
         }
         for name, part in parts.items():

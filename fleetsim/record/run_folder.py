@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fleetsim import faults, strict_yaml
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import checkpoint, files
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document
@@ -31,6 +31,15 @@ _ELSEWHERE = "choose another place with --out"
 _LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy", "simpy", "torch")
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class PluginRecord(Settings):
+    """Which selector of the user's own ran."""
+
+    name: str
+    """`MODULE:CLASS`."""
+    source_sha256: Hash | None
+    """SHA-256 of the file that defines the class; null where there was none."""
 
 
 class Manifest(Settings):
@@ -58,6 +67,8 @@ class Manifest(Settings):
     """Root of every random draw."""
     trainer: str
     """What trained: the name of the trainer."""
+    plugin: PluginRecord | None = None
+    """The selector of the user's own that chose; null: it was one of fleetsim's."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
     scenario_hash: Hash
@@ -180,6 +191,30 @@ def read_manifest(folder: Path) -> Manifest:
     if not isinstance(data, dict):
         raise DataError(f"{path}: must hold an object of keys; run the scenario again")
     return faults.check(Manifest, Document(data, str(path)), DataError)
+
+
+def require_same_plugin(
+    folder: Path, before: PluginRecord | None, now: PluginRecord | None
+) -> None:
+    """Look that a run goes on with the selector that it began with.
+
+    Raises:
+        ScenarioError: it would not.
+    """
+    if before == now:
+        return
+    if before is None:
+        raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
+    if now is None or now.name != before.name:
+        without = "" if now is None else f", not {now.name}"
+        raise ScenarioError(
+            f"{folder}: was run with the plug-in {before.name}{without}; give it again with"
+            f" --plugin {before.name}, or run afresh"
+        )
+    raise ScenarioError(
+        f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
+        " run afresh"
+    )
 
 
 def read_scenario(folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fleetsim.strict_yaml import KeyPath, shown, spelled
 _NOT_TELLING = ("name", "checkpoint")
 _MAX_PARTS = 3
 _MAX_WIDTH = 28
+_HASH_LENGTH = 12
 
 
 class _Absent:
@@ -55,11 +56,7 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
     `name` and `checkpoint` never count. A key that only one form of a mapping has, such as
     `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
     """
-    scenarios = [
-        {key: value for key, value in run.scenario.items() if key not in _NOT_TELLING}
-        | {"trainer": run.manifest.trainer}
-        for run in runs
-    ]
+    scenarios = [_told(run) for run in runs]
     found = list(_walk(scenarios, ()))
     kinds = [difference for difference in found if difference.is_kind]
     telling = [difference for difference in found if _is_telling(difference, kinds)]
@@ -101,6 +98,17 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
         "the hashes of their worlds, though seed, task and fleet read the same (scenario.yaml was"
         f" edited, or other versions of fleetsim made them: {', '.join(versions)})"
     ]
+
+
+def _told(run: Run) -> dict[str, Any]:
+    """What can tell a run: its scenario, what trained, and the file of a selector of one's own."""
+    told = {key: value for key, value in run.scenario.items() if key not in _NOT_TELLING}
+    told["trainer"] = run.manifest.trainer
+    if run.manifest.plugin is not None and run.manifest.plugin.source_sha256 is not None:
+        server = told["server"]
+        source = {"source_sha256": run.manifest.plugin.source_sha256[:_HASH_LENGTH]}
+        told["server"] = {**server, "selector": {**server["selector"], **source}}
+    return told
 
 
 def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:

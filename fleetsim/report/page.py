@@ -338,5 +338,8 @@ def _versions(run: Run) -> Table:
         "scenario hash": manifest.scenario_hash,
         "world hash": manifest.world_hash,
     }
+    if manifest.plugin is not None:
+        own["plug-in"] = manifest.plugin.name
+        own["plug-in's file"] = manifest.plugin.source_sha256 or NOTHING
     rows = [(str(key), str(value)) for key, value in {**own, **manifest.versions}.items()]
     return Table(("what", "value"), rows, is_text=True)

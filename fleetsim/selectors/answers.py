@@ -25,8 +25,10 @@ from fleetsim.contracts import (
 
 def unasked(view: RoundView) -> IntArray:
     """Candidates of whom nothing was heard since the last choice, not even that they failed."""
-    heard_of = {report.client for report in view.reports}
-    return view.candidates[[client not in heard_of for client in view.candidates.tolist()]]
+    if not view.reports:
+        return view.candidates
+    heard_of = [report.client for report in view.reports]
+    return view.candidates[~np.isin(view.candidates, heard_of)]
 
 
 def evaluations(

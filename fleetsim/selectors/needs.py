@@ -43,6 +43,7 @@ def set_up(
     num_clients: int,
     cohort: int,
     epochs: int,
+    steps: int | None,
     batch_size: int,
     learning_rate: float,
     planned_rounds: int | None,
@@ -55,7 +56,8 @@ def set_up(
         seed: as the rest, what `FleetView` says.
         num_clients: N.
         cohort: clients wanted in a round.
-        epochs: of local training.
+        epochs: of local training; 0 where it counts in steps.
+        steps: of local training; None where it counts in epochs.
         batch_size: of local training.
         learning_rate: in the first round.
         planned_rounds: after which the run ends; None if another rule ends it.
@@ -70,6 +72,7 @@ def set_up(
             num_samples=np.ones(num_clients, dtype=np.int64),
             cohort=cohort,
             epochs=epochs,
+            steps=steps,
             batch_size=batch_size,
             learning_rate=learning_rate,
             planned_rounds=planned_rounds,

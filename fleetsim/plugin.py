@@ -1,0 +1,270 @@
+"""A selector of your own: how it is found, what it must be, and how it is known again.
+
+`--plugin MODULE:CLASS` names a class that satisfies `fleetsim.contracts.Selector`. MODULE is
+imported as Python imports it, the current folder being its last place to look. Nothing else makes
+fleetsim import it: no scenario and no run folder does, whatever they say.
+
+* A class with `Settings` of its own (a subclass of `fleetsim.settings.Settings` with a `kind`) adds
+  that kind to those of `server.selector`. It is made as `CLASS(settings)`.
+* A class without is made as `CLASS()` and stands in for the scenario's selector, whatever that is.
+  The resolved scenario then says `kind: MODULE:CLASS`, which is understood beside the same
+  `--plugin` alone.
+
+What ran is known again by its name and by the SHA-256 of the file that defines the class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import create_model
+
+from fleetsim import faults
+from fleetsim.contracts import Selector
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors import KINDS
+from fleetsim.settings import Settings
+from fleetsim.strict_yaml import Document, KeyPath
+
+_SELECTOR: KeyPath = ("server", "selector")
+_KIND: KeyPath = (*_SELECTOR, "kind")
+_EXAMPLE = "docs/selectors.md has an example"
+_METHODS = {
+    name: list(inspect.signature(method).parameters)[1:]
+    for name, method in vars(Selector).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+}
+"""What a selector must answer to, and the arguments of each call."""
+_NEEDS = ("needs_losses", "needs_probes")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A selector from outside of fleetsim."""
+
+    name: str
+    """`MODULE:CLASS`."""
+    kind: str
+    """Its `server.selector.kind`."""
+    settings: type[Settings]
+    """What `server.selector` is validated with where it is of this kind."""
+    is_stand_in: bool
+    """Whether it takes the place of the scenario's selector unasked: it has no settings."""
+    source_sha256: str | None
+    """Of the file that defines it; None where there is no such file, as in a notebook."""
+    make: Callable[[Settings], Any]
+    """The selector of these settings, yet to be looked at."""
+
+    def build(self, settings: Settings) -> Selector:
+        """New selector with these settings.
+
+        Raises:
+            ScenarioError: it cannot be made, or is no selector.
+        """
+        try:
+            made = self.make(settings)
+        except Exception as fault:
+            call = f"{self.name.partition(':')[2]}({'' if self.is_stand_in else 'settings'})"
+            raise _refused(self.name, f"{call} fails: {_told(fault)}") from fault
+        _require_selector(made, self.name)
+        selector: Selector = made
+        return selector
+
+    def placed(self, document: Document) -> Document:
+        """The document with this selector as its `server.selector`.
+
+        Raises:
+            ScenarioError: the document asks for another one that it may not stand in for.
+        """
+        server = document.data.get("server")
+        if not isinstance(server, dict) or _kind_in(document) == self.kind:
+            return document
+        if not self.is_stand_in:
+            says = (
+                f"--plugin {self.name} is the selector of kind {self.kind!r}, which is not asked"
+                f" for; add --set server.selector.kind={self.kind}, or leave out --plugin"
+            )
+            raise ScenarioError(faults.line(document, _KIND, says))
+        for place, words in document.places.items():
+            is_about = place[:2] == _SELECTOR or (place == _SELECTOR[:1] and "selector" in server)
+            if isinstance(words, str) and is_about:
+                raise ScenarioError(
+                    f"{words}: is for naught, --plugin {self.name} has no Settings and stands in"
+                    " for server.selector; leave out one of the two"
+                )
+        data = {**document.data, "server": {**server, "selector": {"kind": self.kind}}}
+        return replace(document, data=data)
+
+
+def load_plugin(name: str) -> Plugin:
+    """Import the module of `MODULE:CLASS` and take the class.
+
+    Raises:
+        ScenarioError: there is no such module or class, or it cannot be imported or used.
+    """
+    module_name, _, class_name = name.partition(":")
+    is_word = all(part.isidentifier() for part in (*module_name.split("."), class_name))
+    if not is_word or module_name.endswith(".py"):
+        raise _refused(name, "must be MODULE:CLASS, such as mine:Mine for class Mine of mine.py")
+    module = _imported(module_name, name)
+    found = vars(module).get(class_name)
+    if not isinstance(found, type):
+        says = "has no class" if found is None else "means no class by"
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        hint = faults.did_you_mean(class_name, classes)
+        place = getattr(module, "__file__", None) or module_name
+        raise _refused(name, f"{place} {says} {class_name!r}{hint}")
+    own = _own_settings(found, name)
+    if own is None:
+        return _stand_in(name, found, lambda settings: found())
+    kind, settings = own
+    return Plugin(
+        name,
+        kind=kind,
+        settings=settings,
+        is_stand_in=False,
+        source_sha256=_source_sha256(found),
+        make=found,
+    )
+
+
+def plugin_of(selector: Selector) -> Plugin:
+    """A selector that somebody has made already; it stands in for the scenario's.
+
+    Raises:
+        ScenarioError: it is no selector.
+    """
+    cls = type(selector)
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    if isinstance(selector, type):
+        raise ScenarioError(f"selector: is the class {selector.__name__}; give an object of it")
+    return _stand_in(name, cls, lambda settings: selector)
+
+
+def refuse_strangers(document: Document) -> None:
+    """Look whether a scenario asks for a plug-in that was not given; imports nothing.
+
+    Raises:
+        ScenarioError: it does.
+    """
+    kind = _kind_in(document)
+    if isinstance(kind, str) and ":" in kind:
+        says = f"is no selector of fleetsim's; if you know it, give it with --plugin {kind}"
+        raise ScenarioError(faults.line(document, _KIND, says))
+
+
+def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
+    literal: Any = Literal  # of a word that is known only now
+    settings = create_model("StandInSettings", __base__=Settings, kind=(literal[name], name))
+    settings.__doc__ = f"The selector {name}."
+    return Plugin(
+        name,
+        kind=name,
+        settings=settings,
+        is_stand_in=True,
+        source_sha256=_source_sha256(cls),
+        make=make,
+    )
+
+
+def _imported(module_name: str, name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # Last: no file that happens to lie here may take the place of an installed module.
+        sys.path.append(here)
+    try:
+        return importlib.import_module(module_name)
+    except (Exception, SystemExit) as fault:
+        missing = fault.name if isinstance(fault, ModuleNotFoundError) else None
+        if missing is not None and f"{module_name}.".startswith(f"{missing}."):
+            says = f"there is no module {missing!r}, neither in {here} nor installed"
+        else:
+            says = f"importing {module_name} fails: {_told(fault)}"
+        raise _refused(name, says) from fault
+
+
+def _own_settings(cls: type, name: str) -> tuple[str, type[Settings]] | None:
+    """The kind and the settings of a class, None if it has none."""
+    own = getattr(cls, "Settings", None)
+    if own is None:
+        return None
+    if not (isinstance(own, type) and issubclass(own, Settings)):
+        raise _refused(name, "its Settings must be a subclass of fleetsim.settings.Settings")
+    field = own.model_fields.get("kind")
+    literal = field.annotation if field is not None else None
+    kinds = get_args(literal) if get_origin(literal) is Literal else ()
+    if len(kinds) != 1 or not isinstance(kinds[0], str) or ":" in kinds[0]:
+        says = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
+        raise _refused(name, says)
+    if kinds[0] in KINDS:
+        raise _refused(name, f"kind {kinds[0]!r} is a selector of fleetsim's; choose another word")
+    return kinds[0], own
+
+
+def _require_selector(made: object, name: str) -> None:
+    """Look at an object as far as one can without calling it.
+
+    Raises:
+        ScenarioError: it cannot be a selector.
+    """
+    stubs = vars(Selector)
+    missing = [
+        method
+        for method in _METHODS
+        # Who subclasses the Protocol inherits what says nothing and does nothing.
+        if getattr(type(made), method, None) is stubs[method]
+        or not callable(getattr(made, method, None))
+    ]
+    if missing:
+        raise _refused(name, f"is no selector, it lacks {', '.join(missing)}; {_EXAMPLE}")
+    for method, arguments in _METHODS.items():
+        try:
+            inspect.signature(getattr(made, method)).bind(*arguments)
+        except TypeError:
+            call = f"{method}({', '.join(arguments)})"
+            raise _refused(name, f"cannot be called as {call}; {_EXAMPLE}") from None
+    for need in _NEEDS:
+        answer = getattr(made, need, None)
+        if not isinstance(answer, bool):
+            raise _refused(name, f"{need} must be True or False, not {answer!r}; {_EXAMPLE}")
+
+
+def _kind_in(document: Document) -> Any:
+    """What a document says as `server.selector.kind`, None if nothing."""
+    here: Any = document.data
+    for key in _KIND:
+        here = here.get(key) if isinstance(here, dict) else None
+    return here
+
+
+def _source_sha256(cls: type) -> str | None:
+    try:
+        path = inspect.getsourcefile(cls)
+    except (TypeError, OSError):
+        # Python's words for: it was written in a notebook, at a prompt, or in C.
+        return None
+    if path is None or not Path(path).is_file():
+        return None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _told(fault: BaseException) -> str:
+    """A fault of somebody else's code on one line, with the place where it was raised."""
+    text = " ".join(f"{type(fault).__name__}: {fault}".split())
+    frames = traceback.extract_tb(fault.__traceback__)
+    if isinstance(fault, SyntaxError) or not frames:
+        return text  # which says where by itself
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
+
+
+def _refused(name: str, says: str) -> ScenarioError:
+    return ScenarioError(f"--plugin {name}: {says}")

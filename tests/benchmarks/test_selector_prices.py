@@ -1,0 +1,214 @@
+"""The price list: what the page says, and how its figures come about."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import choice_times, probing
+from benchmarks import selector_prices as prices
+from fleetsim.contracts import ProbeRequest, Work, WorkKind
+from fleetsim.selectors.demands import DEMANDS, Demand
+
+ROWS = [(k, v, d) for k, variants in DEMANDS.items() for v, d in variants.items()]
+NAMES = [prices.label(kind, variant) for kind, variant, _ in ROWS]
+EMPTY = "before\n" + "".join("".join(prices.marks(block)) for block in prices.BLOCKS) + "after\n"
+
+
+def test_the_page_says_of_every_selector_what_the_code_says():
+    page = prices.PAGE.read_text()
+    needs = {prices.label(k, v): prices.needs_cells(d) for k, v, d in ROWS}
+
+    assert prices.with_rows(page, "needs", needs) == page
+
+
+def test_rows_that_are_not_given_stay_and_all_stand_in_one_order():
+    one = prices.with_rows(EMPTY, "host", {NAMES[1]: ("a", "b | c")}, "a note")
+    two = prices.with_rows(one, "host", {NAMES[0]: ("d",)}, "another note")
+
+    assert one.index(f"| {NAMES[1]} | a | b | c |\n") > one.index("| selector |")
+    assert two.index(f"| {NAMES[0]} | d |\n") < two.index(f"| {NAMES[1]} | a | b | c |\n")
+    assert "a note" not in two
+    assert "another note\n" in two
+
+
+def test_writing_the_same_again_changes_nothing_and_nothing_else_is_touched():
+    rows = dict.fromkeys(NAMES, ("1", "2"))
+    once = prices.with_rows(EMPTY, "probing", rows, "a note")
+
+    assert prices.with_rows(once, "probing", rows, "a note") == once
+    assert once.startswith("before\n" + "".join(prices.marks("needs")))
+    assert once.endswith("".join(prices.marks("host")) + "after\n")
+
+
+@pytest.mark.parametrize("page", ["", EMPTY + EMPTY])
+def test_a_page_without_its_marks_is_refused(page):
+    with pytest.raises(ValueError, match=r"must have .*needs: written by.* once each"):
+        prices.with_rows(page, "needs", {})
+
+
+def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
+    num = probing.SET_UP_ROUNDS + probing.CYCLE_ROUNDS
+    number = np.arange(1, num + 1)
+    # Round 1 probes for 10 s and 7 J; every second round of the cycle for 2 s and 1 J; each round
+    # waits for a second, and trains for 4 s and 3 J.
+    is_set_up = number == 1
+    is_asked = (number > probing.SET_UP_ROUNDS) & (number % 2 == 0)
+    probe_s = np.where(is_set_up, 10.0, np.where(is_asked, 2.0, 0.0))
+    probe_j = np.where(is_set_up, 7.0, np.where(is_asked, 1.0, 0.0))
+    rounds = pd.DataFrame(
+        {
+            "round": number,
+            "started_at_s": 100.0 * number,
+            "finished_at_s": 100.0 * number + 1.0 + probe_s + 4.0,
+            "idle_s": 1.0,
+            "probe_s": probe_s,
+            "energy_probe_j": probe_j,
+            "energy_j": probe_j + 3.0,
+        }
+    )
+    asked = [(1, "probe", 50, 5), (1, "probe", 50, 5)]
+    asked += [(r, "probe", 20, 8) for r in number[is_asked].tolist()]
+    trained = [(r, "train", 500, 400) for r in number.tolist()]
+    columns = ["round", "purpose", "download_byte", "upload_byte"]
+    tasks = pd.DataFrame([*asked, *trained], columns=columns)
+
+    found = probing.prices(rounds, tasks, set_up_choices=1)
+
+    assert found.set_up == probing.Cost(100.0, 10.0, 7.0, 10.0)
+    assert found.by_round == probing.Cost(10.0, 4.0, 0.5, 1.0)
+    assert found.training == probing.Cost(500.0, 400.0, 3.0, 4.0)
+    assert prices.probing_cells(found) == (
+        *("100", "10", "7.00", "10.0"),
+        *("10", "4", "0.500", "1.00"),
+        *("16.7 %", "25.0 %"),
+    )
+
+
+def test_who_asks_nothing_costs_nothing():
+    num = probing.SET_UP_ROUNDS + probing.CYCLE_ROUNDS
+    rounds = pd.DataFrame({"round": range(1, num + 1), "started_at_s": 0.0, "finished_at_s": 2.0})
+    rounds = rounds.assign(idle_s=0.0, probe_s=0.0, energy_probe_j=0.0, energy_j=4.0)
+    tasks = pd.DataFrame({"round": range(1, num + 1), "purpose": "train"})
+    found = probing.prices(rounds, tasks.assign(download_byte=1, upload_byte=1), 0)
+
+    assert found.set_up == found.by_round == probing.Cost(0.0, 0.0, 0.0, 0.0)
+
+
+class Noting:
+    """Asks twice in each choice, and notes how it is called."""
+
+    needs_losses = needs_probes = False
+
+    def __init__(self):
+        self.calls = []
+
+    def setup(self, fleet):
+        self.calls.append("setup")
+        return ()
+
+    def probe(self, view):
+        self.calls.append(f"probe {view.round} {view.stage} {len(view.reports)}")
+        work = Work(WorkKind.EVALUATE)
+        return [ProbeRequest(client, work) for client in (0, 1)] if view.stage < 2 else ()
+
+    def select(self, view):
+        self.calls.append(f"select {view.round} {len(view.reports)}")
+        return view.candidates[: view.wanted]
+
+    def observe(self, outcome):
+        self.calls.append(f"observe {outcome.round} {len(outcome.reports)}")
+
+    def state(self):
+        return {}
+
+    def restore(self, state):
+        pass
+
+
+def test_the_made_up_server_asks_stage_by_stage_and_lets_everybody_take_part_once():
+    noting = Noting()
+    times = choice_times.measured(noting, 6, 3, set_up_choices=2)
+
+    one = ["probe 1 0 0", "probe 1 1 2", "probe 1 2 4", "select 1 4", "observe 1 6"]
+    assert noting.calls[:6] == ["setup", *one]
+    assert noting.calls[6:11] == [*(c.replace(" 1 ", " 2 ", 1) for c in one[:-1]), "observe 2 3"]
+    assert len(times.choices_s) == 15
+    assert len(noting.calls) == 1 + 5 * (1 + 2 + 15)
+
+
+def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
+    pairs = Demand("", "small", "", square_byte=8)
+
+    # 8 N^2 byte are 2 GiB at N = 16,384.
+    assert choice_times.why_not(pairs, 16_384, 10) is None
+    assert choice_times.why_not(pairs, 16_385, 10) == "O(N^2) memory: 2.0 GiB"
+    assert choice_times.why_not(Demand("", "yes", ""), 1_000_000, 10) is None
+
+
+# --- the page, beside figures worked out by hand --------------------------------------------------
+
+MODEL = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
+"""Bytes of the 2nn of 200 and 200 units for pictures of 8 x 8: 220,840."""
+# Down and up, once and by round, of 100 phones and cohorts of 10, in 30 rounds (17 to 46).
+BYTES = {
+    "`random`, `weights: size`": (0, 0, 0, 0),
+    "`oort`, `profile: plato`": (0, 0, 0, 0),
+    # 20 candidates load the model and tell a number of 8 byte.
+    "`power-of-choice`, `variant: pow-d`": (0, 0, 20 * MODEL, 20 * 8),
+    "`power-of-choice`, `variant: cpow-d`": (0, 0, 20 * MODEL, 20 * 8),
+    "`power-of-choice`, `variant: rpow-d`": (0, 0, 0, 0),
+    "`afl`": (100 * MODEL, 100 * 8, 0, 0),
+    # A gradient is as large as the model, and comes with a number.
+    "`divfl`, `refresh: lazy`": (100 * MODEL, 100 * (MODEL + 8), 10 * MODEL, 10 * (MODEL + 8)),
+    "`divfl`, `refresh: ideal`": (0, 0, 100 * MODEL, 100 * (MODEL + 8)),
+    "`gpfl`": (100 * MODEL, 100 * (MODEL + 8), 0, 0),
+    # 16 evaluations; in rounds 21, 31 and 41 one of the model, ten trainings of it by clients that
+    # have it by then, and one of what these make.
+    "`fedcor`": (
+        16 * 100 * MODEL,
+        16 * 100 * 8,
+        3 * 200 * MODEL / 30,
+        3 * (200 * 8 + 10 * (MODEL + 8)) / 30,
+    ),
+    # Every 5 rounds everybody; three numbers and the model come back, or four numbers.
+    "`fedgra`, `divergence_at: server`": (0, 0, 100 * MODEL / 5, 100 * (MODEL + 24) / 5),
+    "`fedgra`, `divergence_at: client`": (0, 0, 100 * MODEL / 5, 100 * 32 / 5),
+    # A whole training task; in rounds 20, 30 and 40 everybody evaluates.
+    "`tifl`, `rule: rank`": (100 * MODEL, 100 * MODEL, 3 * 100 * MODEL / 30, 3 * 100 * 8 / 30),
+    "`tifl`, `rule: none`": (100 * MODEL, 100 * MODEL, 0, 0),
+    # Three numbers of a tenth; two of everybody.
+    "`fedcs`": (0, 0, 0, 10 * 24),
+    "`rbcs-f`": (0, 0, 0, 100 * 16),
+    # 20 phones, after the slots that end with rounds 30 and 45.
+    "`ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
+    "`quick-init-ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
+}
+
+
+def page_rows(block):
+    """Cells of a table of the page by the name of the row."""
+    begin, end = prices.marks(block)
+    text = prices.PAGE.read_text().split(begin)[1].split(end)[0]
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return {name: cells for name, *cells in lines}
+
+
+def test_every_selector_has_its_price():
+    assert list(page_rows("probing")) == NAMES
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes_on_the_page_are_those_worked_out_by_hand(name):
+    down, up, _, _, round_down, round_up, *_ = page_rows("probing")[name]
+
+    assert [down, up, round_down, round_up] == [f"{byte:,.0f}" for byte in BYTES[name]]
+
+
+def test_the_page_is_what_the_command_measures():
+    # Virtual time and simulated joules are the same on any day.
+    demand = DEMANDS["fedcs"][""]
+
+    cells = prices.probing_cells(probing.measured("fedcs", "", demand))
+    assert page_rows("probing")["`fedcs`"] == list(cells)
