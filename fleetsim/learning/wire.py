@@ -77,8 +77,9 @@ def send(end: socket.socket, message: object, bell: Bell | None = None) -> None:
         with contextlib.suppress(BlockingIOError):
             start = start[end.send(start, socket.MSG_DONTWAIT) :]
         bell.ring()
-    for rest in (start, *views):
-        end.sendall(rest)
+    end.sendall(start)
+    for view in views:
+        end.sendall(view)
 
 
 def receive(end: socket.socket) -> Any:
