@@ -124,15 +124,18 @@ class Kernel:
         The order of the list does not show in who shares a chunk.
         """
         order = sorted(range(len(jobs)), key=lambda i: (jobs[i].client, jobs[i].address))
-        trained = [i for i in order if jobs[i].work.kind is WorkKind.TRAIN]
-        rates = [self._rate_of(jobs[i]) for i in trained]
-        found = []
         # What trains together takes steps of one size.
-        for rate in sorted(set(rates)):
-            alike = [i for i, own in zip(trained, rates, strict=True) if own == rate]
+        by_rate: dict[float, list[int]] = {}
+        others = []
+        for i in order:
+            if jobs[i].work.kind is WorkKind.TRAIN:
+                by_rate.setdefault(self._rate_of(jobs[i]), []).append(i)
+            else:
+                others.append([i])
+        found = []
+        for _, alike in sorted(by_rate.items()):
             cut = self._stacks([jobs[i] for i in alike])
             found += [[alike[i] for i in stack] for stack in cut]
-        others = [[i] for i in order if jobs[i].work.kind is not WorkKind.TRAIN]
         return found + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:

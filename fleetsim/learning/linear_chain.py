@@ -9,7 +9,7 @@ sample in its batch's mean,
     s_{l-1} = (s_l W_l) * [a_{l-1} > 0],    slope of W_l = s_l^T a_{l-1},
     slope of b_l = sum of s_l over the batch.
 
-The step is that of `local.train`; without momentum the slope goes straight into the weights.
+The step is that of `ascent`.
 
 Small networks spend their time on starting operations, not on arithmetic. So everything is written
 into memory that is there already, views of it are made once, and the scores of the classes stand
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fleetsim.contracts import Parameters
+from fleetsim.learning.ascent import Part, climb
 from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.score_slopes import Scratch, writer_of
 from fleetsim.learning.settings import Hinge, LocalSettings
@@ -72,25 +73,14 @@ def num_parameters(widths: Widths) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The weights or the biases of one layer, of the first k models [k, ...]."""
-
-    value: Tensor
-    anchor: Tensor | None
-    """Where the model started, if it is pulled there."""
-    velocity: Tensor | None
-    """If there is momentum."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
     """One layer of the first k models."""
 
-    weights: _Part
+    weights: Part
     """[k, out, in]"""
     weights_t: Tensor
     """[k, in, out]"""
-    biases: _Part
+    biases: Part
     """[k, out]"""
     bias_row: Tensor
     """[k, 1, out]"""
@@ -161,8 +151,7 @@ class ChainStack:
         self._write_slopes = writer_of(hinge)
         self._samples = samples
         self._batch = batch
-        self._sgd = settings.optimizer
-        self._mu = settings.proximal_mu
+        self._settings = settings
         distinct = {id(base): base for base in bases}
         place = {key: index for index, key in enumerate(distinct)}
         flat = torch.from_numpy(np.stack(list(distinct.values()))).to(samples)
@@ -176,9 +165,10 @@ class ChainStack:
                 own = flat[:, start:stop].index_select(0, owner)
                 self._values.append(own.view(len(bases), *shape))
                 start = stop
-        self._anchors = [value.clone() if self._mu else None for value in self._values]
+        self._anchors = [value.clone() if settings.proximal_mu else None for value in self._values]
         self._velocities = [
-            torch.zeros_like(value) if self._sgd.momentum else None for value in self._values
+            torch.zeros_like(value) if settings.optimizer.momentum else None
+            for value in self._values
         ]
         num_lines = len(bases) * batch
         self._inputs = [samples.new_empty(num_lines * width) for width in widths[:-1]]
@@ -216,45 +206,16 @@ class ChainStack:
                 below = now.layers[index_of_layer - 1].slopes
                 torch.bmm(layer.slopes, layer.weights.value, out=below)
                 _relu_backward(below, layer.inputs, 0, grad_input=below)
-            self._climb(layer.weights, layer.slopes_t, layer.inputs)
+            climb(layer.weights, layer.slopes_t, layer.inputs, self._settings)
             if layer is last:
                 torch.mv(now.slopes_by_line, self._ones, out=now.slope_sums)
-                self._climb(layer.biases, now.slope_sums_by_model, None)
+                climb(layer.biases, now.slope_sums_by_model, None, self._settings)
             else:
-                self._climb(layer.biases, layer.slopes_t.sum(dim=2), None)
+                climb(layer.biases, layer.slopes_t.sum(dim=2), None, self._settings)
 
     def vectors(self) -> NDArray[np.float32]:
         """Flat vectors of all models [K, P], in the arithmetic's own type."""
         return torch.cat([value.flatten(1) for value in self._values], dim=1).cpu().numpy()
-
-    def _climb(self, part: _Part, slopes: Tensor, inputs: Tensor | None) -> None:
-        """Update one part of a layer in place.
-
-        Args:
-            part: weights or biases.
-            slopes: of the log-likelihood, by the layer's outputs [k, out, batch] if the part is
-                its weights, by the part itself [k, out] if its biases.
-            inputs: of the layer [k, batch, in] if the part is its weights, None if its biases.
-        """
-        rate = self._sgd.learning_rate
-        pull: Tensor | None = None
-        if part.anchor is not None:
-            pull = (part.value - part.anchor).mul_(self._mu)
-        if self._sgd.weight_decay:
-            decay = part.value * self._sgd.weight_decay
-            pull = decay if pull is None else pull.add_(decay)
-        if part.velocity is None:
-            target, factor = part.value, rate
-        else:
-            target, factor = part.velocity.mul_(self._sgd.momentum), -1.0
-        if pull is not None:
-            target.add_(pull, alpha=-factor)
-        if inputs is None:
-            target.add_(slopes, alpha=factor)
-        else:
-            target.baddbmm_(slopes, inputs, alpha=factor)
-        if part.velocity is not None:
-            part.value.sub_(part.velocity, alpha=rate)
 
     def _first(self, num: int) -> _Prefix:
         """Views of the first `num` models."""
@@ -269,7 +230,7 @@ class ChainStack:
         slope_sums = self._samples.new_empty(num_classes * num)
         slopes.append(last_slopes.view(num_classes, num, batch).permute(1, 2, 0))
         parts = [
-            _Part(value[:num], None if a is None else a[:num], None if v is None else v[:num])
+            Part(value[:num], None if a is None else a[:num], None if v is None else v[:num])
             for value, a, v in zip(self._values, self._anchors, self._velocities, strict=True)
         ]
         layers = tuple(

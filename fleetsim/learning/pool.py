@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import TrainingError
+from fleetsim.learning import bell
+from fleetsim.learning.bell import Bell
 from fleetsim.learning.kernels import Kernel, Part
 from fleetsim.learning.local import CHUNK
 from fleetsim.learning.wire import packed, receive, send, unpacked
@@ -53,6 +55,8 @@ class _Helper:
 
     process: BaseProcess
     end: socket.socket
+    bell: Bell | None
+    """On which it sleeps; None: on its socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Pool:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
+        self._sizes: list[int] = kernel.num_samples.tolist()  # as Python's numbers: read one by one
         self._workers = workers
         self._helpers: list[_Helper] = []
         self._begun: _Begun | None = None
@@ -101,7 +106,7 @@ class Pool:
             return
         chunks = self._kernel.chunks(jobs)
         parts = [[jobs[i] for i in chunk] for chunk in chunks]
-        hands = _deal([sum(map(self._load, chunk)) for chunk in parts], self._workers)
+        hands = _deal(list(map(self._load, parts)), self._workers)
         calls = [[parts[c] for c in hand] for hand in hands]
         self._ask("compute", calls[1:])
         order = [i for hand in hands for c in hand for i in chunks[c]]
@@ -148,16 +153,19 @@ class Pool:
         losses, hits = zip(*answers, strict=True)
         return np.concatenate(losses), np.concatenate(hits)
 
-    def _load(self, job: Job) -> int:
-        """How much a job computes, to deal evenly."""
-        num_samples = self._kernel.num_samples_of(job)
-        if job.work.kind is not WorkKind.TRAIN:
-            return num_samples
-        load = _TRAIN_PASSES * job.work.epochs * num_samples
-        if job.most_steps is None:
-            return load
-        whole = self._kernel.num_steps(job._replace(most_steps=None))
-        return load * self._kernel.num_steps(job) // whole
+    def _load(self, jobs: Sequence[Job]) -> int:
+        """How much a chunk computes, to deal evenly."""
+        sizes, load = self._sizes, 0
+        for job in jobs:
+            if job.work.kind is not WorkKind.TRAIN:
+                load += self._kernel.num_samples_of(job)
+                continue
+            whole = _TRAIN_PASSES * job.work.epochs * sizes[job.client]
+            if job.most_steps is not None:
+                num_steps = self._kernel.num_steps
+                whole = whole * num_steps(job) // num_steps(job._replace(most_steps=None))
+            load += whole
+        return load
 
     def _ask(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
         """Give each of the first helpers its calls.
@@ -200,13 +208,11 @@ class Pool:
             ours, theirs = socket.socketpair()
             # A helper must not hold this process's ends, or it would outlive it.
             foreign = [helper.end for helper in self._helpers] + [ours]
+            is_forked = context.get_start_method() == "fork"
+            hung = Bell.hung() if is_forked and bell.IS_THERE else None
             process = context.Process(
                 target=_serve,
-                args=(
-                    self._kernel,
-                    theirs,
-                    foreign if context.get_start_method() == "fork" else [],
-                ),
+                args=(self._kernel, theirs, hung, foreign if is_forked else []),
                 name=f"fleetsim training {len(self._helpers) + 1}",
                 daemon=True,
             )
@@ -215,7 +221,7 @@ class Pool:
                 warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
                 process.start()
             theirs.close()
-            self._helpers.append(_Helper(process, ours))
+            self._helpers.append(_Helper(process, ours, hung))
 
 
 def _context() -> SpawnContext | ForkContext:
@@ -253,7 +259,9 @@ def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
 # --- the two ends of a socket ---------------------------------------------------------------------
 
 
-def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket]) -> None:
+def _serve(
+    kernel: Kernel, end: socket.socket, hung: Bell | None, foreign: Sequence[socket.socket]
+) -> None:
     """A helper's life: answer calls until the other end is closed."""
     # Ctrl-C is for the process that began; it ends its helpers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -261,6 +269,8 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
         other.close()
     torch.set_num_threads(1)
     while True:
+        if hung is not None:
+            hung.wait(end)
         try:
             verb, calls = receive(end)
         except (EOFError, ConnectionError):
@@ -284,7 +294,7 @@ def _ask(helper: _Helper, message: object) -> None:
         TrainingError: it died.
     """
     try:
-        send(helper.end, message)
+        send(helper.end, message, helper.bell)
     except ConnectionError:
         raise _dead(helper) from None
 
@@ -317,6 +327,8 @@ def _end(helpers: list[_Helper]) -> None:
     """End helpers: by closing their sockets, and by force what still computes."""
     for helper in helpers:
         helper.end.close()
+        if helper.bell is not None:
+            helper.bell.take_down()
     for helper in helpers:
         helper.process.terminate()
         helper.process.join()

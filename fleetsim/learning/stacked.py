@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fleetsim.contracts import JobResult
+from fleetsim.contracts import JobResult, Parameters
 from fleetsim.learning.batches import Length, StackJob, schedule
 from fleetsim.learning.linear_chain import ChainStack, Widths, num_parameters
 from fleetsim.learning.settings import Hinge, LocalSettings
+from fleetsim.learning.single_layer import SingleLayerStack, single_layer_pays
 
 STACK_BYTE = 6_000_000
 """Weights and activations of one stack. The larger stacks are, the less it costs to start
@@ -121,7 +122,7 @@ def train_stack(
     wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
     with torch.inference_mode():
         bases = [job.base for job in jobs]
-        stack = ChainStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
+        stack = _stack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
         rows = torch.from_numpy(plan.rows).to(inputs.device).view(-1)
         weights = torch.from_numpy(plan.weights).to(inputs).view(1, -1)
         likelihoods = torch.zeros_like(weights)
@@ -137,3 +138,18 @@ def train_stack(
         vectors = stack.vectors()
         losses = likelihoods.neg_().double().view(plan.rows.shape).cpu().numpy()
     return plan.results(jobs, losses, vectors)
+
+
+def _stack(
+    widths: Widths,
+    bases: Sequence[Parameters],
+    inputs: Tensor,
+    settings: LocalSettings,
+    *,
+    batch: int,
+    hinge: Hinge | None,
+) -> ChainStack | SingleLayerStack:
+    """Models of this shape in training, by whatever takes its steps faster."""
+    if len(widths) == 2 and single_layer_pays(*widths, batch):
+        return SingleLayerStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
+    return ChainStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)

@@ -6,6 +6,7 @@ travel outside of it and are received where they stay; many small ones cross as 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 import socket
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult
+from fleetsim.learning.bell import Bell
 
 _LARGE_BYTE = 65_536
 """Arrays from this size on are spared the copies of pickling; below, a call costs more."""
@@ -47,8 +49,14 @@ def unpacked(part: Any) -> Any:
     return list(map(part.kind, *part.columns)) if isinstance(part, _Columns) else part
 
 
-def send(end: socket.socket, message: object) -> None:
-    """Send a message, its large arrays after it as they lie in memory."""
+def send(end: socket.socket, message: object, bell: Bell | None = None) -> None:
+    """Send a message, its large arrays after it as they lie in memory.
+
+    Args:
+        end: where to.
+        message: what.
+        bell: on which the other side sleeps; None: it waits for the message itself.
+    """
     views: list[memoryview] = []
 
     def stays_within(buffer: pickle.PickleBuffer) -> bool:
@@ -63,7 +71,13 @@ def send(end: socket.socket, message: object) -> None:
     pickler.dump(message)
     head = stream.getvalue()
     sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
-    end.sendall(np.int64(len(sizes)).tobytes() + sizes.tobytes() + head)
+    start = np.int64(len(sizes)).tobytes() + sizes.tobytes() + head
+    if bell is not None:
+        # Whatever fits is there before anybody wakes, or the rest would wake him as data do.
+        with contextlib.suppress(BlockingIOError):
+            start = start[end.send(start, socket.MSG_DONTWAIT) :]
+        bell.ring()
+    end.sendall(start)
     for view in views:
         end.sendall(view)
 

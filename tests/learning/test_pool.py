@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing import active_children
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.learning import bell
+from fleetsim.learning import pool as pool_module
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.models import build_model, flatten
 from fleetsim.learning.pool import Pool, _deal
@@ -91,6 +93,28 @@ def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: in
         mine, theirs = alone.judge(base, part), together.judge(base, part)  # type: ignore[arg-type]
         assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs]
         assert len(mine[0]) == len(mine[1]) == num
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As helpers start where nothing is forked."""
+    monkeypatch.setattr(pool_module, "_context", lambda: get_context("spawn"))
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+
+    assert bytes_of(Pool(kernel, 2).compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+
+
+def test_helpers_without_a_bell_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system has no eventfd."""
+    monkeypatch.setattr(bell, "IS_THERE", False)
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    for _ in range(2):
+        assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+
+    assert pool._helpers[0].bell is None
 
 
 class _Telling(Kernel):

@@ -24,13 +24,14 @@ from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.linear_chain import ChainStack, Widths, widths_of
 from fleetsim.learning.models import flatten, load_flat
 from fleetsim.learning.settings import Hinge, LocalSettings, SgdSettings
+from fleetsim.learning.single_layer import SingleLayerStack
 from fleetsim.learning.stacked import stacks, train_stack, train_together
 from tests.learning.stack_jobs import stack_job
 
 Array = NDArray[Any]
 HINGES: list[Hinge | None] = [None, "crammer-singer", "weston-watkins", "one-vs-rest"]
 """Losses; None: cross-entropy."""
-SHAPES: list[Widths] = [(6, 4), (6, 5, 4), (6, 8, 5, 3)]
+SHAPES: list[Widths] = [(6, 4), (6, 5, 4), (6, 8, 5, 3), (6, 11)]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -187,6 +188,10 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
 @example(SHAPES[2], [Client(7, 2, 0, 4), Client(23, 3, 1, 9), Client(1, 3, 2, 1)], plain(), None)
 @example(SHAPES[2], [Client(7, 2, 0, 3, True), Client(23, 3, 1, 9, True)], plain(), None)
 @example(SHAPES[0], [Client(7, 3, 0), Client(9, 3, 1, None, True)], plain(3), "weston-watkins")
+@example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1), Client(1, 3, 2)], plain(), None)
+@example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "crammer-singer")
+@example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "weston-watkins")
+@example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "one-vs-rest")
 @settings(max_examples=160, deadline=None)
 def test_a_stack_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
@@ -240,6 +245,25 @@ def test_one_step_in_float32_differs_by_rounding_alone(
         assert vector_of(result).dtype == np.float32
         assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-5
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
+
+
+def test_single_layers_on_small_batches_have_steps_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """23, then 7 of 2 models take ceil(23 / 5) = 5 steps together."""
+    taken = []
+    step = SingleLayerStack.step
+
+    def spy(self: SingleLayerStack, rows: Tensor, *others: Any) -> None:
+        taken.append(rows.numel())
+        step(self, rows, *others)
+
+    monkeypatch.setattr(SingleLayerStack, "step", spy)
+    together(SHAPES[3], [Client(7, 1, 0), Client(23, 1, 1)], plain(5), torch.float32)
+    assert taken == [10, 10, 5, 5, 5]
+    together(SHAPES[0], [Client(7, 1, 0), Client(23, 1, 1)], plain(5), torch.float32)
+    together(SHAPES[3], [Client(7, 1, 0), Client(23, 1, 1)], plain(16), torch.float32)
+    assert len(taken) == 5
 
 
 def test_how_the_stacks_are_cut_changes_nothing_but_rounding(
