@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.papers`: repeat the papers' experiments, write docs/papers.md."""
+"""The command `python -m benchmarks.papers`: repeat experiments of papers, write docs/papers.md."""
 
 from __future__ import annotations
 

@@ -44,6 +44,11 @@ def _best(run: Run) -> float | None:
     return float(accuracy.max()) if len(accuracy) else None
 
 
+def _mean(run: Run) -> float | None:
+    accuracy = run.rounds["accuracy"].dropna()
+    return float(accuracy.mean()) if len(accuracy) else None
+
+
 def _last(run: Run) -> float | None:
     accuracy = run.rounds["accuracy"].dropna()
     return float(accuracy.iloc[-1]) if len(accuracy) else None
@@ -93,6 +98,7 @@ MEASURES: Mapping[str, Measure] = {
     "final": Measure("accuracy, mean of the last 10 rounds", _final, ".3f"),
     "deviation": Measure("largest deviation from it", _deviation, ".3f"),
     "best": Measure("best accuracy", _best, ".3f"),
+    "mean": Measure("mean accuracy of all rounds", _mean, ".3f"),
     "final_slot": Measure("accuracy after the last slot", _last, ".3f"),
     "waiting_s": Measure("mean waiting, s", _waiting_s, ".3g"),
     "compute_waiting_s": Measure("of the computing alone, s", _compute_waiting_s, ".3g"),

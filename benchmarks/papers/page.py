@@ -29,12 +29,12 @@ def section(study: Study, runs: Runs, seeds: Sequence[int]) -> str:
 
 
 def fill(page: str, sections: Mapping[str, str]) -> str:
-    """The page with the parts of these studies anew; those of others stay.
+    r"""The page with the parts of these studies anew; those of others stay.
 
     Raises:
         ValueError: the page has no marks for a study.
 
-    >>> fill("a\\n<!-- begin x -->\\nold\\n<!-- end x -->\\nb", {"x": "new"}).splitlines()
+    >>> fill("a\n<!-- begin x -->\nold\n<!-- end x -->\nb", {"x": "new"}).splitlines()
     ['a', '<!-- begin x -->', 'new', '<!-- end x -->', 'b']
     """
     for name, text in sections.items():

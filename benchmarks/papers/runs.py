@@ -42,7 +42,11 @@ class Order:
     def folder(self, home: Path) -> Path:
         """Where the run lies; another scenario lies elsewhere."""
         key = self.scenario().content_hash[:8]
-        return home / self.study.name / f"{self.arm.name.replace(' ', '-')}-{self.seed}-{key}"
+        return (
+            home
+            / self.study.name
+            / f"{self.arm.name.replace(',', '').replace(' ', '-')}-{self.seed}-{key}"
+        )
 
 
 def orders(studies: Iterable[Study], seeds: Sequence[int], *, is_short: bool) -> list[Order]:
@@ -109,7 +113,7 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
 def _one(order: Order, home: Path, standing: Any) -> str:
     """In a process of its own: one run; returns what is printed of it."""
     # Torch is imported here, not where the page is written.
-    from fleetsim.simulate import run
+    from fleetsim.simulate import run  # noqa: PLC0415
 
     scenario, folder = order.scenario(), order.folder(home)
     name = f"{order.study.name}, {order.arm.name}, seed {order.seed}"

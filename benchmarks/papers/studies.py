@@ -36,7 +36,7 @@ class Claim:
     """`least` or `most`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Study:
     """One experiment: a scenario run with several selectors and seeds."""
 
@@ -63,6 +63,12 @@ def _arm(kind: str, **settings: object) -> Arm:
 
 
 _FEDGRA_ARMS = (_arm(RANDOM), _arm("power-of-choice"), _arm("fedgra"))
+_FEDGRA_READINGS = (
+    Arm("fedgra, inverse weights", (*_arm("fedgra").changes, "server.selector.weighting=inverse")),
+    Arm("fedgra, F in rounds", (*_arm("fedgra").changes, "server.selector.fairness_increment=5")),
+)
+"""Where the paper can be read in another way than by default: weights as printed in (16); counting
+rounds instead of selections since a client last took part."""
 _GPFL_ARMS = (_arm(RANDOM), _arm("power-of-choice"), _arm("fedcor"), _arm("gpfl"))
 _SURVEY_ARMS = (
     _arm(RANDOM),
@@ -162,11 +168,12 @@ STUDIES = (
         name="survey-synthetic",
         scenario="papers/survey-synthetic",
         arms=_SURVEY_ARMS,
-        measures=("final", "best"),
+        measures=("mean", "final", "best"),
+        # The paper has curves only: one lies above another.
         claims=(
-            Claim("final", ("policy 1", RANDOM), "most"),
-            Claim("final", ("policy 2", RANDOM), "most"),
-            Claim("final", (RANDOM, "policy 3"), "most"),
+            Claim("mean", ("policy 1", RANDOM), "most"),
+            Claim("mean", ("policy 2", RANDOM), "most"),
+            Claim("mean", (RANDOM, "policy 3"), "most"),
         ),
         short_rounds=60,
         price_targets=(0.65, 0.7, 0.75),
@@ -174,7 +181,7 @@ STUDIES = (
     Study(
         name="fedgra-mnist-2nn",
         scenario="papers/fedgra-mnist-2nn",
-        arms=_FEDGRA_ARMS,
+        arms=(*_FEDGRA_ARMS, *_FEDGRA_READINGS),
         measures=("rounds_to_80_of_10", "final", "waiting_s", "compute_waiting_s"),
         claims=(
             Claim("rounds_to_80_of_10", ("fedgra", RANDOM), "least"),

@@ -100,9 +100,9 @@ def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
         rows.append(
             [
                 arm,
-                spread([one and float(one.rounds) for one in prices], ".0f"),
-                spread([one and one.seconds for one in prices], ".3g"),
-                spread([one and one.joules for one in prices], ".3g"),
+                _spread_of(prices, "rounds", ".0f"),
+                _spread_of(prices, "seconds", ".3g"),
+                _spread_of(prices, "joules", ".3g"),
                 f"{100 * fmean(one.probing_fraction for one in reached):.1f} %" if reached else "",
             ]
         )
@@ -112,6 +112,10 @@ def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
 def prices_of(runs: Runs, target: float) -> dict[str, list[Price | None]]:
     """Prices of an accuracy by arm and seed."""
     return {arm: [price(run, target) for run in of_arm] for arm, of_arm in runs.items()}
+
+
+def _spread_of(prices: Sequence[Price | None], name: str, spec: str) -> str:
+    return spread([None if one is None else getattr(one, name) for one in prices], spec)
 
 
 def spread(values: Sequence[float | None], spec: str) -> str:
