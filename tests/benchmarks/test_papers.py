@@ -22,7 +22,7 @@ _MANIFEST = Manifest(
     world_hash="0" * 64,
     checkpoint_every_rounds=1,
     seed=1,
-    status="done",
+    status="running",
     versions={},
     trainer="serial",
 )
