@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.papers.prices import Price, ratio, telling_target
 from benchmarks.papers.studies import RANDOM, Study
@@ -49,7 +50,8 @@ def draw(studies: Mapping[Study, Runs]) -> Figure:
         if target is None:
             continue
         for arm, values in ratios(runs, target).items():
-            rows.append((f"{study.name}, {100 * target:g} %: {arm}", values))
+            rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
+    rows.reverse()  # the first study stands on top
     figure = look.new_figure(
         _WIDTH_IN, 1.3 + _ROW_IN * len(rows), title="Cost of an accuracy, as a multiple of random's"
     )
@@ -71,7 +73,10 @@ def draw(studies: Mapping[Study, Runs]) -> Figure:
         else:
             axes.plot([min(values), max(values)], [y, y], color="0.7", linewidth=1, zorder=0)
     axes.axvline(1.0, color="0.4", linewidth=1)
-    axes.set_xscale("log")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(LogLocator(base=2, subs=(1.25, 1.5, 1.75)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     look.rows_from_top(axes, len(rows))
     axes.set_xlabel("cheaper than random  <  1  <  dearer than random")

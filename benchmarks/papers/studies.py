@@ -41,6 +41,8 @@ class Study:
     """One experiment: a scenario run with several selectors and seeds."""
 
     name: str
+    label: str
+    """As a figure calls it."""
     scenario: str
     arms: tuple[Arm, ...]
     measures: tuple[str, ...]
@@ -81,11 +83,12 @@ _BEST_SET = Arm("fixed", ("server.selector={kind: fixed, clients: [0, 1, 2, 3, 4
 _BANDIT_ARMS = (_BEST_SET, _arm("quick-init-ucb"), _arm("bp-ucb"), _arm(RANDOM))
 
 
-def _gpfl(partition: str, finals: tuple[str, str, str, str]) -> Study:
+def _gpfl(partition: str, label: str, finals: tuple[str, str, str, str]) -> Study:
     names = [arm.name for arm in _GPFL_ARMS]
     others = [name for name in names if name != "gpfl"]
     return Study(
         name=f"gpfl-fashion-mnist-{partition}",
+        label=f"GPFL, {label}",
         scenario=f"papers/gpfl-fashion-mnist-{partition}",
         arms=_GPFL_ARMS,
         measures=("final", "deviation", "rounds_to_all_seen"),
@@ -108,6 +111,7 @@ def _gpfl(partition: str, finals: tuple[str, str, str, str]) -> Study:
 def _fedgra_cnn() -> Study:
     return Study(
         name="fedgra-mnist-cnn",
+        label="FedGRA, CNN",
         scenario="papers/fedgra-mnist-cnn",
         arms=_FEDGRA_ARMS,
         measures=("waiting_s", "compute_waiting_s"),
@@ -138,6 +142,7 @@ def _goal_directed(success: float) -> Study:
     pairs = list(pairwise(order))
     return Study(
         name="goal-directed-mnist" if is_main else f"goal-directed-mnist-theta-{success:g}",
+        label="goal-directed",
         scenario="papers/goal-directed-mnist",
         arms=_BANDIT_ARMS if is_main else tuple(a for a in _BANDIT_ARMS if "ucb" in a.name),
         measures=(*(f"slots_to_{target}" for target in targets), "final_slot")
@@ -166,6 +171,7 @@ def _goal_directed(success: float) -> Study:
 STUDIES = (
     Study(
         name="survey-synthetic",
+        label="survey",
         scenario="papers/survey-synthetic",
         arms=_SURVEY_ARMS,
         measures=("mean", "final", "best"),
@@ -180,6 +186,7 @@ STUDIES = (
     ),
     Study(
         name="fedgra-mnist-2nn",
+        label="FedGRA, 2NN",
         scenario="papers/fedgra-mnist-2nn",
         arms=(*_FEDGRA_ARMS, *_FEDGRA_READINGS),
         measures=("rounds_to_80_of_10", "final", "waiting_s", "compute_waiting_s"),
@@ -197,9 +204,9 @@ STUDIES = (
         },
         price_targets=(0.7, 0.75, 0.8, 0.85),
     ),
-    _gpfl("2spc", (".600", ".586", ".685", ".778")),
-    _gpfl("1spc", (".502", ".480", ".571", ".770")),
-    _gpfl("dir", (".545", ".583", ".636", ".737")),
+    _gpfl("2spc", "2 classes", (".600", ".586", ".685", ".778")),
+    _gpfl("1spc", "1 class", (".502", ".480", ".571", ".770")),
+    _gpfl("dir", "Dirichlet", (".545", ".583", ".636", ".737")),
     _goal_directed(1.0),
     _fedgra_cnn(),
     _goal_directed(0.75),

@@ -115,6 +115,7 @@ def test_the_telling_target_is_the_highest_that_most_arms_reach() -> None:
 
 _STUDY = Study(
     name="x",
+    label="x",
     scenario="quickstart",
     arms=(Arm(RANDOM, ()), Arm("b", ())),
     measures=("best",),
@@ -146,7 +147,7 @@ def test_cost_over_random_by_hand() -> None:
     assert found["b"] == pytest.approx((0.5, 2.0, 0.5))
     assert found["never"] is None
     axes = figure.draw({_STUDY: runs}).axes[0]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: b", "x, 60 %: never"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
 
 
 def test_every_order_is_a_valid_scenario_of_its_own() -> None:
@@ -169,7 +170,7 @@ def test_the_page_has_a_place_for_every_study() -> None:
 
 @pytest.mark.slow
 def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = Study("tiny", "papers/survey-synthetic", (Arm(RANDOM, ()),), ("best",), ())
+    study = Study("tiny", "tiny", "papers/survey-synthetic", (Arm(RANDOM, ()),), ("best",), ())
     wanted = orders([study], [1], is_short=True)
     assert finished(wanted[0], tmp_path) is None
     make(wanted, tmp_path, jobs=2)
