@@ -1,0 +1,102 @@
+"""The command `python -m benchmarks.papers`: repeat experiments of papers, write docs/papers.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from benchmarks import environments
+from benchmarks.papers import figure, page
+from benchmarks.papers.runs import finished, make, orders
+from benchmarks.papers.studies import STUDIES, Study
+from benchmarks.papers.tables import Runs
+from fleetsim.errors import FleetsimError
+from fleetsim.record import files
+from fleetsim.record.run import Run
+
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+_WRONG_INPUT, _INTERRUPTED = 2, 130
+_EXAMPLE = """\
+example:
+  python -m benchmarks.papers --short                    a first look at everything, one seed
+  python -m benchmarks.papers --studies survey-synthetic
+  python -m benchmarks.papers                            everything, three seeds: hours
+  python -m benchmarks.papers --render                   write docs/papers.md from what is there
+
+Runs that are done are not made again, and one that was interrupted goes on where it stopped. They
+are kept in the folder papers of $FLEETSIM_BENCH, or of ~/.cache/fleetsim-benchmarks. The data sets
+are found as by `fleetsim run`: fetch them, or name them by FLEETSIM_DATA.
+"""
+
+
+def main() -> None:
+    """Do what the command line asks for; exits with 2 on wrong input, 130 when interrupted."""
+    asked = _parser().parse_args()
+    studies = [study for study in STUDIES if study.name in asked.studies]
+    home: Path = asked.out or environments.home() / ("papers-short" if asked.short else "papers")
+    seeds: list[int] = asked.seeds or ([1] if asked.short else [1, 2, 3])
+    wanted = orders(studies, seeds, is_short=asked.short)
+    try:
+        if not asked.render:
+            make(wanted, home, jobs=asked.jobs)
+        found: dict[Study, Runs] = {}
+        for study in studies:
+            own = [order for order in wanted if order.study is study]
+            done = {(o.arm.name, o.seed): finished(o, home) for o in own}
+            lacking = sorted({seed for (_, seed), run in done.items() if run is None})
+            kept = [seed for seed in seeds if seed not in lacking]
+            if lacking:
+                print(f"{study.name}: seeds {lacking} are not complete and left out")
+            if kept:
+                found[study] = {
+                    arm.name: [_there(done[arm.name, seed]) for seed in kept] for arm in study.arms
+                }
+                text = page.section(study, found[study], kept)
+                if asked.short:
+                    print(f"\n## {study.name}\n\n{text}")
+                else:
+                    _into_page({study.name: text})
+        if found and not asked.short:
+            figure.write(figure.draw(found), _DOCS / "papers.svg")
+            print(f"page: {_DOCS / 'papers.md'}")
+    except FleetsimError as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        sys.exit(_WRONG_INPUT)
+    except KeyboardInterrupt:
+        print(f"interrupted; the runs are in {home}, the same command goes on", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
+
+
+def _there(run: Run | None) -> Run:
+    if run is None:
+        raise ValueError("a seed was kept whose runs are not complete")
+    return run
+
+
+def _into_page(sections: dict[str, str]) -> None:
+    target = _DOCS / "papers.md"
+    text = page.fill(target.read_text(encoding="utf-8"), sections)
+    files.write(target, text.encode(), way_out="make docs/ writable")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers",
+        description="Repeat the papers' experiments and write their tables into docs/papers.md.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [study.name for study in STUDIES]
+    parser.add_argument(
+        "--studies", nargs="+", choices=names, default=names, metavar="S", help=", ".join(names)
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, help="1 2 3; 1 with --short")
+    parser.add_argument("--short", action="store_true", help="few rounds; prints, writes no page")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="runs at once (all cores)"
+    )
+    parser.add_argument("--out", type=Path, help="folder of the runs")
+    parser.add_argument("--render", action="store_true", help="make no runs, write what is there")
+    return parser

@@ -1,0 +1,103 @@
+"""What reaching an accuracy costs with every selector, as a multiple of random's: one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from benchmarks.papers.prices import Price, ratio, telling_target
+from benchmarks.papers.studies import RANDOM, Study
+from benchmarks.papers.tables import Runs, prices_of
+from fleetsim.record import files
+from fleetsim.report import look
+
+_UNITS = ("rounds", "seconds", "joules")
+_MARKS = ("o", "s", "^")
+_ROW_IN = 0.27
+_WIDTH_IN = 8.0
+_NEVER_ROOM = 1.25
+
+
+def ratios(runs: Runs, target: float) -> dict[str, tuple[float, float, float] | None]:
+    """By arm, rounds, seconds and joules to an accuracy over random's, geometric mean over seeds.
+
+    None: the arm missed the accuracy with some seed. Empty if random did.
+    """
+    prices = prices_of(runs, target)
+    base = _whole(prices.get(RANDOM, []))
+    if base is None:
+        return {}
+    found: dict[str, tuple[float, float, float] | None] = {}
+    for arm, of_arm in prices.items():
+        if arm == RANDOM:
+            continue
+        own = _whole(of_arm)
+        found[arm] = None if own is None else _over(own, base)
+    return found
+
+
+def draw(studies: Mapping[Study, Runs]) -> Figure:
+    """One row per study and selector; left of the line at 1 it is cheaper than random."""
+    rows: list[tuple[str, tuple[float, float, float] | None]] = []
+    for study, runs in studies.items():
+        target = telling_target({RANDOM: runs[RANDOM]}, study.price_targets)
+        if target is None:
+            continue
+        target = telling_target(runs, [one for one in study.price_targets if one <= target])
+        if target is None:
+            continue
+        for arm, values in ratios(runs, target).items():
+            rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
+    rows.reverse()  # the first study stands on top
+    figure = look.new_figure(
+        _WIDTH_IN, 1.3 + _ROW_IN * len(rows), title="Cost of an accuracy, as a multiple of random's"
+    )
+    axes = figure.subplots()
+    colors = look.fill_colors(len(_UNITS))
+    for number, (unit, mark, color) in enumerate(zip(_UNITS, _MARKS, colors, strict=True)):
+        points = [(row[1][number], y) for y, row in enumerate(rows) if row[1] is not None]
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            linestyle="",
+            marker=mark,
+            color=color,
+            label=unit,
+        )
+    for y, (_, values) in enumerate(rows):
+        if values is None:
+            axes.text(_NEVER_ROOM, y, "not reached with every seed", va="center", fontsize="small")
+        else:
+            axes.plot([min(values), max(values)], [y, y], color="0.7", linewidth=1, zorder=0)
+    axes.axvline(1.0, color="0.4", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(LogLocator(base=2, subs=(1.25, 1.5, 1.75)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    look.rows_from_top(axes, len(rows))
+    axes.set_xlabel("cheaper than random  <  1  <  dearer than random")
+    look.legend_below(figure, axes)
+    return figure
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write it as SVG, atomically."""
+    encoded = look.encode(figure, ["svg"])["svg"]
+    files.write(path, encoded, way_out="make the folder writable, then run the command again")
+
+
+def _whole(prices: list[Price | None]) -> list[Price] | None:
+    known = [one for one in prices if one is not None]
+    return known if known and len(known) == len(prices) else None
+
+
+def _over(own: list[Price], base: list[Price]) -> tuple[float, float, float]:
+    return (
+        ratio([p.rounds for p in own], [p.rounds for p in base]),
+        ratio([p.seconds for p in own], [p.seconds for p in base]),
+        ratio([p.joules for p in own], [p.joules for p in base]),
+    )

@@ -1,0 +1,113 @@
+"""By which figures a run is held against its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from benchmarks.papers.studies import SLOT_ROUNDS
+from fleetsim.record import measures, metrics
+from fleetsim.record.run import Run
+
+_SMOOTHED_ROUNDS = 10
+"""FedGRA's curves are rolling means over so many rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One figure of a run; None where the run has none, such as a target that it never reached."""
+
+    label: str
+    of: Callable[[Run], float | None]
+    spec: str
+    """How it is printed."""
+
+
+def _ending(run: Run) -> measures.Ending | None:
+    return measures.ending(run.rounds["accuracy"].to_numpy(dtype=float))
+
+
+def _final(run: Run) -> float | None:
+    found = _ending(run)
+    return None if found is None else found.mean
+
+
+def _deviation(run: Run) -> float | None:
+    found = _ending(run)
+    return None if found is None else found.largest_deviation
+
+
+def _best(run: Run) -> float | None:
+    accuracy = run.rounds["accuracy"].dropna()
+    return float(accuracy.max()) if len(accuracy) else None
+
+
+def _mean(run: Run) -> float | None:
+    accuracy = run.rounds["accuracy"].dropna()
+    return float(accuracy.mean()) if len(accuracy) else None
+
+
+def _last(run: Run) -> float | None:
+    accuracy = run.rounds["accuracy"].dropna()
+    return float(accuracy.iloc[-1]) if len(accuracy) else None
+
+
+def _waiting_s(run: Run) -> float | None:
+    waited = run.rounds["waiting_s"].dropna()
+    return float(waited.mean()) if len(waited) else None
+
+
+def _compute_waiting_s(run: Run) -> float | None:
+    tasks = _trained(run)
+    used = tasks[tasks["outcome"] == "delivered"]
+    waited = measures.waiting_s(used["round"].to_numpy(), used["compute_s"].to_numpy(dtype=float))
+    return float(waited.mean()) if waited.size else None
+
+
+def _rounds_to_all_seen(run: Run) -> float | None:
+    tasks = _trained(run)
+    seen = measures.share_seen(
+        tasks["round"].to_numpy(), tasks["client"].to_numpy(), len(run.rounds), len(run.clients)
+    )
+    return measures.rounds_to_share(seen)
+
+
+def _trained(run: Run) -> pd.DataFrame:
+    return run.tasks[run.tasks["purpose"] == "train"]
+
+
+def _rounds_to_smoothed(target: float) -> Callable[[Run], float | None]:
+    def of(run: Run) -> float | None:
+        smooth = run.rounds.assign(accuracy=run.rounds["accuracy"].rolling(_SMOOTHED_ROUNDS).mean())
+        return metrics.rounds_to_accuracy(smooth, target)
+
+    return of
+
+
+def _slots_to(target: float) -> Callable[[Run], float | None]:
+    def of(run: Run) -> float | None:
+        rounds = run.rounds_to_accuracy(target)
+        return None if rounds is None else -(-rounds // SLOT_ROUNDS)
+
+    return of
+
+
+MEASURES: Mapping[str, Measure] = {
+    "final": Measure("accuracy, mean of the last 10 rounds", _final, ".3f"),
+    "deviation": Measure("largest deviation from it", _deviation, ".3f"),
+    "best": Measure("best accuracy", _best, ".3f"),
+    "mean": Measure("mean accuracy of all rounds", _mean, ".3f"),
+    "final_slot": Measure("accuracy after the last slot", _last, ".3f"),
+    "waiting_s": Measure("mean waiting, s", _waiting_s, ".3g"),
+    "compute_waiting_s": Measure("of the computing alone, s", _compute_waiting_s, ".3g"),
+    "rounds_to_all_seen": Measure("rounds until all clients were seen", _rounds_to_all_seen, ".0f"),
+    "rounds_to_80_of_10": Measure(
+        "rounds to 80 % (mean of 10 rounds)", _rounds_to_smoothed(0.8), ".0f"
+    ),
+    **{
+        f"slots_to_{percent}": Measure(f"slots to .{percent}", _slots_to(percent / 100), ".1f")
+        for percent in (75, 78, 82, 85)
+    },
+}

@@ -1,0 +1,47 @@
+"""The generated parts of docs/papers.md: what stands between the marks of a study is replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from benchmarks.papers import tables
+from benchmarks.papers.studies import Study
+from benchmarks.papers.tables import Runs
+
+
+def section(study: Study, runs: Runs, seeds: Sequence[int]) -> str:
+    """What is written of a study."""
+    lengths = sorted({len(run.rounds) for of_arm in runs.values() for run in of_arm})
+    rounds = " to ".join(str(length) for length in {lengths[0]: 0, lengths[-1]: 0})
+    said = ", ".join(str(seed) for seed in seeds)
+    parts = [
+        f"`{study.scenario}`, {rounds} rounds, seeds {said}: mean [smallest, largest].",
+        tables.measures_table(study, runs),
+    ]
+    if study.claims:
+        parts.append(tables.claims_table(study, runs))
+    priced = tables.price_table(study, runs)
+    if priced is not None:
+        target, table = priced
+        parts += [f"What {100 * target:g} % cost:", table]
+    return "\n\n".join(parts)
+
+
+def fill(page: str, sections: Mapping[str, str]) -> str:
+    r"""The page with the parts of these studies anew; those of others stay.
+
+    Raises:
+        ValueError: the page has no marks for a study.
+
+    >>> fill("a\n<!-- begin x -->\nold\n<!-- end x -->\nb", {"x": "new"}).splitlines()
+    ['a', '<!-- begin x -->', 'new', '<!-- end x -->', 'b']
+    """
+    for name, text in sections.items():
+        marks = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        pattern = re.compile(f"{re.escape(marks[0])}.*?{re.escape(marks[1])}", re.DOTALL)
+        if len(pattern.findall(page)) != 1:
+            raise ValueError(f"the page must have {marks[0]} and {marks[1]} once")
+        whole = f"{marks[0]}\n{text}\n{marks[1]}"
+        page = pattern.sub(lambda _, whole=whole: whole, page)  # type: ignore[misc]
+    return page

@@ -1,0 +1,63 @@
+"""The same comparison in rounds, seconds and joules: what is left when probing is charged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetsim.record.run import Run
+from fleetsim.report.figures import energy_of
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one run had spent when it reached an accuracy."""
+
+    rounds: int
+    seconds: float
+    joules: float
+    probing_fraction: float
+    """Of the joules, what tasks took that trained nothing for the model."""
+
+
+def price(run: Run, target: float) -> Price | None:
+    """The price of an accuracy; None: it was never reached."""
+    rounds = run.rounds_to_accuracy(target)
+    seconds, joules = run.time_to_accuracy(target), run.energy_to_accuracy(target)
+    if rounds is None or seconds is None or joules is None:
+        return None
+    tasks = run.tasks
+    probes = tasks[(tasks["round"] <= rounds) & (tasks["purpose"] != "train")]
+    return Price(rounds, seconds, joules, float(energy_of(probes).sum()) / joules)
+
+
+def telling_target(runs: Mapping[str, Sequence[Run]], targets: Sequence[float]) -> float | None:
+    """The highest target that the most arms reached with every seed.
+
+    Args:
+        runs: by arm, one per seed.
+        targets: to choose from.
+
+    Returns:
+        None if no arm reached any of them.
+    """
+
+    def num_arms(target: float) -> int:
+        return sum(
+            all(run.rounds_to_accuracy(target) is not None for run in of_arm)
+            for of_arm in runs.values()
+        )
+
+    best = max(targets, key=lambda target: (num_arms(target), target), default=None)
+    return None if best is None or num_arms(best) == 0 else best
+
+
+def ratio(of: Sequence[float], to: Sequence[float]) -> float:
+    """Geometric mean of the ratios seed by seed.
+
+    >>> round(ratio([2.0, 8.0], [1.0, 1.0]), 6)
+    4.0
+    """
+    logs = [math.log(one / other) for one, other in zip(of, to, strict=True)]
+    return math.exp(math.fsum(logs) / len(logs))

@@ -1,0 +1,136 @@
+"""Makes the runs of the studies: several at once, each where it stopped, none twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.studies import Arm, Study
+from fleetsim.contracts import Progress
+from fleetsim.record.run import Run, open_run
+from fleetsim.scenario import Scenario, load
+
+_LOOK_EVERY_S = 30.0
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One run that is wanted."""
+
+    study: Study
+    arm: Arm
+    seed: int
+    rounds: int | None
+    """Instead of the scenario's own."""
+
+    def scenario(self) -> Scenario:
+        """Its scenario.
+
+        Raises:
+            ScenarioError: the bundled scenario does not take the changes.
+        """
+        rounds = [] if self.rounds is None else [f"stop.rounds={self.rounds}"]
+        changes = [*self.study.changes, *self.arm.changes, *rounds]
+        return load(self.study.scenario, changes, seed=self.seed)
+
+    def folder(self, home: Path) -> Path:
+        """Where the run lies; another scenario lies elsewhere."""
+        key = self.scenario().content_hash[:8]
+        return (
+            home
+            / self.study.name
+            / f"{self.arm.name.replace(',', '').replace(' ', '-')}-{self.seed}-{key}"
+        )
+
+
+def orders(studies: Iterable[Study], seeds: Sequence[int], *, is_short: bool) -> list[Order]:
+    """All runs, seed by seed, so that a first look at everything comes first."""
+    wanted = list(studies)
+    return [
+        Order(study, arm, seed, study.short_rounds if is_short else None)
+        for seed in seeds
+        for study in wanted
+        for arm in study.arms
+    ]
+
+
+def finished(order: Order, home: Path) -> Run | None:
+    """The run, if it is there and done."""
+    folder = order.folder(home)
+    if not (folder / _MANIFEST).exists():
+        return None
+    run = open_run(folder)
+    return run if run.manifest.status == "done" else None
+
+
+def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
+    """Make those that are not there yet, `jobs` at a time, and say how it goes.
+
+    Every run trains in one process: several runs side by side use the cores better than several
+    processes of one run do, and the results are the same bytes.
+
+    Raises:
+        FleetsimError: a run cannot be made; those that were done stay.
+    """
+    missing = [order for order in wanted if finished(order, home) is None]
+    print(f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, in {home}", flush=True)
+    if not missing:
+        return
+    began_s, done = time.monotonic(), 0
+    # Spawned, not forked: torch has threads.
+    context = multiprocessing.get_context("spawn")
+    with (
+        context.Manager() as manager,
+        ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool,
+    ):
+        standing: Any = manager.dict()
+        left: dict[Future[str], Order] = {
+            pool.submit(_one, order, home, standing): order for order in missing
+        }
+        try:
+            while left:
+                ended, _ = wait(left, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    del left[future]
+                    done += 1
+                    print(f"[{done}/{len(missing)}] {future.result()}", flush=True)
+                if not ended:
+                    minutes = (time.monotonic() - began_s) / 60
+                    now = ", ".join(sorted(standing.values()))
+                    print(f"  after {minutes:.0f} min at: {now}", flush=True)
+        except BaseException:
+            for future in left:
+                future.cancel()
+            raise
+
+
+def _one(order: Order, home: Path, standing: Any) -> str:
+    """In a process of its own: one run; returns what is printed of it."""
+    # Torch is imported here, not where the page is written.
+    from fleetsim.simulate import run  # noqa: PLC0415
+
+    scenario, folder = order.scenario(), order.folder(home)
+    name = f"{order.study.name}, {order.arm.name}, seed {order.seed}"
+    began_s = time.monotonic()
+
+    def show(progress: Progress) -> None:
+        standing[name] = f"{name}: round {progress.round}"
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done = run(
+        scenario,
+        out=folder,
+        workers=1,
+        resume=(folder / _MANIFEST).exists(),
+        on_progress=show,
+    )
+    standing.pop(name, None)
+    accuracy = done.rounds["accuracy"].dropna()
+    final = f", {100 * accuracy.iloc[-1]:.1f} % in the end" if len(accuracy) else ""
+    return f"{name}: {len(done.rounds)} rounds{final}, {time.monotonic() - began_s:.0f} s"

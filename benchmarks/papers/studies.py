@@ -1,0 +1,214 @@
+"""Which experiments of which papers are repeated: scenario, selectors, and what the paper reports.
+
+Settings are those of `scenarios/papers`, which say where each comes from. Figures are the papers'
+own, copied from their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+RANDOM = "random"
+SLOT_ROUNDS = 15
+"""Rounds of a time slot of the goal-directed paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One selector of a comparison."""
+
+    name: str
+    changes: tuple[str, ...]
+    """`KEY=VALUE` each, as of `--set`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A paper says: this measure is better with one selector than with another."""
+
+    measure: str
+    """A name in `measures.MEASURES`."""
+    order: tuple[str, ...]
+    """Arms, the best first."""
+    best_is: str
+    """`least` or `most`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """One experiment: a scenario run with several selectors and seeds."""
+
+    name: str
+    label: str
+    """As a figure calls it."""
+    scenario: str
+    arms: tuple[Arm, ...]
+    measures: tuple[str, ...]
+    """What its table shows, names in `measures.MEASURES`."""
+    claims: tuple[Claim, ...]
+    papers: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The paper's figure by arm and measure, as it prints it."""
+    changes: tuple[str, ...] = ()
+    """To the scenario, for all arms."""
+    short_rounds: int = 20
+    """Enough for a first look that takes minutes."""
+    price_targets: tuple[float, ...] = ()
+    """Accuracies at which rounds, seconds and joules are compared."""
+
+
+def _arm(kind: str, **settings: object) -> Arm:
+    changes = [f"server.selector.kind={kind}"]
+    changes += [f"server.selector.{key}={value}" for key, value in settings.items()]
+    return Arm(kind, tuple(changes))
+
+
+_FEDGRA_ARMS = (_arm(RANDOM), _arm("power-of-choice"), _arm("fedgra"))
+_FEDGRA_READINGS = (
+    Arm("fedgra, inverse weights", (*_arm("fedgra").changes, "server.selector.weighting=inverse")),
+    Arm("fedgra, F in rounds", (*_arm("fedgra").changes, "server.selector.fairness_increment=5")),
+)
+"""Where the paper can be read in another way than by default: weights as printed in (16); counting
+rounds instead of selections since a client last took part."""
+_GPFL_ARMS = (_arm(RANDOM), _arm("power-of-choice"), _arm("fedcor"), _arm("gpfl"))
+_SURVEY_ARMS = (
+    _arm(RANDOM),
+    *(
+        Arm(f"policy {number}", ("server.selector.kind=survey", f"server.selector.policy={number}"))
+        for number in (1, 2, 3)
+    ),
+)
+_BEST_SET = Arm("fixed", ("server.selector={kind: fixed, clients: [0, 1, 2, 3, 4]}",))
+_BANDIT_ARMS = (_BEST_SET, _arm("quick-init-ucb"), _arm("bp-ucb"), _arm(RANDOM))
+
+
+def _gpfl(partition: str, label: str, finals: tuple[str, str, str, str]) -> Study:
+    names = [arm.name for arm in _GPFL_ARMS]
+    others = [name for name in names if name != "gpfl"]
+    return Study(
+        name=f"gpfl-fashion-mnist-{partition}",
+        label=f"GPFL, {label}",
+        scenario=f"papers/gpfl-fashion-mnist-{partition}",
+        arms=_GPFL_ARMS,
+        measures=("final", "deviation", "rounds_to_all_seen"),
+        claims=(
+            *(Claim("final", ("gpfl", other), "most") for other in others),
+            *(Claim("deviation", ("gpfl", other), "least") for other in others),
+            *(Claim("rounds_to_all_seen", ("gpfl", other), "least") for other in others),
+        ),
+        papers={
+            **{(name, "final"): said for name, said in zip(names, finals, strict=True)},
+            ("gpfl", "rounds_to_all_seen"): "about 50",
+            (RANDOM, "rounds_to_all_seen"): "about 100",
+            ("power-of-choice", "rounds_to_all_seen"): "about 100",
+            ("fedcor", "rounds_to_all_seen"): "about 200",
+        },
+        price_targets=(0.6, 0.65, 0.7, 0.75),
+    )
+
+
+def _fedgra_cnn() -> Study:
+    return Study(
+        name="fedgra-mnist-cnn",
+        label="FedGRA, CNN",
+        scenario="papers/fedgra-mnist-cnn",
+        arms=_FEDGRA_ARMS,
+        measures=("waiting_s", "compute_waiting_s"),
+        claims=tuple(
+            Claim("waiting_s", ("fedgra", other), "least") for other in (RANDOM, "power-of-choice")
+        ),
+        papers={
+            (RANDOM, "waiting_s"): "6.24 s",
+            ("fedgra", "waiting_s"): "4.09 s",
+            ("power-of-choice", "waiting_s"): "6.76 s",
+        },
+        # Waiting is a matter of who is selected; 90 % would take a day of two cores.
+        changes=("stop.rounds=15",),
+        short_rounds=2,
+    )
+
+
+def _goal_directed(success: float) -> Study:
+    is_main = success == 1.0
+    slots = {
+        "fixed": ("6", "7", "11", "19"),
+        "quick-init-ucb": ("9.92", "13.55", "26.42", "111.22"),
+        "bp-ucb": ("14.09", "23.63", "57.95", "131.81"),
+        RANDOM: ("40.24", "391.24", "-", "-"),
+    }
+    targets = ("75", "78", "82", "85")
+    order = ("fixed", "quick-init-ucb", "bp-ucb", RANDOM)
+    pairs = list(pairwise(order))
+    return Study(
+        name="goal-directed-mnist" if is_main else f"goal-directed-mnist-theta-{success:g}",
+        label="goal-directed",
+        scenario="papers/goal-directed-mnist",
+        arms=_BANDIT_ARMS if is_main else tuple(a for a in _BANDIT_ARMS if "ucb" in a.name),
+        measures=(*(f"slots_to_{target}" for target in targets), "final_slot")
+        if is_main
+        else ("final_slot",),
+        claims=tuple(
+            Claim(f"slots_to_{target}", pair, "least") for target in targets for pair in pairs
+        )
+        if is_main
+        else (),
+        papers={
+            (arm, f"slots_to_{target}"): said
+            for arm, values in slots.items()
+            for target, said in zip(targets, values, strict=True)
+        }
+        if is_main
+        else {},
+        changes=()
+        if is_main
+        else (f"fleet.channel.upload_success=[{{probability: {success:g}}}]",),
+        short_rounds=10 * SLOT_ROUNDS,
+        price_targets=(0.75, 0.78, 0.82) if is_main else (),
+    )
+
+
+STUDIES = (
+    Study(
+        name="survey-synthetic",
+        label="survey",
+        scenario="papers/survey-synthetic",
+        arms=_SURVEY_ARMS,
+        measures=("mean", "final", "best"),
+        # The paper has curves only: one lies above another.
+        claims=(
+            Claim("mean", ("policy 1", RANDOM), "most"),
+            Claim("mean", ("policy 2", RANDOM), "most"),
+            Claim("mean", (RANDOM, "policy 3"), "most"),
+        ),
+        short_rounds=60,
+        price_targets=(0.65, 0.7, 0.75),
+    ),
+    Study(
+        name="fedgra-mnist-2nn",
+        label="FedGRA, 2NN",
+        scenario="papers/fedgra-mnist-2nn",
+        arms=(*_FEDGRA_ARMS, *_FEDGRA_READINGS),
+        measures=("rounds_to_80_of_10", "final", "waiting_s", "compute_waiting_s"),
+        claims=(
+            Claim("rounds_to_80_of_10", ("fedgra", RANDOM), "least"),
+            Claim("rounds_to_80_of_10", ("fedgra", "power-of-choice"), "least"),
+        ),
+        papers={
+            ("fedgra", "rounds_to_80_of_10"): "19",
+            (RANDOM, "rounds_to_80_of_10"): "62",
+            ("power-of-choice", "rounds_to_80_of_10"): "57",
+            (RANDOM, "waiting_s"): "0.37 s",
+            ("fedgra", "waiting_s"): "0.35 s",
+            ("power-of-choice", "waiting_s"): "0.27 s",
+        },
+        price_targets=(0.7, 0.75, 0.8, 0.85),
+    ),
+    _gpfl("2spc", "2 classes", (".600", ".586", ".685", ".778")),
+    _gpfl("1spc", "1 class", (".502", ".480", ".571", ".770")),
+    _gpfl("dir", "Dirichlet", (".545", ".583", ".636", ".737")),
+    _goal_directed(1.0),
+    _fedgra_cnn(),
+    _goal_directed(0.75),
+    _goal_directed(0.5),
+)

@@ -1,0 +1,139 @@
+"""A paper's figures and ours beside each other, and whether the paper's directions hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from benchmarks.papers.measures import MEASURES
+from benchmarks.papers.prices import Price, price, telling_target
+from benchmarks.papers.studies import Claim, Study
+from fleetsim.record.run import Run
+
+Runs = Mapping[str, Sequence[Run]]
+"""By arm, one run per seed, seeds in the same order in all arms."""
+_NEVER = "never"
+
+
+def measures_table(study: Study, runs: Runs) -> str:
+    """One row per arm: of every measure the paper's figure, if it has one, and ours."""
+    head = ["selector"]
+    for name in study.measures:
+        if any((arm, name) in study.papers for arm in runs):
+            head.append(f"{MEASURES[name].label}: paper")
+            head.append("here")
+        else:
+            head.append(MEASURES[name].label)
+    rows = []
+    for arm, of_arm in runs.items():
+        row = [arm]
+        for name in study.measures:
+            if any((other, name) in study.papers for other in runs):
+                row.append(study.papers.get((arm, name), ""))
+            measure = MEASURES[name]
+            row.append(spread([measure.of(run) for run in of_arm], measure.spec))
+        rows.append(row)
+    return markdown(head, rows)
+
+
+def claims_table(study: Study, runs: Runs) -> str:
+    """One row per claim: the paper's figures, ours, and in how many seeds the order is so."""
+    rows = []
+    for claim in study.claims:
+        if not set(claim.order) <= set(runs):
+            continue
+        measure = MEASURES[claim.measure]
+        values = {arm: [measure.of(run) for run in runs[arm]] for arm in claim.order}
+        better, worse = claim.order
+        kept = [holds(claim, *pair) for pair in zip(values[better], values[worse], strict=True)]
+        sign = "<" if claim.best_is == "least" else ">"
+        said = [study.papers.get((arm, claim.measure), "") for arm in claim.order]
+        rows.append(
+            [
+                f"{measure.label}: {better} {sign} {worse}",
+                f" {sign} ".join(said) if all(said) else "yes",
+                f" {sign} ".join(spread(values[arm], measure.spec) for arm in claim.order)
+                if all(kept)
+                else ", ".join(spread(values[arm], measure.spec) for arm in claim.order),
+                verdict(kept),
+            ]
+        )
+    return markdown(["direction", "paper", "here", "holds"], rows)
+
+
+def holds(claim: Claim, better: float | None, worse: float | None) -> bool:
+    """Whether one value is really better than another; a target that was never reached is worst.
+
+    >>> least = Claim("final", ("a", "b"), "least")
+    >>> holds(least, 3.0, 4.0), holds(least, 3.0, None), holds(least, None, None)
+    (True, True, False)
+    """
+    sign = 1.0 if claim.best_is == "least" else -1.0
+    first, second = (math.inf if value is None else sign * value for value in (better, worse))
+    return first < second
+
+
+def verdict(kept: Sequence[bool]) -> str:
+    """Of one claim over all seeds.
+
+    >>> verdict([True, True]), verdict([True, False]), verdict([False])
+    ('yes', 'in 1 of 2 seeds', 'no')
+    """
+    if all(kept):
+        return "yes"
+    return f"in {sum(kept)} of {len(kept)} seeds" if any(kept) else "no"
+
+
+def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
+    """Rounds, seconds and joules to an accuracy by arm; the accuracy and the table.
+
+    Returns:
+        None if no arm reached any of the study's targets.
+    """
+    target = telling_target(runs, study.price_targets)
+    if target is None:
+        return None
+    rows = []
+    for arm, prices in prices_of(runs, target).items():
+        reached = [one for one in prices if one is not None]
+        rows.append(
+            [
+                arm,
+                _spread_of(prices, "rounds", ".0f"),
+                _spread_of(prices, "seconds", ".3g"),
+                _spread_of(prices, "joules", ".3g"),
+                f"{100 * fmean(one.probing_fraction for one in reached):.1f} %" if reached else "",
+            ]
+        )
+    return target, markdown(["selector", "rounds", "seconds", "joules", "of them probing"], rows)
+
+
+def prices_of(runs: Runs, target: float) -> dict[str, list[Price | None]]:
+    """Prices of an accuracy by arm and seed."""
+    return {arm: [price(run, target) for run in of_arm] for arm, of_arm in runs.items()}
+
+
+def _spread_of(prices: Sequence[Price | None], name: str, spec: str) -> str:
+    return spread([None if one is None else getattr(one, name) for one in prices], spec)
+
+
+def spread(values: Sequence[float | None], spec: str) -> str:
+    """Mean and range over the seeds; how many of them, where not all have a value.
+
+    >>> spread([1.0, 3.0], ".1f"), spread([2.0, None], ".0f"), spread([None], ".0f")
+    ('2.0 [1.0, 3.0]', '2 (1 of 2 seeds)', 'never')
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return _NEVER
+    text = format(fmean(known), spec)
+    if min(known) != max(known):
+        text += f" [{format(min(known), spec)}, {format(max(known), spec)}]"
+    return text if len(known) == len(values) else f"{text} ({len(known)} of {len(values)} seeds)"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

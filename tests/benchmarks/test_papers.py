@@ -1,0 +1,190 @@
+"""Figures that runs are held against papers with, by hand on a few made-up rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.papers import figure, page, prices, tables
+from benchmarks.papers.command import main
+from benchmarks.papers.measures import MEASURES
+from benchmarks.papers.runs import finished, make, orders
+from benchmarks.papers.studies import RANDOM, STUDIES, Arm, Claim, Study
+from fleetsim.record.run import Run
+from fleetsim.record.run_folder import Manifest
+
+_MANIFEST = Manifest(
+    name="made-up",
+    scenario_hash="0" * 64,
+    world_hash="0" * 64,
+    checkpoint_every_rounds=1,
+    seed=1,
+    status="running",
+    versions={},
+    trainer="serial",
+)
+
+
+def made_up(
+    accuracy: list[float],
+    *,
+    tasks: pd.DataFrame | None = None,
+    seconds: float = 10.0,
+    joules: float = 5.0,
+    num_clients: int = 4,
+) -> Run:
+    """A run whose rounds take so many seconds and joules each."""
+    count = np.arange(1, len(accuracy) + 1)
+    run = Run(Path("nowhere"), _MANIFEST)
+    run.__dict__["rounds"] = pd.DataFrame(
+        {
+            "round": count,
+            "accuracy": accuracy,
+            "finished_at_s": seconds * count,
+            "energy_total_j": joules * count,
+            "waiting_s": [2.0, 4.0, *[np.nan] * (len(accuracy) - 2)],
+        }
+    )
+    run.__dict__["tasks"] = work([]) if tasks is None else tasks
+    run.__dict__["clients"] = pd.DataFrame({"client": range(num_clients)})
+    return run
+
+
+def work(rows: list[tuple[int, int, str, float, float]]) -> pd.DataFrame:
+    """Tasks by round, client, purpose, seconds and joules of computing."""
+    frame = pd.DataFrame(rows, columns=["round", "client", "purpose", "compute_s", "j"])
+    zero = dict.fromkeys(["receive", "transmit", "tail", "idle"], 0.0)
+    parts = {f"energy_{name}_j": value for name, value in zero.items()}
+    return frame.assign(outcome="delivered", energy_compute_j=frame["j"], **parts)
+
+
+def test_measures_of_a_run_by_hand() -> None:
+    accuracy = [0.0] * 5 + [0.75] * 5 + [0.85] * 10
+    tasks = work(
+        [
+            (1, 0, "train", 3.0, 1.0),
+            (1, 1, "train", 8.0, 1.0),
+            (2, 2, "train", 1.0, 1.0),
+            (3, 3, "probe", 1.0, 1.0),
+            (4, 3, "train", 2.0, 1.0),
+        ]
+    )
+    run = made_up(accuracy, tasks=tasks)
+
+    found = {name: measure.of(run) for name, measure in MEASURES.items()}
+
+    assert found["final"] == pytest.approx(0.85)
+    assert found["deviation"] == pytest.approx(0.0)
+    assert found["best"] == found["final_slot"] == 0.85
+    assert found["mean"] == pytest.approx((5 * 0.75 + 10 * 0.85) / 20)
+    assert found["waiting_s"] == 3.0
+    assert found["compute_waiting_s"] == 5.0
+    # Client 3 is probed in round 3, but trains in round 4.
+    assert found["rounds_to_all_seen"] == 4
+    # Rounds 11 to 15 have 5 rounds of .75 and 5 of .85 behind them in the mean.
+    assert found["rounds_to_80_of_10"] == 15
+    # Round 6 is in the first slot of 15, round 11 too, .9 nowhere.
+    assert (found["slots_to_75"], found["slots_to_85"]) == (1, 1)
+
+
+def test_a_smooth_mean_needs_ten_rounds() -> None:
+    assert MEASURES["rounds_to_80_of_10"].of(made_up([0.9] * 9)) is None
+    assert MEASURES["rounds_to_80_of_10"].of(made_up([0.9] * 12)) == 10
+
+
+def test_a_price_counts_probes_up_to_the_round_alone() -> None:
+    tasks = work([(1, 0, "train", 1, 6), (2, 1, "probe", 1, 4), (3, 1, "probe", 1, 90)])
+    run = made_up([0.1, 0.6, 0.7], tasks=tasks)
+
+    assert prices.price(run, 0.5) == prices.Price(2, 20.0, 10.0, 0.4)
+    assert prices.price(run, 0.8) is None
+
+
+def test_the_telling_target_is_the_highest_that_most_arms_reach() -> None:
+    runs = {
+        RANDOM: [made_up([0.6, 0.7]), made_up([0.6, 0.7])],
+        "b": [made_up([0.5, 0.9]), made_up([0.5, 0.65])],
+    }
+    assert prices.telling_target(runs, (0.5, 0.6, 0.7, 0.8)) == 0.6
+    assert prices.telling_target(runs, (0.95,)) is None
+    assert prices.telling_target(runs, ()) is None
+
+
+_STUDY = Study(
+    name="x",
+    label="x",
+    scenario="quickstart",
+    arms=(Arm(RANDOM, ()), Arm("b", ())),
+    measures=("best",),
+    claims=(Claim("best", ("b", RANDOM), "most"),),
+    papers={("b", "best"): ".9", (RANDOM, "best"): ".7"},
+    price_targets=(0.6,),
+)
+
+
+def test_a_claim_is_judged_seed_by_seed() -> None:
+    runs = {
+        RANDOM: [made_up([0.6, 0.7]), made_up([0.6, 0.7])],
+        "b": [made_up([0.6, 0.9]), made_up([0.6, 0.65])],
+    }
+    row = tables.claims_table(_STUDY, runs).splitlines()[2]
+    assert row == (
+        "| best accuracy: b > random | .9 > .7 | 0.775 [0.650, 0.900], 0.700 | in 1 of 2 seeds |"
+    )
+
+
+def test_cost_over_random_by_hand() -> None:
+    # b takes 1 round of 40 s and 5 J, random 2 rounds of 10 s and 5 J each.
+    runs = {
+        RANDOM: [made_up([0.1, 0.7])],
+        "b": [made_up([0.6, 0.9], seconds=40.0)],
+        "never": [made_up([0.1, 0.2])],
+    }
+    found = figure.ratios(runs, 0.6)
+    assert found["b"] == pytest.approx((0.5, 2.0, 0.5))
+    assert found["never"] is None
+    axes = figure.draw({_STUDY: runs}).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
+
+
+def test_every_order_is_a_valid_scenario_of_its_own() -> None:
+    wanted = orders(STUDIES, [1], is_short=False)
+    folders = {order.folder(Path("home")) for order in wanted}
+    assert len(folders) == len(wanted) == sum(len(study.arms) for study in STUDIES)
+    for study in STUDIES:
+        names = {arm.name for arm in study.arms}
+        assert {arm for claim in study.claims for arm in claim.order} <= names
+        assert {arm for arm, _ in study.papers} <= names
+        assert set(study.measures) | {c.measure for c in study.claims} <= set(MEASURES)
+
+
+def test_the_page_has_a_place_for_every_study() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
+    page.fill(text, {study.name: "" for study in STUDIES})
+    with pytest.raises(ValueError, match="begin nobody"):
+        page.fill(text, {"nobody": ""})
+
+
+@pytest.mark.slow
+def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = Study("tiny", "tiny", "papers/survey-synthetic", (Arm(RANDOM, ()),), ("best",), ())
+    wanted = orders([study], [1], is_short=True)
+    assert finished(wanted[0], tmp_path) is None
+    make(wanted, tmp_path, jobs=2)
+    run = finished(wanted[0], tmp_path)
+    assert run is not None
+    assert len(run.rounds) == study.short_rounds
+    make(wanted, tmp_path, jobs=2)
+    assert "1 of 1 runs are there" in capsys.readouterr().out
+
+
+def test_the_command_says_what_it_knows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["papers", "--render", "--short", "--studies", "survey-synthetic", "--out"]
+    monkeypatch.setattr("sys.argv", [*asked, str(tmp_path)])
+    main()
+    assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
