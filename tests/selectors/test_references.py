@@ -46,7 +46,12 @@ CASES = [
     ("power-of-choice", {"variant": "rpow-d"}, lambda _: PowerOfChoice("rpow-d")),
     ("afl", {}, lambda _: Afl()),
     ("afl", {"cold_start": "none"}, lambda _: Afl(evaluates=False)),
-    ("afl", {"rounding": "random"}, lambda _: Afl(floors_random=True)),
+    ("afl", {"alpha_1": 0.25}, lambda _: Afl(dropped=25)),
+    (
+        "afl",
+        {"alpha_1": 0.25, "rounding": "random"},
+        lambda _: Afl(dropped=25, floors_random=True),
+    ),
     ("tifl", TIFL, lambda _: Tifl(endless=False)),
     ("tifl", ENDLESS, lambda _: Tifl()),
     ("tifl", ENDLESS | {"trigger": "every"}, lambda _: Tifl(trigger="every")),

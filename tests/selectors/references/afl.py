@@ -1,4 +1,4 @@
-"""Active federated learning, steps 1 to 3 with alpha = (.75, .01, .1) in whole numbers."""
+"""Active federated learning, steps 1 to 3 with alpha = (.75, .01, .1) in whole percent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.selectors.references.referee import clients_of
 
 
 class Afl:
-    def __init__(self, *, evaluates: bool = True, floors_random: bool = False) -> None:
-        self.evaluates, self.floors_random = evaluates, floors_random
+    def __init__(self, *, dropped=75, evaluates=True, floors_random=False) -> None:
+        self.dropped, self.evaluates, self.floors_random = dropped, evaluates, floors_random
 
     def setup(self, fleet):
         self.seed = fleet.seed
@@ -29,7 +29,7 @@ class Afl:
         stream = rng.stream(self.seed, "select/afl", view.round)
         race, lots = stream.standard_exponential(len(self.n)), stream.random(len(self.n))
         smallest_last = sorted(there, key=lambda k: (-self.v.get(k, -math.inf), k))
-        kept = smallest_last[: len(there) - 75 * len(there) // 100]
+        kept = smallest_last[: len(there) - self.dropped * len(there) // 100]
         num = 90 * view.wanted // 100
         if self.floors_random:
             num = view.wanted - 10 * view.wanted // 100
