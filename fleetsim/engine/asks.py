@@ -43,8 +43,15 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
     size = len(clients)
     if cohort.asks_epoch_losses:
         usual = replace(usual, tells_epoch_losses=True)
-    own = (cohort.epochs, cohort.clock_fraction, cohort.upload_fraction, cohort.weights)
-    if all(asked is None for asked in (*own, cohort.continues)) and not cohort.are_shares:
+    own = (
+        cohort.epochs,
+        cohort.steps,
+        cohort.clock_fraction,
+        cohort.upload_fraction,
+        cohort.weights,
+        cohort.continues,
+    )
+    if all(asked is None for asked in own) and not cohort.are_shares:
         return [Ask(client, usual) for client in clients]
     clocks, works = cohort.clock_fraction, [usual] * size
     if cohort.epochs is not None:
