@@ -359,6 +359,9 @@ def test_a_round_goes_by_the_gradients_at_the_clients_own_models(
     assert state["num_pulls"].tolist() == [1, 1, 2]
     assert state["direction"] == pytest.approx([1.0, 1.0, 0.0], rel=1e-6)
     assert chosen[-1] == 2
+    # Learned once: nobody is asked again, and nothing waits any more.
+    assert choose(fleet, selector, 3)[0] == []
+    assert selector.state()["reward_sum"].tolist() == state["reward_sum"].tolist()
 
 
 def test_a_lost_gradient_leaves_its_client_as_it_was_and_rewards_the_others(
