@@ -40,10 +40,14 @@ class Afl:
 
     def learn(self, reports):
         for report in reports:
-            if report.is_delivered and report.loss is not None and math.isfinite(report.loss):
-                self.v[report.client] = (
-                    report.loss * self.n[report.client] / math.sqrt(self.n[report.client])
-                )
+            if report.is_delivered:
+                is_training = report.epoch_losses is not None
+                self.value(report.client, report.epoch_losses[0] if is_training else report.loss)
+
+    def value(self, k, loss):
+        if loss is not None and math.isfinite(loss):
+            self.v[k] = sum([loss] * self.n[k]) / math.sqrt(self.n[k])
 
     def observe(self, outcome):
+        assert all(report.epoch_losses for report in outcome.reports if report.is_delivered)
         self.learn(outcome.reports)

@@ -8,7 +8,7 @@ from tests.selectors.references.referee import clients_of
 
 
 class DivFl:
-    def __init__(self, *, ideal: bool = False, updates: bool = False, power: int = 1) -> None:
+    def __init__(self, *, ideal=False, updates=False, power=1) -> None:
         self.ideal, self.updates, self.power = ideal, updates, power
 
     def setup(self, fleet):
@@ -38,7 +38,20 @@ class DivFl:
     def apart(self, i, k):
         return math.dist(self.g[i], self.g[k]) ** self.power
 
+    def work(self, view, cohort):
+        gamma = dict.fromkeys(cohort.clients.tolist(), 0)
+        representatives = [k for k in gamma if k in self.known]
+        for i in self.known if representatives else []:
+            near = i if i in gamma else min(representatives, key=lambda k: self.before(i, k))
+            gamma[near] += 1
+        expected = [float(max(num, 1)) for num in gamma.values()]
+        return expected, cohort.weights.tolist()
+
+    def before(self, i, k):
+        return math.dist(self.known[i], self.known[k]) ** self.power
+
     def greedy(self, view):
+        self.known = dict(self.g)
         there = view.candidates.tolist()
         taken: list[int] = []
         left = [k for k in there if k in self.g]

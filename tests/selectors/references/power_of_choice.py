@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import clients_of, told_loss
 
 
 class PowerOfChoice:
-    def __init__(self, variant: str, d: int | None = None) -> None:
-        self.variant, self.d = variant, d
+    def __init__(self, variant: str, d: int | None = None, loss: str = "last_epoch") -> None:
+        self.variant, self.d, self.loss = variant, d, loss
 
     def setup(self, fleet):
         self.seed = fleet.seed
@@ -44,5 +44,6 @@ class PowerOfChoice:
 
     def observe(self, outcome):
         for report in outcome.reports:
-            if report.is_delivered and math.isfinite(report.loss):
-                self.last[report.client] = report.loss
+            loss = told_loss(report, self.loss)
+            if loss is not None:
+                self.last[report.client] = loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -9,6 +10,7 @@ from fleetsim.contracts import (
     Cohort,
     FleetView,
     ProbeRequest,
+    Report,
     RoundOutcome,
     RoundView,
     Selector,
@@ -81,6 +83,16 @@ class Refereed:
     def _compare(self, view: RoundView, expected: Any, found: Any) -> None:
         if expected != found:
             self.mismatches.append(Mismatch(view.round, expected, found))
+
+
+def told_loss(report: Report, epochs: str) -> float | None:
+    """Mean loss of the last, the first or all local epochs, where it was told and is finite."""
+    if not report.is_delivered or report.loss is None:
+        return None
+    told = report.epoch_losses or (report.loss,)
+    losses = {"first_epoch": told[:1], "last_epoch": told[-1:], "all_epochs": told}[epochs]
+    loss = sum(losses) / len(losses)
+    return loss if math.isfinite(loss) else None
 
 
 def clients_of(requests: Sequence[ProbeRequest]) -> list[int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from fleetsim import rng
-from tests.selectors.references.referee import clients_of
+from tests.selectors.references.referee import clients_of, told_loss
 
 
 class Survey:
-    def __init__(self, policy: int) -> None:
-        self.policy = policy
+    def __init__(self, policy: int, loss: str = "last_epoch", *, is_printed=False) -> None:
+        self.policy, self.loss, self.is_printed = policy, loss, is_printed
 
     def setup(self, fleet):
         self.seed = fleet.seed
@@ -30,6 +30,13 @@ class Survey:
             order = sorted(there, key=lambda k: (-self.score(k, view.round), k))
         return order[: view.wanted], chosen
 
+    def work(self, view, cohort):
+        if not self.is_printed:
+            return None, cohort.weights
+        k = len(cohort.clients)
+        expected = [round(self.n[c] / sum(self.n) / k, 12) for c in cohort.clients.tolist()]
+        return (expected, True), ([round(float(w), 12) for w in cohort.weights], cohort.are_shares)
+
     def score(self, k, t):
         if k not in self.told:
             return math.inf
@@ -39,7 +46,8 @@ class Survey:
 
     def observe(self, outcome):
         for report in outcome.reports:
-            if report.is_delivered and math.isfinite(report.loss):
-                self.told.setdefault(report.client, []).append(report.loss)
+            loss = told_loss(report, self.loss)
+            if loss is not None:
+                self.told.setdefault(report.client, []).append(loss)
         if outcome.reports:
             self.last = set(outcome.selected.tolist())
