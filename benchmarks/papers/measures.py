@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import pandas as pd
-
 from benchmarks.papers.studies import SLOT_ROUNDS
-from fleetsim.record import measures, metrics
+from fleetsim.record import metrics
 from fleetsim.record.run import Run
 
 _SMOOTHED_ROUNDS = 10
@@ -25,17 +23,13 @@ class Measure:
     """How it is printed."""
 
 
-def _ending(run: Run) -> measures.Ending | None:
-    return measures.ending(run.rounds["accuracy"].to_numpy(dtype=float))
-
-
 def _final(run: Run) -> float | None:
-    found = _ending(run)
+    found = run.ending()
     return None if found is None else found.mean
 
 
 def _deviation(run: Run) -> float | None:
-    found = _ending(run)
+    found = run.ending()
     return None if found is None else found.largest_deviation
 
 
@@ -54,28 +48,8 @@ def _last(run: Run) -> float | None:
     return float(accuracy.iloc[-1]) if len(accuracy) else None
 
 
-def _waiting_s(run: Run) -> float | None:
-    waited = run.rounds["waiting_s"].dropna()
-    return float(waited.mean()) if len(waited) else None
-
-
 def _compute_waiting_s(run: Run) -> float | None:
-    tasks = _trained(run)
-    used = tasks[tasks["outcome"] == "delivered"]
-    waited = measures.waiting_s(used["round"].to_numpy(), used["compute_s"].to_numpy(dtype=float))
-    return float(waited.mean()) if waited.size else None
-
-
-def _rounds_to_all_seen(run: Run) -> float | None:
-    tasks = _trained(run)
-    seen = measures.share_seen(
-        tasks["round"].to_numpy(), tasks["client"].to_numpy(), len(run.rounds), len(run.clients)
-    )
-    return measures.rounds_to_share(seen)
-
-
-def _trained(run: Run) -> pd.DataFrame:
-    return run.tasks[run.tasks["purpose"] == "train"]
+    return run.average_waiting_s(computing_alone=True)
 
 
 def _rounds_to_smoothed(target: float) -> Callable[[Run], float | None]:
@@ -100,9 +74,9 @@ MEASURES: Mapping[str, Measure] = {
     "best": Measure("best accuracy", _best, ".3f"),
     "mean": Measure("mean accuracy of all rounds", _mean, ".3f"),
     "final_slot": Measure("accuracy after the last slot", _last, ".3f"),
-    "waiting_s": Measure("mean waiting, s", _waiting_s, ".3g"),
+    "waiting_s": Measure("mean waiting, s", Run.average_waiting_s, ".3g"),
     "compute_waiting_s": Measure("of the computing alone, s", _compute_waiting_s, ".3g"),
-    "rounds_to_all_seen": Measure("rounds until all clients were seen", _rounds_to_all_seen, ".0f"),
+    "rounds_to_all_seen": Measure("rounds until all clients were seen", Run.rounds_to_seen, ".0f"),
     "rounds_to_80_of_10": Measure(
         "rounds to 80 % (mean of 10 rounds)", _rounds_to_smoothed(0.8), ".0f"
     ),

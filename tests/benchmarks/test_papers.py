@@ -49,7 +49,7 @@ def made_up(
         }
     )
     run.__dict__["tasks"] = work([]) if tasks is None else tasks
-    run.__dict__["clients"] = pd.DataFrame({"client": range(num_clients)})
+    run.__dict__["scenario"] = {"fleet": {"size": num_clients}, "server": {"mode": "synchronous"}}
     return run
 
 
