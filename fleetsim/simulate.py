@@ -164,6 +164,7 @@ def run(
             learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
             evaluate_every_rounds=scenario.evaluate.every_rounds,
             clock_fraction=scenario.task.local.clock_fraction,
+            partial_fraction=scenario.task.local.partial_fraction,
         ),
         selector=chosen,
         trainer=prepared.trainer,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetsim import rng
 from fleetsim.contracts import Cohort, FloatArray, IntArray, Work
 from fleetsim.engine.client import Task
 
@@ -81,6 +82,37 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
             clients, works, uploads, weights, before, strict=True
         )
     ]
+
+
+def in_part(asks: list[Ask], usual: Work, *, chance: float, address: tuple[int, int]) -> list[Ask]:
+    """What they come to where some clients train only a part, drawn 1 ... E - 1 epochs (or steps).
+
+    Who was asked for more or less than usual, or goes on from a probe, does all of it.
+
+    Args:
+        asks: what the selector asks of everybody.
+        usual: the scenario's training.
+        chance: that a client does only a part.
+        address: of the draws, seed and number of the choice; the client's id completes it.
+
+    Source: Li et al., "Federated optimization in heterogeneous networks", MLSys 2020, section 5.2,
+    and litian96/FedProx@d2a4501, where a given share of every cohort is drawn, not each by itself.
+    """
+    if chance == 0.0:
+        return asks
+    seed, number = address
+
+    def part(ask: Ask) -> Ask:
+        work = ask.work
+        is_usual = (work.epochs, work.steps) == (usual.epochs, usual.steps)
+        draws = rng.stream(seed, "partial training", number, ask.client)
+        if not is_usual or ask.goes_on_from is not None or draws.random() >= chance:
+            return ask
+        count = int(draws.integers(1, usual.steps or usual.epochs))
+        less = replace(work, epochs=count) if usual.steps is None else replace(work, steps=count)
+        return ask._replace(work=less)
+
+    return [part(ask) for ask in asks]
 
 
 def _counts(name: str, values: IntArray, size: int) -> list[int]:

@@ -23,7 +23,7 @@ from fleetsim.contracts import (
     State,
     WorkKind,
 )
-from fleetsim.engine.asks import Ask, asks_of
+from fleetsim.engine.asks import Ask, asks_of, in_part
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.model import GlobalModel, Learning
@@ -200,7 +200,12 @@ class Choice:
             ) from None
         if asks and cohort.start is not None:
             self._model.replace(self._start(cohort.start))
-        return asks
+        return in_part(
+            asks,
+            self._work,
+            chance=self._learning.partial_fraction,
+            address=(self._world.fleet.seed, round_),
+        )
 
     def _requests(
         self, name: str, ask: Callable[[Any], Sequence[ProbeRequest]], view: FleetView | RoundView

@@ -39,6 +39,8 @@ class Learning:
     """Share of its full clock at which a client trains."""
     steps: int | None = None
     """Of a client's training, where it counts in steps."""
+    partial_fraction: float = 0.0
+    """Chance that a client trains only a part of it."""
 
     @property
     def training(self) -> Work:

@@ -219,6 +219,9 @@ class LocalSettings(Settings):
     optimizer: OptimizerSettings
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
     """Weight of FedProx's pull towards the model that was sent; 0 is FedAvg's local objective."""
+    partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
+    """Chance that a client trains only a part in a task, as FedProx's stragglers do: any number of
+    epochs (or steps) below the full one, all as likely, at least one."""
     clock_fraction: Annotated[float, Gt(0), Le(1)] = 1.0
     """Share of its full clock at which a device trains: slower in proportion, at the square of it
     in power."""
@@ -230,6 +233,8 @@ class LocalSettings(Settings):
                 "give either epochs or steps, how much a client trains in one task; null takes one"
                 " back"
             )
+        if self.partial_fraction and (self.epochs or self.steps or 0) < 2:
+            raise ValueError("partial_fraction needs at least 2 epochs or steps, to do a part of")
         return self
 
 

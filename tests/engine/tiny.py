@@ -151,6 +151,7 @@ class Tiny:
     screen: Screen = why_refused
     upload_byte: int | None = None
     epochs: int = 1
+    partial_fraction: float = 0.0
     parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
     learning_rate_at: Callable[[int], float] = lambda _: 0.1
     trainer: Trainer | None = None
@@ -200,6 +201,7 @@ class Tiny:
                 parameters=self.parameters,
                 cost=self.cost,
                 epochs=self.epochs,
+                partial_fraction=self.partial_fraction,
                 batch_size=50,
                 learning_rate_at=self.learning_rate_at,
                 upload_byte=self.upload_byte or self.cost.payload_byte,
