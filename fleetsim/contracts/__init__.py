@@ -1,0 +1,85 @@
+"""The nouns that time, choice, learning and recording share, and the Protocols between them.
+
+Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
+is one piece of work for one client (train, probe or evaluate); a *report* is what the server
+learns of a task; a *round* is one choice and what came of it; the *cohort* are the clients chosen.
+
+Clients are numbered 0..N-1. Model parameters and updates travel as flat float32 vectors [P].
+"""
+
+from __future__ import annotations
+
+from fleetsim.contracts.learning import Aggregator, Job, JobResult, Screen, Trainer, Uplink
+from fleetsim.contracts.recording import (
+    ClientColumns,
+    MemoryRecorder,
+    Progress,
+    Recorder,
+    RoundRow,
+    StopReason,
+    TaskRow,
+    latest_rows,
+    with_clients,
+)
+from fleetsim.contracts.reports import Evaluation, Report, Resources
+from fleetsim.contracts.selection import (
+    Cohort,
+    FleetView,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
+)
+from fleetsim.contracts.work import (
+    BoolArray,
+    ClientRows,
+    FloatArray,
+    IntArray,
+    ModelCost,
+    Outcome,
+    Parameters,
+    Purpose,
+    State,
+    StepMemory,
+    Work,
+    WorkKind,
+)
+
+__all__ = [
+    "Aggregator",
+    "BoolArray",
+    "ClientColumns",
+    "ClientRows",
+    "Cohort",
+    "Evaluation",
+    "FleetView",
+    "FloatArray",
+    "IntArray",
+    "Job",
+    "JobResult",
+    "MemoryRecorder",
+    "ModelCost",
+    "Outcome",
+    "Parameters",
+    "ProbeRequest",
+    "Progress",
+    "Purpose",
+    "Recorder",
+    "Report",
+    "Resources",
+    "RoundOutcome",
+    "RoundRow",
+    "RoundView",
+    "Screen",
+    "Selector",
+    "State",
+    "StepMemory",
+    "StopReason",
+    "TaskRow",
+    "Trainer",
+    "Uplink",
+    "Work",
+    "WorkKind",
+    "latest_rows",
+    "with_clients",
+]
