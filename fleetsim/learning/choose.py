@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.settings import Gpt2Settings, ModelSettings, TrainerKind, TrainerSettings
+from fleetsim.learning.settings import (
+    Gpt2Settings,
+    ModelSettings,
+    TrainerKind,
+    TrainerSettings,
+    TwoNNSettings,
+)
 
 _CHAINS = frozenset({"logistic", "svm", "2nn"})
 _IMAGES = frozenset({"fedgra-cnn", "gpfl-cnn", "lenet5", "resnet18", "vgg16", "shufflenet-v2"})
@@ -45,6 +51,8 @@ def choose_trainer(
 
 
 def _fastest(model: ModelSettings, *, on_cpu: bool) -> TrainerKind:
+    if _has_dropout(model):
+        return "serial"
     if model.kind in TRAINS["stacked"]:
         return "stacked"
     if not on_cpu:
@@ -60,7 +68,13 @@ def fault(wanted: TrainerSettings, model: ModelSettings) -> tuple[str, str] | No
     """Key of `trainer` and what is wrong with it; None if nothing is."""
     if wanted.precision == "mixed" and wanted.kind != "vectorised":
         return "precision", "mixed is for trainer.kind = vectorised; leave it out, or set that"
+    if wanted.kind not in ("auto", "serial") and _has_dropout(model):
+        return "kind", f"{wanted.kind} trains without dropout; use auto or serial, or leave it out"
     if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
         return None
     those = ", ".join(sorted(TRAINS[wanted.kind]))
     return "kind", f"{wanted.kind} trains {those} alone, not {model.kind}; use auto or serial"
+
+
+def _has_dropout(model: ModelSettings) -> bool:
+    return isinstance(model, TwoNNSettings) and model.dropout > 0.0

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import IntArray, JobResult, Parameters
+from fleetsim.learning.dropout import dropping_out
 from fleetsim.learning.models import flatten, join, load_flat
 from fleetsim.learning.settings import LocalSettings
 
@@ -72,7 +73,7 @@ def train(
         labels: classes [n] int64, or [n, t] of sequences; see `losses`.
         settings: batch size, optimizer and proximal term.
         epochs: passes over the samples, >= 1; `settings.epochs` is only the usual number.
-        stream: draws the `orders` of the samples and nothing else.
+        stream: draws the seed of dropout, if the network has any, then the `orders` of the samples.
         most_steps: stop after so many steps, >= 1, however many are left; None: never.
         tells_epoch_losses: whether to keep the mean loss of every epoch.
 
@@ -90,18 +91,19 @@ def train(
     seen: list[Tensor] = []
     by_epoch: list[Tensor] = []
     num_left = num_steps(len(labels), epochs, settings.batch_size, most_steps)
-    for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
-        if num_left == 0:
-            break
-        seen = []
-        for batch in torch.split(order, settings.batch_size)[:num_left]:
-            batch_losses = loss_of(module(inputs[batch]), labels[batch])
-            gradients = torch.autograd.grad(batch_losses.mean(), parameters)
-            _step(parameters, gradients, anchors, velocities, settings)
-            seen.append(batch_losses.detach())
-        num_left -= len(seen)
-        if tells_epoch_losses:
-            by_epoch.append(torch.cat(seen))
+    with dropping_out(module, stream):
+        for order in torch.from_numpy(orders(stream, epochs, len(labels))).to(labels.device):
+            if num_left == 0:
+                break
+            seen = []
+            for batch in torch.split(order, settings.batch_size)[:num_left]:
+                batch_losses = loss_of(module(inputs[batch]), labels[batch])
+                gradients = torch.autograd.grad(batch_losses.mean(), parameters)
+                _step(parameters, gradients, anchors, velocities, settings)
+                seen.append(batch_losses.detach())
+            num_left -= len(seen)
+            if tells_epoch_losses:
+                by_epoch.append(torch.cat(seen))
     return _result(torch.cat(seen), flatten(module))._replace(
         num_samples=len(labels),
         epoch_losses=tuple(map(_mean, by_epoch)) if tells_epoch_losses else None,

@@ -138,7 +138,7 @@ def _layers(settings: ModelSettings, input_shape: tuple[int, ...], num_classes: 
         case LogisticSettings():
             return small_models.logistic(input_shape, num_classes)
         case TwoNNSettings():
-            return small_models.two_nn(input_shape, num_classes, settings.hidden)
+            return small_models.two_nn(input_shape, num_classes, settings.hidden, settings.dropout)
         case FedGraCnnSettings():
             return small_models.fedgra_cnn(_image(settings.kind, input_shape), num_classes)
         case GpflCnnSettings():

@@ -47,6 +47,9 @@ class TwoNNSettings(Settings):
     kind: Literal["2nn"] = "2nn"
     hidden: tuple[Units, Units] = (200, 200)
     """Units of the first and of the second hidden layer."""
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Chance that a unit of either is left out in a step of training, before its ReLU; above 0 one
+    client is trained after the other."""
 
 
 class FedGraCnnSettings(Settings):

@@ -13,6 +13,7 @@ from collections import OrderedDict
 
 from torch import nn
 
+from fleetsim.learning.dropout import Dropout
 from fleetsim.learning.vision_models import Layers
 
 _KERNEL = 5
@@ -36,16 +37,23 @@ def logistic(input_shape: tuple[int, ...], num_classes: int) -> Layers:
     return OrderedDict(flatten=nn.Flatten(), fc1=nn.Linear(math.prod(input_shape), num_classes))
 
 
-def two_nn(input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int]) -> Layers:
-    """Two hidden layers with ReLU."""
+def two_nn(
+    input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int], dropout: float = 0.0
+) -> Layers:
+    """Two hidden layers with ReLU, and dropout before it if there is any."""
     first, second = hidden
+    layers: dict[str, nn.Module] = {
+        "flatten": nn.Flatten(),
+        "fc1": nn.Linear(math.prod(input_shape), first),
+        "dropout1": Dropout(dropout),
+        "relu1": nn.ReLU(),
+        "fc2": nn.Linear(first, second),
+        "dropout2": Dropout(dropout),
+        "relu2": nn.ReLU(),
+        "fc3": nn.Linear(second, num_classes),
+    }
     return OrderedDict(
-        flatten=nn.Flatten(),
-        fc1=nn.Linear(math.prod(input_shape), first),
-        relu1=nn.ReLU(),
-        fc2=nn.Linear(first, second),
-        relu2=nn.ReLU(),
-        fc3=nn.Linear(second, num_classes),
+        (name, layer) for name, layer in layers.items() if dropout or type(layer) is not Dropout
     )
 
 
