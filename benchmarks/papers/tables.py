@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.prices import Price, price, telling_target
 from benchmarks.papers.studies import Claim, Study
 from fleetsim.record.run import Run
+from fleetsim.report.quantities import digits
 
 Runs = Mapping[str, Sequence[Run]]
 """By arm, one run per seed, seeds in the same order in all arms."""
+Spec = str | Callable[[float], str]
+"""How a number is written: as by `format`, or by a function."""
 _NEVER = "never"
 
 
@@ -101,8 +105,8 @@ def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
             [
                 arm,
                 _spread_of(prices, "rounds", ".0f"),
-                _spread_of(prices, "seconds", ".3g"),
-                _spread_of(prices, "joules", ".3g"),
+                _spread_of(prices, "seconds", digits),
+                _spread_of(prices, "joules", digits),
                 f"{100 * fmean(one.probing_fraction for one in reached):.1f} %" if reached else "",
             ]
         )
@@ -114,11 +118,11 @@ def prices_of(runs: Runs, target: float) -> dict[str, list[Price | None]]:
     return {arm: [price(run, target) for run in of_arm] for arm, of_arm in runs.items()}
 
 
-def _spread_of(prices: Sequence[Price | None], name: str, spec: str) -> str:
+def _spread_of(prices: Sequence[Price | None], name: str, spec: Spec) -> str:
     return spread([None if one is None else getattr(one, name) for one in prices], spec)
 
 
-def spread(values: Sequence[float | None], spec: str) -> str:
+def spread(values: Sequence[float | None], spec: Spec) -> str:
     """Mean and range over the seeds; how many of them, where not all have a value.
 
     >>> spread([1.0, 3.0], ".1f"), spread([2.0, None], ".0f"), spread([None], ".0f")
@@ -127,10 +131,15 @@ def spread(values: Sequence[float | None], spec: str) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return _NEVER
-    text = format(fmean(known), spec)
+    show = spec if callable(spec) else functools.partial(_formatted, spec=spec)
+    text = show(fmean(known))
     if min(known) != max(known):
-        text += f" [{format(min(known), spec)}, {format(max(known), spec)}]"
+        text += f" [{show(min(known))}, {show(max(known))}]"
     return text if len(known) == len(values) else f"{text} ({len(known)} of {len(values)} seeds)"
+
+
+def _formatted(value: float, spec: str) -> str:
+    return format(value, spec)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
