@@ -13,6 +13,8 @@ from tests.selectors.references.afl import Afl
 from tests.selectors.references.divfl import DivFl
 from tests.selectors.references.fedcor import FedCor
 from tests.selectors.references.fedcs import FedCS
+from tests.selectors.references.fedgra import FedGra
+from tests.selectors.references.gpfl import Gpfl
 from tests.selectors.references.oort import Oort, PyramidFl
 from tests.selectors.references.power_of_choice import PowerOfChoice
 from tests.selectors.references.rbcs_f import RbcsF
@@ -82,6 +84,17 @@ CASES = [
     ("divfl", {"vectors": "update"}, lambda _: DivFl(updates=True)),
     ("fedcor", FEDCOR, FedCor),
     ("fedcor", FEDCOR | {"sum_over": "all"}, FedCor),
+    ("fedgra", {}, FedGra),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 4.0}, FedGra),
+    ("fedgra", {"every_rounds": 1, "weighting": "inverse", "smoothing": 0.4}, FedGra),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "overflow": "printed"}, FedGra),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "reset": "marking"}, FedGra),
+    ("fedgra", {"every_rounds": 3, "mapping": "range", "distinguishing": 0.2}, FedGra),
+    ("gpfl", {}, Gpfl),
+    ("gpfl", {"vector": "delta", "exploration": 0.3}, Gpfl),
+    ("gpfl", {"vector": "last_gradient"}, Gpfl),
+    ("gpfl", {"vector": "delta", "mean": "per_pull"}, Gpfl),
+    ("gpfl", {"vector": "delta", "plays": "rounds", "adjustment": "corrected"}, Gpfl),
     ("fedcs", {"round_s": 60.0, "asked_fraction": 0.5}, lambda _: FedCS(60.0)),
     ("fedcs", {"round_s": 15.0, "asked_fraction": 0.5}, lambda _: FedCS(15.0)),
     ("rbcs-f", {"penalty": 0.05}, lambda _: RbcsF(v=0.05)),
@@ -132,6 +145,7 @@ def test_every_choice_of_a_real_run_is_that_of_the_reference(case, tmp_path):
             *("fleet.size=12", "server.cohort=4", "server.deadline_s=0.6", "stop.rounds=12"),
             *("task.local.epochs=3", "task.model.hidden=[8, 8]"),
             *("server.selector.kind=random", "evaluate.every_rounds=12"),
+            "evaluate.validation_fraction=0.1",
         ],
     )
     referee = refereed(*case)

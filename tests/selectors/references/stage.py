@@ -9,6 +9,7 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
+    Evaluation,
     FleetView,
     Outcome,
     ProbeRequest,
@@ -32,7 +33,7 @@ class Stage:
         self.dice = rng.stream(seed, "tests/stage")
         self.num_samples = self.dice.integers(3, 60, num_clients)
         self.pace = np.exp(self.dice.normal(0.0, 0.5, num_clients))
-        self.model = self._vector()
+        self.model, self.evaluation = self._vector(), self._evaluation()
         self.reports: list[Report] = []
         self.planned = planned
         self.fleet = FleetView(
@@ -45,6 +46,7 @@ class Stage:
             planned_rounds=planned,
             parameters=self.model,
             payload_byte=40_000,
+            validation=self.evaluation,
         )
 
     def play(self, selector: Selector, rounds: int | None = None) -> None:
@@ -74,6 +76,7 @@ class Stage:
             candidates=there,
             num_samples=self.num_samples[there],
             parameters=self.model,
+            learning_rate=0.1 * 0.98 ** (round_ - 1),
         )
 
     def _train(self, selector: Selector, view: RoundView, answer) -> None:
@@ -85,9 +88,11 @@ class Stage:
         ]
         if cohort.asks_epoch_losses:
             reports = [self._with_epochs(report) for report in reports]
-        is_aggregated = any(report.is_delivered for report in reports)
+        # What was delivered may be refused, or be too little.
+        is_enough = self.dice.random() < 0.9
+        is_aggregated = is_enough and any(report.is_delivered for report in reports)
         if is_aggregated:
-            self.model = self._vector()
+            self.model, self.evaluation = self._vector(), self._evaluation()
         selector.observe(
             RoundOutcome(
                 round=view.round,
@@ -97,6 +102,7 @@ class Stage:
                 reports=tuple(reports),
                 aggregated=is_aggregated,
                 parameters=self.model,
+                validation=self.evaluation,
             )
         )
 
@@ -144,11 +150,21 @@ class Stage:
     def _vector(self):
         return self.dice.normal(0.0, 1.0, NUM_PARAMETERS).astype(np.float32)
 
+    def _evaluation(self) -> Evaluation:
+        """In tenths, so that accuracy often stays while loss moves."""
+        return Evaluation(
+            accuracy=float(self.dice.integers(0, 4)) / 10.0,
+            loss=float(np.exp(self.dice.normal())),
+        )
+
     def _resources(self) -> Resources:
-        speed, down, up = np.exp(self.dice.normal(0.0, 1.0, 3))
+        speed, down, up, flop = np.exp(self.dice.normal(0.0, 1.0, 4))
+        ram_byte = int(self.dice.integers(1, 5)) << 30
+        is_watched = self.dice.random() < 0.5
         return Resources(
-            flop_per_s=1e9,
-            ram_byte=1 << 32,
+            flop_per_s=float(1e9 * flop),
+            ram_byte=ram_byte,
+            free_ram_byte=ram_byte // 3 if is_watched else None,
             load_fraction=float(0.9 * self.dice.random()),
             is_charging=True,
             is_unmetered=True,
