@@ -57,6 +57,7 @@ from fleetsim.record.run_folder import (
     create_folder,
     find_unfinished,
     fresh_folder,
+    held,
     read_manifest,
     require_same_plugin,
     versions,
@@ -150,35 +151,40 @@ def run(
     folder, manifest = _folder(scenario, out, resume=resume, trainer=prepared.trainer_kind)
     if manifest.status == "done":
         return open_run(folder)
-    every_rounds = scenario.checkpoint.every_rounds
-    recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
-    parts = Parts(
-        fleet=fleet,
-        learning=Learning(
-            parameters=prepared.parameters,
-            cost=prepared.cost,
-            epochs=scenario.task.local.epochs or 0,
-            steps=scenario.task.local.steps,
-            batch_size=scenario.task.local.batch_size,
-            upload_byte=_upload_byte(scenario, prepared),
-            learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
-            evaluate_every_rounds=scenario.evaluate.every_rounds,
-            clock_fraction=scenario.task.local.clock_fraction,
-            partial_fraction=scenario.task.local.partial_fraction,
-        ),
-        selector=chosen,
-        trainer=prepared.trainer,
-        uplink=Uplink(scenario.server.compression, seed=scenario.seed),
-        screen=partial(why_refused, max_update_norm=scenario.server.max_update_norm),
-        aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
-        recorder=recorder,
-        on_progress=on_progress,
-    )
-    server = _server(scenario, parts, state)
-    # Only now: a run that cannot go on stays what it was.
-    manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
-    write_manifest(folder, manifest)
-    return _run(server, recorder, folder, manifest)
+    with held(folder):
+        manifest = read_manifest(folder)
+        if manifest.status == "done":
+            # Meanwhile, by another process.
+            return open_run(folder)
+        every_rounds = scenario.checkpoint.every_rounds
+        recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+        parts = Parts(
+            fleet=fleet,
+            learning=Learning(
+                parameters=prepared.parameters,
+                cost=prepared.cost,
+                epochs=scenario.task.local.epochs or 0,
+                steps=scenario.task.local.steps,
+                batch_size=scenario.task.local.batch_size,
+                upload_byte=_upload_byte(scenario, prepared),
+                learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
+                evaluate_every_rounds=scenario.evaluate.every_rounds,
+                clock_fraction=scenario.task.local.clock_fraction,
+                partial_fraction=scenario.task.local.partial_fraction,
+            ),
+            selector=chosen,
+            trainer=prepared.trainer,
+            uplink=Uplink(scenario.server.compression, seed=scenario.seed),
+            screen=partial(why_refused, max_update_norm=scenario.server.max_update_norm),
+            aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
+            recorder=recorder,
+            on_progress=on_progress,
+        )
+        server = _server(scenario, parts, state)
+        # Only now: a run that cannot go on stays what it was.
+        manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
+        write_manifest(folder, manifest)
+        return _run(server, recorder, folder, manifest)
 
 
 def _server(scenario: Scenario, parts: Parts, state: State | None) -> Server:

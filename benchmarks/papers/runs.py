@@ -119,7 +119,12 @@ def _one(order: Order, home: Path, standing: Any) -> str:
     name = f"{order.study.name}, {order.arm.name}, seed {order.seed}"
     began_s = time.monotonic()
 
+    parent = multiprocessing.parent_process()
+
     def show(progress: Progress) -> None:
+        if parent is not None and not parent.is_alive():
+            # Killed; nobody else would stop this process.
+            raise KeyboardInterrupt
         standing[name] = f"{name}: round {progress.round}"
 
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -91,17 +91,17 @@ class Choice:
         self._setup_requests = [] if is_resumed else requests
 
     def refuse_probes(self, round_: int) -> None:
-        """For servers that cannot probe.
+        """For servers that cannot probe, where a selector says that it needs no probes.
 
         Raises:
-            ScenarioError: the selector asks for something before its choice.
+            ScenarioError: it asks for something before its choice all the same.
         """
         view = self._view(round_, [], 0)
         if self._setup_requests or self._requests("probe", self._selector.probe, view):
             raise ScenarioError(
-                f"server.selector: {type(self._selector).__name__} asks clients before it chooses,"
-                " which server.mode = 'buffered' has no moment for; choose a selector without"
-                " probes, such as random, oort or power-of-choice with variant rpow-d"
+                f"server.selector: {type(self._selector).__name__} says needs_probes = False, but"
+                " asks clients before it chooses, which server.mode = 'buffered' has no moment"
+                " for; let it say True, and set server.mode: synchronous"
             )
 
     def probe(

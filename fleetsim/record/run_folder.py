@@ -5,6 +5,7 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
                         manifest.json  what was run, with what, how it ended
                         rounds.parquet tasks.parquet clients.parquet
                         checkpoint/    how to go on (see `checkpoint`)
+                        .lock          held by the process that writes the run
 ```
 """
 
@@ -13,10 +14,13 @@ from __future__ import annotations
 import json
 import platform
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from filelock import FileLock, Timeout
 from pydantic import Field, model_validator
 
 from fleetsim import faults, strict_yaml
@@ -27,6 +31,7 @@ from fleetsim.strict_yaml import Document
 
 SCENARIO = "scenario.yaml"
 MANIFEST = "manifest.json"
+_LOCK = ".lock"
 _ELSEWHERE = "choose another place with --out"
 _LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy", "simpy", "torch")
 
@@ -157,6 +162,28 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
     files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE, exist_ok=False)
     files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
     write_manifest(folder, manifest)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing this run; a process that dies lets go of it.
+
+    Raises:
+        DataError: another process writes it, or the folder cannot be written to.
+    """
+    lock = FileLock(folder / _LOCK, blocking=False)
+    with files.telling(folder / _LOCK, "cannot be locked", _ELSEWHERE):
+        try:
+            lock.acquire()
+        except Timeout:
+            raise DataError(
+                f"{folder}: another process is writing this run; wait until it ends, or"
+                f" {_ELSEWHERE}"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

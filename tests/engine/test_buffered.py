@@ -137,11 +137,11 @@ def test_work_that_no_aggregation_uses_is_never_computed(tiny):
     assert trainer.jobs == {}
 
 
-def test_a_selector_that_probes_is_refused_with_the_way_out(tiny):
+def test_a_selector_that_probes_though_it_says_it_does_not_is_refused(tiny):
     three(tiny, buffer_size=2)
     tiny.selector = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
 
-    with pytest.raises(ScenarioError, match="choose a selector without probes"):
+    with pytest.raises(ScenarioError, match=r"let it say True, and set server.mode: synchronous"):
         tiny.build_buffered().run()
 
 

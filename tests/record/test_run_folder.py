@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from fleetsim.record.run_folder import (
     create_folder,
     find_unfinished,
     fresh_folder,
+    held,
     read_manifest,
     read_scenario,
     versions,
@@ -184,3 +188,44 @@ def test_damaged_manifest_is_refused_by_name_and_key(text: str, says: str, tmp_p
 
     with pytest.raises(DataError, match=says):
         read_manifest(folder)
+
+
+_HOLDER = """
+import sys
+import time
+from pathlib import Path
+
+from fleetsim.record.run_folder import held
+
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
+    folder = make(tmp_path / "quick")
+    command = [sys.executable, "-c", _HOLDER, str(folder)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        says = "another process is writing this run; wait until it ends, or .*--out$"
+        with pytest.raises(DataError, match=f"^{folder}: {says}"), held(folder):
+            pass
+        # Whoever dies lets go, however it died.
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with held(folder):
+        pass
+
+
+def test_a_place_where_nothing_can_be_locked_is_named(tmp_path: Path):
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+
+    with (
+        pytest.raises(DataError, match=rf"^{taken}/\.lock: cannot be locked: .*--out$"),
+        held(taken),
+    ):
+        pass
