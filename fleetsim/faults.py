@@ -24,6 +24,9 @@ from fleetsim.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
 M = TypeVar("M", bound=BaseModel)
 
+Fault = tuple[KeyPath, str]
+"""A key, and what is wrong with its value."""
+
 _UNIT = re.compile(
     "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"
     "w|watts?|[km]w|v|volts?|[kmg]?hz|[kmg]?bits?|[kmg]?bytes?|[kmg]i?b|[kmg]?bps|g?flops?|"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Field, create_model
 
-from fleetsim import bundled, faults, overrides, strict_yaml
+from fleetsim import faults, named_files, overrides, strict_yaml
 from fleetsim.contracts import Selector
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
@@ -23,10 +23,10 @@ from fleetsim.engine.interruption import NOT_SHARED, LoseSettings
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.hardware import MARKET, load_devices
+from fleetsim.faults import Fault
+from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import FleetSettings, places_m
-from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
@@ -45,9 +45,7 @@ from fleetsim.selectors import SelectorSettings, build_selector, needs
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.uniform import RandomSettings
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document, KeyPath
-
-Fault = tuple[KeyPath, str]
+from fleetsim.strict_yaml import Document
 
 WORLD: tuple[tuple[str, ...], ...] = (
     ("seed",),
@@ -206,11 +204,13 @@ def load(
     else:
         document = own.placed(document)
     scenario = faults.check(_class_with(own), _synchronous_unless_said(document))
-    found = _contradictions(scenario) + _missing(scenario, document.folder)
+    found = _contradictions(scenario) + named_files.missing(scenario.fleet, document.folder)
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
     _set_selector_up(scenario, document)
-    return _with_absolute_paths(scenario, document.folder)
+    # Files of the user's own are found from anywhere.
+    data = named_files.with_absolute_paths(scenario.data(), document.folder)
+    return type(scenario).model_validate(data)
 
 
 def schema(plugin: str | None = None) -> dict[str, Any]:
@@ -245,10 +245,10 @@ def _class_with(own: Plugin | None) -> type[Scenario]:
 
 def _find(path: str | Path) -> Path:
     """The file that is meant: a path, or a bundled name."""
-    found = _found("scenarios", str(path), None)
+    found = named_files.find("scenarios", str(path), None)
     if found is not None:
         return found
-    raise ScenarioError(f"scenario {_not_there('scenarios', str(path))}")
+    raise ScenarioError(f"scenario {named_files.not_there('scenarios', str(path))}")
 
 
 def _synchronous_unless_said(document: Document) -> Document:
@@ -339,46 +339,6 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
         raise ScenarioError(*(f"{place}: {line}" for line in fault.faults)) from None
 
 
-def _missing(scenario: Scenario, beside: Path | None) -> list[Fault]:
-    """Files that the scenario names and that are not there.
-
-    Raises:
-        DataError: a device or radio file that is there is wrong.
-    """
-    found: list[Fault] = []
-    profiles: dict[str, DeviceProfile] = {}
-    for name in scenario.fleet.devices:
-        if name != MARKET and _found("devices", name, beside) is None:
-            found.append((("fleet", "devices", name), _not_there("devices", name)))
-            continue
-        for profile in load_devices(name, beside=beside):
-            if profile.name in profiles:
-                says = f"is a second device called {profile.name!r} in the tables; rename its file"
-                found.append((("fleet", "devices", name), says))
-            profiles[profile.name] = profile
-    channel = scenario.fleet.channel
-    for key in ("unmetered_radio", "metered_radio"):
-        name = getattr(channel, key)
-        if _found("radios", name, beside) is None:
-            found.append((("fleet", "channel", key), _not_there("radios", name)))
-        elif key == "metered_radio":
-            load_radio(name, beside=beside)
-        else:
-            for profile in profiles.values():
-                if profile.wired is None:
-                    wifi_radio(profile, name, beside=beside)
-    heats = any(p.kind == "phone" or p.skin is not None for p in profiles.values())
-    if scenario.fleet.thermal.kind == "skin" and not found and not heats:
-        says = "heats nobody: no device is a phone or has a thermal section; leave it out"
-        found.append((("fleet", "thermal"), says))
-    if channel.kind == "trace" and _found("traces", channel.trace, beside) is None:
-        found.append((("fleet", "channel", "trace"), _not_there("traces", channel.trace)))
-    trace = scenario.fleet.usage.trace
-    if trace is not None and _found("traces", trace, beside) is None:
-        found.append((("fleet", "usage", "trace"), _not_there("traces", trace)))
-    return found
-
-
 def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
     """Devices of a loaded scenario that are not physical, by their names in tables, and why."""
     profiles = [p for name in scenario.fleet.devices for p in load_devices(name)]
@@ -398,44 +358,3 @@ def doubts(scenario: Scenario) -> list[str]:
         if says is not None:
             said.append(f"server.selector: {says}")
     return said
-
-
-def _found(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
-    """Where a name leads; nowhere, if it is empty or no file can be called so."""
-    try:
-        return bundled.find(kind, name, beside=beside) if name else None
-    except OSError:
-        return None
-
-
-def _with_absolute_paths(scenario: Scenario, beside: Path | None) -> Scenario:
-    """The scenario with files of the user's own named so that they are found from anywhere."""
-
-    def own(kind: bundled.Kind, name: str) -> str:
-        if kind == "devices" and name == MARKET:
-            return name
-        path = _found(kind, name, beside)
-        return name if path is None or name in bundled.names(kind) else str(path.resolve())
-
-    data = scenario.data()
-    fleet, dataset = data["fleet"], data["task"]["dataset"]
-    fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
-    for key in ("unmetered_radio", "metered_radio"):
-        fleet["channel"][key] = own("radios", fleet["channel"][key])
-    if "trace" in fleet["channel"]:
-        fleet["channel"]["trace"] = own("traces", fleet["channel"]["trace"])
-    if fleet["usage"]["trace"] is not None:
-        fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
-    if dataset.get("folder") is not None:
-        home = Path(dataset["folder"]).expanduser()
-        near = home if beside is None or not (beside / home).is_dir() else beside / home
-        dataset["folder"] = str(near.resolve())
-    return type(scenario).model_validate(data)
-
-
-def _not_there(kind: bundled.Kind, name: str) -> str:
-    names = bundled.names(kind)
-    if kind == "devices":
-        names = [*names, MARKET]
-    hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
-    return f"{name!r} is neither bundled nor a path{hint}"

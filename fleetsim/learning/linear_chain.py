@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import Parameters
 from fleetsim.learning.ascent import Part, climb
+from fleetsim.learning.bases import on_device
 from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.score_slopes import Scratch, writer_of
 from fleetsim.learning.settings import Hinge, LocalSettings
@@ -152,10 +153,7 @@ class ChainStack:
         self._samples = samples
         self._batch = batch
         self._settings = settings
-        distinct = {id(base): base for base in bases}
-        place = {key: index for index, key in enumerate(distinct)}
-        flat = torch.from_numpy(np.stack(list(distinct.values()))).to(samples)
-        owner = torch.from_numpy(np.array([place[id(base)] for base in bases])).to(samples.device)
+        flat, owner = on_device(bases, device=samples.device, dtype=samples.dtype)
         self._values: list[Tensor] = []
         start = 0
         for fan_in, fan_out in pairwise(widths):

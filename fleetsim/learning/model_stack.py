@@ -27,6 +27,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetsim.contracts import Parameters
+from fleetsim.learning.bases import on_device
 from fleetsim.learning.local import losses_of
 from fleetsim.learning.models import layout
 from fleetsim.learning.settings import LocalSettings
@@ -72,14 +73,10 @@ class ModelStack:
         first_name = {id(value): name for name, value in named}
         entries = module.state_dict(keep_vars=True)
         self._slots = [(first_name[id(entries[slot.name])], slot) for slot in layout(module)]
-        # Models that start from the same base are copied to the device once.
-        distinct = {id(base): base for base in bases}
-        place = {key: index for index, key in enumerate(distinct)}
-        which = torch.tensor([place[id(base)] for base in bases], device=self._device)
-        flat = torch.from_numpy(np.stack(list(distinct.values()))).to(self._device, self.dtype)
+        flat, owner = on_device(bases, device=self._device, dtype=self.dtype)
         self._values = {
             name: flat[:, slot.start : slot.stop]
-            .index_select(0, which)
+            .index_select(0, owner)
             .view(len(bases), *slot.shape)
             for name, slot in self._slots
         }

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fleetsim.contracts import Parameters
 from fleetsim.learning.ascent import Part, climb
+from fleetsim.learning.bases import on_device
 from fleetsim.learning.score_slopes import Scratch, writer_of
 from fleetsim.learning.settings import Hinge, LocalSettings
 
@@ -100,11 +101,8 @@ class SingleLayerStack:
         self._samples = samples
         self._batch = batch
         self._settings = settings
-        distinct = {id(base): base for base in bases}
-        place = {key: index for index, key in enumerate(distinct)}
-        flat = torch.from_numpy(np.stack(list(distinct.values()))).to(samples)
-        owner = torch.from_numpy(np.array([place[id(base)] for base in bases])).to(samples.device)
-        models = samples.new_zeros(len(distinct), num_features + 1, _filled(num_classes))
+        flat, owner = on_device(bases, device=samples.device, dtype=samples.dtype)
+        models = samples.new_zeros(len(flat), num_features + 1, _filled(num_classes))
         weights = flat[:, :-num_classes].view(-1, num_classes, num_features)
         models[:, :num_features, :num_classes] = weights.transpose(1, 2)
         models[:, num_features, :num_classes] = flat[:, -num_classes:]
