@@ -81,16 +81,38 @@ def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
     assert float((found - exact).abs().max()) < 1e-4  # bfloat16 factors: about 0.2
 
 
-def test_onednn_is_preferred_where_it_is_exact_and_the_products_are_worth_it(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "rounds"])
+@pytest.mark.parametrize("is_slow", [True, False], ids=["MKL slow", "MKL fast"])
+def test_onednn_is_preferred_where_it_is_exact_and_worth_it_and_mkl_is_slow(
+    is_slow: bool, is_exact: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mean product of (750, 10) at batch 10 is 2 * 10 * 750 * 10 = 150,000 FLOP."""
-    answers = {}
-    for is_exact in (True, False):
-        monkeypatch.setattr(gemm, "onednn_is_exact", lambda *_, is_exact=is_exact: is_exact)
-        answers[is_exact] = [gemm.prefers_onednn((fan_in, 10), 10) for fan_in in (749, 750)]
+    monkeypatch.setattr(gemm, "_mkl_is_slow_here", lambda: is_slow)
+    monkeypatch.setattr(gemm, "onednn_is_exact", lambda *_: is_exact)
 
-    assert answers == {True: [False, True], False: [False, False]}
+    assert not gemm.prefers_onednn((749, 10), 10)
+    assert gemm.prefers_onednn((750, 10), 10) == (is_slow and is_exact)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "is_slow"),
+    [
+        ("AuthenticAMD", 26, True),
+        ("AuthenticAMD", 27, True),
+        ("AuthenticAMD", 25, False),
+        ("GenuineIntel", 6, False),
+        ("GenuineIntel", 26, False),
+    ],
+)
+def test_mkl_is_slow_on_amd_from_zen_5_on(vendor: str, family: int, is_slow: bool) -> None:
+    one = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 2\n"
+
+    assert gemm.mkl_is_slow(f"{one}\n{one}") == is_slow
+
+
+@pytest.mark.parametrize("cpuinfo", ["", "processor\t: 0\nCPU implementer\t: 0x41\n"])
+def test_processors_of_other_makers_are_left_to_torch(cpuinfo: str) -> None:
+    assert not gemm.mkl_is_slow(cpuinfo)
 
 
 def test_small_layers_pull_the_mean_product_down() -> None:
