@@ -32,6 +32,7 @@ from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
 from fleetsim.learning.compress import CompressionSettings, UncompressedSettings
 from fleetsim.learning.data import DatasetSettings
+from fleetsim.learning.holdout import HoldoutFrom
 from fleetsim.learning.partition import IidSettings, PartitionSettings
 from fleetsim.learning.settings import (
     AggregatorSettings,
@@ -64,6 +65,9 @@ class TaskSettings(Settings):
     holdout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of its own samples, one at least, that each client does not train with and judges
     models on when a selector asks it to; 0: it judges on what it trains with."""
+    holdout_from: HoldoutFrom = "own"
+    """What a client judges models on: the samples that it held out itself, or as many of those that
+    all held out, dealt at random."""
     model: ModelSettings
     local: LocalSettings
 
@@ -301,6 +305,9 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
         says = "the blank data set has no samples to split; leave it out"
         found.append((("task", "partition"), says))
+    if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
+        says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
+        found.append((("task", "holdout_from"), says))
     wrong_trainer = choose.fault(scenario.trainer, scenario.task.model)
     if wrong_trainer is not None:
         key, says = wrong_trainer

@@ -39,7 +39,7 @@ from fleetsim.learning.compress import Uplink, compressed_byte
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.decay import learning_rate_at
-from fleetsim.learning.holdout import hold_out, num_held
+from fleetsim.learning.holdout import dealt_anew, hold_out, num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.memory import step_memory
 from fleetsim.learning.models import build_model, flatten, layout
@@ -282,6 +282,8 @@ def _prepare(
         judged = shares
         if task.holdout_fraction > 0.0:
             shares, judged = hold_out(shares, task.holdout_fraction, seed=seed)
+            if task.holdout_from == "everybody":
+                judged = dealt_anew(judged, seed=seed)
         num_samples, num_judged = (
             np.array([share.size for share in part], dtype=np.int64) for part in (shares, judged)
         )

@@ -80,7 +80,12 @@ _SURVEY_ARMS = (
     ),
 )
 _BEST_SET = Arm("fixed", ("server.selector={kind: fixed, clients: [0, 1, 2, 3, 4]}",))
-_BANDIT_ARMS = (_BEST_SET, _arm("quick-init-ucb"), _arm("bp-ucb"), _arm(RANDOM))
+_BANDIT_ARMS = (
+    _BEST_SET,
+    _arm("quick-init-ucb"),
+    _arm("bp-ucb"),
+    _arm(RANDOM, slot_rounds=SLOT_ROUNDS),
+)
 
 
 def _gpfl(partition: str, label: str, finals: tuple[str, str, str, str]) -> Study:

@@ -5,17 +5,27 @@ Of n samples a client holds out max(1, floor(h n)), drawn without replacement fr
 trains with. Losses on held-out samples (a fifth) are what Yoruko-Tang/FedCor@d941083 gives to every
 selector that chooses by losses, and local test data what the clients of Tong et al., "From learning
 to analytics: improving model efficacy with goal-directed client selection", form opinions on.
+
+What all held out can also be put together and dealt anew, as many to each as it gave
+(`holdout_from: everybody`). Clients then train with what they trained with before, and judge models
+on samples of all alike: Tong et al. say of their experiments that clients "use the test data set",
+whose labels are alike for all, and elsewhere that each evaluates with "its local dataset".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+
+
+HoldoutFrom = Literal["own", "everybody"]
+"""Whose held-out samples a client judges models on."""
 
 
 def num_held(num_samples: IntArray, fraction: float) -> IntArray:
@@ -55,3 +65,11 @@ def hold_out(
         judged.append(np.sort(share[order[:size]]))
         trained.append(np.sort(share[order[size:]]))
     return tuple(trained), tuple(judged)
+
+
+def dealt_anew(judged: Sequence[IntArray], *, seed: int) -> tuple[IntArray, ...]:
+    """What all hold out, at random to everybody: to each as many rows as it gave, ascending."""
+    together = np.concatenate(judged)
+    order = rng.stream(seed, "holdout/dealt").permutation(together.size)
+    ends = np.cumsum([rows.size for rows in judged])
+    return tuple(np.sort(rows) for rows in np.split(together[order], ends[:-1]))

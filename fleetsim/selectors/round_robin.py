@@ -13,9 +13,12 @@ at a time (over-commitment).
 With `sets` each choice takes the next of these sets instead; missing members, and those wanted
 beyond the set, come from the sets that follow.
 
+With `slot_rounds` a turn lasts for so many rounds: the place moves on with the last round of every
+slot, unless nobody is there in it.
+
 Source: the baseline of Tong et al., "From learning to analytics: improving model efficacy with
 goal-directed client selection", which cycles through five predefined sets of five among twenty
-clients. The paper leaves open what becomes of unavailable clients; the rules above are fleetsim's.
+clients, from one slot of L rounds to the next. The paper leaves open what becomes of unavailable clients; the rules above are fleetsim's.
 
 The server must know nothing. No probes; the state is one number.
 """
@@ -41,6 +44,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.selectors.client_sets import sets_in_line
 from fleetsim.selectors.fixed import ClientIds, require_clients
+from fleetsim.selectors.slots import SlotRounds, ends_slot
 from fleetsim.settings import Settings
 
 
@@ -52,10 +56,14 @@ class RoundRobinSettings(Settings):
         default=None, examples=[((0, 1), (2,))]
     )
     """Sets of clients to go through in turn; null: blocks of a random permutation."""
+    slot_rounds: SlotRounds = 1
+    """Rounds that a turn lasts for."""
 
     def build(self) -> Selector:
         """Selector with these settings."""
-        return RoundRobinSelector() if self.sets is None else SetRotationSelector(self.sets)
+        if self.sets is None:
+            return RoundRobinSelector(self.slot_rounds)
+        return SetRotationSelector(self.sets, self.slot_rounds)
 
 
 def top_up(permutation: IntArray, cohort: int, generator: np.random.Generator) -> IntArray:
@@ -96,7 +104,8 @@ class RoundRobinSelector:
     needs_losses = False
     needs_probes = False
 
-    def __init__(self) -> None:
+    def __init__(self, slot_rounds: int = 1) -> None:
+        self._slot_rounds = slot_rounds
         self._seed = 0
         self._cohort = 1
         self._permutation: IntArray = np.empty(0, dtype=np.int64)
@@ -118,7 +127,7 @@ class RoundRobinSelector:
         """The next block, topped up from the line behind it; the turn passes on."""
         is_candidate = candidate_mask(view.candidates, self._permutation.size)
         chosen = take_turn(self._line(), view.wanted, is_candidate)
-        if chosen.size:
+        if chosen.size and ends_slot(view.round, self._slot_rounds):
             self._position += view.wanted
         return chosen
 
@@ -146,13 +155,14 @@ class RoundRobinSelector:
 
 
 class SetRotationSelector:
-    """Goes through given sets, one a choice; `_turn` counts the choices."""
+    """Goes through given sets, one a slot; `_turn` counts the slots."""
 
     needs_losses = False
     needs_probes = False
 
-    def __init__(self, sets: Sequence[Sequence[int]]) -> None:
+    def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
         self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
+        self._slot_rounds = slot_rounds
         self._num_clients = 0
         self._turn = 0
 
@@ -176,7 +186,7 @@ class SetRotationSelector:
         """The next set, topped up from the sets behind it; the turn passes on."""
         line = sets_in_line(self._sets, self._turn)
         chosen = take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
-        if chosen.size:
+        if chosen.size and ends_slot(view.round, self._slot_rounds):
             self._turn += 1
         return chosen
 
@@ -184,9 +194,9 @@ class SetRotationSelector:
         """Learn nothing: a set that was asked has had its turn."""
 
     def state(self) -> State:
-        """The number of choices made."""
+        """The number of turns that are over."""
         return {"turn": np.array(self._turn, dtype=np.int64)}
 
     def restore(self, state: State) -> None:
-        """Take back the number of choices made."""
+        """Take back the number of turns that are over."""
         self._turn = int(state["turn"])

@@ -1,7 +1,8 @@
 """Slots: several rounds of federated averaging with the same clients, judged as one play.
 
 The bandits of Tong et al. do not choose for every round but for a time slot, in which the chosen
-clients train for L rounds; only then do all clients evaluate the model.
+clients train for L rounds; only then do all clients evaluate the model. Their random and
+round-robin baselines change their clients from slot to slot as well.
 
 Whether the model goes on from slot to slot (`persist`, as in the paper, whose best set needs six
 slots to its first target) or every slot begins with the initial model (`reset`) is open there. With
@@ -12,13 +13,34 @@ rounds.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fleetsim.contracts import BoolArray, Cohort, IntArray, Parameters, RoundOutcome, State
 
 SlotModel = Literal["persist", "reset"]
+SlotRounds = Annotated[int, Field(ge=1, examples=[15])]
+"""Rounds of a slot of a baseline, which looks at nothing else than the number of a round."""
+
+
+def slot_of(round_: int, slot_rounds: int) -> int:
+    """Number of the slot that a round is in; both count from 1.
+
+    >>> [slot_of(round_, 3) for round_ in range(1, 8)]
+    [1, 1, 1, 2, 2, 2, 3]
+    """
+    return (round_ - 1) // slot_rounds + 1
+
+
+def ends_slot(round_: int, slot_rounds: int) -> bool:
+    """Whether a round is the last one of its slot.
+
+    >>> [round_ for round_ in range(1, 8) if ends_slot(round_, 3)]
+    [3, 6]
+    """
+    return round_ % slot_rounds == 0
 
 
 def sent_out(members: IntArray, start: Parameters | None) -> IntArray | Cohort:

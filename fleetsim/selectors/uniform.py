@@ -16,13 +16,17 @@ nobody else's luck, and two runs of the same seed choose alike as far as they ca
 With `from_sets` each choice draws one of these predefined sets instead, each as likely as the
 others; missing members, and those wanted beyond the set, come from the sets that follow it.
 
+With `slot_rounds` a draw stands for a slot of so many rounds, as those of the bandits do. Whoever
+is away is stood in for by who comes next in the draw, until he is back.
+
 Sources: uniform K of N is FedAvg's selection (McMahan et al., "Communication-efficient learning
 of deep networks from decentralized data", AISTATS 2017); in proportion to n_k is the baseline
 `rand` of Cho et al., "Towards understanding biased client selection in federated learning",
 AISTATS 2022. The race: Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
-Information Processing Letters 97 (2006). Sets: Tong et al., "From learning to analytics:
-improving model efficacy with goal-directed client selection", which once says that its random
-baseline "chooses a set from the predefined client sets", and elsewhere that it chooses clients.
+Information Processing Letters 97 (2006). Sets and slots: Tong et al., "From learning to analytics:
+improving model efficacy with goal-directed client selection", whose random baseline "uniformly
+selects K out of N clients at each time slot" of L rounds (section VI), and is once said to choose
+one of predefined sets.
 
 The server must know nothing (uniform) or n_k (size). No probes, no state.
 """
@@ -48,6 +52,7 @@ from fleetsim.contracts import (
 from fleetsim.selectors.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.fixed import ClientIds, require_clients
 from fleetsim.selectors.round_robin import candidate_mask, take_turn
+from fleetsim.selectors.slots import SlotRounds, slot_of
 from fleetsim.selectors.ties import best
 from fleetsim.settings import Settings
 
@@ -63,6 +68,8 @@ class RandomSettings(Settings):
         default=None, examples=[((0, 1), (2,))]
     )
     """Sets of clients of which one is drawn at each choice; null: clients are drawn."""
+    slot_rounds: SlotRounds = 1
+    """Rounds that a draw stands for."""
 
     @model_validator(mode="after")
     def _sets_are_equally_likely(self) -> Self:
@@ -72,7 +79,9 @@ class RandomSettings(Settings):
 
     def build(self) -> RandomSelector | RandomSetSelector:
         """Selector with these settings."""
-        return RandomSelector(self) if self.from_sets is None else RandomSetSelector(self.from_sets)
+        if self.from_sets is None:
+            return RandomSelector(self)
+        return RandomSetSelector(self.from_sets, self.slot_rounds)
 
 
 def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
@@ -101,7 +110,7 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
 
 
 class RandomSelector:
-    """Draws afresh in every round; remembers nothing."""
+    """Draws afresh in every slot; remembers nothing."""
 
     needs_losses = False
     needs_probes = False
@@ -122,8 +131,9 @@ class RandomSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The first `wanted` arrivals of the round's race."""
-        generator = rng.stream(self._seed, "select/random", view.round)
+        """The first `wanted` arrivals of the slot's race."""
+        slot = slot_of(view.round, self._settings.slot_rounds)
+        generator = rng.stream(self._seed, "select/random", slot)
         exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
         if self._settings.weights == "uniform":
             # Everybody arrives at E_i / 1.
@@ -135,7 +145,7 @@ class RandomSelector:
         """Learn nothing."""
 
     def state(self) -> State:
-        """Nothing: every draw is addressed by its round."""
+        """Nothing: every draw is addressed by its slot."""
         return {}
 
     def restore(self, state: State) -> None:
@@ -143,13 +153,14 @@ class RandomSelector:
 
 
 class RandomSetSelector:
-    """Draws one of the given sets in every round; remembers nothing."""
+    """Draws one of the given sets in every slot; remembers nothing."""
 
     needs_losses = False
     needs_probes = False
 
-    def __init__(self, sets: Sequence[Sequence[int]]) -> None:
+    def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
         self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
+        self._slot_rounds = slot_rounds
         self._seed = 0
         self._num_clients = 0
 
@@ -172,7 +183,8 @@ class RandomSetSelector:
 
     def select(self, view: RoundView) -> IntArray:
         """The set drawn, topped up from the sets behind it."""
-        uniform = float(rng.stream(self._seed, "select/random/sets", view.round).random())
+        slot = slot_of(view.round, self._slot_rounds)
+        uniform = float(rng.stream(self._seed, "select/random/sets", slot).random())
         line = sets_in_line(self._sets, drawn_set(len(self._sets), uniform))
         return take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
 
@@ -180,7 +192,7 @@ class RandomSetSelector:
         """Learn nothing."""
 
     def state(self) -> State:
-        """Nothing: every draw is addressed by its round."""
+        """Nothing: every draw is addressed by its slot."""
         return {}
 
     def restore(self, state: State) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.holdout import hold_out, num_held
+from fleetsim.learning.holdout import dealt_anew, hold_out, num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.models import build_model, flatten
 from fleetsim.learning.settings import LocalSettings, LogisticSettings, SgdSettings
@@ -41,6 +41,46 @@ def test_which_ones_are_held_out_depends_on_the_client_alone():
 
     assert both[0].tolist() == first[0].tolist()
     assert both[1].tolist() != (both[0] + 20).tolist()
+
+
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), seed=st.integers(0, 5))
+def test_dealt_anew_everybody_has_as_many_of_the_same_samples(sizes, seed):
+    rows = np.arange(sum(sizes)) * 3
+    judged = np.split(rows, np.cumsum(sizes)[:-1])
+    dealt = dealt_anew(judged, seed=seed)
+
+    assert [own.size for own in dealt] == sizes
+    assert sorted(np.concatenate(dealt)) == rows.tolist()
+    assert all((np.diff(own) > 0).all() for own in dealt)
+
+
+def test_dealt_anew_everybody_judges_on_labels_of_all():
+    # Ten clients of 200 samples of one label each: a client then has 20 of each label, whose number
+    # is hypergeometric with variance 200 * .1 * .9 * 1800/1999 = 16.2; four standard errors are 16.
+    judged = np.split(np.arange(2000), 10)
+    counts = [np.bincount(rows // 200, minlength=10) for rows in dealt_anew(judged, seed=3)]
+
+    assert np.abs(np.array(counts) - 20).max() <= 16
+
+
+def test_what_is_dealt_anew_must_be_held_out():
+    with pytest.raises(ScenarioError, match=r"task.holdout_from.*set task.holdout_fraction"):
+        load("quickstart", ["task.holdout_from=everybody"])
+
+
+def test_clients_train_with_the_same_samples_wherever_they_judge(tmp_path):
+    overrides = ["stop.rounds=2", "task.holdout_fraction=0.25"]
+    overrides += ["server.selector={kind: power-of-choice, variant: pow-d}"]
+    own = run(load("quickstart", overrides), out=tmp_path / "own")
+    alike = run(load("quickstart", [*overrides, "task.holdout_from=everybody"]), out=tmp_path / "a")
+    columns = ["client", "purpose", "num_samples"]
+    first = [done.tasks[done.tasks["round"] == 1] for done in (own, alike)]
+
+    asked = [tasks[tasks.purpose == "probe"][columns] for tasks in first]
+    assert asked[0].equals(asked[1])
+    assert own.clients.num_samples.equals(alike.clients.num_samples)
+    # Other losses, other clients.
+    assert own.manifest.digest != alike.manifest.digest
 
 
 def test_a_client_with_nothing_left_to_train_with_is_refused():

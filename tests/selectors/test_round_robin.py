@@ -105,6 +105,28 @@ def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, f
     assert {client for block in choices(fleet, 4) for client in block} == set(range(20))
 
 
+@pytest.mark.parametrize("sets", [None, ((0, 1, 2), (5, 4, 1), (7,))])
+def test_a_turn_lasts_for_a_slot(sets, choices, fleet_of):
+    fleet = fleet_of([1] * 8, cohort=3)
+    by_round = choices(fleet, 6, settings=RoundRobinSettings(sets=sets))
+    by_slot = choices(fleet, 17, settings=RoundRobinSettings(sets=sets, slot_rounds=3))
+
+    assert by_slot == [chosen for chosen in by_round for _ in range(3)][:17]
+
+
+@pytest.mark.parametrize("sets", [None, ((0, 1), (2, 3))])
+def test_a_slot_that_ends_with_nobody_there_goes_on(sets, fleet_of, view_of):
+    fleet = fleet_of([1] * 4, cohort=2)
+    selector = RoundRobinSettings(sets=sets, slot_rounds=2).build()
+    selector.setup(fleet)
+    first = selector.select(view_of(fleet, round_=1)).tolist()
+
+    assert selector.select(view_of(fleet, round_=2, candidates=[])).size == 0
+    assert selector.select(view_of(fleet, round_=3)).tolist() == first
+    assert selector.select(view_of(fleet, round_=4)).tolist() == first
+    assert set(selector.select(view_of(fleet, round_=5)).tolist()).isdisjoint(first)
+
+
 def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
     selector = RoundRobinSettings(sets=((0, 1), (2, 9))).build()
 

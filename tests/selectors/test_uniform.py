@@ -104,6 +104,33 @@ def test_different_rounds_and_seeds_draw_differently(fleet_of, view_of):
 SETS = ((0, 1), (2, 3, 4), (5,))
 
 
+@pytest.mark.parametrize("settings", [{}, {"weights": "size"}, {"from_sets": ((0, 1), (2, 3))}])
+def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings, fleet_of, view_of):
+    fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=2)
+
+    def chosen(round_: int, slot_rounds: int) -> list[int]:
+        selector = RandomSettings(slot_rounds=slot_rounds, **settings).build()
+        selector.setup(fleet)
+        chosen: list[int] = selector.select(view_of(fleet, round_=round_)).tolist()
+        return chosen
+
+    of_slot = [chosen(slot, 1) for slot in range(1, 9)]
+    assert [chosen(round_, 3) for round_ in range(1, 25)] == [s for s in of_slot for _ in range(3)]
+    assert len({tuple(clients) for clients in of_slot}) > 1
+
+
+def test_whoever_comes_back_within_a_slot_has_its_place_again(fleet_of, view_of):
+    fleet = fleet_of([1] * 6, cohort=3)
+    selector = RandomSettings(slot_rounds=15).build()
+    selector.setup(fleet)
+    first = selector.select(view_of(fleet, round_=1)).tolist()
+    left = [client for client in range(6) if client != first[0]]
+    without = selector.select(view_of(fleet, candidates=left, round_=2)).tolist()
+
+    assert without[:2] == first[1:]
+    assert selector.select(view_of(fleet, round_=15)).tolist() == first
+
+
 def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others(fleet_of, view_of):
     # 1/3 each; 4 standard errors of 900 rounds. The first of the set is the first of the cohort.
     fleet = fleet_of((1, 10, 100, 5, 5, 5))
