@@ -23,7 +23,6 @@ from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
 
-
 HoldoutFrom = Literal["own", "everybody"]
 """Whose held-out samples a client judges models on."""
 

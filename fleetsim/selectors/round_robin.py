@@ -18,7 +18,8 @@ slot, unless nobody is there in it.
 
 Source: the baseline of Tong et al., "From learning to analytics: improving model efficacy with
 goal-directed client selection", which cycles through five predefined sets of five among twenty
-clients, from one slot of L rounds to the next. The paper leaves open what becomes of unavailable clients; the rules above are fleetsim's.
+clients, from one slot of L rounds to the next. The paper leaves open what becomes of unavailable
+clients; the rules above are fleetsim's.
 
 The server must know nothing. No probes; the state is one number.
 """

@@ -119,12 +119,16 @@ def test_a_slot_that_ends_with_nobody_there_goes_on(sets, fleet_of, view_of):
     fleet = fleet_of([1] * 4, cohort=2)
     selector = RoundRobinSettings(sets=sets, slot_rounds=2).build()
     selector.setup(fleet)
-    first = selector.select(view_of(fleet, round_=1)).tolist()
 
-    assert selector.select(view_of(fleet, round_=2, candidates=[])).size == 0
-    assert selector.select(view_of(fleet, round_=3)).tolist() == first
-    assert selector.select(view_of(fleet, round_=4)).tolist() == first
-    assert set(selector.select(view_of(fleet, round_=5)).tolist()).isdisjoint(first)
+    def chosen(round_: int, candidates: list[int] | None = None) -> list[int]:
+        view = view_of(fleet, round_=round_, candidates=candidates)
+        clients: list[int] = np.asarray(selector.select(view)).tolist()
+        return clients
+
+    first = chosen(1)
+    assert chosen(2, []) == []
+    assert chosen(3) == chosen(4) == first
+    assert set(chosen(5)).isdisjoint(first)
 
 
 def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
