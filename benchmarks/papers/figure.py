@@ -43,7 +43,8 @@ def draw(studies: Mapping[Study, Runs]) -> Figure:
     """One row per study and selector; left of the line at 1 it is cheaper than random."""
     rows: list[tuple[str, tuple[float, float, float] | None]] = []
     for study, runs in studies.items():
-        target = telling_target({RANDOM: runs[RANDOM]}, study.price_targets)
+        of_random = {RANDOM: runs[RANDOM]} if RANDOM in runs else {}
+        target = telling_target(of_random, study.price_targets)
         if target is None:
             continue
         target = telling_target(runs, [one for one in study.price_targets if one <= target])

@@ -44,7 +44,7 @@ class Order:
         key = self.scenario().content_hash[:8]
         return (
             home
-            / self.study.name
+            / (self.study.folder or self.study.name)
             / f"{self.arm.name.replace(',', '').replace(' ', '-')}-{self.seed}-{key}"
         )
 
@@ -78,8 +78,12 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
     Raises:
         FleetsimError: a run cannot be made; those that were done stay.
     """
-    missing = [order for order in wanted if finished(order, home) is None]
-    print(f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, in {home}", flush=True)
+    # Studies may share a run.
+    by_folder = {order.folder(home): order for order in wanted}
+    missing = [order for order in by_folder.values() if finished(order, home) is None]
+    print(
+        f"{len(by_folder) - len(missing)} of {len(by_folder)} runs are there, in {home}", flush=True
+    )
     if not missing:
         return
     began_s, done = time.monotonic(), 0

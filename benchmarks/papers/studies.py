@@ -56,6 +56,8 @@ class Study:
     """Enough for a first look that takes minutes."""
     price_targets: tuple[float, ...] = ()
     """Accuracies at which rounds, seconds and joules are compared."""
+    folder: str = ""
+    """Where its runs lie, if beside those of another study whose arms it shares."""
 
 
 def _arm(kind: str, **settings: object) -> Arm:
@@ -134,8 +136,10 @@ def _fedgra_cnn() -> Study:
     )
 
 
-def _goal_directed(success: float) -> Study:
-    is_main = success == 1.0
+_GOAL = "goal-directed-mnist"
+
+
+def _goal_directed() -> Study:
     slots = {
         "fixed": ("6", "7", "11", "19"),
         "quick-init-ucb": ("9.92", "13.55", "26.42", "111.22"),
@@ -143,33 +147,74 @@ def _goal_directed(success: float) -> Study:
         RANDOM: ("40.24", "391.24", "-", "-"),
     }
     targets = ("75", "78", "82", "85")
-    order = ("fixed", "quick-init-ucb", "bp-ucb", RANDOM)
-    pairs = list(pairwise(order))
+    measures = tuple(f"slots_to_{target}" for target in targets)
     return Study(
-        name="goal-directed-mnist" if is_main else f"goal-directed-mnist-theta-{success:g}",
+        name=_GOAL,
         label="goal-directed",
-        scenario="papers/goal-directed-mnist",
-        arms=_BANDIT_ARMS if is_main else tuple(a for a in _BANDIT_ARMS if "ucb" in a.name),
-        measures=(*(f"slots_to_{target}" for target in targets), "final_slot")
-        if is_main
-        else ("final_slot",),
+        scenario=f"papers/{_GOAL}",
+        arms=_BANDIT_ARMS,
+        measures=(*measures, "mean", "final_slot"),
         claims=tuple(
-            Claim(f"slots_to_{target}", pair, "least") for target in targets for pair in pairs
-        )
-        if is_main
-        else (),
+            Claim(measure, pair, "least") for measure in measures for pair in pairwise(slots)
+        ),
         papers={
-            (arm, f"slots_to_{target}"): said
+            (arm, measure): said
             for arm, values in slots.items()
-            for target, said in zip(targets, values, strict=True)
-        }
-        if is_main
-        else {},
-        changes=()
-        if is_main
-        else (f"fleet.channel.upload_success=[{{probability: {success:g}}}]",),
+            for measure, said in zip(measures, values, strict=True)
+        },
         short_rounds=10 * SLOT_ROUNDS,
-        price_targets=(0.75, 0.78, 0.82) if is_main else (),
+        price_targets=(0.7, 0.75, 0.78, 0.82),
+    )
+
+
+def _goal_directed_losses() -> Study:
+    """Figure 10: the bandits where a part of the uploads is lost."""
+    thetas = (1.0, 0.75, 0.5)
+    kinds = ("quick-init-ucb", "bp-ucb")
+    name_of = {
+        (kind, theta): kind if theta == 1.0 else f"{kind}, theta {theta:g}"
+        for kind in kinds
+        for theta in thetas
+    }
+    arms = []
+    for (kind, theta), name in name_of.items():
+        changes = _arm(kind).changes
+        if theta < 1.0:
+            changes += (f"fleet.channel.upload_success=[{{probability: {theta:g}}}]",)
+        arms.append(Arm(name, changes))
+    return Study(
+        name=f"{_GOAL}-theta",
+        label="goal-directed, losses",
+        scenario=f"papers/{_GOAL}",
+        arms=tuple(arms),
+        measures=("mean", "final_slot"),
+        claims=tuple(
+            Claim(measure, (name_of[kind, more], name_of[kind, less]), "most")
+            for kind in kinds
+            for measure in ("mean", "final_slot")
+            for more, less in pairwise(thetas)
+        ),
+        short_rounds=10 * SLOT_ROUNDS,
+        folder=_GOAL,
+    )
+
+
+def _goal_directed_readings() -> Study:
+    """The paper read otherwise: opinions on clients' own data, random cohorts of a round each."""
+    own = "task.holdout_from=own"
+    return Study(
+        name=f"{_GOAL}-readings",
+        label="goal-directed, other readings",
+        scenario=f"papers/{_GOAL}",
+        arms=(
+            Arm("quick-init-ucb, own data", (*_arm("quick-init-ucb").changes, own)),
+            Arm("bp-ucb, own data", (*_arm("bp-ucb").changes, own)),
+            Arm("random, every round", _arm(RANDOM, slot_rounds=1).changes),
+        ),
+        measures=("slots_to_75", "slots_to_78", "slots_to_82", "slots_to_85", "mean", "final_slot"),
+        claims=(),
+        short_rounds=10 * SLOT_ROUNDS,
+        folder=_GOAL,
     )
 
 
@@ -212,8 +257,8 @@ STUDIES = (
     _gpfl("2spc", "2 classes", (".600", ".586", ".685", ".778")),
     _gpfl("1spc", "1 class", (".502", ".480", ".571", ".770")),
     _gpfl("dir", "Dirichlet", (".545", ".583", ".636", ".737")),
-    _goal_directed(1.0),
+    _goal_directed(),
     _fedgra_cnn(),
-    _goal_directed(0.75),
-    _goal_directed(0.5),
+    _goal_directed_losses(),
+    _goal_directed_readings(),
 )
