@@ -200,7 +200,11 @@ def _goal_directed_losses() -> Study:
 
 
 def _goal_directed_readings() -> Study:
-    """The paper read otherwise: opinions on clients' own data, random cohorts of a round each."""
+    """The paper read otherwise.
+
+    Opinions on clients' own data; groups of the cold start that each begin anew, so that the later
+    ones are not judged by what the earlier ones trained; random cohorts of a round each.
+    """
     own = "task.holdout_from=own"
     return Study(
         name=f"{_GOAL}-readings",
@@ -209,6 +213,10 @@ def _goal_directed_readings() -> Study:
         arms=(
             Arm("quick-init-ucb, own data", (*_arm("quick-init-ucb").changes, own)),
             Arm("bp-ucb, own data", (*_arm("bp-ucb").changes, own)),
+            Arm(
+                "quick-init-ucb, cold start anew",
+                _arm("quick-init-ucb", cold_start="reset").changes,
+            ),
             Arm("random, every round", _arm(RANDOM, slot_rounds=1).changes),
         ),
         measures=("slots_to_75", "slots_to_78", "slots_to_82", "slots_to_85", "mean", "final_slot"),
