@@ -17,6 +17,8 @@ Pixels = Literal["standardised", "symmetric", "unit", "raw"]
 _PIXEL_MAX = np.float32(255.0)
 _CHUNK = 4096
 """Samples at a time: what is computed of a whole set at once takes its memory again."""
+_CACHED = 128
+"""Images at a time, which a processor's cache holds."""
 
 
 def scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -52,14 +54,17 @@ def from_pixels(
     images: NDArray[np.uint8], *, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> NDArray[np.float32]:
     """(pixel / 255 - mean) / std of each channel: [n, C, H, W] uint8 to float32."""
-    of_byte = scaled(np.arange(256, dtype=np.uint8))
-    of_byte = (of_byte - np.array(mean, np.float32)[:, None]) / np.array(std, np.float32)[:, None]
     inputs = np.empty(images.shape, dtype=np.float32)
-    # Looked up: one pass over a set that is far larger than the caches instead of three.
-    for start in range(0, len(images), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        for channel, values in enumerate(of_byte):
-            inputs[rows, channel] = values[images[rows, channel]]
+    by_channel = (-1, *[1] * (images.ndim - 2))
+    subtracted = np.array(mean, np.float32).reshape(by_channel)
+    divided = np.array(std, np.float32).reshape(by_channel)
+    # Few at a time: all steps of a part find it in the cache.
+    for start in range(0, len(images), _CACHED):
+        part = inputs[start : start + _CACHED]
+        part[...] = images[start : start + _CACHED]
+        part /= _PIXEL_MAX
+        part -= subtracted
+        part /= divided
     return inputs
 
 
