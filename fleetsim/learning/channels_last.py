@@ -160,5 +160,6 @@ def _onednn_is_exact(module: nn.Module, positions: dict[str, int], batch_size: i
         if isinstance(layer, nn.Linear | ColumnConv2d)
     }
     return bool(chains) and all(
-        gemm.onednn_is_exact((fan_in, fan_out), rows) for fan_in, fan_out, rows in chains
+        gemm.onednn_is_exact(gemm.products((fan_in, fan_out), rows))
+        for fan_in, fan_out, rows in chains
     )

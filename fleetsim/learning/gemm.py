@@ -2,7 +2,8 @@
 
 Torch hands them to MKL, which uses instructions of 256 bits on AMD's processors. From Zen 5 on
 (family 26) these do 512 bits at a time, and MKL leaves half of their rate unused; oneDNN, which
-torch carries as well, does not. On older ones MKL is the faster of the two for stacks.
+torch carries as well, does not. On older ones MKL is the faster of the two for most products of
+stacks.
 
 Torch routes products to oneDNN when it is *allowed* to round the factors to bfloat16. Processors
 without bfloat16 matrix units (AMX and the like) compute in full float32 all the same; on the others
@@ -37,8 +38,8 @@ _WORTH_FLOP = 150_000
 """Work of a product from which on oneDNN is faster; to start one costs it more than MKL."""
 _CPUINFO = Path("/proc/cpuinfo")
 """Where Linux describes the processors."""
-_ZEN_5 = 26
-"""AMD's number for the family."""
+_ZEN_4, _ZEN_5 = 25, 26
+"""AMD's numbers for the families; 25 is Zen 3 as well."""
 _mkldnn: Any = torch.backends.mkldnn  # not typed in torch
 
 Multiply = Callable[[Tensor, Tensor], Tensor]
@@ -68,18 +69,28 @@ def prefers_onednn(widths: Widths, batch_size: int) -> bool:
     """
     return (
         onednn_pays(widths, batch_size)
-        and _mkl_is_slow_here()
-        and onednn_is_exact(widths, batch_size)
+        and _amd_family_here() >= _ZEN_5
+        and onednn_is_exact(products(widths, batch_size))
     )
 
 
+@lru_cache(maxsize=64)
+def prefers_onednn_for_long(shapes: tuple[Shape, ...]) -> bool:
+    """Whether to multiply matrices of these shapes, with sums of many terms, with oneDNN.
+
+    Measured with stacks of five products of (50, 600, 200), (600, 784, 200) and (200, 600, 784):
+    on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family 26 half.
+    """
+    return _amd_family_here() >= _ZEN_4 and onednn_is_exact(shapes)
+
+
 @lru_cache(maxsize=1)
-def _mkl_is_slow_here() -> bool:
-    return _CPUINFO.exists() and mkl_is_slow(_CPUINFO.read_text(encoding="utf-8"))
+def _amd_family_here() -> int:
+    return amd_family(_CPUINFO.read_text(encoding="utf-8")) if _CPUINFO.exists() else 0
 
 
-def mkl_is_slow(cpuinfo: str) -> bool:
-    r"""Whether MKL uses half of a processor's rate; a rule on its maker and family alone.
+def amd_family(cpuinfo: str) -> int:
+    r"""Number that AMD gives to the family of its processor; 0 of other makers.
 
     Measured with stacks of one to eight networks (784, ..., 10), batches of 10 to 100: on family 26
     oneDNN takes half of MKL's time, on family 25 1.0 to 1.35 times of it.
@@ -87,14 +98,13 @@ def mkl_is_slow(cpuinfo: str) -> bool:
     Args:
         cpuinfo: the text of Linux's /proc/cpuinfo.
 
-    >>> mkl_is_slow("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
-    True
-    >>> mkl_is_slow("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 25\n")
-    False
+    >>> amd_family("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
+    26
+    >>> amd_family("processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\n")
+    0
     """
     said = dict(re.findall(r"^(vendor_id|cpu family)\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
-    is_amd = said.get("vendor_id") == "AuthenticAMD"
-    return is_amd and int(said.get("cpu family", 0)) >= _ZEN_5
+    return int(said.get("cpu family", 0)) if said.get("vendor_id") == "AuthenticAMD" else 0
 
 
 def onednn_pays(widths: Widths, batch_size: int) -> bool:
@@ -107,13 +117,13 @@ def onednn_pays(widths: Widths, batch_size: int) -> bool:
     return sum(work) >= _WORTH_FLOP * len(work)
 
 
-def onednn_is_exact(widths: Widths, batch_size: int) -> bool:
-    """Whether oneDNN is there and multiplies in float32 what training this network multiplies."""
+def onednn_is_exact(shapes: Iterable[Shape]) -> bool:
+    """Whether oneDNN is there and multiplies matrices of these shapes in float32."""
     # Torch has had the switch since 2.9.
     if not (_mkldnn.is_available() and hasattr(_mkldnn, "matmul")):
         return False
     with onednn(is_allowed=True):
-        return is_exact(torch.bmm, products(widths, batch_size))
+        return is_exact(torch.bmm, shapes)
 
 
 def products(widths: Widths, batch_size: int) -> list[Shape]:

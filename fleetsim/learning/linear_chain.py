@@ -35,7 +35,7 @@ from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.score_slopes import Scratch, writer_of
 from fleetsim.learning.settings import Hinge, LocalSettings
 
-_relu_backward = torch.ops.aten.threshold_backward.grad_input
+relu_backward = torch.ops.aten.threshold_backward.grad_input
 
 Widths = tuple[int, ...]
 """Numbers of units from the inputs to the classes, such as (784, 200, 200, 10)."""
@@ -143,7 +143,7 @@ class ChainStack:
             widths: shape of every model.
             bases: flat vectors [P] to start from, one per model; copied. An array that several
                 models share is read once.
-            samples: what batches are taken from [n, features].
+            samples: what `step` takes batches from [n, features].
             settings: optimizer and proximal term of all models.
             batch: samples of one batch.
             hinge: the loss; None: cross-entropy.
@@ -188,22 +188,52 @@ class ChainStack:
             likelihoods: if given, takes each sample's log-likelihood before the step
                 [1, k * batch], which is minus its loss.
         """
-        if rows.numel() != self._prefix.num * self._batch:
-            self._prefix = self._first(rows.numel() // self._batch)
+        num = rows.numel() // self._batch
+        torch.index_select(self._samples, 0, rows, out=self.inputs(num).flatten(0, 1))
+        self.learn(labels, weights, likelihoods)
+
+    def inputs(self, num: int) -> Tensor:
+        """Where the batches of the first models are put before they `learn` from them.
+
+        Args:
+            num: how many models take the next step, k.
+
+        Returns:
+            [k, batch, features]
+        """
+        if num != self._prefix.num:
+            self._prefix = self._first(num)
+        return self._prefix.layers[0].inputs
+
+    def learn(
+        self,
+        labels: Tensor,
+        weights: Tensor,
+        likelihoods: Tensor | None = None,
+        input_slopes: Tensor | None = None,
+    ) -> None:
+        """One step of SGD for the first k models, on the batches that are their `inputs`.
+
+        Args:
+            labels: as of `step`, as are weights and likelihoods.
+            weights: see there.
+            likelihoods: see there.
+            input_slopes: if given, takes the slope of the log-likelihood by the inputs
+                [k, batch, features].
+        """
         now = self._prefix
-        torch.index_select(self._samples, 0, rows, out=now.samples)
         for layer, above in pairwise(now.layers):
             torch.baddbmm(layer.bias_row, layer.inputs, layer.weights_t, out=above.inputs).relu_()
         last = now.layers[-1]
         torch.bmm(last.weights.value, last.inputs_t, out=now.products)
         torch.add(now.products_by_class, now.bias_by_class, out=now.logits_by_class)
         self._write_slopes(now.logits, labels, weights, likelihoods, now.scratch, now.slopes)
-        for index_of_layer in reversed(range(len(now.layers))):
-            layer = now.layers[index_of_layer]
-            if index_of_layer > 0:
-                below = now.layers[index_of_layer - 1].slopes
+        belows = [input_slopes, *(layer.slopes for layer in now.layers[:-1])]
+        for layer, below in zip(reversed(now.layers), reversed(belows), strict=True):
+            if below is not None:
                 torch.bmm(layer.slopes, layer.weights.value, out=below)
-                _relu_backward(below, layer.inputs, 0, grad_input=below)
+            if layer is not now.layers[0]:
+                relu_backward(below, layer.inputs, 0, grad_input=below)
             climb(layer.weights, layer.slopes_t, layer.inputs, self._settings)
             if layer is last:
                 torch.mv(now.slopes_by_line, self._ones, out=now.slope_sums)
@@ -218,13 +248,13 @@ class ChainStack:
     def _first(self, num: int) -> _Prefix:
         """Views of the first `num` models."""
         batch, num_classes = self._batch, self._widths[-1]
-        products, logits, logs, targets = (_view(s, num_classes, num * batch) for s in self._scores)
-        inputs = [_view(s, num, batch, w) for s, w in zip(self._inputs, self._widths, strict=False)]
+        products, logits, logs, targets = (view(s, num_classes, num * batch) for s in self._scores)
+        inputs = [view(s, num, batch, w) for s, w in zip(self._inputs, self._widths, strict=False)]
         slopes = [
-            _view(s, num, batch, w)
+            view(s, num, batch, w)
             for s, w in zip(self._slopes[:-1], self._widths[1:-1], strict=True)
         ]
-        last_slopes = _view(self._slopes[-1], num_classes, num * batch)
+        last_slopes = view(self._slopes[-1], num_classes, num * batch)
         slope_sums = self._samples.new_empty(num_classes * num)
         slopes.append(last_slopes.view(num_classes, num, batch).permute(1, 2, 0))
         parts = [
@@ -264,6 +294,6 @@ class ChainStack:
         )
 
 
-def _view(flat: Tensor, *shape: int) -> Tensor:
+def view(flat: Tensor, *shape: int) -> Tensor:
     """The beginning of some memory in a shape."""
     return flat[: math.prod(shape)].view(shape)

@@ -23,6 +23,7 @@ from torch import Tensor
 from fleetsim.contracts import Parameters
 from fleetsim.learning.ascent import Part, climb
 from fleetsim.learning.bases import on_device
+from fleetsim.learning.linear_chain import Widths
 from fleetsim.learning.score_slopes import Scratch, writer_of
 from fleetsim.learning.settings import Hinge, LocalSettings
 
@@ -87,7 +88,7 @@ class SingleLayerStack:
 
     def __init__(
         self,
-        widths: tuple[int, int],
+        widths: Widths,
         bases: Sequence[Parameters],
         samples: Tensor,
         settings: LocalSettings,

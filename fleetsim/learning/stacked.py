@@ -8,18 +8,20 @@ cores, so equal lists give equal bytes, also if every stack is computed by anoth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fleetsim.contracts import JobResult, Parameters
-from fleetsim.learning.batches import Length, StackJob, schedule
+from fleetsim.contracts import JobResult
+from fleetsim.learning.batches import Length, StackJob, in_turn, schedule
+from fleetsim.learning.dual_chain import DualChainStack, dual_pays
 from fleetsim.learning.linear_chain import ChainStack, Widths, num_parameters
 from fleetsim.learning.settings import Hinge, LocalSettings
 from fleetsim.learning.single_layer import SingleLayerStack, single_layer_pays
+from fleetsim.learning.workspace import Workspace
 
 STACK_BYTE = 6_000_000
 """Weights and activations of one stack. The larger stacks are, the less it costs to start
@@ -27,6 +29,8 @@ operations; the more there are, the more processes they feed. See `stacks`."""
 STACK_CLIENTS = 64
 """Clients of one stack, where models are so small that the bytes do not bound it."""
 _FLOAT_BYTE = 4
+
+_Stack = ChainStack | DualChainStack | SingleLayerStack
 
 
 def train_together(
@@ -110,19 +114,40 @@ def train_stack(
     settings: LocalSettings,
     *,
     hinge: Hinge | None = None,
+    space: Workspace | None = None,
 ) -> list[JobResult]:
     """The same as `train_together` for the jobs of one stack, in the order of `stacks`.
+
+    Args:
+        widths: as of `train_together`, as are all others.
+        jobs: see there.
+        inputs: see there.
+        labels: see there.
+        settings: see there.
+        hinge: see there.
+        space: memory for one stack after the other; None: its own.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
     """
+    if space is None:
+        space = Workspace()
+    build: Callable[..., _Stack]
+    build = kind = _kind_of(widths, [job.length for job in jobs], settings, on_cpu=inputs.is_cpu)
+    if kind is DualChainStack:
+        build = partial(DualChainStack, space=space)
+        jobs, chosen = in_turn(jobs)
+        taken = torch.from_numpy(chosen)
+        own = space.take("samples", (len(taken), *inputs.shape[1:]), inputs)
+        inputs = torch.index_select(inputs, 0, taken, out=own)
+        labels = labels.index_select(0, taken)
     plan = schedule(jobs, settings.batch_size, is_padded=True)
     batch = plan.rows.shape[1]
     starts = [part.start for part in plan.parts]
     wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
     with torch.inference_mode():
         bases = [job.base for job in jobs]
-        stack = _stack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
+        stack = build(widths, bases, inputs, settings, batch=batch, hinge=hinge)
         rows = torch.from_numpy(plan.rows).to(inputs.device).view(-1)
         weights = torch.from_numpy(plan.weights).to(inputs).view(1, -1)
         likelihoods = torch.zeros_like(weights)
@@ -140,16 +165,13 @@ def train_stack(
     return plan.results(jobs, losses, vectors)
 
 
-def _stack(
-    widths: Widths,
-    bases: Sequence[Parameters],
-    inputs: Tensor,
-    settings: LocalSettings,
-    *,
-    batch: int,
-    hinge: Hinge | None,
-) -> ChainStack | SingleLayerStack:
-    """Models of this shape in training, by whatever takes its steps faster."""
+def _kind_of(
+    widths: Widths, lengths: Sequence[Length], settings: LocalSettings, *, on_cpu: bool
+) -> type[_Stack]:
+    """What takes the steps of such a stack fastest; a rule on sizes alone."""
+    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
     if len(widths) == 2 and single_layer_pays(*widths, batch):
-        return SingleLayerStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
-    return ChainStack(widths, bases, inputs, settings, batch=batch, hinge=hinge)
+        return SingleLayerStack
+    if on_cpu and dual_pays(widths, lengths, settings):
+        return DualChainStack
+    return ChainStack

@@ -13,6 +13,7 @@ from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.kernels import Kernel
 from fleetsim.learning.linear_chain import widths_of
 from fleetsim.learning.stacked import stacks, train_stack
+from fleetsim.learning.workspace import Workspace
 
 
 class StackedKernel(Kernel):
@@ -37,6 +38,7 @@ class StackedKernel(Kernel):
         batch_size = self._local_settings.batch_size
         self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
         self._flat_inputs = self._inputs.flatten(1)
+        self._space = Workspace()
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """What the jobs of one chunk yield, in their order."""
@@ -54,6 +56,7 @@ class StackedKernel(Kernel):
             self._labels,
             self._settings_at(self._rate_of(jobs[0])),
             hinge=self._hinge,
+            space=self._space,
         )
 
     def _judged(

@@ -329,7 +329,7 @@ def test_onednn_multiplies_in_a_job_only_and_only_where_it_is_exact(
     before = switch.matmul.fp32_precision
     seen: list[str] = []
     module = spied(lambda _maps: seen.append(switch.matmul.fp32_precision))
-    monkeypatch.setattr(gemm, "onednn_is_exact", lambda _widths, _rows: is_exact)
+    monkeypatch.setattr(gemm, "onednn_is_exact", lambda _shapes: is_exact)
     fast = ChannelsLast(module, (1, 8, 8), local_settings())
     seen.clear()
 

@@ -69,7 +69,7 @@ def test_the_switch_is_thrown_back_when_the_block_fails() -> None:
 
 def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
     """Against float64, within the rounding of a sum of 784 float32 products."""
-    if not gemm.onednn_is_exact((784, 200), 50):
+    if not gemm.onednn_is_exact(gemm.products((784, 200), 50)):
         pytest.skip("oneDNN would round factors on this processor, so it is not used")
     draw = rng.stream(1, "test/gemm")
     left = torch.from_numpy(draw.normal(size=(3, 50, 784)).astype(np.float32))
@@ -82,37 +82,34 @@ def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
 
 
 @pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "rounds"])
-@pytest.mark.parametrize("is_slow", [True, False], ids=["MKL slow", "MKL fast"])
+@pytest.mark.parametrize("family", [0, 24, 25, 26, 27])
 def test_onednn_is_preferred_where_it_is_exact_and_worth_it_and_mkl_is_slow(
-    is_slow: bool, is_exact: bool, monkeypatch: pytest.MonkeyPatch
+    family: int, is_exact: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mean product of (750, 10) at batch 10 is 2 * 10 * 750 * 10 = 150,000 FLOP."""
-    monkeypatch.setattr(gemm, "_mkl_is_slow_here", lambda: is_slow)
-    monkeypatch.setattr(gemm, "onednn_is_exact", lambda *_: is_exact)
+    monkeypatch.setattr(gemm, "_amd_family_here", lambda: family)
+    monkeypatch.setattr(gemm, "onednn_is_exact", lambda _shapes: is_exact)
 
     assert not gemm.prefers_onednn((749, 10), 10)
-    assert gemm.prefers_onednn((750, 10), 10) == (is_slow and is_exact)
+    assert gemm.prefers_onednn((750, 10), 10) == (family >= 26 and is_exact)
+    assert gemm.prefers_onednn_for_long.__wrapped__(((50, 600, 200),)) == (
+        family >= 25 and is_exact
+    )
 
 
 @pytest.mark.parametrize(
-    ("vendor", "family", "is_slow"),
-    [
-        ("AuthenticAMD", 26, True),
-        ("AuthenticAMD", 27, True),
-        ("AuthenticAMD", 25, False),
-        ("GenuineIntel", 6, False),
-        ("GenuineIntel", 26, False),
-    ],
+    ("vendor", "family", "found"),
+    [("AuthenticAMD", 26, 26), ("AuthenticAMD", 25, 25), ("GenuineIntel", 26, 0)],
 )
-def test_mkl_is_slow_on_amd_from_zen_5_on(vendor: str, family: int, is_slow: bool) -> None:
+def test_the_family_is_read_from_the_first_processor(vendor: str, family: int, found: int) -> None:
     one = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 2\n"
 
-    assert gemm.mkl_is_slow(f"{one}\n{one}") == is_slow
+    assert gemm.amd_family(f"{one}\n{one}") == found
 
 
 @pytest.mark.parametrize("cpuinfo", ["", "processor\t: 0\nCPU implementer\t: 0x41\n"])
 def test_processors_of_other_makers_are_left_to_torch(cpuinfo: str) -> None:
-    assert not gemm.mkl_is_slow(cpuinfo)
+    assert gemm.amd_family(cpuinfo) == 0
 
 
 def test_small_layers_pull_the_mean_product_down() -> None:

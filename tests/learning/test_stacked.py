@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -20,12 +20,14 @@ from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning import local, stacked
 from fleetsim.learning.batches import Length
+from fleetsim.learning.dual_chain import DualChainStack
 from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.linear_chain import ChainStack, Widths, widths_of
 from fleetsim.learning.models import flatten, load_flat
 from fleetsim.learning.settings import Hinge, LocalSettings, SgdSettings
 from fleetsim.learning.single_layer import SingleLayerStack
 from fleetsim.learning.stacked import stacks, train_stack, train_together
+from fleetsim.learning.workspace import Workspace
 from tests.learning.stack_jobs import stack_job
 
 Array = NDArray[Any]
@@ -84,6 +86,15 @@ local_settings = st.builds(
 def plain(batch_size: int = 5, learning_rate: float = 0.1) -> LocalSettings:
     sgd = SgdSettings(learning_rate=learning_rate)
     return LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd)
+
+
+PULLED = LocalSettings(
+    epochs=1,
+    batch_size=5,
+    optimizer=SgdSettings(learning_rate=0.1, weight_decay=0.05),
+    proximal_mu=0.5,
+)
+"""Weight decay and the proximal term."""
 
 
 def chain(widths: Widths) -> nn.Sequential:
@@ -245,6 +256,120 @@ def test_one_step_in_float32_differs_by_rounding_alone(
         assert vector_of(result).dtype == np.float32
         assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-5
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
+
+
+@pytest.fixture
+def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dual form wherever there is one, for networks far too small for it to pay."""
+    monkeypatch.setattr(
+        stacked,
+        "dual_pays",
+        lambda widths, _lengths, chosen: len(widths) > 2 and not chosen.optimizer.momentum,
+    )
+
+
+@given(
+    st.sampled_from([(6, 5, 4), (6, 8, 5, 3), (30, 3, 2)]),
+    clients_of_all_sizes,
+    local_settings,
+    st.sampled_from(HINGES),
+)
+@example(SHAPES[2], [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], plain(3), None)
+@example(SHAPES[2], [Client(7, 2, 0, 4), Client(23, 3, 1, 9), Client(1, 3, 2, 1)], plain(), None)
+@example(SHAPES[1], [Client(7, 3, 0), Client(23, 3, 1, None, True)], plain(5), "one-vs-rest")
+@example(SHAPES[1], [Client(5, 2, 0), Client(23, 3, 0)], PULLED, None)
+@pytest.mark.usefixtures("_always_dual")
+@settings(
+    max_examples=160, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_the_dual_form_equals_one_client_after_the_other_in_float64(
+    widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
+) -> None:
+    dtype = torch.float64
+    expected = one_by_one(widths, clients, chosen, dtype, hinge)
+    found = together(widths, clients, chosen, dtype, hinge)
+
+    for client, result, reference in zip(clients, found, expected, strict=True):
+        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-12
+        assert result.num_samples == reference.num_samples == client.size
+        assert result.loss == pytest.approx(reference.loss, rel=1e-12)
+        assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
+        if client.tells:
+            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
+
+
+@given(st.sampled_from([SHAPES[1], SHAPES[2]]), clients_of_all_sizes)
+@pytest.mark.usefixtures("_always_dual")
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_one_step_of_the_dual_form_in_float32_differs_by_rounding_alone(
+    widths: Widths, clients: list[Client]
+) -> None:
+    once = [Client(client.size, 1, client.base) for client in clients]
+    expected = one_by_one(widths, once, plain(23, 1.0), torch.float32)
+    found = together(widths, once, plain(23, 1.0), torch.float32)
+
+    for client, result, reference in zip(once, found, expected, strict=True):
+        assert vector_of(result).dtype == np.float32
+        assert error(result, reference, base_of(widths, client.base, torch.float32)) <= 1e-5
+        assert result.loss == pytest.approx(reference.loss, rel=1e-5)
+
+
+@pytest.mark.usefixtures("_always_dual")
+def test_many_steps_of_the_dual_form_in_float32_stay_near_float64() -> None:
+    """Not farther than ten times the plain loop is from itself in float64."""
+    widths: Widths = (30, 8, 3)
+    clients = [Client(40, 6, 0), Client(35, 6, 1)]
+    exact = one_by_one(widths, clients, plain(5), torch.float64)
+    found = together(widths, clients, plain(5), torch.float32)
+    loop = one_by_one(widths, clients, plain(5), torch.float32)
+
+    for client, dual, serial, reference in zip(clients, found, loop, exact, strict=True):
+        base = base_of(widths, client.base, torch.float64)
+        assert error(dual, reference, base) <= 10 * error(serial, reference, base) <= 1e-4
+
+
+@pytest.mark.usefixtures("_always_dual")
+def test_what_a_workspace_held_before_does_not_show() -> None:
+    """Larger, smaller, and full of what is no number."""
+    inputs, labels = samples(SHAPES[2], 60, torch.float32)
+    shares = np.split(np.arange(60), [9, 30])
+    space = Workspace()
+
+    def train(share: Array, base: Array, memory: Workspace) -> bytes:
+        job = stack_job(base, share, 2, rng.stream(5, "test/client"))
+        (result,) = train_stack(SHAPES[2], [job], inputs, labels, plain(), space=memory)
+        return vector_of(result).tobytes()
+
+    good = base_of(SHAPES[2], 0, torch.float32)
+    train(shares[2], np.full_like(good, np.nan), space)
+    for share in (shares[1], shares[0], shares[2]):
+        assert train(share, good, space) == train(share, good, Workspace())
+
+
+@pytest.mark.usefixtures("_always_dual")
+def test_momentum_has_no_dual_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    step = DualChainStack.step
+
+    def spy(self: DualChainStack, rows: Tensor, *others: Any) -> None:
+        taken.append(rows.numel())
+        step(self, rows, *others)
+
+    monkeypatch.setattr(DualChainStack, "step", spy)
+    clients = [Client(7, 1, 0), Client(23, 1, 1)]
+    sgd = SgdSettings(learning_rate=0.1, momentum=0.9)
+    together(
+        SHAPES[1],
+        clients,
+        LocalSettings(epochs=1, batch_size=5, optimizer=sgd),
+        torch.float32,
+    )
+    together(SHAPES[0], clients, plain(5), torch.float32)
+    assert taken == []
+    together(SHAPES[1], clients, plain(5), torch.float32)
+    assert taken == [10, 10, 5, 5, 5]
 
 
 def test_single_layers_on_small_batches_have_steps_of_their_own(
