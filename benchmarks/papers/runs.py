@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -28,6 +30,11 @@ class Order:
     seed: int
     rounds: int | None
     """Instead of the scenario's own."""
+
+    @property
+    def name(self) -> str:
+        """As it is printed."""
+        return f"{self.study.name}, {self.arm.name}, seed {self.seed}"
 
     def scenario(self) -> Scenario:
         """Its scenario.
@@ -89,13 +96,12 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
     began_s, done = time.monotonic(), 0
     # Spawned, not forked: torch has threads.
     context = multiprocessing.get_context("spawn")
-    with (
-        context.Manager() as manager,
-        ProcessPoolExecutor(min(jobs, len(missing)), mp_context=context) as pool,
-    ):
-        standing: Any = manager.dict()
-        left: dict[Future[str], Order] = {
-            pool.submit(_one, order, home, standing): order for order in missing
+    rounds = context.Array("q", len(missing), lock=False)
+    with ProcessPoolExecutor(
+        min(jobs, len(missing)), mp_context=context, initializer=_begin, initargs=(rounds,)
+    ) as pool:
+        left: dict[Future[str], int] = {
+            pool.submit(_one, order, home, index): index for index, order in enumerate(missing)
         }
         try:
             while left:
@@ -106,7 +112,8 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
                     print(f"[{done}/{len(missing)}] {future.result()}", flush=True)
                 if not ended:
                     minutes = (time.monotonic() - began_s) / 60
-                    now = ", ".join(sorted(standing.values()))
+                    begun = (index for index in left.values() if rounds[index])
+                    now = ", ".join(f"{missing[i].name}: round {rounds[i]}" for i in begun)
                     print(f"  after {minutes:.0f} min at: {now}", flush=True)
         except BaseException:
             for future in left:
@@ -114,22 +121,35 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
             raise
 
 
-def _one(order: Order, home: Path, standing: Any) -> str:
+_SHARED: dict[str, Any] = {}
+"""In a process that makes runs: "rounds", how far each order is, as the process that waits sees."""
+
+
+def _begin(rounds: Any) -> None:
+    """Begin a process that makes runs."""
+    _SHARED["rounds"] = rounds
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that began it has been killed: nobody else would."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        # At once, amid whatever it does: a run survives a kill at any moment.
+        os._exit(1)
+
+
+def _one(order: Order, home: Path, index: int) -> str:
     """In a process of its own: one run; returns what is printed of it."""
     # Torch is imported here, not where the page is written.
     from fleetsim.simulate import run  # noqa: PLC0415
 
     scenario, folder = order.scenario(), order.folder(home)
-    name = f"{order.study.name}, {order.arm.name}, seed {order.seed}"
     began_s = time.monotonic()
 
-    parent = multiprocessing.parent_process()
-
     def show(progress: Progress) -> None:
-        if parent is not None and not parent.is_alive():
-            # Killed; nobody else would stop this process.
-            raise KeyboardInterrupt
-        standing[name] = f"{name}: round {progress.round}"
+        _SHARED["rounds"][index] = progress.round
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     done = run(
@@ -139,7 +159,6 @@ def _one(order: Order, home: Path, standing: Any) -> str:
         resume=(folder / _MANIFEST).exists(),
         on_progress=show,
     )
-    standing.pop(name, None)
     accuracy = done.rounds["accuracy"].dropna()
     final = f", {100 * accuracy.iloc[-1]:.1f} % in the end" if len(accuracy) else ""
-    return f"{name}: {len(done.rounds)} rounds{final}, {time.monotonic() - began_s:.0f} s"
+    return f"{order.name}: {len(done.rounds)} rounds{final}, {time.monotonic() - began_s:.0f} s"

@@ -155,28 +155,28 @@ def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
 
 
 def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
-    """The same trainings on samples of their own that lie as their first epoch takes them.
+    """The same trainings, by tables of their own samples as their first epoch takes them.
 
     Args:
         jobs: who trains, at least one.
 
     Returns:
-        (Jobs whose rows are those of the chosen samples; which samples are chosen, as many for
-        each job as the largest has, one job after the other: after its own samples a smaller one
-        has its last again, in no batch.)
+        (Jobs whose rows are places in the table that follows, line after line; one line for each
+        job with its samples [K, n], n as many as the largest has: after its own, a smaller one has
+        its last again, in no batch.)
 
     >>> base, orders = np.zeros(1, dtype=np.float32), np.array([[2, 0, 1], [0, 1, 2]])
-    >>> jobs, chosen = in_turn([StackJob(base, np.array([7, 8, 9]), orders)])
-    >>> chosen, jobs[0].rows, chosen[jobs[0].rows.take(orders)]
-    (array([9, 7, 8]), array([1, 2, 0]), array([[9, 7, 8],
+    >>> jobs, own = in_turn([StackJob(base, np.array([7, 8, 9]), orders)])
+    >>> own, jobs[0].rows, own.ravel()[jobs[0].rows.take(orders)]
+    (array([[9, 7, 8]]), array([1, 2, 0]), array([[9, 7, 8],
            [7, 8, 9]]))
     """
     most = max(len(job.rows) for job in jobs)
     place = np.minimum(np.arange(most), [[len(job.rows) - 1] for job in jobs])
-    chosen = [job.rows[job.orders[0][own]] for job, own in zip(jobs, place, strict=True)]
+    own = [job.rows[job.orders[0][line]] for job, line in zip(jobs, place, strict=True)]
     turns = [start * most + np.argsort(job.orders[0]) for start, job in enumerate(jobs)]
     moved = [job._replace(rows=turn) for job, turn in zip(jobs, turns, strict=True)]
-    return moved, np.concatenate(chosen)
+    return moved, np.stack(own)
 
 
 def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> Schedule:

@@ -94,6 +94,7 @@ class DualChainStack:
         settings: LocalSettings,
         *,
         batch: int,
+        own: Tensor,
         hinge: Hinge | None = None,
         space: Workspace | None = None,
     ) -> None:
@@ -102,20 +103,19 @@ class DualChainStack:
         Args:
             widths: shape of every model; three at least.
             bases: flat vectors [P] to start from, one per model; copied.
-            samples: those of one model after the other [K * n, features], in the order in which
-                its first epoch takes them; see `batches.in_turn`.
+            samples: of all clients [N, features].
             settings: optimizer, without momentum, and proximal term of all models.
             batch: samples of one batch.
+            own: which samples are each model's [K, n] int64, in the order in which its first epoch
+                takes them; see `batches.in_turn`.
             hinge: the loss; None: cross-entropy.
             space: where its large arrays lie, for one stack at a time; None: its own.
         """
         if space is None:
             space = Workspace()
         features, self._units = widths[:2]
-        num_models = len(bases)
-        num = len(samples) // num_models
-        self._batch = batch
-        self._samples = of_models = samples.view(num_models, num, features)
+        num_models, num = own.shape
+        self._batch, self._samples, self._own = batch, samples, own
         stop = (features + 1) * self._units
         upper = {id(base): base[stop:] for base in bases}
         above = [upper[id(base)] for base in bases]
@@ -126,17 +126,17 @@ class DualChainStack:
         self._weights, self._biases = (_of_models(each, owner) for each in (weights, biases))
         long = (batch, num, self._units), (num, features, self._units), (self._units, num, features)
         self._uses_onednn = samples.dtype == torch.float32 and prefers_onednn_for_long(long)
-        self._products = space.take("products", (num_models * num, self._units), samples)
-        with onednn(is_allowed=self._uses_onednn):
-            torch.baddbmm(
-                self._biases.unsqueeze(1),
-                of_models,
-                self._weights.transpose(1, 2),
-                out=self._products.view(num_models, num, self._units),
-            )
+        self._taken = space.take("taken", (num, features), samples)
+        products = space.take("products", (num_models, num, self._units), samples)
         gram = space.take("gram", (num_models, num, num), samples)
-        _write_gram(of_models, gram)
-        self._gram = gram.flatten(0, 1)
+        # One after the other: each finds its samples in the cache, and all need the memory of one.
+        for model in range(num_models):
+            taken = self._take(model)
+            bias, weight = self._biases[model], self._weights[model]
+            with onednn(is_allowed=self._uses_onednn):
+                torch.addmm(bias, taken, weight.t(), out=products[model])
+            _write_gram(taken, gram[model])
+        self._products, self._gram = products.flatten(0, 1), gram.flatten(0, 1)
         self._dual = space.take("dual", (num_models, num, self._units), samples).zero_()
         self._dual_rows = self._dual.flatten(0, 1)
         self._gathered = space.take("gathered", (num_models * batch * num,), samples)
@@ -154,7 +154,8 @@ class DualChainStack:
         """One step of SGD for the first k models.
 
         Args:
-            rows: as of `linear_chain.ChainStack.step`, as are all others.
+            rows: of the models' own samples, one model's after the other's; else as of
+                `linear_chain.ChainStack.step`, as are all others.
             labels: see there.
             weights: see there.
             likelihoods: see there.
@@ -193,12 +194,17 @@ class DualChainStack:
         moves = self._dual.transpose(1, 2)
         weights = vectors[:, :stop].view(num_models, units, features)
         with onednn(is_allowed=self._uses_onednn):
-            torch.bmm(moves, self._samples, out=weights)
+            for model in range(num_models):
+                torch.mm(moves[model], self._take(model), out=weights[model])
         weights.addcmul_(self._weights, self._shares.unsqueeze(2))
         biases = vectors[:, stop : stop + units]
         torch.addcmul(moves.sum(dim=2), self._biases, self._shares, out=biases)
         vectors[:, stop + units :] = torch.from_numpy(upper)
         return vectors.numpy()
+
+    def _take(self, model: int) -> Tensor:
+        """The samples of a model [n, features], until those of the next are taken."""
+        return torch.index_select(self._samples, 0, self._own[model], out=self._taken)
 
 
 def _of_models(values: Tensor, owner: Tensor) -> Tensor:
@@ -209,11 +215,10 @@ def _of_models(values: Tensor, owner: Tensor) -> Tensor:
 
 
 def _write_gram(samples: Tensor, gram: Tensor) -> None:
-    """X X^T, with the feature that is 1, of every model's samples [K, n, features]: [K, n, n]."""
-    num = samples.shape[1]
-    transposed = samples.transpose(1, 2)
+    """X X^T [n, n], with the feature that is 1, of one model's samples [n, features]."""
+    num = len(samples)
     for start in range(0, num, _PANEL):
         stop = min(start + _PANEL, num)
-        panel = gram[:, start:stop, :stop]
-        torch.bmm(samples[:, start:stop], transposed[:, :, :stop], out=panel).add_(1)
-        gram[:, :start, start:stop] = panel[:, :, :start].transpose(1, 2)
+        panel = gram[start:stop, :stop]
+        torch.mm(samples[start:stop], samples[:stop].t(), out=panel).add_(1)
+        gram[:start, start:stop] = panel[:, :start].t()

@@ -132,15 +132,12 @@ def train_stack(
     """
     if space is None:
         space = Workspace()
-    build: Callable[..., _Stack]
-    build = kind = _kind_of(widths, [job.length for job in jobs], settings, on_cpu=inputs.is_cpu)
-    if kind is DualChainStack:
-        build = partial(DualChainStack, space=space)
-        jobs, chosen = in_turn(jobs)
-        taken = torch.from_numpy(chosen)
-        own = space.take("samples", (len(taken), *inputs.shape[1:]), inputs)
-        inputs = torch.index_select(inputs, 0, taken, out=own)
-        labels = labels.index_select(0, taken)
+    build = _kind_of(widths, [job.length for job in jobs], settings, on_cpu=inputs.is_cpu)
+    if build is DualChainStack:
+        jobs, own = in_turn(jobs)
+        taken = torch.from_numpy(own)
+        build = partial(DualChainStack, own=taken, space=space)
+        labels = labels.index_select(0, taken.flatten())
     plan = schedule(jobs, settings.batch_size, is_padded=True)
     batch = plan.rows.shape[1]
     starts = [part.start for part in plan.parts]
@@ -167,7 +164,7 @@ def train_stack(
 
 def _kind_of(
     widths: Widths, lengths: Sequence[Length], settings: LocalSettings, *, on_cpu: bool
-) -> type[_Stack]:
+) -> Callable[..., _Stack]:
     """What takes the steps of such a stack fastest; a rule on sizes alone."""
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
     if len(widths) == 2 and single_layer_pays(*widths, batch):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,6 +190,46 @@ def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert len(run.rounds) == study.short_rounds
     make(wanted, tmp_path, jobs=2)
     assert "1 of 1 runs are there" in capsys.readouterr().out
+
+
+_KEEPER = """
+import time
+from benchmarks.papers import runs
+
+class Orders:
+    def folder(self, home): return home / "run"
+    name = "waits"
+
+def wait_long(order, home, index):
+    print("begun", flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    from pathlib import Path
+    runs._one, runs.finished = wait_long, lambda order, home: None
+    runs.make([Orders()], Path("nowhere"), jobs=1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
+    """Whoever still ran would hold the other end of the pipe."""
+    script = tmp_path / "keeper.py"
+    script.write_text(_KEEPER)
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)])},
+    ) as keeper:
+        assert keeper.stdout is not None
+        heard = [keeper.stdout.readline(), keeper.stdout.readline()]
+        keeper.kill()
+        rest, _ = keeper.communicate(timeout=30)
+
+    assert heard == ["0 of 1 runs are there, in nowhere\n", "begun\n"]
+    assert rest == ""
 
 
 def test_the_command_says_what_it_knows(

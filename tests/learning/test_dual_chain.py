@@ -52,7 +52,9 @@ def test_two_steps_by_hand(decay: float, mu: float) -> None:
             )
         )
     samples = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
-    stack = DualChainStack((2, 1, 2), [base], samples, settings_of(rate, decay, mu), batch=1)
+    chosen = settings_of(rate, decay, mu)
+    own = torch.tensor([[0, 1]])
+    stack = DualChainStack((2, 1, 2), [base], samples, chosen, batch=1, own=own)
     first = torch.empty(1, 1, dtype=torch.float64)
     for row, likelihoods in ((0, first), (1, None)):
         stack.step(
@@ -70,7 +72,8 @@ def test_a_base_is_given_back_as_it_came() -> None:
     size = (3 + 1) * 2 + (2 + 1) * 2
     bases = [np.arange(size, dtype=np.float32), -np.arange(size, dtype=np.float32)]
     chosen = [bases[1], bases[0], bases[1]]
-    stack = DualChainStack((3, 2, 2), chosen, torch.zeros(6, 3), settings_of(), batch=4)
+    own = torch.arange(6).view(3, 2)
+    stack = DualChainStack((3, 2, 2), chosen, torch.zeros(6, 3), settings_of(), batch=4, own=own)
 
     np.testing.assert_array_equal(stack.vectors(), np.stack(chosen))
 
