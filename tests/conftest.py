@@ -1,4 +1,7 @@
-"""Where tests find real data: `$FLEETSIM_DATA`, then a `shared` folder beside the checkout."""
+"""What all tests share: where real data are, and that no test is timed.
+
+Real data: `$FLEETSIM_DATA`, then a `shared` folder beside the checkout.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine takes longer; that is no fault of what is tested.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def _find(kind: str, name: str) -> Path:

@@ -233,9 +233,7 @@ def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(t
         assert [row.loss for row in rest.rounds] == losses[round_:]
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     concurrency=st.integers(1, 8),

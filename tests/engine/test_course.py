@@ -74,9 +74,7 @@ def standing(world: World) -> dict[str, bytes]:
     return {key: array.tobytes() for key, array in world.take_changed().items()}
 
 
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), cut_share=st.floats(0.0, 1.1), enough=st.integers(1, 12))
 def test_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, enough):
     fleet = fleet_of(tiny, size=12, seed=seed)

@@ -61,9 +61,7 @@ STATES = st.tuples(
 )
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     condition=CONDITIONS,
     states=st.lists(STATES, min_size=1, max_size=6),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -325,9 +325,7 @@ def test_a_probe_is_paused_too(tiny):
 stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stays=stays,
     samples=st.integers(1, 120),
@@ -546,7 +544,8 @@ def busy_world(fleet: Fleet) -> World:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
+@example(seed=18, cut_share=1.0, enough=9, drains=False)
 @given(
     seed=st.integers(1, 20),
     cut_share=st.floats(0.0, 1.1),
@@ -556,7 +555,7 @@ def busy_world(fleet: Fleet) -> World:
 def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share, enough, drains):
     fleet = busy_fleet(seed, drains=drains)
     worlds = [busy_world(fleet), busy_world(fleet)]
-    before_j = 0.0
+    before_j = ended_s = 0.0
     kinds: list[dict[str, Any]] = [
         {"work": Work(WorkKind.TRAIN, epochs=40)},
         {"download_bit": 100 * PAYLOAD_BIT, "upload_bit": 100 * PAYLOAD_BIT},
@@ -564,7 +563,9 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
         {"work": Work(WorkKind.TRAIN, epochs=400), "purpose": Purpose.PROBE},
     ]
     interruption = policy_of(policy)
-    for now_s in (0.0, 7200.0):
+    for earliest_s in (0.0, 7200.0):
+        # Who may pause for hours may still be at it.
+        now_s = max(earliest_s, ended_s)
         clients = worlds[0].candidates(now_s).tolist()
         assert clients == worlds[1].candidates(now_s).tolist()
         if not clients:
@@ -588,7 +589,8 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
         metered_j = float(worlds[0].energy_j.sum())
         assert metered_j - before_j == pytest.approx(spent_j, rel=1e-9, abs=1e-9)
         before_j = metered_j
-        worlds[0].check_batteries(float(course.end_s.max()))
+        ended_s = float(course.end_s.max())
+        worlds[0].check_batteries(ended_s)
         for each in together:
             at_work_s = each.download_s + each.compute_s + each.upload_s
             assert each.finished_at_s - now_s == pytest.approx(at_work_s + each.paused_s)

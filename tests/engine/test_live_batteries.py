@@ -36,9 +36,7 @@ def living(tiny: Tiny, trace: str, span_s: int, **battery: Any) -> Tiny:
     return tiny
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=st.lists(STATES, min_size=1, max_size=6),
     initial=st.floats(0.02, 1.0),
@@ -119,9 +117,7 @@ def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     assert often.charge_at(7000.0).flows_j.tobytes() == once.charge_at(7000.0).flows_j.tobytes()
 
 
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=st.lists(STATES, min_size=1, max_size=5),
     initial=st.tuples(st.floats(0.05, 0.5), st.floats(0.5, 1.0)),

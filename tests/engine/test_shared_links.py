@@ -113,7 +113,7 @@ def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
     np.testing.assert_allclose(numbers(together), numbers(alone), rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=NO_FIXTURE_CHECK)
+@settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
 @given(
     seed=st.integers(1, 10**6),
     up_mbit_per_s=st.integers(4, 30),
@@ -196,7 +196,7 @@ def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
         before_j = spent_j
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=NO_FIXTURE_CHECK)
+@settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)
 @given(
     samples=st.lists(st.integers(1, 300), min_size=8, max_size=8),
     up_mbit_per_s=st.integers(1, 80),

@@ -44,9 +44,7 @@ def world_of(tiny: Tiny) -> World:
     return World(tiny.fleet(), EligibilitySettings())
 
 
-@settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(1, 10**6), cut_share=st.floats(0.0, 1.1), clock=st.floats(0.3, 1.0))
 def test_throttled_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, clock):
     worlds = [world_of(throttled(tiny, seed=seed)) for _ in range(2)]

@@ -269,9 +269,7 @@ def lines_of(life: list[tuple[int, bool, float]]) -> str:
     return " ".join(f"{t},{int(charging)},{load}" for t, charging, load in life)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     battery=curves(),
     some=st.lists(lives(), min_size=3, max_size=3),
@@ -301,9 +299,7 @@ def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_
         assert put_in_j == pytest.approx(out_j, abs=1e-6)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     battery=curves(),
     some=st.lists(lives(), min_size=2, max_size=2),

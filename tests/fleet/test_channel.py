@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -244,7 +244,6 @@ LAWS: list[dict[str, Any]] = [
 ]
 
 
-@settings(deadline=None)  # the first Nakagami gain waits for an import
 @given(
     client=st.integers(0, 3),
     direction=st.sampled_from(Direction),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -77,7 +77,6 @@ def test_a_wave_that_cancels_the_line_of_sight_leaves_nothing() -> None:
         assert 0.0 <= Rician(k).gains(words, UP)[0] < 1e-14
 
 
-@settings(deadline=None)  # the first Nakagami gain waits for an import
 @given(
     law=st.sampled_from(LAWS),
     windows=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=5),

@@ -29,7 +29,6 @@ TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
 # --- rates ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     NET_TRACES,
     st.lists(
@@ -112,7 +111,6 @@ def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
     assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
 
 
-@settings(deadline=None)
 @given(
     trace=NET_TRACES,
     client=st.integers(0, 3),
@@ -200,7 +198,7 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
     assert [ends_s[0], ends_s[1]] == pytest.approx([3.0, 8.5])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(NET_TRACES, st.integers(1, 9))
 def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_steps: int) -> None:
     size = 12

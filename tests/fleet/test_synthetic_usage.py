@@ -35,7 +35,7 @@ def on_lengths_s(trace: Trace) -> np.ndarray:
     return (ends_s - trace.times_s)[trace.online]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     severity=st.floats(0.0, 1.0),
     availability=st.floats(0.01, 0.99),

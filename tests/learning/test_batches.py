@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -120,7 +120,6 @@ def test_jobs_in_another_order_are_refused() -> None:
     st.integers(1, 25),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_every_client_takes_the_batches_that_its_stream_draws(
     clients: list[tuple[int, int, int | None]], batch_size: int, is_padded: bool
 ) -> None:

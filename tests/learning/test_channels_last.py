@@ -151,7 +151,7 @@ def test_training_equals_the_plain_reference_in_float64(name: str) -> None:
     assert found.loss_rms == pytest.approx(expected.loss_rms, rel=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     name=st.sampled_from(["fedgra-cnn", "lenet5"]),
     num_samples=st.integers(1, 9),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -39,7 +39,6 @@ def conv_of(
     return conv
 
 
-@settings(deadline=None)
 @given(
     sizes=st.tuples(SMALL, SMALL, SMALL, st.integers(4, 7), st.integers(4, 7)),
     kernel=st.tuples(SMALL, SMALL),

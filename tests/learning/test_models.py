@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from torch import nn
@@ -172,7 +172,6 @@ def test_matrices_lie_row_by_row_in_the_vector() -> None:
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=16, max_size=16))
-@settings(deadline=None)
 def test_any_vector_comes_back_from_the_module_as_it_went_in(values: list[float]) -> None:
     module = with_batch_norm()
     vector = np.array(values, dtype=np.float32)

@@ -178,7 +178,7 @@ def test_the_files_of_mnist_are_a_folder_too(real_data: Callable[[str], Path]) -
 # --- a test part that is drawn ------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
     fraction=st.floats(0.05, 0.95),
@@ -400,7 +400,7 @@ def test_only_the_arrays_that_are_wanted_are_read(tmp_path: Path) -> None:
     assert list(read_npz(path, ["x", "y"])) == ["x"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(position=st.integers(0, 5000), byte=st.integers(0, 255))
 def test_no_single_byte_of_a_file_can_do_more_than_be_refused(
     tmp_path_factory: pytest.TempPathFactory, position: int, byte: int

@@ -203,7 +203,7 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
 @example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "crammer-singer")
 @example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "weston-watkins")
 @example(SHAPES[3], [Client(7, 2, 0), Client(23, 3, 1)], plain(), "one-vs-rest")
-@settings(max_examples=160, deadline=None)
+@settings(max_examples=160)
 def test_a_stack_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
@@ -225,7 +225,7 @@ def test_a_stack_equals_one_client_after_the_other_in_float64(
 
 
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from(HINGES))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
     widths: Widths, clients: list[Client], hinge: Hinge | None
 ) -> None:
@@ -241,7 +241,7 @@ def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
 
 
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_step_in_float32_differs_by_rounding_alone(
     widths: Widths, clients: list[Client], weight_decay: float
 ) -> None:
@@ -279,9 +279,7 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(SHAPES[1], [Client(7, 3, 0), Client(23, 3, 1, None, True)], plain(5), "one-vs-rest")
 @example(SHAPES[1], [Client(5, 2, 0), Client(23, 3, 0)], PULLED, None)
 @pytest.mark.usefixtures("_always_dual")
-@settings(
-    max_examples=160, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=160, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_dual_form_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
@@ -300,9 +298,7 @@ def test_the_dual_form_equals_one_client_after_the_other_in_float64(
 
 @given(st.sampled_from([SHAPES[1], SHAPES[2]]), clients_of_all_sizes)
 @pytest.mark.usefixtures("_always_dual")
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_step_of_the_dual_form_in_float32_differs_by_rounding_alone(
     widths: Widths, clients: list[Client]
 ) -> None:

@@ -79,7 +79,7 @@ def one_thread() -> Iterator[None]:
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], EVERY_TERM)
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1, None, True), Client(1, 3, 2)], EVERY_TERM)
 @example("frozen", [Client(5, 2, 0), Client(1, 1, 1)], EVERY_TERM)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_clients_at_once_equal_one_after_the_other_in_float64(
     name: str, clients: list[Client], chosen: LocalSettings
 ) -> None:
@@ -116,7 +116,7 @@ def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> N
 
 
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_step_in_float32_differs_by_rounding_alone(
     name: str, clients: list[Client], weight_decay: float
 ) -> None:

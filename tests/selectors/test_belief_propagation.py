@@ -59,7 +59,7 @@ def test_two_neighbours_by_hand():
     assert result.is_converged
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 9))
 def test_beliefs_are_exact_on_trees(seed, num):
     # Random trees (each client hangs on an earlier one), random potentials of no symmetry, edges
@@ -187,7 +187,7 @@ def test_contraction_counts_the_other_neighbours():
     assert contraction(NO_EDGES, np.empty(0), 3) == 0.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 1000))
 def test_below_the_bound_the_messages_settle(seed):
     stream = rng.stream(seed, "graph")

@@ -74,7 +74,7 @@ def line_m(*places: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 25), st.booleans())
 def test_the_graph_is_that_of_brute_force(kind, seed, num, has_ties):
     stream = rng.stream(seed, "places")
@@ -154,7 +154,7 @@ def test_gossip_by_hand():
     assert result.known[4].tolist() == [False, False, False, False, True]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_gossip_is_a_flood_step_by_step(seed, num):
     graph = nx.gnp_random_graph(num, 0.3, seed=seed)

@@ -68,7 +68,7 @@ def test_who_cannot_be_chosen_is_still_represented():
     assert greedy(LINE[:0, :2], 1, np.array([0.1, 0.2])).tolist() == [0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 10))
 def test_greedy_is_the_slow_plain_one(seed, num_clients, num):
     # Coordinates on a grid, so that there are ties.

@@ -71,7 +71,7 @@ def test_a_known_client_varies_no_more():
         conditioned(posterior, 0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(2, 9), st.data())
 def test_conditioning_one_by_one_is_the_conditional_gaussian(seed, num, data):
     known = data.draw(st.lists(st.integers(0, num - 1), unique=True, min_size=1, max_size=num))
@@ -83,7 +83,7 @@ def test_conditioning_one_by_one_is_the_conditional_gaussian(seed, num, data):
     assert posterior == pytest.approx(conditional(sigma, known), abs=1e-8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(0, 9))
 def test_the_choice_is_the_slow_plain_one(seed, num, wanted):
     sigma = covariance(made(seed, 4, num), 0.3)

@@ -9,7 +9,7 @@ from math import floor
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule
@@ -95,7 +95,6 @@ def schedule_from(tables: list[list[bool]], shifts_s: list[int]) -> Schedule:
     return Schedule.of(steps, is_true[kept])
 
 
-@settings(deadline=None)
 @given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times, data=st.data())
 def test_states_and_next_changes_equal_the_table(tables, asked, data):
     usage = build_usage(
@@ -122,7 +121,6 @@ def test_states_and_next_changes_equal_the_table(tables, asked, data):
         assert until_s == searched([second[3] for second in table], 0, t_s)
 
 
-@settings(deadline=None)
 @given(
     lives=st.lists(
         st.tuples(seconds, st.integers(-2 * MOST_SPAN_S, 3 * MOST_SPAN_S)), min_size=1, max_size=3
@@ -153,7 +151,6 @@ def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, d
     assert [alone[i] for i in range(len(queries))] == expected
 
 
-@settings(deadline=None)
 @given(tables=st.lists(seconds, min_size=1, max_size=3), asked=times)
 def test_the_state_at_the_next_change_is_another_and_it_is_later(tables, asked):
     usage = build_usage(trace_from(tables), seed=1, has_people=np.ones(1, dtype=bool), shift="none")
@@ -172,7 +169,6 @@ def test_the_state_at_the_next_change_is_another_and_it_is_later(tables, asked):
         )
 
 
-@settings(deadline=None)
 @given(
     lives=st.lists(
         st.tuples(
@@ -202,7 +198,6 @@ def test_a_schedule_equals_the_table_for_any_shift_and_order(lives, asked):
             assert true_s[at] == schedule.next_true_after_one(client, t_s) == soonest
 
 
-@settings(deadline=None)
 @given(
     table=st.lists(st.booleans(), min_size=1, max_size=MOST_SPAN_S),
     shift_s=st.integers(0, 3 * MOST_SPAN_S),
@@ -219,7 +214,6 @@ def test_seconds_true_equal_the_count(table, shift_s, asked):
         assert schedule.seconds_true_one(0, begin_s, end_s) == found_s
 
 
-@settings(deadline=None)
 @given(
     table=st.lists(st.booleans(), min_size=1, max_size=MOST_SPAN_S),
     lap=st.integers(0, 10**9),
