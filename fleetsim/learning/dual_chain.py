@@ -46,6 +46,10 @@ core of an AMD EPYC (Zen 4): whole stacks took 0.24 to 0.93 times as long up to 
 1.3 times beyond."""
 _WORTH_WEIGHTS = 20_000
 """Weights of a first layer from which on its arithmetic counts, not the number of operations."""
+_MOST_GRAM_BYTE = 32_000_000
+"""Of the products X X^T of one stack, in float32. Half of that was measured; where they are far
+larger than caches, every step would read its rows of them from memory."""
+_FLOAT_BYTE = 4
 
 
 def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings) -> bool:
@@ -72,6 +76,8 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
     if features * units < _WORTH_WEIGHTS:
         return False
     num = max(length.num_samples for length in lengths)
+    if _FLOAT_BYTE * len(lengths) * num * num > _MOST_GRAM_BYTE:
+        return False
     batch = min(settings.batch_size, num)
     lines = batch * sum(length.num_steps(settings.batch_size) for length in lengths)
     plain = 4 * lines * features * units

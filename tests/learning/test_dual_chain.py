@@ -92,6 +92,9 @@ WIDTHS = (784, 200, 200, 10)
         (WIDTHS, [Length(600, 5)], settings_of(batch=50, momentum=0.9), False),
         # What all of a stack are padded to is the largest's.
         (WIDTHS, [Length(2000, 5), *[Length(60, 5)] * 4], settings_of(batch=50), False),
+        # 4 byte * 2,000^2 = 16 MB a client, 32 MB for all.
+        ((9000, 200, 10), [Length(2000, 9)] * 2, settings_of(batch=50), True),
+        ((9000, 200, 10), [Length(2000, 9)] * 3, settings_of(batch=50), False),
         ((784, 10), [Length(60, 5)], settings_of(batch=50), False),
         # 60 * 30 weights are too few, whatever is saved; 784 * 26 = 20,384 are enough.
         ((60, 30, 10), [Length(10, 50)], settings_of(batch=10), False),
