@@ -191,6 +191,27 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
     return float(gap / np.linalg.norm(vector_of(expected) - base)) if gap else 0.0
 
 
+def assert_as_one_by_one(
+    widths: Widths, clients: Sequence[Client], chosen: LocalSettings, hinge: Hinge | None
+) -> None:
+    """In float64, stacks yield what `local.train` does."""
+    dtype = torch.float64
+    expected = one_by_one(widths, clients, chosen, dtype, hinge)
+    found = together(widths, clients, chosen, dtype, hinge)
+
+    for client, result, reference in zip(clients, found, expected, strict=True):
+        assert vector_of(result).dtype == np.float64
+        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-12
+        assert result.num_samples == reference.num_samples == client.size
+        assert result.loss == pytest.approx(reference.loss, rel=1e-12)
+        assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
+        assert result.accuracy is None
+        assert (result.epoch_losses is not None) == client.tells
+        if result.epoch_losses is not None:
+            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
+            assert result.epoch_losses[-1] == result.loss
+
+
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, local_settings, st.sampled_from(HINGES))
 @example(SHAPES[2], [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], plain(3), None)
 @example(SHAPES[0], [Client(7, 2, 0), Client(23, 1, 1)], plain(3), "crammer-singer")
@@ -207,21 +228,7 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
 def test_a_stack_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
-    dtype = torch.float64
-    expected = one_by_one(widths, clients, chosen, dtype, hinge)
-    found = together(widths, clients, chosen, dtype, hinge)
-
-    for client, result, reference in zip(clients, found, expected, strict=True):
-        assert vector_of(result).dtype == np.float64
-        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-12
-        assert result.num_samples == reference.num_samples == client.size
-        assert result.loss == pytest.approx(reference.loss, rel=1e-12)
-        assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
-        assert result.accuracy is None
-        assert (result.epoch_losses is not None) == client.tells
-        if result.epoch_losses is not None:
-            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
-            assert result.epoch_losses[-1] == result.loss
+    assert_as_one_by_one(widths, clients, chosen, hinge)
 
 
 @given(st.sampled_from(SHAPES), clients_of_all_sizes, st.sampled_from(HINGES))
@@ -283,17 +290,7 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_dual_form_equals_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
-    dtype = torch.float64
-    expected = one_by_one(widths, clients, chosen, dtype, hinge)
-    found = together(widths, clients, chosen, dtype, hinge)
-
-    for client, result, reference in zip(clients, found, expected, strict=True):
-        assert error(result, reference, base_of(widths, client.base, dtype)) <= 1e-12
-        assert result.num_samples == reference.num_samples == client.size
-        assert result.loss == pytest.approx(reference.loss, rel=1e-12)
-        assert result.loss_rms == pytest.approx(reference.loss_rms, rel=1e-12)
-        if client.tells:
-            assert result.epoch_losses == pytest.approx(reference.epoch_losses, rel=1e-12)
+    assert_as_one_by_one(widths, clients, chosen, hinge)
 
 
 @given(st.sampled_from([SHAPES[1], SHAPES[2]]), clients_of_all_sizes)
