@@ -114,7 +114,7 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
                     minutes = (time.monotonic() - began_s) / 60
                     begun = (index for index in left.values() if rounds[index])
                     now = ", ".join(f"{missing[i].name}: round {rounds[i]}" for i in begun)
-                    print(f"  after {minutes:.0f} min at: {now}", flush=True)
+                    print(f"  after {minutes:.0f} min at: {now or 'the first rounds'}", flush=True)
         except BaseException:
             for future in left:
                 future.cancel()
