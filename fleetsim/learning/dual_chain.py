@@ -70,7 +70,7 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
     >>> dual_pays((784, 200, 200, 10), [Length(600, 1)], chosen)
     False
     """
-    if len(widths) == 2 or settings.optimizer.momentum:
+    if not _has_dual(widths, settings):
         return False
     features, units = widths[:2]
     if features * units < _WORTH_WEIGHTS:
@@ -84,6 +84,11 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
     # Half of X X^T and its diagonal panels; X V_0 and V_t; the steps.
     once = num * (num + _PANEL) * features + 4 * num * features * units
     return len(lengths) * once + 2 * lines * num * units <= _WORTH * plain
+
+
+def _has_dual(widths: Widths, settings: LocalSettings) -> bool:
+    """Whether the form is written for such networks and settings."""
+    return len(widths) > 2 and not settings.optimizer.momentum
 
 
 class DualChainStack:
@@ -116,7 +121,12 @@ class DualChainStack:
                 takes them; see `batches.in_turn`.
             hinge: the loss; None: cross-entropy.
             space: where its large arrays lie, for one stack at a time; None: its own.
+
+        Raises:
+            ValueError: there is no layer above the first, or there is momentum.
         """
+        if not _has_dual(widths, settings):
+            raise ValueError("the dual form is for a layer below others, without momentum")
         if space is None:
             space = Workspace()
         features, self._units = widths[:2]

@@ -101,8 +101,6 @@ class _Prefix:
 
     num: int
     layers: tuple[_Layer, ...]
-    samples: Tensor
-    """Inputs of the first layer [k * batch, features]."""
     products: Tensor
     """Last layer without its bias [k, classes, batch]."""
     products_by_class: Tensor
@@ -280,7 +278,6 @@ class ChainStack:
         return _Prefix(
             num=num,
             layers=layers,
-            samples=inputs[0].view(num * batch, -1),
             products=products,
             products_by_class=products.transpose(0, 1),
             bias_by_class=layers[-1].biases.value.t().unsqueeze(2),

@@ -78,6 +78,15 @@ def test_a_base_is_given_back_as_it_came() -> None:
     np.testing.assert_array_equal(stack.vectors(), np.stack(chosen))
 
 
+@pytest.mark.parametrize(("widths", "momentum"), [((3, 2), 0.0), ((3, 2, 2), 0.9)])
+def test_what_has_no_dual_form_is_refused(widths: tuple[int, ...], momentum: float) -> None:
+    own, base = torch.zeros(1, 1, dtype=torch.int64), np.zeros(14, dtype=np.float32)
+    chosen = settings_of(momentum=momentum)
+
+    with pytest.raises(ValueError, match="a layer below others, without momentum"):
+        DualChainStack(widths, [base], torch.zeros(1, 3), chosen, batch=1, own=own)
+
+
 WIDTHS = (784, 200, 200, 10)
 
 

@@ -342,7 +342,8 @@ def test_what_a_workspace_held_before_does_not_show() -> None:
 
 
 @pytest.mark.usefixtures("_always_dual")
-def test_momentum_has_no_dual_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_pays_the_dual_form_takes_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """23, then 7 of 2 models take ceil(23 / 5) = 5 steps together; a single layer has no such."""
     taken = []
     step = DualChainStack.step
 
@@ -352,13 +353,6 @@ def test_momentum_has_no_dual_form(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(DualChainStack, "step", spy)
     clients = [Client(7, 1, 0), Client(23, 1, 1)]
-    sgd = SgdSettings(learning_rate=0.1, momentum=0.9)
-    together(
-        SHAPES[1],
-        clients,
-        LocalSettings(epochs=1, batch_size=5, optimizer=sgd),
-        torch.float32,
-    )
     together(SHAPES[0], clients, plain(5), torch.float32)
     assert taken == []
     together(SHAPES[1], clients, plain(5), torch.float32)
