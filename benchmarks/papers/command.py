@@ -9,13 +9,14 @@ from pathlib import Path
 
 from benchmarks import environments
 from benchmarks.papers import figure, page
-from benchmarks.papers.runs import finished, make, orders
+from benchmarks.papers.outcomes import Book, Outcome
+from benchmarks.papers.runs import make, orders, outcome
 from benchmarks.papers.studies import STUDIES, Study
-from benchmarks.papers.tables import Runs
+from benchmarks.papers.tables import Outcomes
 from fleetsim.errors import FleetsimError
 from fleetsim.record import files
-from fleetsim.record.run import Run
 
+_FIGURES = "papers.jsonl"
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 _WRONG_INPUT, _INTERRUPTED = 2, 130
 _EXAMPLE = """\
@@ -25,9 +26,11 @@ example:
   python -m benchmarks.papers                            everything, three seeds: hours
   python -m benchmarks.papers --render                   write docs/papers.md from what is there
 
-Runs that are done are not made again, and one that was interrupted goes on where it stopped. They
-are kept in the folder papers of $FLEETSIM_BENCH, or of ~/.cache/fleetsim-benchmarks. The data sets
-are found as by `fleetsim run`: fetch them, or name them by FLEETSIM_DATA.
+The figures of every run are kept in docs/papers.jsonl, a line each, and a run that has its line is
+not made again; delete the line, or the file, to make it anew. One that was interrupted goes on
+where it stopped. Runs are in the folder papers of $FLEETSIM_BENCH, or of
+~/.cache/fleetsim-benchmarks. The data sets are found as by `fleetsim run`: fetch them, or name them
+by FLEETSIM_DATA.
 """
 
 
@@ -39,13 +42,15 @@ def main() -> None:
     seeds: list[int] = asked.seeds or ([1] if asked.short else [1, 2, 3])
     wanted = orders(studies, seeds, is_short=asked.short)
     try:
+        # A first look keeps its figures beside its runs: they say nothing of a paper.
+        book = Book(home / _FIGURES if asked.short else _DOCS / _FIGURES)
         if not asked.render:
-            make(wanted, home, jobs=asked.jobs)
-        found: dict[Study, Runs] = {}
+            make(wanted, home, book, jobs=asked.jobs)
+        found: dict[Study, Outcomes] = {}
         for study in studies:
             own = [order for order in wanted if order.study is study]
-            done = {(o.arm.name, o.seed): finished(o, home) for o in own}
-            lacking = sorted({seed for (_, seed), run in done.items() if run is None})
+            done = {(o.arm.name, o.seed): outcome(o, home, book) for o in own}
+            lacking = sorted({seed for (_, seed), one in done.items() if one is None})
             kept = [seed for seed in seeds if seed not in lacking]
             if lacking:
                 print(f"{study.name}: seeds {lacking} are not complete and left out")
@@ -59,8 +64,12 @@ def main() -> None:
                 else:
                     _into_page({study.name: text})
         if found and not asked.short:
-            figure.write(figure.draw(found), _DOCS / "papers.svg")
             print(f"page: {_DOCS / 'papers.md'}")
+            lacking_names = [one.name for one in STUDIES if one.price_targets and one not in found]
+            if lacking_names:
+                print(f"papers.svg stays as it is: no figures of {', '.join(lacking_names)}")
+            else:
+                figure.write(figure.draw(found), _DOCS / "papers.svg")
     except FleetsimError as fault:
         print(f"error: {fault}", file=sys.stderr)
         sys.exit(_WRONG_INPUT)
@@ -69,10 +78,10 @@ def main() -> None:
         sys.exit(_INTERRUPTED)
 
 
-def _there(run: Run | None) -> Run:
-    if run is None:
+def _there(one: Outcome | None) -> Outcome:
+    if one is None:
         raise ValueError("a seed was kept whose runs are not complete")
-    return run
+    return one
 
 
 def _into_page(sections: dict[str, str]) -> None:

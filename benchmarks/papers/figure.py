@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.papers.prices import Price, ratio, telling_target
+from benchmarks.papers.prices import Price, ratio
 from benchmarks.papers.studies import RANDOM, Study
-from benchmarks.papers.tables import Runs, prices_of
+from benchmarks.papers.tables import Outcomes, prices_of, telling_target
 from fleetsim.record import files
 from fleetsim.report import look
 
@@ -21,36 +21,36 @@ _WIDTH_IN = 8.0
 _NEVER_ROOM = 1.25
 
 
-def ratios(runs: Runs, target: float) -> dict[str, tuple[float, float, float] | None]:
+def ratios(found: Outcomes, target: float) -> dict[str, tuple[float, float, float] | None]:
     """By arm, rounds, seconds and joules to an accuracy over random's, geometric mean over seeds.
 
     None: the arm missed the accuracy with some seed. Empty if random did.
     """
-    prices = prices_of(runs, target)
+    prices = prices_of(found, target)
     base = _whole(prices.get(RANDOM, []))
     if base is None:
         return {}
-    found: dict[str, tuple[float, float, float] | None] = {}
+    over: dict[str, tuple[float, float, float] | None] = {}
     for arm, of_arm in prices.items():
         if arm == RANDOM:
             continue
         own = _whole(of_arm)
-        found[arm] = None if own is None else _over(own, base)
-    return found
+        over[arm] = None if own is None else _over(own, base)
+    return over
 
 
-def draw(studies: Mapping[Study, Runs]) -> Figure:
+def draw(studies: Mapping[Study, Outcomes]) -> Figure:
     """One row per study and selector; left of the line at 1 it is cheaper than random."""
     rows: list[tuple[str, tuple[float, float, float] | None]] = []
-    for study, runs in studies.items():
-        of_random = {RANDOM: runs[RANDOM]} if RANDOM in runs else {}
+    for study, found in studies.items():
+        of_random = {RANDOM: found[RANDOM]} if RANDOM in found else {}
         target = telling_target(of_random, study.price_targets)
         if target is None:
             continue
-        target = telling_target(runs, [one for one in study.price_targets if one <= target])
+        target = telling_target(found, [one for one in study.price_targets if one <= target])
         if target is None:
             continue
-        for arm, values in ratios(runs, target).items():
+        for arm, values in ratios(found, target).items():
             rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
     rows.reverse()  # the first study stands on top
     figure = look.new_figure(

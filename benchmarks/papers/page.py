@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.papers import tables
 from benchmarks.papers.studies import Study
-from benchmarks.papers.tables import Runs
+from benchmarks.papers.tables import Outcomes
 
 
-def section(study: Study, runs: Runs, seeds: Sequence[int]) -> str:
+def section(study: Study, found: Outcomes, seeds: Sequence[int]) -> str:
     """What is written of a study."""
-    lengths = sorted({len(run.rounds) for of_arm in runs.values() for run in of_arm})
+    lengths = sorted({one.rounds for of_arm in found.values() for one in of_arm})
     rounds = " to ".join(str(length) for length in {lengths[0]: 0, lengths[-1]: 0})
     said = ", ".join(str(seed) for seed in seeds)
     parts = [
         f"`{study.scenario}`, {rounds} rounds, seeds {said}: mean [smallest, largest].",
-        tables.measures_table(study, runs),
+        tables.measures_table(study, found),
     ]
     if study.claims:
-        parts.append(tables.claims_table(study, runs))
-    priced = tables.price_table(study, runs)
+        parts.append(tables.claims_table(study, found))
+    priced = tables.price_table(study, found)
     if priced is not None:
         target, table = priced
         parts += [f"What {100 * target:g} % cost:", table]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleetsim.record.run import Run
@@ -29,28 +29,9 @@ def price(run: Run, target: float) -> Price | None:
         return None
     tasks = run.tasks
     probes = tasks[(tasks["round"] <= rounds) & (tasks["purpose"] != "train")]
-    return Price(rounds, seconds, joules, float(energy_of(probes).sum()) / joules)
-
-
-def telling_target(runs: Mapping[str, Sequence[Run]], targets: Sequence[float]) -> float | None:
-    """The highest target that the most arms reached with every seed.
-
-    Args:
-        runs: by arm, one per seed.
-        targets: to choose from.
-
-    Returns:
-        None if no arm reached any of them.
-    """
-
-    def num_arms(target: float) -> int:
-        return sum(
-            all(run.rounds_to_accuracy(target) is not None for run in of_arm)
-            for of_arm in runs.values()
-        )
-
-    best = max(targets, key=lambda target: (num_arms(target), target), default=None)
-    return None if best is None or num_arms(best) == 0 else best
+    return Price(
+        int(rounds), float(seconds), float(joules), float(energy_of(probes).sum() / joules)
+    )
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> float:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.studies import Arm, Study
+from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
+from benchmarks.papers.studies import PRICE_TARGETS, Arm, Study
 from fleetsim.contracts import Progress
 from fleetsim.record.run import Run, open_run
 from fleetsim.scenario import Scenario, load
@@ -42,9 +43,17 @@ class Order:
         Raises:
             ScenarioError: the bundled scenario does not take the changes.
         """
-        rounds = [] if self.rounds is None else [f"stop.rounds={self.rounds}"]
-        changes = [*self.study.changes, *self.arm.changes, *rounds]
-        return load(self.study.scenario, changes, seed=self.seed)
+        return load(self.study.scenario, list(self._changes), seed=self.seed)
+
+    def origin(self) -> Origin:
+        """What it is known by when it has been made."""
+        found = self.scenario().content_hash
+        return Origin(self.study.scenario, self._changes, self.seed, found)
+
+    @property
+    def _changes(self) -> tuple[str, ...]:
+        rounds = () if self.rounds is None else (f"stop.rounds={self.rounds}",)
+        return (*self.study.changes, *self.arm.changes, *rounds)
 
     def folder(self, home: Path) -> Path:
         """Where the run lies; another scenario lies elsewhere."""
@@ -76,8 +85,18 @@ def finished(order: Order, home: Path) -> Run | None:
     return run if run.manifest.status == "done" else None
 
 
-def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
-    """Make those that are not there yet, `jobs` at a time, and say how it goes.
+def outcome(order: Order, home: Path, book: Book) -> Outcome | None:
+    """What came out, by the book, or by the run if that is there and done; the book then has it."""
+    origin = order.origin()
+    known = book.find(origin.content_hash, PRICE_TARGETS)
+    if known is None and (run := finished(order, home)) is not None:
+        known = outcome_of(run, PRICE_TARGETS)
+        book.add(origin, known)
+    return known
+
+
+def make(wanted: Sequence[Order], home: Path, book: Book, *, jobs: int) -> None:
+    """Make those whose outcome the book lacks, `jobs` at a time, and say how it goes.
 
     Every run trains in one process: several runs side by side use the cores better than several
     processes of one run do, and the results are the same bytes.
@@ -87,9 +106,11 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
     """
     # Studies may share a run.
     by_folder = {order.folder(home): order for order in wanted}
-    missing = [order for order in by_folder.values() if finished(order, home) is None]
+    missing = [order for order in by_folder.values() if outcome(order, home, book) is None]
     print(
-        f"{len(by_folder) - len(missing)} of {len(by_folder)} runs are there, in {home}", flush=True
+        f"{len(by_folder) - len(missing)} of {len(by_folder)} runs are known; new ones go to "
+        f"{home}, their figures to {book.path}",
+        flush=True,
     )
     if not missing:
         return
@@ -107,7 +128,7 @@ def make(wanted: Sequence[Order], home: Path, *, jobs: int) -> None:
             while left:
                 ended, _ = wait(left, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    del left[future]
+                    outcome(missing[left.pop(future)], home, book)
                     done += 1
                     print(f"[{done}/{len(missing)}] {future.result()}", flush=True)
                 if not ended:

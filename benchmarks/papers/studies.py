@@ -275,3 +275,5 @@ STUDIES = (
     _goal_directed_losses(),
     _goal_directed_readings(),
 )
+PRICE_TARGETS = tuple(sorted({target for study in STUDIES for target in study.price_targets}))
+"""Of all studies: runs may belong to several."""

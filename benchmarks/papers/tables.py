@@ -8,47 +8,47 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from benchmarks.papers.measures import MEASURES
-from benchmarks.papers.prices import Price, price, telling_target
+from benchmarks.papers.outcomes import Outcome
+from benchmarks.papers.prices import Price
 from benchmarks.papers.studies import Claim, Study
-from fleetsim.record.run import Run
 from fleetsim.report.quantities import digits
 
-Runs = Mapping[str, Sequence[Run]]
-"""By arm, one run per seed, seeds in the same order in all arms."""
+Outcomes = Mapping[str, Sequence[Outcome]]
+"""By arm, one per seed, seeds in the same order in all arms."""
 Spec = str | Callable[[float], str]
 """How a number is written: as by `format`, or by a function."""
 _NEVER = "never"
 
 
-def measures_table(study: Study, runs: Runs) -> str:
+def measures_table(study: Study, found: Outcomes) -> str:
     """One row per arm: of every measure the paper's figure, if it has one, and ours."""
     head = ["selector"]
     for name in study.measures:
-        if any((arm, name) in study.papers for arm in runs):
+        if any((arm, name) in study.papers for arm in found):
             head.append(f"{MEASURES[name].label}: paper")
             head.append("here")
         else:
             head.append(MEASURES[name].label)
     rows = []
-    for arm, of_arm in runs.items():
+    for arm, of_arm in found.items():
         row = [arm]
         for name in study.measures:
-            if any((other, name) in study.papers for other in runs):
+            if any((other, name) in study.papers for other in found):
                 row.append(study.papers.get((arm, name), ""))
             measure = MEASURES[name]
-            row.append(spread([measure.of(run) for run in of_arm], measure.spec))
+            row.append(spread([one.measures[name] for one in of_arm], measure.spec))
         rows.append(row)
     return markdown(head, rows)
 
 
-def claims_table(study: Study, runs: Runs) -> str:
+def claims_table(study: Study, found: Outcomes) -> str:
     """One row per claim: the paper's figures, ours, and in how many seeds the order is so."""
     rows = []
     for claim in study.claims:
-        if not set(claim.order) <= set(runs):
+        if not set(claim.order) <= set(found):
             continue
         measure = MEASURES[claim.measure]
-        values = {arm: [measure.of(run) for run in runs[arm]] for arm in claim.order}
+        values = {arm: [one.measures[claim.measure] for one in found[arm]] for arm in claim.order}
         better, worse = claim.order
         kept = [holds(claim, *pair) for pair in zip(values[better], values[worse], strict=True)]
         sign = "<" if claim.best_is == "least" else ">"
@@ -89,17 +89,17 @@ def verdict(kept: Sequence[bool]) -> str:
     return f"in {sum(kept)} of {len(kept)} seeds" if any(kept) else "no"
 
 
-def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
+def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
     """Rounds, seconds and joules to an accuracy by arm; the accuracy and the table.
 
     Returns:
         None if no arm reached any of the study's targets.
     """
-    target = telling_target(runs, study.price_targets)
+    target = telling_target(found, study.price_targets)
     if target is None:
         return None
     rows = []
-    for arm, prices in prices_of(runs, target).items():
+    for arm, prices in prices_of(found, target).items():
         reached = [one for one in prices if one is not None]
         rows.append(
             [
@@ -113,9 +113,29 @@ def price_table(study: Study, runs: Runs) -> tuple[float, str] | None:
     return target, markdown(["selector", "rounds", "seconds", "joules", "of them probing"], rows)
 
 
-def prices_of(runs: Runs, target: float) -> dict[str, list[Price | None]]:
+def telling_target(found: Outcomes, targets: Sequence[float]) -> float | None:
+    """The highest target that the most arms reached with every seed.
+
+    Args:
+        found: by arm, one per seed.
+        targets: to choose from.
+
+    Returns:
+        None if no arm reached any of them.
+    """
+
+    def num_arms(target: float) -> int:
+        return sum(
+            all(one.prices[target] is not None for one in of_arm) for of_arm in found.values()
+        )
+
+    best = max(targets, key=lambda target: (num_arms(target), target), default=None)
+    return None if best is None or num_arms(best) == 0 else best
+
+
+def prices_of(found: Outcomes, target: float) -> dict[str, list[Price | None]]:
     """Prices of an accuracy by arm and seed."""
-    return {arm: [price(run, target) for run in of_arm] for arm, of_arm in runs.items()}
+    return {arm: [one.prices[target] for one in of_arm] for arm, of_arm in found.items()}
 
 
 def _spread_of(prices: Sequence[Price | None], name: str, spec: Spec) -> str:

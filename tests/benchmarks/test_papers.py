@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,8 +16,11 @@ import pytest
 from benchmarks.papers import figure, page, prices, tables
 from benchmarks.papers.command import main
 from benchmarks.papers.measures import MEASURES
-from benchmarks.papers.runs import finished, make, orders
+from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
+from benchmarks.papers.prices import Price
+from benchmarks.papers.runs import finished, make, orders, outcome
 from benchmarks.papers.studies import RANDOM, STUDIES, Arm, Claim, Study
+from fleetsim.errors import FleetsimError
 from fleetsim.record.run import Run
 from fleetsim.record.run_folder import Manifest
 
@@ -57,9 +61,15 @@ def made_up(
     return run
 
 
+def came_out(*arguments: list[float], **named: float) -> Outcome:
+    """Of a run as by `made_up`, with prices of the accuracies asked for below."""
+    return outcome_of(made_up(*arguments, **named), (0.5, 0.6, 0.7, 0.8, 0.95))  # type: ignore[arg-type]
+
+
 def work(rows: list[tuple[int, int, str, float, float]]) -> pd.DataFrame:
     """Tasks by round, client, purpose, seconds and joules of computing."""
     frame = pd.DataFrame(rows, columns=["round", "client", "purpose", "compute_s", "j"])
+    frame = frame.astype({"round": int, "client": int, "compute_s": float, "j": float})
     zero = dict.fromkeys(["receive", "transmit", "tail", "idle"], 0.0)
     parts = {f"energy_{name}_j": value for name, value in zero.items()}
     return frame.assign(outcome="delivered", energy_compute_j=frame["j"], **parts)
@@ -108,13 +118,13 @@ def test_a_price_counts_probes_up_to_the_round_alone() -> None:
 
 
 def test_the_telling_target_is_the_highest_that_most_arms_reach() -> None:
-    runs = {
-        RANDOM: [made_up([0.6, 0.7]), made_up([0.6, 0.7])],
-        "b": [made_up([0.5, 0.9]), made_up([0.5, 0.65])],
+    found = {
+        RANDOM: [came_out([0.6, 0.7]), came_out([0.6, 0.7])],
+        "b": [came_out([0.5, 0.9]), came_out([0.5, 0.65])],
     }
-    assert prices.telling_target(runs, (0.5, 0.6, 0.7, 0.8)) == 0.6
-    assert prices.telling_target(runs, (0.95,)) is None
-    assert prices.telling_target(runs, ()) is None
+    assert tables.telling_target(found, (0.5, 0.6, 0.7, 0.8)) == 0.6
+    assert tables.telling_target(found, (0.95,)) is None
+    assert tables.telling_target(found, ()) is None
 
 
 _STUDY = Study(
@@ -130,11 +140,11 @@ _STUDY = Study(
 
 
 def test_a_claim_is_judged_seed_by_seed() -> None:
-    runs = {
-        RANDOM: [made_up([0.6, 0.7]), made_up([0.6, 0.7])],
-        "b": [made_up([0.6, 0.9]), made_up([0.6, 0.65])],
+    found = {
+        RANDOM: [came_out([0.6, 0.7]), came_out([0.6, 0.7])],
+        "b": [came_out([0.6, 0.9]), came_out([0.6, 0.65])],
     }
-    row = tables.claims_table(_STUDY, runs).splitlines()[2]
+    row = tables.claims_table(_STUDY, found).splitlines()[2]
     assert row == (
         "| best accuracy: b > random | .9 > .7 | 0.775 [0.650, 0.900], 0.700 | in 1 of 2 seeds |"
     )
@@ -142,17 +152,47 @@ def test_a_claim_is_judged_seed_by_seed() -> None:
 
 def test_cost_over_random_by_hand() -> None:
     # b takes 1 round of 40 s and 5 J, random 2 rounds of 10 s and 5 J each.
-    runs = {
-        RANDOM: [made_up([0.1, 0.7])],
-        "b": [made_up([0.6, 0.9], seconds=40.0)],
-        "never": [made_up([0.1, 0.2])],
+    found = {
+        RANDOM: [came_out([0.1, 0.7])],
+        "b": [came_out([0.6, 0.9], seconds=40.0)],
+        "never": [came_out([0.1, 0.2])],
     }
-    found = figure.ratios(runs, 0.6)
-    assert found["b"] == pytest.approx((0.5, 2.0, 0.5))
-    assert found["never"] is None
-    without_random = {"b": runs["b"]}
-    axes = figure.draw({_STUDY: runs, replace(_STUDY): without_random}).axes[0]
+    over = figure.ratios(found, 0.6)
+    assert over["b"] == pytest.approx((0.5, 2.0, 0.5))
+    assert over["never"] is None
+    without_random = {"b": found["b"]}
+    axes = figure.draw({_STUDY: found, replace(_STUDY): without_random}).axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
+
+
+def test_a_book_gives_back_what_was_put_in(tmp_path: Path) -> None:
+    tasks = work([(1, 0, "train", 1, 6), (2, 1, "probe", 1, 4)])
+    run = made_up([0.1, 0.6, 0.7], tasks=tasks)
+    origin = Origin("quickstart", ("a.b=1", "c={d: [0, 1]}"), 3, "f" * 64)
+    book = Book(tmp_path / "figures" / "book.jsonl")
+    assert book.find(origin.content_hash, (0.65,)) is None
+
+    book.add(replace(origin, seed=2, content_hash="e" * 64), outcome_of(run, ()))
+    book.add(origin, outcome_of(run, (0.65, 0.8)))
+
+    again = Book(book.path)
+    found = again.find(origin.content_hash, (0.65, 0.8))
+    assert found == outcome_of(run, (0.65, 0.8))
+    assert found.prices == {0.65: Price(3, 30.0, 15.0, 4 / 15), 0.8: None}
+    assert found.measures["best"] == 0.7
+    assert found.measures["rounds_to_80_of_10"] is None
+    # A figure that is asked for since then: the run must be looked at again.
+    assert again.find(origin.content_hash, (0.6,)) is None
+    # Seed 2 stands before seed 3, whichever came first.
+    assert ['"seed": 2' in line for line in book.path.read_text().splitlines()] == [True, False]
+
+
+def test_a_book_says_which_line_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "book.jsonl"
+    for wrong in ("{", '{"seed": 1}', "[]", '{"prices": {"0.7": {"rounds": 1}}}'):
+        path.write_text(f"{wrong}\n")
+        with pytest.raises(FleetsimError, match=r"book\.jsonl, line 1: .*delete the line"):
+            Book(path)
 
 
 def test_every_order_is_a_valid_scenario_of_its_own() -> None:
@@ -183,17 +223,27 @@ def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     wanted = orders([study], [1], is_short=True)
     assert finished(wanted[0], tmp_path) is None
     # Two studies that share it, too.
-    make([*wanted, *wanted], tmp_path, jobs=2)
+    book = Book(tmp_path / "book.jsonl")
+    make([*wanted, *wanted], tmp_path, book, jobs=2)
     run = finished(wanted[0], tmp_path)
     assert run is not None
     assert len(run.rounds) == study.short_rounds
-    make(wanted, tmp_path, jobs=2)
-    assert "1 of 1 runs are there" in capsys.readouterr().out
+    make(wanted, tmp_path, book, jobs=2)
+    assert "1 of 1 runs are known" in capsys.readouterr().out
+
+    # The line is enough; another scenario has none.
+    shutil.rmtree(wanted[0].folder(tmp_path))
+    known = outcome(wanted[0], tmp_path, Book(book.path))
+    assert known is not None
+    assert known.rounds == study.short_rounds
+    assert known.measures["best"] == pytest.approx(run.rounds["accuracy"].max())
+    assert outcome(replace(wanted[0], seed=2), tmp_path, book) is None
 
 
 _KEEPER = """
 import time
 from benchmarks.papers import runs
+from benchmarks.papers.outcomes import Book
 
 class Orders:
     def folder(self, home): return home / "run"
@@ -205,8 +255,8 @@ def wait_long(order, home, index):
 
 if __name__ == "__main__":
     from pathlib import Path
-    runs._one, runs.finished = wait_long, lambda order, home: None
-    runs.make([Orders()], Path("nowhere"), jobs=1)
+    runs._one, runs.outcome = wait_long, lambda order, home, book: None
+    runs.make([Orders()], Path("nowhere"), Book(Path("figures")), jobs=1)
 """
 
 
@@ -226,7 +276,10 @@ def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
         keeper.kill()
         rest, _ = keeper.communicate(timeout=30)
 
-    assert heard == ["0 of 1 runs are there, in nowhere\n", "begun\n"]
+    assert heard == [
+        "0 of 1 runs are known; new ones go to nowhere, their figures to figures\n",
+        "begun\n",
+    ]
     assert rest == ""
 
 

@@ -1,0 +1,121 @@
+"""What is kept of a run that was held against a paper: its figures, one line of a file each.
+
+Runs take hours and hundreds of megabytes; their figures take a line. The file lies beside the page,
+so that anybody can see what its means were made of, and write the page anew without the runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.measures import MEASURES
+from benchmarks.papers.prices import Price, price
+from fleetsim.errors import FleetsimError
+from fleetsim.record import files
+from fleetsim.record.run import Run
+
+_WAY_OUT = "make its folder writable, then run the command again"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one run."""
+
+    rounds: int
+    measures: Mapping[str, float | None]
+    """By name in `MEASURES`; None where the run has none."""
+    prices: Mapping[float, Price | None]
+    """By accuracy; None where it was never reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which run it was."""
+
+    experiment: str
+    """The scenario's name."""
+    changes: tuple[str, ...]
+    """To the scenario, `KEY=VALUE` each."""
+    seed: int
+    content_hash: str
+    """Of the scenario with these changes: of another one nothing is taken over."""
+
+
+def outcome_of(run: Run, targets: Sequence[float]) -> Outcome:
+    """All figures of a run, with the prices of these accuracies."""
+    measures = {name: measure.of(run) for name, measure in MEASURES.items()}
+    return Outcome(
+        len(run.rounds),
+        {name: None if value is None else float(value) for name, value in measures.items()},
+        {target: price(run, target) for target in targets},
+    )
+
+
+class Book:
+    """The outcomes in a file, and those that come to it."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is there.
+
+        Raises:
+            FleetsimError: a line of the file is not one that `add` wrote.
+        """
+        self.path = path
+        self._kept: dict[str, tuple[Origin, Outcome]] = {}
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
+                origin, outcome = _decoded(json.loads(line))
+            except (ValueError, KeyError, TypeError) as fault:
+                raise FleetsimError(
+                    f"{path}, line {number}: not an outcome ({fault}); delete the line, its run is "
+                    "then made again"
+                ) from fault
+            self._kept[origin.content_hash] = origin, outcome
+
+    def find(self, content_hash: str, targets: Sequence[float]) -> Outcome | None:
+        """The outcome of a scenario; None if it is not there, or lacks a figure wanted today."""
+        if content_hash not in self._kept:
+            return None
+        _, outcome = self._kept[content_hash]
+        is_whole = outcome.measures.keys() >= MEASURES.keys() and set(targets) <= set(
+            outcome.prices
+        )
+        return outcome if is_whole else None
+
+    def add(self, origin: Origin, outcome: Outcome) -> None:
+        """Keep an outcome: when this returns it is on disk."""
+        self._kept[origin.content_hash] = origin, outcome
+        lines = [
+            json.dumps(_encoded(*self._kept[key]), allow_nan=False)
+            for key in sorted(self._kept, key=self._place)
+        ]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(self.path, "".join(f"{line}\n" for line in lines).encode(), way_out=_WAY_OUT)
+
+    def _place(self, content_hash: str) -> tuple[str, tuple[str, ...], int, str]:
+        origin, _ = self._kept[content_hash]
+        return origin.experiment, origin.changes, origin.seed, content_hash
+
+
+def _encoded(origin: Origin, outcome: Outcome) -> dict[str, Any]:
+    prices = {f"{target:g}": one and asdict(one) for target, one in outcome.prices.items()}
+    return {
+        **asdict(origin),
+        "rounds": outcome.rounds,
+        "measures": dict(outcome.measures),
+        "prices": prices,
+    }
+
+
+def _decoded(line: dict[str, Any]) -> tuple[Origin, Outcome]:
+    prices = {
+        float(target): None if one is None else Price(**one)
+        for target, one in line["prices"].items()
+    }
+    origin = Origin(line["experiment"], tuple(line["changes"]), line["seed"], line["content_hash"])
+    return origin, Outcome(line["rounds"], line["measures"], prices)
