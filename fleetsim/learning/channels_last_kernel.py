@@ -24,7 +24,8 @@ class ChannelsLastKernel(Kernel):
             ValueError: the samples are no images.
         """
         super().__init__(*args, **kwargs)
-        form = form_of(self._module, tuple(self._inputs.shape[1:]), self._local_settings.batch_size)
+        shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
+        form = form_of(self._module, shape, batch_size)
         self._module = form.module
         self._uses_onednn = form.uses_onednn
 

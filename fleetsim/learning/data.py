@@ -19,6 +19,7 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.cifar import Cifar10Settings, read_cifar10
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.emnist import EmnistSettings, load_emnist
@@ -172,7 +173,7 @@ def _images(
     means, stds = moments_of(settings.pixels, mean=(mean,), std=(std,))
     return Dataset(
         name=settings.kind,
-        train_inputs=from_pixels(train_images[:, None], mean=means, std=stds),
+        train_inputs=ByteImages(train_images[:, None], means, stds),
         train_labels=train_labels,
         test_inputs=from_pixels(test_images[:, None], mean=means, std=stds),
         test_labels=test_labels,
@@ -186,7 +187,7 @@ def _cifar10(settings: Cifar10Settings, registry: Mapping[str, RemoteSet]) -> Da
     mean, std = moments_of(settings.pixels, mean=_CIFAR10_MEAN, std=_CIFAR10_STD)
     return Dataset(
         name="cifar10",
-        train_inputs=from_pixels(train.images, mean=mean, std=std),
+        train_inputs=ByteImages(train.images, mean, std),
         train_labels=train.labels,
         test_inputs=from_pixels(test.images, mean=mean, std=std),
         test_labels=test.labels,

@@ -1,8 +1,8 @@
 """What every data set becomes: arrays of inputs and labels, whoever the clients are.
 
-Images become float32 [n, C, H, W], feature vectors float32 [n, D], tokens of a text int64 [n, t];
-labels int64 [n], or [n, t] for sequences. The test part stays with the server; only the training
-part is split over clients (`fleetsim.learning.partition`).
+Images become float32 [n, C, H, W], or stay bytes that stand for such; feature vectors float32
+[n, D], tokens of a text int64 [n, t]; labels int64 [n], or [n, t] for sequences. The test part
+stays with the server; only the training part is split over clients (`fleetsim.learning.partition`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
+from fleetsim.learning.byte_images import ByteImages
 
 Inputs = NDArray[np.float32] | IntArray
 """Images and feature vectors are float32, tokens int64."""
@@ -23,7 +24,7 @@ class Dataset:
     """Samples to train on and to test on; arrays are never changed in place."""
 
     name: str
-    train_inputs: Inputs
+    train_inputs: Inputs | ByteImages
     """Images [n, C, H, W], feature vectors [n, D] or tokens [n, t]."""
     train_labels: IntArray
     """Labels [n], or [n, t] for sequences, in 0..num_classes-1."""

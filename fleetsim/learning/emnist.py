@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.fetch import find_files
 from fleetsim.learning.idx import labelled, parse_idx
 from fleetsim.learning.registry import RemoteSet
-from fleetsim.learning.standardise import by_training_part, scaled
+from fleetsim.learning.standardise import from_pixels, moments_in
 from fleetsim.learning.zip_members import read_zip
 from fleetsim.settings import Settings
 
@@ -101,13 +102,12 @@ def load_emnist(
         DataError: files are missing, broken, or not the published ones.
     """
     train, test = _parts(settings.split, folder, registry)
-    train_inputs, test_inputs = scaled(train.images), scaled(test.images)
-    by_training_part(train_inputs, test_inputs)
+    mean, std = moments_in(train.images)
     return Dataset(
         name="emnist",
-        train_inputs=train_inputs,
+        train_inputs=ByteImages(train.images, mean, std),
         train_labels=train.labels,
-        test_inputs=test_inputs,
+        test_inputs=from_pixels(test.images, mean=mean, std=std),
         test_labels=test.labels,
         num_classes=_FORMS[settings.split].num_classes,
     )

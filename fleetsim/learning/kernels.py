@@ -22,7 +22,10 @@ from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning import local
 from fleetsim.learning.batches import Length, StackJob
+from fleetsim.learning.byte_images import ByteImages
+from fleetsim.learning.samples import Samples, as_tensor
 from fleetsim.learning.settings import LocalSettings
+from fleetsim.learning.workspace import Workspace
 
 Part = Literal["test", "validation"]
 """Samples of the server: the test set, or those kept for selectors."""
@@ -36,8 +39,9 @@ class TrainerData:
         ValueError: samples and labels differ in number, or a client has no samples.
     """
 
-    train_inputs: NDArray[Any]
-    """Training samples of all clients [n, ...], float32 or int64 tokens; read when needed."""
+    train_inputs: NDArray[Any] | ByteImages
+    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; read when
+    needed."""
     train_labels: IntArray
     """Their classes [n], or [n, t] of sequences."""
     shares: Sequence[IntArray]
@@ -111,11 +115,11 @@ class Kernel:
         self._sizes = list(map(len, data.shares))  # as Python's numbers: read one by one
         self.num_samples: IntArray = np.array(self._sizes, dtype=np.int64)
         # On the CPU these share the arrays' memory, unless they are read-only.
-        self._inputs = _tensor(data.train_inputs).to(self._device)
-        self._labels = _tensor(data.train_labels).to(self._device)
+        self._all_samples = Samples(data.train_inputs, self._device)
+        self._labels = as_tensor(data.train_labels).to(self._device)
         self._test = (
-            _tensor(data.test_inputs).to(self._device),
-            _tensor(data.test_labels).to(self._device),
+            as_tensor(data.test_inputs).to(self._device),
+            as_tensor(data.test_labels).to(self._device),
         )
 
     def chunks(self, jobs: Sequence[Job]) -> list[list[int]]:
@@ -250,8 +254,30 @@ class Kernel:
         """How long each of some trainings is."""
         return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
 
+    def _stack(
+        self, jobs: Sequence[Job], space: Workspace | None = None
+    ) -> tuple[list[StackJob], Tensor, Tensor]:
+        """Trainings as stacks take them, and the inputs and labels whose rows theirs are.
+
+        Args:
+            jobs: those of one stack.
+            space: memory for inputs that have to be brought to numbers; None: their own.
+        """
+        stack = self._stack_jobs(jobs)
+        inputs = self._all_samples.numbers
+        if inputs is not None:
+            return stack, inputs, self._labels
+        # Once for all epochs: the numbers of the stack's own samples, client after client.
+        rows = torch.from_numpy(np.concatenate([job.rows for job in stack])).to(self._device)
+        ends = np.cumsum([len(job.rows) for job in stack]).tolist()
+        moved = [
+            job._replace(rows=np.arange(end - len(job.rows), end))
+            for job, end in zip(stack, ends, strict=True)
+        ]
+        return moved, self._all_samples.take(rows, space), self._labels.index_select(0, rows)
+
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
-        """Trainings as stacks take them."""
+        """Trainings by rows of all samples."""
         shares = self._data.shares
         addresses = [(job.client, *job.address) for job in jobs]
         num_words = [job.work.epochs * len(shares[job.client]) for job in jobs]
@@ -285,12 +311,7 @@ class Kernel:
     def _samples(self, rows: IntArray) -> tuple[Tensor, Tensor]:
         """Inputs and labels of some rows on the torch device."""
         index = torch.from_numpy(rows).to(self._device)
-        return self._inputs[index], self._labels[index]
-
-
-def _tensor(array: NDArray[Any]) -> Tensor:
-    """An array as a tensor in the same memory; copied if it is read-only, as torch has no such."""
-    return torch.from_numpy(np.require(array, requirements="W"))
+        return self._all_samples.take(index), self._labels.index_select(0, index)
 
 
 def _device(name: str) -> torch.device:

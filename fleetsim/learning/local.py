@@ -97,7 +97,8 @@ def train(
                 break
             seen = []
             for batch in torch.split(order, settings.batch_size)[:num_left]:
-                batch_losses = loss_of(module(inputs[batch]), labels[batch])
+                taken, named = inputs.index_select(0, batch), labels.index_select(0, batch)
+                batch_losses = loss_of(module(taken), named)
                 gradients = torch.autograd.grad(batch_losses.mean(), parameters)
                 _step(parameters, gradients, anchors, velocities, settings)
                 seen.append(batch_losses.detach())

@@ -37,7 +37,6 @@ class StackedKernel(Kernel):
         self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
         batch_size = self._local_settings.batch_size
         self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
-        self._flat_inputs = self._inputs.flatten(1)
         self._space = Workspace()
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
@@ -49,11 +48,12 @@ class StackedKernel(Kernel):
         return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        stack, inputs, labels = self._stack(jobs, self._space)
         return train_stack(
             self._widths,
-            self._stack_jobs(jobs),
-            self._flat_inputs,
-            self._labels,
+            stack,
+            inputs.flatten(1),
+            labels,
             self._settings_at(self._rate_of(jobs[0])),
             hinge=self._hinge,
             space=self._space,

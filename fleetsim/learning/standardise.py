@@ -14,7 +14,7 @@ Pixels = Literal["standardised", "symmetric", "unit", "raw"]
 """Of images of bytes: mean 0 and standard deviation 1 by the set's published figures; -1 .. 1;
 0 .. 1; the bytes themselves, 0 .. 255."""
 
-_PIXEL_MAX = np.float32(255.0)
+PIXEL_MAX = np.float32(255.0)
 _CHUNK = 4096
 """Samples at a time: what is computed of a whole set at once takes its memory again."""
 _CACHED = 128
@@ -24,7 +24,7 @@ _CACHED = 128
 def scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Bytes to float32 in 0..1, of the same shape."""
     inputs = images.astype(np.float32)
-    inputs /= _PIXEL_MAX
+    inputs /= PIXEL_MAX
     return inputs
 
 
@@ -47,7 +47,7 @@ def moments_of(
         case "unit":
             return (0.0,) * num_channels, (1.0,) * num_channels
         case "raw":
-            return (0.0,) * num_channels, (1.0 / float(_PIXEL_MAX),) * num_channels
+            return (0.0,) * num_channels, (1.0 / float(PIXEL_MAX),) * num_channels
 
 
 def from_pixels(
@@ -62,10 +62,35 @@ def from_pixels(
     for start in range(0, len(images), _CACHED):
         part = inputs[start : start + _CACHED]
         part[...] = images[start : start + _CACHED]
-        part /= _PIXEL_MAX
+        part /= PIXEL_MAX
         part -= subtracted
         part /= divided
     return inputs
+
+
+def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel's pixels in 0..1, as `from_pixels` takes them.
+
+    A channel that never varies has the deviation 1.
+
+    Args:
+        images: [n, C, H, W], n >= 1.
+
+    >>> moments_in(np.array([0, 255, 255, 0], np.uint8).reshape(2, 1, 1, 2))
+    ((0.5,), (0.5,))
+    """
+    num_channels = images.shape[1]
+    counts = np.zeros((num_channels, 256), np.int64)
+    # Few at a time: counting takes eight bytes a pixel.
+    for start in range(0, len(images), _CACHED):
+        for channel in range(num_channels):
+            part = images[start : start + _CACHED, channel].ravel()
+            counts[channel] += np.bincount(part, minlength=256)
+    values = scaled(np.arange(256, dtype=np.uint8)).astype(np.float64)
+    weights = counts / counts.sum(axis=1, keepdims=True)
+    mean = weights @ values
+    std = np.sqrt((weights * np.square(values - mean[:, None])).sum(axis=1))
+    return tuple(mean.tolist()), tuple(np.where(std > 0.0, std, 1.0).tolist())
 
 
 def by_training_part(train: NDArray[Any], test: NDArray[Any]) -> None:

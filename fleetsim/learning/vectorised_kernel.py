@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from fleetsim.contracts import Job, JobResult
 from fleetsim.learning.kernels import Kernel
 from fleetsim.learning.model_stack import Precision
@@ -29,18 +31,20 @@ class VectorisedKernel(Kernel):
         if says is not None:
             raise ValueError(f"clients of this network cannot be trained at once: {says}")
         self._precision = precision
-        self._footprint = footprint(self._module, self._inputs)
+        first = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._footprint = footprint(self._module, self._all_samples.take(first))
         self._stack_byte = STACK_BYTE[self._device.type]
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
         return stacks(self._footprint, self._lengths(jobs), self._local_settings, self._stack_byte)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        stack, inputs, labels = self._stack(jobs)
         return train_stack(
             self._module,
-            self._stack_jobs(jobs),
-            self._inputs,
-            self._labels,
+            stack,
+            inputs,
+            labels,
             self._settings_at(self._rate_of(jobs[0])),
             precision=self._precision,
         )

@@ -120,7 +120,7 @@ def test_the_archive_is_read_in_the_order_of_its_batches(
     assert data.sample_shape == (3, 32, 32)
     assert data.train_labels.tolist() == [*range(10), *range(10)]
     assert data.test_labels.tolist() == list(range(10))
-    red = data.train_inputs[:, 0, 0, 0] * 0.2470 + 0.4914
+    red = np.asarray(data.train_inputs)[:, 0, 0, 0] * 0.2470 + 0.4914
     assert red * 255 == pytest.approx(np.arange(20), abs=1e-3)
 
 
@@ -379,8 +379,8 @@ def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_picture
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10
     assert np.bincount(data.test_labels).tolist() == [1_000] * 10
     # JPEG smooths: means stay within half a grey level, deviations lose a hundredth.
-    means = data.train_inputs.mean(axis=(0, 2, 3), dtype=np.float64)
-    stds = data.train_inputs.std(axis=(0, 2, 3), dtype=np.float64)
+    means = np.asarray(data.train_inputs).mean(axis=(0, 2, 3), dtype=np.float64)
+    stds = np.asarray(data.train_inputs).std(axis=(0, 2, 3), dtype=np.float64)
     assert np.abs(means).max() < 0.5 / 255 / 0.2435
     assert np.all((stds > 0.98) & (stds < 1.0))
 

@@ -101,8 +101,8 @@ def test_pixels_are_standardised_by_the_training_part(tmp_path: Path) -> None:
     data = load(tmp_path)
 
     expected = (pixels - pixels.mean()) / pixels.std()
-    assert data.train_inputs.dtype == np.float32
-    assert data.train_inputs[1, 0] == pytest.approx(expected, abs=1e-5)
+    assert np.asarray(data.train_inputs).dtype == np.float32
+    assert np.asarray(data.train_inputs)[1, 0] == pytest.approx(expected, abs=1e-5)
     assert data.test_inputs[0, 0] == pytest.approx(expected, abs=1e-5)
 
 

@@ -147,7 +147,7 @@ def test_the_last_fifth_of_every_person_in_time_is_for_testing(tmp_path: Path) -
         kept = np.array([0, 1, 2, 3, *range(100, 109)], dtype=np.float64)
         return [round(value * kept.std() + kept.mean()) for value in inputs[:, 0].tolist()]
 
-    assert minutes(data.train_inputs) == [0, 1, 2, 3, *range(100, 109)]
+    assert minutes(np.asarray(data.train_inputs)) == [0, 1, 2, 3, *range(100, 109)]
     assert minutes(data.test_inputs) == [4, 109, 110]
     assert data.test_labels.tolist() == [1, 3, 1]
     assert data.owner is not None
@@ -176,7 +176,7 @@ def test_packed_and_unpacked_files_are_the_same_set(tmp_path: Path, form: str) -
     assert np.bincount(found.owner).tolist() == [8, 16]
     values = np.array([*range(8), *range(5, 21)], dtype=np.float64)
     expected = (values - values.mean()) / values.std()
-    assert found.train_inputs[:, 51] == pytest.approx(expected, abs=1e-5)
+    assert np.asarray(found.train_inputs)[:, 51] == pytest.approx(expected, abs=1e-5)
 
 
 def test_people_without_a_usable_minute_are_no_clients(tmp_path: Path) -> None:
@@ -279,8 +279,8 @@ def test_the_real_minutes_are_learnable_and_imbalanced(
     assert data.owner is not None
     assert data.owner.max() + 1 == 26
     assert len(data.train_labels) + len(data.test_labels) == 95_478
-    assert np.abs(data.train_inputs.mean(axis=0)).max() < 1e-4
-    assert np.abs(data.train_inputs.std(axis=0) - 1).max() < 1e-3
+    assert np.abs(np.asarray(data.train_inputs).mean(axis=0)).max() < 1e-4
+    assert np.abs(np.asarray(data.train_inputs).std(axis=0) - 1).max() < 1e-3
     # Six of seven minutes are spent lying or sitting; running is rarer than one in 300.
     shares = np.bincount(data.train_labels) / len(data.train_labels)
     assert shares[:2].sum() > 0.75

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
 from fleetsim.learning import gemm
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.channels_last_kernel import ChannelsLastKernel
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.linear_chain import ChainStack
@@ -310,11 +311,40 @@ def test_read_only_samples_are_trained_on_too() -> None:
     expected = trainer.results(submitted(trainer, base))[0]
     module = build_model(SMALL, input_shape=(1, 16, 16), num_classes=10, seed=7)
     data = data_of()
-    frozen = replace(data, train_inputs=data.train_inputs.copy())
-    frozen.train_inputs.flags.writeable = False
+    inputs = np.array(data.train_inputs)
+    inputs.flags.writeable = False
+    frozen = replace(data, train_inputs=inputs)
     other = DataTrainer(StackedKernel(module, frozen, local_settings=settings_of(), seed=7))
 
     assert same(other.results(submitted(other, base))[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [(Kernel, CNN), (StackedKernel, TwoNNSettings(hidden=(96, 16))), *EVERY.args[1]],
+)
+def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(
+    kind: type[Kernel], model: ModelSettings
+) -> None:
+    data = data_of()
+    pixels = (data.train_inputs[:] * 255).astype(np.uint8)
+    images = ByteImages(pixels, mean=(0.1307,), std=(0.3081,))
+    found = []
+    for inputs in (np.asarray(images), images):
+        module = build_model(model, input_shape=(1, 16, 16), num_classes=10, seed=7)
+        base = flatten(module)
+        kernel = kind(
+            module, replace(data, train_inputs=inputs), local_settings=settings_of(), seed=7
+        )
+        trainer = DataTrainer(kernel)
+        kinds = (TRAIN, Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE, num_samples=2))
+        results = [one for work in kinds for one in trainer.results(submitted(trainer, base, work))]
+        found.append((results, trainer.evaluate(base)))
+
+    (plain, plain_score), (kept, kept_score) = found
+    assert all(map(same, plain, kept))
+    assert plain_score == kept_score
+    assert len({vector_of(one).tobytes() for one in kept[: len(SIZES)]}) == len(SIZES)
 
 
 @pytest.mark.gpu

@@ -49,21 +49,21 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(
 
     # fine three times; ! , a day rain sun once; zoe's text is cut after fine , fine day
     pad, unknown, fine, comma, a, day, rain, sun = range(8)
-    assert data.train_inputs.tolist() == [
+    assert np.asarray(data.train_inputs).tolist() == [
         [fine, comma, fine, day],
         [pad, pad, pad, rain],
         [pad, a, fine, sun],
     ]
     assert data.test_inputs.tolist() == [[pad] * 4, [unknown, rain, fine, unknown]]
     assert data.vocabulary_size == 8
-    assert data.train_inputs.dtype == np.int64
+    assert np.asarray(data.train_inputs).dtype == np.int64
 
 
 def test_the_vocabulary_is_no_larger_than_wanted(tmp_path: Path) -> None:
     data = load(tmp_path, vocabulary_size=4)
 
     assert data.vocabulary_size == 4
-    assert data.train_inputs[0].tolist() == [2, 3, 2, 1]
+    assert np.asarray(data.train_inputs)[0].tolist() == [2, 3, 2, 1]
 
 
 def test_users_and_classes_are_numbered_by_alphabet(tmp_path: Path) -> None:

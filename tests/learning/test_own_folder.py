@@ -69,8 +69,8 @@ def test_floats_are_used_as_they_are(tmp_path: Path) -> None:
     data = load(changed(tmp_path))
 
     assert data.name == tmp_path.name
-    assert data.train_inputs.dtype == np.float32
-    assert data.train_inputs.tolist() == VECTORS["inputs"].tolist()
+    assert np.asarray(data.train_inputs).dtype == np.float32
+    assert np.asarray(data.train_inputs).tolist() == VECTORS["inputs"].tolist()
     assert data.test_inputs.tolist() == [[5, 7]]
     assert data.train_labels.tolist() == [0, 1, 2, 0, 1, 2]
     assert (data.num_classes, data.owner, data.sample_shape) == (3, None, (2,))
@@ -95,8 +95,8 @@ def test_whole_numbers_are_tokens_and_a_label_may_be_a_sequence(tmp_path: Path) 
 
     data = load(tmp_path)
 
-    assert data.train_inputs.dtype == np.int64
-    assert data.train_inputs.tolist() == tokens.tolist()
+    assert np.asarray(data.train_inputs).dtype == np.int64
+    assert np.asarray(data.train_inputs).tolist() == tokens.tolist()
     assert data.train_labels.tolist() == (tokens + 1).tolist()
     # Tokens are 0..11 and labels 1..12.
     assert data.num_classes == data.vocabulary_size == 13
@@ -139,7 +139,7 @@ def test_both_parts_are_standardised_by_the_training_part(tmp_path: Path) -> Non
     data = load(changed(tmp_path), standardise=True)
 
     # The features are 0, 2, .., 10 and one more: means 5 and 6, variance (25 + 9 + 1) / 3.
-    assert data.train_inputs.mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
+    assert np.asarray(data.train_inputs).mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
     assert data.test_inputs[0] == pytest.approx(np.array([0, 1]) / (35 / 3) ** 0.5)
 
 
@@ -160,7 +160,7 @@ def test_idx_files_do_as_well(tmp_path: Path, test: str, is_packed: bool) -> Non
 
     data = load(tmp_path)
 
-    assert data.train_inputs[:, 0] * 255 == pytest.approx(pixels)
+    assert np.asarray(data.train_inputs)[:, 0] * 255 == pytest.approx(pixels)
     assert data.test_labels.tolist() == [1]
     assert data.owner is not None
     assert data.owner.tolist() == [1, 0, 0, 1]
@@ -172,7 +172,7 @@ def test_the_files_of_mnist_are_a_folder_too(real_data: Callable[[str], Path]) -
     assert data.sample_shape == (1, 28, 28)
     assert (len(data.train_labels), len(data.test_labels), data.num_classes) == (60_000, 10_000, 10)
     # The mean of all training pixels, as commonly published, is 0.1307.
-    assert data.train_inputs.mean(dtype=np.float64) == pytest.approx(0.1307, abs=5e-5)
+    assert np.asarray(data.train_inputs).mean(dtype=np.float64) == pytest.approx(0.1307, abs=5e-5)
 
 
 # --- a test part that is drawn ------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_every_client_gives_its_share_to_test_and_keeps_the_rest(
     data = load(folder, test_fraction=fraction)
 
     assert np.bincount(data.test_labels, minlength=len(sizes)).tolist() == shares
-    together = [*data.train_inputs[:, 0].tolist(), *data.test_inputs[:, 0].tolist()]
+    together = [*np.asarray(data.train_inputs)[:, 0].tolist(), *data.test_inputs[:, 0].tolist()]
     assert sorted(together) == list(range(total))
     assert data.owner is not None
     assert data.owner.tolist() == data.train_labels.tolist()

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from fleetsim.learning import standardise
-from fleetsim.learning.standardise import Pixels, by_training_part, from_pixels, moments_of, scaled
+from fleetsim.learning.standardise import (
+    Pixels,
+    by_training_part,
+    from_pixels,
+    moments_in,
+    moments_of,
+    scaled,
+)
 
 
 def test_bytes_become_fractions_of_one() -> None:
@@ -43,6 +50,21 @@ def test_bytes_become_the_numbers_that_were_asked_for(
 
     assert found[0, 0, 0] == pytest.approx(expected, rel=1e-6)
     assert np.array_equal(found[0, 0], found[0, 1])
+
+
+def test_moments_of_bytes_are_those_of_their_numbers() -> None:
+    rng = np.random.default_rng(1)
+    images = rng.integers(0, 256, (300, 2, 3, 5), dtype=np.uint8)
+    images[:, 1] = 51
+    train, expected = scaled(images), scaled(images[:7])
+    by_training_part(train, expected)
+
+    mean, std = moments_in(images)
+
+    assert mean[1] == pytest.approx(0.2)
+    assert std[1] == 1.0
+    assert np.array_equal(from_pixels(images, mean=mean, std=std), train)
+    assert np.array_equal(from_pixels(images[:7], mean=mean, std=std), expected)
 
 
 def test_vectors_are_standardised_feature_by_feature() -> None:

@@ -72,12 +72,17 @@ def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_lin
     unknown, end, equals, a, b = range(5)
     first = [end, equals, unknown, equals, end, end, a, b, a, unknown, end, end]
     second = [equals, unknown, equals, end, end, b, a, unknown, end]
-    assert data.train_inputs.tolist() == [first[:4], first[4:8], second[:4], second[4:8]]
+    assert np.asarray(data.train_inputs).tolist() == [
+        first[:4],
+        first[4:8],
+        second[:4],
+        second[4:8],
+    ]
     assert data.train_labels.tolist() == [first[1:5], first[5:9], second[1:5], second[5:9]]
     assert data.owner is not None
     assert data.owner.tolist() == [0, 0, 1, 1]
     assert (data.num_classes, data.vocabulary_size) == (5, 5)
-    assert data.train_inputs.dtype == data.train_labels.dtype == np.int64
+    assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
 
 
 def test_words_that_only_the_test_part_has_are_unknown(tmp_path: Path) -> None:
@@ -99,7 +104,10 @@ def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
     settings = TOKENS.model_copy(update={"tokens": ByteSettings(), "context": 6})
     data = load(tmp_path, settings, train=" = A = \n \n \u00e9t\u00e9 \n", test=TEST)
 
-    assert [bytes(row) for row in data.train_inputs.astype(np.uint8)] == [b" = A =", b" \n \n \xc3"]
+    assert [bytes(row) for row in np.asarray(data.train_inputs).astype(np.uint8)] == [
+        b" = A =",
+        b" \n \n \xc3",
+    ]
     assert [bytes(row) for row in data.train_labels.astype(np.uint8)] == [
         b"= A = ",
         b"\n \n \xc3\xa9",
@@ -204,6 +212,6 @@ def test_the_real_validation_part_can_be_trained_on(real_data: Callable[[str], P
     assert data.owner is not None
     assert len(np.unique(data.owner)) == 60
     assert data.train_inputs.shape == data.train_labels.shape
-    assert np.array_equal(data.train_inputs[0, 1:], data.train_labels[0, :-1])
+    assert np.array_equal(np.asarray(data.train_inputs)[0, 1:], data.train_labels[0, :-1])
     assert 217_646 - 60 * 65 <= data.train_labels.size <= 217_646
     assert data.num_classes == 10_000
