@@ -132,6 +132,8 @@ def save(
         tasks=segments["tasks"],
         clients=clients,
     )
+    # All names before the one that makes them count.
+    files.sync_folder(folder)
     files.write(folder / LATEST, f"{latest.model_dump_json(indent=2)}\n".encode())
     return latest
 
@@ -281,7 +283,7 @@ def _with_changed(
 
 
 def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
-    files.write(folder / file, data)
+    files.write(folder / file, data, syncs_folder=False)
     return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
 
 

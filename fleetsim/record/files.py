@@ -39,13 +39,15 @@ def telling(path: Path, says: str, way_out: str) -> Iterator[None]:
         raise DataError(f"{path}: {says}: {reason}; {way_out}") from cause
 
 
-def write(path: Path, data: bytes, *, way_out: str = GO_ON) -> None:
+def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool = True) -> None:
     """Replace a file atomically and durably.
 
     Args:
         path: the file; its folder exists.
         data: all of its content.
         way_out: ends the message of the error.
+        syncs_folder: False: whoever writes several files calls `sync_folder` after the last; until
+            then their content is on the disk, and their names may not be.
 
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
@@ -58,13 +60,24 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            _sync_folder(path.parent)
+            if syncs_folder:
+                _sync_folder(path.parent)
         except OSError:
             # On a full disk the half-written file takes the room of whatever comes next. If it
             # cannot be removed either, the first fault is still the one to tell.
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names of files to the disk.
+
+    Raises:
+        DataError: the disk refuses.
+    """
+    with telling(folder, "cannot be written", GO_ON):
+        _sync_folder(folder)
 
 
 def read(path: Path, *, way_out: str) -> bytes:

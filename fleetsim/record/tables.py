@@ -340,11 +340,14 @@ def _from_objects(field: pa.Field, values: Sequence[Any]) -> pa.Array:
         TypeError: a value is of another kind; pyarrow would cut 1.5 down to 1 without a word.
         OverflowError: a whole number does not fit.
     """
-    for kind in set(map(type, values)) - {NoneType}:
+    kinds = set(map(type, values))
+    for kind in kinds - {NoneType}:
         is_bool = issubclass(kind, bool | np.bool_)
         if not issubclass(kind, _PYTHON[field.type]) or is_bool != (field.type == pa.bool_()):
             raise TypeError(f"found {kind.__name__}")
-    is_null = np.fromiter((value is None for value in values), np.bool_, len(values))
+    is_null = np.zeros(len(values), np.bool_)
+    if NoneType in kinds:
+        is_null[:] = [value is None for value in values]
     if field.type == pa.string():
         # A column of a million clients has few different texts.
         encoded = {value: b"" if value is None else str.encode(value) for value in set(values)}
@@ -352,7 +355,7 @@ def _from_objects(field: pa.Field, values: Sequence[Any]) -> pa.Array:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         buffers = (ends, b"".join(texts), np.packbits(~is_null, bitorder="little"))
         return pa.StringArray.from_buffers(len(texts), *map(pa.py_buffer, buffers))
-    filled = [0 if value is None else value for value in values]
+    filled = [0 if value is None else value for value in values] if NoneType in kinds else values
     return _packed(field.type, np.array(filled, dtype=_LITTLE_ENDIAN[field.type]), is_null)
 
 
