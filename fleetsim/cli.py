@@ -24,6 +24,7 @@ from fleetsim import __version__
 from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
 
 if TYPE_CHECKING:
+    from fleetsim.learning.ahead import ReadAhead
     from fleetsim.scenario import Scenario
 
 # Imports inside the verbs keep `fleetsim list` and `--help` from waiting for torch and pandas.
@@ -168,6 +169,8 @@ def run(
 ) -> None:
     """Run a scenario and report on it."""
     loaded = _load(scenario, set_, seed, plugin)
+    # Before torch is imported, which takes longer than most data sets do.
+    reading = _begin_to_read(loaded)
     from fleetsim import simulate
     from fleetsim.progress import watch
 
@@ -183,6 +186,7 @@ def run(
             workers=workers,
             resume=resume,
             on_progress=on_progress,
+            reading=reading,
         )
     try:
         # Only now: its libraries take a second to import and a hundred megabytes.
@@ -390,6 +394,17 @@ def _load(scenario: str, set_: list[str] | None, seed: int | None, plugin: str |
     for line in doubts(loaded):
         _say(f"warning: {line}")
     return loaded
+
+
+def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
+    """Its data set, in a thread; None if there is nothing to read."""
+    from fleetsim.learning.ahead import ReadAhead
+    from fleetsim.learning.blank import BlankSettings
+
+    dataset = scenario.task.dataset
+    if isinstance(dataset, BlankSettings):
+        return None
+    return ReadAhead(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
 
 
 def _say(line: str) -> None:

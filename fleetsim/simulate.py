@@ -32,6 +32,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import build_fleet
 from fleetsim.learning.aggregate import build_aggregator
+from fleetsim.learning.ahead import ReadAhead
 from fleetsim.learning.blank import BlankSettings, blank_sizes
 from fleetsim.learning.channels_last_kernel import ChannelsLastKernel
 from fleetsim.learning.choose import choose_trainer
@@ -104,6 +105,7 @@ def run(
     resume: bool = False,
     selector: Selector | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    reading: ReadAhead | None = None,
 ) -> Run:
     """Run a scenario into a folder.
 
@@ -119,6 +121,7 @@ def run(
         selector: an object of your own instead of the scenario's selector. The resolved scenario
             names its class as `server.selector.kind`; what the object was made with is not kept.
         on_progress: called after every round.
+        reading: the scenario's data set, if somebody has begun to read it; None: it is read here.
 
     Raises:
         ScenarioError: the scenario cannot be run like this.
@@ -134,7 +137,9 @@ def run(
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
     if says is not None:
         raise ScenarioError(f"server.selector.kind = {scenario.server.selector.kind!r} {says}")
-    prepared = _prepare(scenario, train=train, torch_device=torch_device, workers=workers)
+    prepared = _prepare(
+        scenario, train=train, torch_device=torch_device, workers=workers, reading=reading
+    )
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.seed,
@@ -249,7 +254,12 @@ def _set_up_for_good() -> Iterator[None]:
 
 
 def _prepare(
-    scenario: Scenario, *, train: bool, torch_device: str, workers: int | None
+    scenario: Scenario,
+    *,
+    train: bool,
+    torch_device: str,
+    workers: int | None,
+    reading: ReadAhead | None,
 ) -> _Prepared:
     """Data, partition, model and trainer of a scenario."""
     task, seed, size = scenario.task, scenario.seed, scenario.fleet.size
@@ -265,7 +275,10 @@ def _prepare(
         num_samples = sizes - num_held_out
         num_judged = num_held_out if task.holdout_fraction > 0.0 else num_samples
     else:
-        dataset = load_dataset(task.dataset, seed=seed, num_clients=size)
+        if reading is None:
+            dataset = load_dataset(task.dataset, seed=seed, num_clients=size)
+        else:
+            dataset = reading.take()
         input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
         vocabulary_size, is_sequence = dataset.vocabulary_size, dataset.train_labels.ndim > 1
         kept, dealt = _keep(len(dataset.train_labels), scenario)
