@@ -129,7 +129,7 @@ def test_a_damaged_idx_file_is_refused(name, data, says, refused, monkeypatch):
     files = tuple(published(file, content) for file, content in contents.items())
     registry = {"mnist": RemoteSet("mnist", "", files, "", "")}
     known = functools.partial(load_dataset, registry=registry)
-    monkeypatch.setattr("fleetsim.simulate.load_dataset", known)
+    monkeypatch.setattr("fleetsim.learning.ahead.load_dataset", known)
 
     line = refused("run", scenario(bad("kind: digits", "kind: mnist, folder: own")))
 
