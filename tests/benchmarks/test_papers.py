@@ -19,7 +19,7 @@ from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
 from benchmarks.papers.prices import Price
 from benchmarks.papers.runs import finished, make, orders, outcome
-from benchmarks.papers.studies import RANDOM, STUDIES, Arm, Claim, Study
+from benchmarks.papers.studies import PRICE_TARGETS, RANDOM, STUDIES, Arm, Claim, Study
 from fleetsim.errors import FleetsimError
 from fleetsim.record.run import Run
 from fleetsim.record.run_folder import Manifest
@@ -290,3 +290,35 @@ def test_the_command_says_what_it_knows(
     monkeypatch.setattr("sys.argv", [*asked, str(tmp_path)])
     main()
     assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
+
+
+def test_the_page_is_written_from_the_book_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the picture only if everything that it shows is there."""
+    docs, page_file = tmp_path / "docs", tmp_path / "docs" / "papers.md"
+    docs.mkdir()
+    shutil.copy(Path(__file__).parents[2] / "docs" / "papers.md", page_file)
+    monkeypatch.setattr("benchmarks.papers.command._DOCS", docs)
+    book = Book(docs / "papers.jsonl")
+    wanted = orders([study for study in STUDIES if study.price_targets], [7], is_short=False)
+    for order in wanted:
+        better = 0.9 if order.arm.name != RANDOM else 0.87
+        run = made_up([0.1, better], joules=1.0)
+        book.add(order.origin(), outcome_of(run, PRICE_TARGETS))
+
+    for study in ("survey-synthetic", "goal-directed-mnist"):
+        asked = ["papers", "--render", "--studies", study, "--seeds", "7", "--out"]
+        monkeypatch.setattr("sys.argv", [*asked, str(tmp_path / "none")])
+        main()
+        assert "papers.svg stays as it is: no figures of " in capsys.readouterr().out
+    text = page_file.read_text()
+    assert text.count("2 rounds, seeds 7: mean") == 2
+    assert "| mean accuracy of all rounds: policy 1 > random | yes | 0.500 > 0.485 | yes |" in text
+    assert not (docs / "papers.svg").exists()
+
+    names = sorted({order.study.name for order in wanted})
+    asked = ["papers", "--render", "--seeds", "7", "--out", str(tmp_path / "none"), "--studies"]
+    monkeypatch.setattr("sys.argv", [*asked, *names])
+    main()
+    assert (docs / "papers.svg").exists()
