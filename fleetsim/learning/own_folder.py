@@ -20,9 +20,10 @@ from pydantic import Field
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.array_files import read_npz
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.dataset import Dataset, Inputs
 from fleetsim.learning.idx import read_idx
-from fleetsim.learning.standardise import by_training_part, scaled
+from fleetsim.learning.standardise import by_training_part, from_pixels, moments_in, scaled
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -50,11 +51,16 @@ class FolderSettings(Settings):
     """Number of labels; by default the largest label of both parts plus one."""
 
 
+_Array = NDArray[Any]
+"""Float32, int64 or, of images, uint8."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """One checked part of the set."""
 
-    inputs: Inputs
+    inputs: _Array
+    """Images of bytes are still bytes."""
     labels: IntArray
     client: NDArray[Any] | None
     """Who owns each sample [n], as the files call them."""
@@ -92,38 +98,57 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
         raise ScenarioError(
             f"task.dataset.test_fraction: {folder} has a test part of its own; leave the key out"
         )
-    if train.inputs.shape[1:] != test.inputs.shape[1:] or train.inputs.dtype != test.inputs.dtype:
+    holds_tokens = train.inputs.dtype == np.int64
+    if train.inputs.shape[1:] != test.inputs.shape[1:] or holds_tokens != (
+        test.inputs.dtype == np.int64
+    ):
         raise DataError(
             f"{test.inputs_at}: samples of shape {test.inputs.shape[1:]} and {test.inputs.dtype}, "
             f"those of {train.inputs_at} are of {train.inputs.shape[1:]} and {train.inputs.dtype}"
         )
     num_classes = _num_classes(settings, train, test)
     vocabulary_size = None
-    if train.inputs.dtype == np.int64:
+    if holds_tokens:
         vocabulary_size = 1 + int(max(train.inputs.max(), test.inputs.max()))
         if train.labels.ndim > 1:
             # A language model's labels are tokens, and its tokens may be labels.
             num_classes = vocabulary_size = max(num_classes, vocabulary_size)
-    if settings.standardise:
-        if train.inputs.dtype != np.float32:
-            raise ScenarioError(
-                f"task.dataset.standardise: {train.inputs_at} holds tokens, which have no mean; "
-                "leave the key out"
-            )
-        by_training_part(train.inputs, test.inputs)
+    if settings.standardise and holds_tokens:
+        raise ScenarioError(
+            f"task.dataset.standardise: {train.inputs_at} holds tokens, which have no mean; "
+            "leave the key out"
+        )
+    train_inputs, test_inputs = _as_numbers(
+        train.inputs, test.inputs, is_standardised=settings.standardise
+    )
     owner = None
     if train.client is not None:
         owner = np.unique(train.client, return_inverse=True)[1].astype(np.int64)
     return Dataset(
         name=folder.name,
-        train_inputs=train.inputs,
+        train_inputs=train_inputs,
         train_labels=train.labels,
-        test_inputs=test.inputs,
+        test_inputs=test_inputs,
         test_labels=test.labels,
         num_classes=num_classes,
         owner=owner,
         vocabulary_size=vocabulary_size,
     )
+
+
+def _as_numbers(
+    train: _Array, test: _Array, *, is_standardised: bool
+) -> tuple[Inputs | ByteImages, Inputs]:
+    """Both parts as models take them; where both are bytes, those to train on stay bytes."""
+    if train.dtype == test.dtype == np.uint8:
+        mean, std = (0.0,) * train.shape[1], (1.0,) * train.shape[1]
+        if is_standardised:
+            mean, std = moments_in(train)
+        return ByteImages(train, mean, std), from_pixels(test, mean=mean, std=std)
+    train, test = (scaled(part) if part.dtype == np.uint8 else part for part in (train, test))
+    if is_standardised:
+        by_training_part(train, test)
+    return train, test
 
 
 def _files(folder: Path, stem: str) -> dict[str, Path]:
@@ -171,8 +196,8 @@ def _part(folder: Path, stem: str) -> _Part | None:
     return _Part(checked, labels, client, places[name], places["labels"])
 
 
-def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> Inputs:
-    """Inputs as a model takes them: float32 images and vectors, int64 tokens."""
+def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> _Array:
+    """Inputs: float32 images and vectors, images of bytes, int64 tokens."""
     allowed = "[n, height, width] or [n, channels, height, width]"
     if not is_image:
         allowed = "[n, features], [n, channels, height, width] or whole-number tokens [n, t]"
@@ -184,7 +209,7 @@ def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> Inputs:
             "save array.transpose(0, 3, 1, 2)"
         )
     if array.dtype == np.uint8:
-        return _with_channel(scaled(array))
+        return scaled(array) if array.ndim == 2 else _with_channel(array)
     if array.dtype.kind == "f":
         # A float64 too large for a float32 becomes infinite, and is told so.
         with np.errstate(over="ignore"):
@@ -206,7 +231,7 @@ def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> Inputs:
     )
 
 
-def _with_channel(inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+def _with_channel(inputs: _Array) -> _Array:
     """Gray images [n, H, W] get their one channel."""
     return inputs[:, None] if inputs.ndim == 3 else inputs
 

@@ -21,6 +21,7 @@ from fleetsim import bundled
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.array_files import read_npz
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.own_folder import FolderSettings
@@ -85,7 +86,10 @@ def test_bytes_are_images_in_fractions_of_one(tmp_path: Path, shape: tuple[int, 
     data = load(tmp_path)
 
     assert data.sample_shape == ((1, 2, 4) if len(shape) == 3 else shape[1:])
-    assert data.train_inputs == pytest.approx(0.2)
+    assert isinstance(data.train_inputs, ByteImages)
+    for inputs in (np.asarray(data.train_inputs), data.test_inputs):
+        assert inputs.dtype == np.float32
+        assert inputs == pytest.approx(0.2)
 
 
 def test_whole_numbers_are_tokens_and_a_label_may_be_a_sequence(tmp_path: Path) -> None:
@@ -141,6 +145,25 @@ def test_both_parts_are_standardised_by_the_training_part(tmp_path: Path) -> Non
     # The features are 0, 2, .., 10 and one more: means 5 and 6, variance (25 + 9 + 1) / 3.
     assert np.asarray(data.train_inputs).mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
     assert data.test_inputs[0] == pytest.approx(np.array([0, 1]) / (35 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize("are_both_bytes", [True, False])
+def test_images_of_bytes_are_standardised_by_the_training_part(
+    tmp_path: Path, are_both_bytes: bool
+) -> None:
+    # Two thirds of the pixels are 0, one is 1: mean 1/3, deviation sqrt(2) / 3.
+    pixels = np.zeros((6, 1, 2, 3), np.uint8)
+    pixels[..., 2] = 255
+    tests = pixels[1:2] if are_both_bytes else (pixels[1:2] / 255).astype(np.float32)
+    save(tmp_path / "train.npz", {"images": pixels, "labels": VECTORS["labels"]})
+    save(tmp_path / "test.npz", {"images": tests, "labels": np.array([1])})
+
+    data = load(tmp_path, standardise=True)
+
+    expected = [[-(0.5**0.5), -(0.5**0.5), 2**0.5]] * 2
+    assert isinstance(data.train_inputs, ByteImages) == are_both_bytes
+    assert np.asarray(data.train_inputs)[3, 0] == pytest.approx(np.array(expected), rel=1e-6)
+    assert data.test_inputs[0, 0] == pytest.approx(np.array(expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("test", ["test", "t10k"])
