@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fleetsim.learning.byte_images import ByteImages
-from fleetsim.learning.standardise import PIXEL_MAX
+from fleetsim.learning.standardise import CACHED, PIXEL_MAX
 from fleetsim.learning.workspace import Workspace
-
-_CACHED = 128
-"""Images at a time, which a processor's cache holds."""
 
 
 class Samples:
@@ -54,7 +51,7 @@ class Samples:
         like, shape = self._most, tuple(of_rows.shape)
         taken = like.new_empty(shape) if space is None else space.take("samples", shape, like)
         # As `from_pixels` does it, to the bit; few at a time: all steps find them in the cache.
-        parts = zip(torch.split(taken, _CACHED), torch.split(of_rows, _CACHED), strict=True)
+        parts = zip(torch.split(taken, CACHED), torch.split(of_rows, CACHED), strict=True)
         for part, pixels in parts:
             part.copy_(pixels).div_(self._most).sub_(self._mean).div_(self._std)
         return taken

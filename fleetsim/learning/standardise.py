@@ -17,7 +17,7 @@ Pixels = Literal["standardised", "symmetric", "unit", "raw"]
 PIXEL_MAX = np.float32(255.0)
 _CHUNK = 4096
 """Samples at a time: what is computed of a whole set at once takes its memory again."""
-_CACHED = 128
+CACHED = 128
 """Images at a time, which a processor's cache holds."""
 
 
@@ -59,9 +59,9 @@ def from_pixels(
     subtracted = np.array(mean, np.float32).reshape(by_channel)
     divided = np.array(std, np.float32).reshape(by_channel)
     # Few at a time: all steps of a part find it in the cache.
-    for start in range(0, len(images), _CACHED):
-        part = inputs[start : start + _CACHED]
-        part[...] = images[start : start + _CACHED]
+    for start in range(0, len(images), CACHED):
+        part = inputs[start : start + CACHED]
+        part[...] = images[start : start + CACHED]
         part /= PIXEL_MAX
         part -= subtracted
         part /= divided
@@ -82,9 +82,9 @@ def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[floa
     num_channels = images.shape[1]
     counts = np.zeros((num_channels, 256), np.int64)
     # Few at a time: counting takes eight bytes a pixel.
-    for start in range(0, len(images), _CACHED):
+    for start in range(0, len(images), CACHED):
         for channel in range(num_channels):
-            part = images[start : start + _CACHED, channel].ravel()
+            part = images[start : start + CACHED, channel].ravel()
             counts[channel] += np.bincount(part, minlength=256)
     values = scaled(np.arange(256, dtype=np.uint8)).astype(np.float64)
     weights = counts / counts.sum(axis=1, keepdims=True)
