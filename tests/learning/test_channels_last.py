@@ -17,6 +17,7 @@ from fleetsim.learning import channels_last, gemm, local
 from fleetsim.learning.channels_last import form_of
 from fleetsim.learning.columns import ColumnConv2d
 from fleetsim.learning.models import build_model, flatten, layout
+from fleetsim.learning.pooled_convolution import PooledConv2d
 from fleetsim.learning.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
@@ -396,6 +397,58 @@ def test_convolutions_of_a_million_weights_on_maps_of_16_pixels_become_columns(
 
     found = [layer for layer in fast.form.module.modules() if isinstance(layer, ColumnConv2d)]
     assert len(found) == num_columns
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shape", "pooled"),
+    [
+        (FedGraCnnSettings(), (1, 28, 28), ["conv2"]),
+        (GpflCnnSettings(), (1, 28, 28), ["conv2"]),
+        (LeNet5Settings(), (1, 28, 28), ["conv2"]),
+        (ResNet18Settings(), (3, 32, 32), []),
+        (Vgg16Settings(), (3, 32, 32), []),
+        (ShuffleNetV2Settings(), (3, 32, 32), []),
+    ],
+    ids=str,
+)
+def test_convolutions_that_are_pooled_are_one_layer_with_the_pooling(
+    chosen: ModelSettings, shape: Shape, pooled: list[str]
+) -> None:
+    """Those behind the first: 32, 32 and 6 channels in, kernels 5, 3 and 5 wide.
+
+    The large networks normalise between convolution and pooling.
+    """
+    module = build_model(chosen, input_shape=shape, num_classes=2, seed=1)
+    fast = ChannelsLast(module, shape, local_settings())
+
+    layers = fast.form.module.named_modules()
+    assert [name[5:] for name, layer in layers if isinstance(layer, PooledConv2d)] == pooled
+
+
+@pytest.mark.parametrize(
+    ("conv", "pool"),
+    [
+        (nn.Conv2d(7, 2, 3), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3), nn.MaxPool2d(2, stride=1)),
+        (nn.Conv2d(8, 2, 3), nn.MaxPool2d((3, 1))),
+        (nn.Conv2d(8, 2, 3), nn.AvgPool2d(2)),
+        (nn.Conv2d(8, 2, 3, groups=2), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, dilation=2), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, padding="same"), nn.MaxPool2d(2)),
+        (nn.Conv2d(8, 2, 3, padding=1, padding_mode="reflect"), nn.MaxPool2d(2)),
+    ],
+    ids=str,
+)
+def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
+    """Runs of 21 numbers, windows of one and three positions, and what the loops do not know."""
+    module = nn.Sequential(conv, pool)
+    before = str(module)
+    channels_last._take_pooled(module)
+    assert str(module) == before
+
+    module = nn.Sequential(nn.Conv2d(8, 2, 3), nn.MaxPool2d(2))
+    channels_last._take_pooled(module)
+    assert [type(layer) for layer in module] == [PooledConv2d]
 
 
 def test_samples_that_are_no_images_are_refused() -> None:

@@ -1,42 +1,15 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
-from fleetsim import rng
 from fleetsim.learning.columns import ColumnConv2d, can_be_columns
+from tests.learning.drawn_layers import SMALL, conv_of, drawn
 
 torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
-
-SMALL = st.integers(1, 3)
-
-
-def drawn(*shape: int) -> Tensor:
-    """Values that depend on the shape alone, so that a gradient is wanted of them."""
-    values = rng.stream(7, "test/columns", *shape).normal(size=shape)
-    return torch.from_numpy(np.asarray(values)).requires_grad_()
-
-
-def conv_of(
-    num_in: int,
-    num_out: int,
-    kernel: tuple[int, int],
-    stride: tuple[int, int] = (1, 1),
-    padding: tuple[int, int] = (0, 0),
-    *,
-    bias: bool = True,
-) -> nn.Conv2d:
-    conv = nn.Conv2d(
-        num_in, num_out, kernel, stride, padding, bias=bias, device="meta", dtype=torch.float64
-    )
-    conv.weight = nn.Parameter(drawn(num_out, num_in, *kernel).detach())
-    if bias:
-        conv.bias = nn.Parameter(drawn(num_out).detach())
-    return conv
 
 
 @given(
