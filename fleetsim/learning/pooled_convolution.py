@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d_with_indices, pad
 
 _Array = NDArray[Any]
-_compiled = njit(fastmath={"contract"}, error_model="numpy", nogil=True)
+_compiled = njit(fastmath={"contract"}, error_model="numpy")
 """Products and sums may be fused, but nothing changes places."""
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -449,6 +451,23 @@ def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
     module = nn.Sequential(nn.Conv2d(8, 2, 3), nn.MaxPool2d(2))
     channels_last._take_pooled(module)
     assert [type(layer) for layer in module] == [PooledConv2d]
+
+
+def test_numba_is_imported_for_networks_that_have_such_layers_alone() -> None:
+    """It takes as much memory as a small model's whole process has to spare."""
+    program = (
+        "import sys, fleetsim.simulate\n"
+        "from fleetsim.learning.channels_last import form_of\n"
+        "from torch import nn\n"
+        "form_of(nn.Sequential(nn.Conv2d(3, 8, 3), nn.MaxPool2d(2)), (3, 8, 8), 1)\n"
+        "before = 'numba' in sys.modules\n"
+        "form_of(nn.Sequential(nn.Conv2d(8, 8, 3), nn.MaxPool2d(2)), (8, 8, 8), 1)\n"
+        "print(before, 'numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_samples_that_are_no_images_are_refused() -> None:
