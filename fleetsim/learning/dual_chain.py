@@ -184,7 +184,9 @@ class DualChainStack:
             # Nobody has a part in A whose turn has not come.
             gram = view(self._gathered, len(rows), seen)
             torch.index_select(self._gram[:, :seen], 0, rows, out=gram)
-            with onednn(is_allowed=self._uses_onednn):
+            # Torch copies for oneDNN what does not lie together, and that costs more than MKL.
+            is_whole = seen == self._dual.shape[1]
+            with onednn(is_allowed=self._uses_onednn and is_whole):
                 outputs.baddbmm_(
                     gram.view(num, batch, seen), self._dual[:num, :seen], beta=self._share
                 )
