@@ -45,7 +45,7 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim.learning import gemm
-from fleetsim.learning.columns import MAX_POSITIONS, MIN_WEIGHTS, ColumnConv2d, can_be_columns
+from fleetsim.learning.columns import MAX_POSITIONS, MIN_WEIGHTS, ColumnConv2d, is_plain_convolution
 from fleetsim.learning.local import HasLoss
 
 MIN_WINDOW = 4
@@ -159,15 +159,9 @@ def _pays(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
     """Whether gradients that visit the winners alone are faster, and `PooledConv2d` knows such."""
     stride = pool.stride
     down, right = (stride, stride) if isinstance(stride, int) else stride
-    is_plain = (
-        conv.groups == 1
-        and conv.dilation == (1, 1)
-        and conv.padding_mode == "zeros"
-        and not isinstance(conv.padding, str)
-        and not pool.return_indices
-    )
     run = conv.in_channels * conv.kernel_size[1]
-    return is_plain and down * right >= MIN_WINDOW and run >= MIN_RUN
+    is_known = is_plain_convolution(conv) and not pool.return_indices
+    return is_known and down * right >= MIN_WINDOW and run >= MIN_RUN
 
 
 def _lists(module: nn.Module) -> Iterator[tuple[nn.Sequential, list[tuple[str, nn.Module]]]]:
@@ -209,7 +203,7 @@ def _take_columns(module: nn.Module, positions: dict[str, int]) -> None:
     """Replace the convolutions that are faster as matrix products."""
     for name, conv in list(_convolutions(module)):
         is_better = conv.weight.numel() >= MIN_WEIGHTS and positions[name] <= MAX_POSITIONS
-        if is_better and can_be_columns(conv):
+        if is_better and is_plain_convolution(conv):
             parent, _, own = name.rpartition(".")
             setattr(module.get_submodule(parent), own, ColumnConv2d(conv))
 

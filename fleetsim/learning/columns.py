@@ -38,7 +38,7 @@ class ColumnConv2d(nn.Module):
     """Computes what an `nn.Conv2d` computes, and shares its weights. Channels-last maps suit it."""
 
     def __init__(self, conv: nn.Conv2d) -> None:
-        """Take over a convolution for which `can_be_columns` holds."""
+        """Take over a convolution for which `is_plain_convolution` holds."""
         super().__init__()
         self.weight = conv.weight
         self.bias = conv.bias
@@ -53,7 +53,7 @@ class ColumnConv2d(nn.Module):
         return found
 
 
-def can_be_columns(conv: nn.Conv2d) -> bool:
+def is_plain_convolution(conv: nn.Conv2d) -> bool:
     """Whether it is a plain convolution: one group, no dilation, zeros as padding."""
     return (
         conv.groups == 1

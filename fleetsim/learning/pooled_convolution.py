@@ -38,7 +38,7 @@ class PooledConv2d(nn.Module):
         """Take over the two, and compile the loops, so that forks of this process have them.
 
         Args:
-            conv: on the CPU; of one group, without dilation, padded with zeros.
+            conv: on the CPU; a plain one, see `columns.is_plain_convolution`.
             pool: its output is wanted alone, not the places.
         """
         super().__init__()

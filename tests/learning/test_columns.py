@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fleetsim.learning.columns import ColumnConv2d, can_be_columns
+from fleetsim.learning.columns import ColumnConv2d, is_plain_convolution
 from tests.learning.drawn_layers import SMALL, conv_of, drawn
 
 torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
@@ -84,4 +84,4 @@ def test_what_is_frozen_gets_no_gradient() -> None:
     ids=["plain", "groups", "dilation", "reflected padding", "padding by name"],
 )
 def test_only_plain_convolutions_can_be_columns(conv: nn.Conv2d, is_plain: bool) -> None:
-    assert can_be_columns(conv) == is_plain
+    assert is_plain_convolution(conv) == is_plain
