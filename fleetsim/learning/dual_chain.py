@@ -32,13 +32,13 @@ from torch import Tensor
 from fleetsim.contracts import Parameters
 from fleetsim.learning.bases import on_device
 from fleetsim.learning.batches import Length
+from fleetsim.learning.client_products import PANEL, products_of
 from fleetsim.learning.gemm import onednn, prefers_onednn_for_long
 from fleetsim.learning.linear_chain import ChainStack, Widths, relu_backward, view
+from fleetsim.learning.samples import Samples
 from fleetsim.learning.settings import Hinge, LocalSettings
 from fleetsim.learning.workspace import Workspace
 
-_PANEL = 100
-"""Rows of X X^T that are computed at once, to their diagonal; the rest is mirrored."""
 _WORTH = 0.8
 """Arithmetic of the dual form by that of the plain one up to which it is faster. Measured for first
 layers of 784 x 50 to 3072 x 200, 60 to 900 samples, 2 to 10 epochs in batches of 10 to 50, on one
@@ -81,8 +81,8 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
     batch = min(settings.batch_size, num)
     lines = batch * sum(length.num_steps(settings.batch_size) for length in lengths)
     plain = 4 * lines * features * units
-    # Half of X X^T and its diagonal panels; X V_0 and V_t; the steps.
-    once = num * (num + _PANEL) * features + 4 * num * features * units
+    # Half of X X^T, by panels; X V_0 and V_t; the steps.
+    once = num * (num + PANEL) * features + 4 * num * features * units
     return len(lengths) * once + 2 * lines * num * units <= _WORTH * plain
 
 
@@ -101,7 +101,7 @@ class DualChainStack:
         self,
         widths: Widths,
         bases: Sequence[Parameters],
-        samples: Tensor,
+        samples: Samples,
         settings: LocalSettings,
         *,
         batch: int,
@@ -114,7 +114,7 @@ class DualChainStack:
         Args:
             widths: shape of every model; three at least.
             bases: flat vectors [P] to start from, one per model; copied.
-            samples: of all clients [N, features].
+            samples: of all clients.
             settings: optimizer, without momentum, and proximal term of all models.
             batch: samples of one batch.
             own: which samples are each model's [K, n] int64, in the order in which its first epoch
@@ -131,38 +131,39 @@ class DualChainStack:
             space = Workspace()
         features, self._units = widths[:2]
         num_models, num = own.shape
-        self._batch, self._samples, self._own = batch, samples, own
+        like = samples.like
+        self._batch, self._like, self._own = batch, like, own
         stop = (features + 1) * self._units
         upper = {id(base): base[stop:] for base in bases}
         above = [upper[id(base)] for base in bases]
-        self._upper = ChainStack(widths[1:], above, samples, settings, batch=batch, hinge=hinge)
-        flat, owner = on_device(bases, device=samples.device, dtype=samples.dtype)
+        self._upper = ChainStack(widths[1:], above, like, settings, batch=batch, hinge=hinge)
+        flat, owner = on_device(bases, device=like.device, dtype=like.dtype)
         weights = flat[:, : features * self._units].view(-1, self._units, features)
         biases = flat[:, features * self._units : stop]
         self._weights, self._biases = (_of_models(each, owner) for each in (weights, biases))
-        long = (batch, num, self._units), (num, features, self._units), (self._units, num, features)
-        self._uses_onednn = samples.dtype == torch.float32 and prefers_onednn_for_long(long)
-        self._taken = space.take("taken", (num, features), samples)
-        products = space.take("products", (num_models, num, self._units), samples)
-        gram = space.take("gram", (num_models, num, num), samples)
+        self._uses_onednn = like.dtype == torch.float32 and prefers_onednn_for_long(
+            ((batch, num, self._units),)
+        )
+        self._multiplied = products_of(samples, num, self._units, space)
+        layers = list(map(self._multiplied.layer, weights, biases))
+        products = space.take("products", (num_models, num, self._units), like)
+        gram = space.take("gram", (num_models, num, num), like)
         # One after the other: each finds its samples in the cache, and all need the memory of one.
-        for model in range(num_models):
-            taken = self._take(model)
-            bias, weight = self._biases[model], self._weights[model]
-            with onednn(is_allowed=self._uses_onednn):
-                torch.addmm(bias, taken, weight.t(), out=products[model])
-            _write_gram(taken, gram[model])
+        for model, base in enumerate(owner.tolist()):
+            self._multiplied.take(own[model])
+            self._multiplied.outputs(layers[base], products[model])
+            self._multiplied.gram(gram[model])
         self._products, self._gram = products.flatten(0, 1), gram.flatten(0, 1)
-        self._dual = space.take("dual", (num_models, num, self._units), samples).zero_()
+        self._dual = space.take("dual", (num_models, num, self._units), like).zero_()
         self._dual_rows = self._dual.flatten(0, 1)
-        self._gathered = space.take("gathered", (num_models * batch * num,), samples)
-        self._slopes = space.take("slopes", (num_models * batch * self._units,), samples)
+        self._gathered = space.take("gathered", (num_models * batch * num,), like)
+        self._slopes = space.take("slopes", (num_models * batch * self._units,), like)
         self._num_seen = 0
         sgd = settings.optimizer
         self._rate, self._decay = sgd.learning_rate, sgd.weight_decay
         self._mu = settings.proximal_mu
         self._share = 1.0
-        self._shares = samples.new_ones(num_models, 1)
+        self._shares = like.new_ones(num_models, 1)
 
     def step(
         self, rows: Tensor, labels: Tensor, weights: Tensor, likelihoods: Tensor | None = None
@@ -208,21 +209,17 @@ class DualChainStack:
         upper = self._upper.vectors()
         num_models, units, features = self._weights.shape
         stop = units * features
-        vectors = self._samples.new_empty(num_models, stop + units + upper.shape[1])
+        vectors = self._like.new_empty(num_models, stop + units + upper.shape[1])
         moves = self._dual.transpose(1, 2)
         weights = vectors[:, :stop].view(num_models, units, features)
-        with onednn(is_allowed=self._uses_onednn):
-            for model in range(num_models):
-                torch.mm(moves[model], self._take(model), out=weights[model])
+        for model in range(num_models):
+            self._multiplied.take(self._own[model])
+            self._multiplied.combination(moves[model], weights[model])
         weights.addcmul_(self._weights, self._shares.unsqueeze(2))
         biases = vectors[:, stop : stop + units]
         torch.addcmul(moves.sum(dim=2), self._biases, self._shares, out=biases)
         vectors[:, stop + units :] = torch.from_numpy(upper)
         return vectors.numpy()
-
-    def _take(self, model: int) -> Tensor:
-        """The samples of a model [n, features], until those of the next are taken."""
-        return torch.index_select(self._samples, 0, self._own[model], out=self._taken)
 
 
 def _of_models(values: Tensor, owner: Tensor) -> Tensor:
@@ -230,13 +227,3 @@ def _of_models(values: Tensor, owner: Tensor) -> Tensor:
     if len(values) == 1:
         return values.expand(len(owner), *values.shape[1:])
     return values.index_select(0, owner)
-
-
-def _write_gram(samples: Tensor, gram: Tensor) -> None:
-    """X X^T [n, n], with the feature that is 1, of one model's samples [n, features]."""
-    num = len(samples)
-    for start in range(0, num, _PANEL):
-        stop = min(start + _PANEL, num)
-        panel = gram[start:stop, :stop]
-        torch.mm(samples[start:stop], samples[:stop].t(), out=panel).add_(1)
-        gram[:start, start:stop] = panel[:, :start].t()

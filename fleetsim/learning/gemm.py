@@ -14,18 +14,17 @@ the clock: the answer is the same in every run on a machine.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fleetsim.learning.linear_chain import Widths
+from fleetsim.learning.processor import amd_family, cpuinfo
 
 _FACTOR = 1 + 2.0**-11
 """Needs 12 significant bits; bfloat16 keeps 8, TF32 and float16 keep 11."""
@@ -36,10 +35,10 @@ _MOST = 2048
 _COPIES = 2
 _WORTH_FLOP = 150_000
 """Work of a product from which on oneDNN is faster; to start one costs it more than MKL."""
-_CPUINFO = Path("/proc/cpuinfo")
-"""Where Linux describes the processors."""
 _ZEN_4, _ZEN_5 = 25, 26
-"""AMD's numbers for the families; 25 is Zen 3 as well."""
+"""AMD's numbers for the families; 25 is Zen 3 as well. Measured with stacks of one to eight
+networks (784, ..., 10), batches of 10 to 100: on family 26 oneDNN takes half of MKL's time, on
+family 25 1.0 to 1.35 times of it."""
 _mkldnn: Any = torch.backends.mkldnn  # not typed in torch
 
 Multiply = Callable[[Tensor, Tensor], Tensor]
@@ -69,7 +68,7 @@ def prefers_onednn(widths: Widths, batch_size: int) -> bool:
     """
     return (
         onednn_pays(widths, batch_size)
-        and _amd_family_here() >= _ZEN_5
+        and amd_family(cpuinfo()) >= _ZEN_5
         and onednn_is_exact(products(widths, batch_size))
     )
 
@@ -81,30 +80,7 @@ def prefers_onednn_for_long(shapes: tuple[Shape, ...]) -> bool:
     Measured with stacks of five products of (50, 600, 200), (600, 784, 200) and (200, 600, 784):
     on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family 26 half.
     """
-    return _amd_family_here() >= _ZEN_4 and onednn_is_exact(shapes)
-
-
-@lru_cache(maxsize=1)
-def _amd_family_here() -> int:
-    return amd_family(_CPUINFO.read_text(encoding="utf-8")) if _CPUINFO.exists() else 0
-
-
-def amd_family(cpuinfo: str) -> int:
-    r"""Number that AMD gives to the family of its processor; 0 of other makers.
-
-    Measured with stacks of one to eight networks (784, ..., 10), batches of 10 to 100: on family 26
-    oneDNN takes half of MKL's time, on family 25 1.0 to 1.35 times of it.
-
-    Args:
-        cpuinfo: the text of Linux's /proc/cpuinfo.
-
-    >>> amd_family("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
-    26
-    >>> amd_family("processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\n")
-    0
-    """
-    said = dict(re.findall(r"^(vendor_id|cpu family)\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
-    return int(said.get("cpu family", 0)) if said.get("vendor_id") == "AuthenticAMD" else 0
+    return amd_family(cpuinfo()) >= _ZEN_4 and onednn_is_exact(shapes)
 
 
 def onednn_pays(widths: Widths, batch_size: int) -> bool:

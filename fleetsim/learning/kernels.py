@@ -25,7 +25,6 @@ from fleetsim.learning.batches import Length, StackJob
 from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.samples import Samples, as_tensor
 from fleetsim.learning.settings import LocalSettings
-from fleetsim.learning.workspace import Workspace
 
 Part = Literal["test", "validation"]
 """Samples of the server: the test set, or those kept for selectors."""
@@ -253,28 +252,6 @@ class Kernel:
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
         """How long each of some trainings is."""
         return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
-
-    def _stack(
-        self, jobs: Sequence[Job], space: Workspace | None = None
-    ) -> tuple[list[StackJob], Tensor, Tensor]:
-        """Trainings as stacks take them, and the inputs and labels whose rows theirs are.
-
-        Args:
-            jobs: those of one stack.
-            space: memory for inputs that have to be brought to numbers; None: their own.
-        """
-        stack = self._stack_jobs(jobs)
-        inputs = self._all_samples.numbers
-        if inputs is not None:
-            return stack, inputs, self._labels
-        # Once for all epochs: the numbers of the stack's own samples, client after client.
-        rows = torch.from_numpy(np.concatenate([job.rows for job in stack])).to(self._device)
-        ends = np.cumsum([len(job.rows) for job in stack]).tolist()
-        moved = [
-            job._replace(rows=np.arange(end - len(job.rows), end))
-            for job, end in zip(stack, ends, strict=True)
-        ]
-        return moved, self._all_samples.take(rows, space), self._labels.index_select(0, rows)
 
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
         """Trainings by rows of all samples."""

@@ -19,6 +19,7 @@ from fleetsim.contracts import JobResult
 from fleetsim.learning.batches import Length, StackJob, in_turn, schedule
 from fleetsim.learning.dual_chain import DualChainStack, dual_pays
 from fleetsim.learning.linear_chain import ChainStack, Widths, num_parameters
+from fleetsim.learning.samples import Samples, side_by_side
 from fleetsim.learning.settings import Hinge, LocalSettings
 from fleetsim.learning.single_layer import SingleLayerStack, single_layer_pays
 from fleetsim.learning.workspace import Workspace
@@ -36,7 +37,7 @@ _Stack = ChainStack | DualChainStack | SingleLayerStack
 def train_together(
     widths: Widths,
     jobs: Sequence[StackJob],
-    inputs: Tensor,
+    samples: Samples,
     labels: Tensor,
     settings: LocalSettings,
     *,
@@ -44,13 +45,13 @@ def train_together(
 ) -> list[JobResult]:
     """Local epochs of SGD of many clients from their bases, each as `local.train` does it.
 
-    The arithmetic is that of `inputs`: float32, or float64 to compare with other trainers.
+    The arithmetic is that of `samples`: float32, or float64 to compare with other trainers.
 
     Args:
         widths: shape of the network, see `linear_chain`.
         jobs: who trains, from which model, how long.
-        inputs: samples of all clients [n, features].
-        labels: classes [n] int64.
+        samples: of all clients.
+        labels: their classes [n] int64.
         settings: batch size, optimizer and proximal term of all clients.
         hinge: the loss; None: cross-entropy.
 
@@ -61,7 +62,7 @@ def train_together(
     results: dict[int, JobResult] = {}
     for members in stacks(widths, [job.length for job in jobs], settings.batch_size):
         own = [jobs[i] for i in members]
-        trained = train_stack(widths, own, inputs, labels, settings, hinge=hinge)
+        trained = train_stack(widths, own, samples, labels, settings, hinge=hinge)
         results |= zip(members, trained, strict=True)
     return [results[i] for i in range(len(jobs))]
 
@@ -109,7 +110,7 @@ def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tupl
 def train_stack(
     widths: Widths,
     jobs: Sequence[StackJob],
-    inputs: Tensor,
+    samples: Samples,
     labels: Tensor,
     settings: LocalSettings,
     *,
@@ -121,7 +122,7 @@ def train_stack(
     Args:
         widths: as of `train_together`, as are all others.
         jobs: see there.
-        inputs: see there.
+        samples: see there.
         labels: see there.
         settings: see there.
         hinge: see there.
@@ -132,27 +133,33 @@ def train_stack(
     """
     if space is None:
         space = Workspace()
-    build = _kind_of(widths, [job.length for job in jobs], settings, on_cpu=inputs.is_cpu)
-    if build is DualChainStack:
+    lengths = [job.length for job in jobs]
+    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+    build: Callable[..., _Stack]
+    if samples.like.is_cpu and dual_pays(widths, lengths, settings):
         jobs, own = in_turn(jobs)
         taken = torch.from_numpy(own)
-        build = partial(DualChainStack, own=taken, space=space)
+        build = partial(DualChainStack, widths, samples=samples, own=taken, space=space)
         labels = labels.index_select(0, taken.flatten())
+    else:
+        is_single = len(widths) == 2 and single_layer_pays(*widths, batch)
+        jobs, inputs, labels = side_by_side(jobs, samples, labels, space)
+        kind = SingleLayerStack if is_single else ChainStack
+        build = partial(kind, widths, samples=inputs.flatten(1))
     plan = schedule(jobs, settings.batch_size, is_padded=True)
-    batch = plan.rows.shape[1]
     starts = [part.start for part in plan.parts]
     wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
     with torch.inference_mode():
         bases = [job.base for job in jobs]
-        stack = build(widths, bases, inputs, settings, batch=batch, hinge=hinge)
-        rows = torch.from_numpy(plan.rows).to(inputs.device).view(-1)
-        weights = torch.from_numpy(plan.weights).to(inputs).view(1, -1)
+        stack = build(bases=bases, settings=settings, batch=batch, hinge=hinge)
+        rows = torch.from_numpy(plan.rows).to(samples.like.device).view(-1)
+        weights = torch.from_numpy(plan.weights).to(samples.like).view(1, -1)
         likelihoods = torch.zeros_like(weights)
-        lengths = [batch * (part.stop - part.start) for part in plan.parts]
+        sizes = [batch * (part.stop - part.start) for part in plan.parts]
         of_samples = (labels.index_select(0, rows).view(1, -1), weights, likelihoods)
         steps = zip(
-            rows.split_with_sizes(lengths),
-            *(each.split_with_sizes(lengths, dim=1) for each in of_samples),
+            rows.split_with_sizes(sizes),
+            *(each.split_with_sizes(sizes, dim=1) for each in of_samples),
             strict=True,
         )
         for wants_loss, step in zip(wants_losses, steps, strict=True):
@@ -160,15 +167,3 @@ def train_stack(
         vectors = stack.vectors()
         losses = likelihoods.neg_().double().view(plan.rows.shape).cpu().numpy()
     return plan.results(jobs, losses, vectors)
-
-
-def _kind_of(
-    widths: Widths, lengths: Sequence[Length], settings: LocalSettings, *, on_cpu: bool
-) -> Callable[..., _Stack]:
-    """What takes the steps of such a stack fastest; a rule on sizes alone."""
-    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
-    if len(widths) == 2 and single_layer_pays(*widths, batch):
-        return SingleLayerStack
-    if on_cpu and dual_pays(widths, lengths, settings):
-        return DualChainStack
-    return ChainStack

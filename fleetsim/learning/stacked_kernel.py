@@ -48,12 +48,11 @@ class StackedKernel(Kernel):
         return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
-        stack, inputs, labels = self._stack(jobs, self._space)
         return train_stack(
             self._widths,
-            stack,
-            inputs.flatten(1),
-            labels,
+            self._stack_jobs(jobs),
+            self._all_samples,
+            self._labels,
             self._settings_at(self._rate_of(jobs[0])),
             hinge=self._hinge,
             space=self._space,

@@ -10,6 +10,7 @@ import torch
 from fleetsim.contracts import Job, JobResult
 from fleetsim.learning.kernels import Kernel
 from fleetsim.learning.model_stack import Precision
+from fleetsim.learning.samples import side_by_side
 from fleetsim.learning.vectorised import STACK_BYTE, fault, footprint, stacks, train_stack
 
 
@@ -39,7 +40,9 @@ class VectorisedKernel(Kernel):
         return stacks(self._footprint, self._lengths(jobs), self._local_settings, self._stack_byte)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
-        stack, inputs, labels = self._stack(jobs)
+        stack, inputs, labels = side_by_side(
+            self._stack_jobs(jobs), self._all_samples, self._labels
+        )
         return train_stack(
             self._module,
             stack,

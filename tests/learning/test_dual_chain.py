@@ -11,7 +11,10 @@ import torch
 
 from fleetsim.learning.batches import Length
 from fleetsim.learning.dual_chain import DualChainStack, dual_pays
+from fleetsim.learning.samples import Samples
 from fleetsim.learning.settings import LocalSettings, SgdSettings
+
+CPU = torch.device("cpu")
 
 
 def settings_of(
@@ -51,7 +54,7 @@ def test_two_steps_by_hand(decay: float, mu: float) -> None:
                 (c, slope, np.zeros(2)),
             )
         )
-    samples = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
+    samples = Samples(np.array([[1.0, 2.0], [3.0, -1.0]]), CPU)
     chosen = settings_of(rate, decay, mu)
     own = torch.tensor([[0, 1]])
     stack = DualChainStack((2, 1, 2), [base], samples, chosen, batch=1, own=own)
@@ -73,7 +76,14 @@ def test_a_base_is_given_back_as_it_came() -> None:
     bases = [np.arange(size, dtype=np.float32), -np.arange(size, dtype=np.float32)]
     chosen = [bases[1], bases[0], bases[1]]
     own = torch.arange(6).view(3, 2)
-    stack = DualChainStack((3, 2, 2), chosen, torch.zeros(6, 3), settings_of(), batch=4, own=own)
+    stack = DualChainStack(
+        (3, 2, 2),
+        chosen,
+        Samples(np.zeros((6, 3), np.float32), CPU),
+        settings_of(),
+        batch=4,
+        own=own,
+    )
 
     np.testing.assert_array_equal(stack.vectors(), np.stack(chosen))
 
@@ -84,7 +94,9 @@ def test_what_has_no_dual_form_is_refused(widths: tuple[int, ...], momentum: flo
     chosen = settings_of(momentum=momentum)
 
     with pytest.raises(ValueError, match="a layer below others, without momentum"):
-        DualChainStack(widths, [base], torch.zeros(1, 3), chosen, batch=1, own=own)
+        DualChainStack(
+            widths, [base], Samples(np.zeros((1, 3), np.float32), CPU), chosen, batch=1, own=own
+        )
 
 
 WIDTHS = (784, 200, 200, 10)

@@ -20,10 +20,12 @@ from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning import local, stacked
 from fleetsim.learning.batches import Length
+from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.dual_chain import DualChainStack
 from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.linear_chain import ChainStack, Widths, widths_of
 from fleetsim.learning.models import flatten, load_flat
+from fleetsim.learning.samples import Samples
 from fleetsim.learning.settings import Hinge, LocalSettings, SgdSettings
 from fleetsim.learning.single_layer import SingleLayerStack
 from fleetsim.learning.stacked import stacks, train_stack, train_together
@@ -110,6 +112,10 @@ def samples(widths: Widths, num: int, dtype: torch.dtype) -> tuple[Tensor, Tenso
     return inputs, torch.from_numpy(draw.integers(widths[-1], size=num))
 
 
+def table(inputs: Tensor) -> Samples:
+    return Samples(inputs.numpy(), torch.device("cpu"))
+
+
 def base_of(widths: Widths, version: int, dtype: torch.dtype) -> Array:
     draw = rng.stream(5, "test/base", version)
     weights: Array = draw.normal(size=flatten(chain(widths)).size) * 0.4
@@ -173,7 +179,7 @@ def together(
         )
         for index, (client, rows) in enumerate(zip(clients, shares_of(clients), strict=True))
     ]
-    return train_together(widths, jobs, inputs, labels, chosen, hinge=hinge)
+    return train_together(widths, jobs, table(inputs), labels, chosen, hinge=hinge)
 
 
 def lengths_of(clients: Sequence[Client]) -> list[Length]:
@@ -323,6 +329,44 @@ def test_many_steps_of_the_dual_form_in_float32_stay_near_float64() -> None:
         assert error(dual, reference, base) <= 10 * error(serial, reference, base) <= 1e-4
 
 
+@pytest.mark.usefixtures("_always_dual", "whole_numbers")
+@pytest.mark.parametrize("chosen", [plain(5), PULLED], ids=["plain", "pulled"])
+def test_images_that_are_bytes_stay_near_float64_in_whole_numbers(chosen: LocalSettings) -> None:
+    """As the dual form of floats: not farther than ten times the plain loop, which reads floats."""
+    widths: Widths = (3 * 4 * 5, 8, 3)
+    draw = rng.stream(5, "test/pixels")
+    images = ByteImages(
+        draw.integers(0, 256, (75, 3, 4, 5), dtype=np.uint8), (0.5, 0.4, 0.6), (0.25, 0.2, 0.3)
+    )
+    labels = torch.from_numpy(draw.integers(3, size=75))
+    shares = np.split(draw.permutation(75), [40])
+
+    def alone(index: int, dtype: torch.dtype) -> JobResult:
+        numbers = torch.from_numpy(images[shares[index]]).to(dtype)
+        return local.train(
+            chain(widths).to(dtype),
+            base_of(widths, index, dtype),
+            numbers,
+            labels[shares[index]],
+            chosen,
+            epochs=6,
+            stream=rng.stream(5, "test/client", index),
+        )
+
+    jobs = [
+        stack_job(base_of(widths, i, torch.float32), rows, 6, rng.stream(5, "test/client", i))
+        for i, rows in enumerate(shares)
+    ]
+    samples_of_all = Samples(images, torch.device("cpu"))
+    found = train_together(widths, jobs, samples_of_all, labels, chosen)
+
+    for index, result in enumerate(found):
+        exact, base = alone(index, torch.float64), base_of(widths, index, torch.float64)
+        near = error(alone(index, torch.float32), exact, base)
+        assert error(result, exact, base) <= 10 * near <= 1e-4
+        assert result.loss == pytest.approx(exact.loss, rel=1e-5)
+
+
 @pytest.mark.usefixtures("_always_dual")
 def test_what_a_workspace_held_before_does_not_show() -> None:
     """Larger, smaller, and full of what is no number."""
@@ -332,7 +376,7 @@ def test_what_a_workspace_held_before_does_not_show() -> None:
 
     def train(share: Array, base: Array, memory: Workspace) -> bytes:
         job = stack_job(base, share, 2, rng.stream(5, "test/client"))
-        (result,) = train_stack(SHAPES[2], [job], inputs, labels, plain(), space=memory)
+        (result,) = train_stack(SHAPES[2], [job], table(inputs), labels, plain(), space=memory)
         return vector_of(result).tobytes()
 
     good = base_of(SHAPES[2], 0, torch.float32)
@@ -474,7 +518,7 @@ def test_a_stack_in_the_wrong_order_is_refused() -> None:
     jobs = [stack_job(base, np.arange(size), 1, stream) for size in (5, 12)]
 
     with pytest.raises(ValueError, match=r"fewer and fewer steps, not \[1, 3\]"):
-        train_stack(SHAPES[0], jobs, inputs, labels, plain())
+        train_stack(SHAPES[0], jobs, table(inputs), labels, plain())
 
 
 def test_nobody_trains_longer_than_its_own_samples_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,7 +548,7 @@ def test_a_bad_model_of_one_client_does_not_touch_the_others() -> None:
             stack_job(base, rows, 2, rng.stream(5, "test/client"))
             for base, rows in zip(bases, shares, strict=True)
         ]
-        return train_together(widths, jobs, inputs, labels, plain())
+        return train_together(widths, jobs, table(inputs), labels, plain())
 
     mixed, healthy = train([good, bad]), train([good, good])
 
@@ -519,7 +563,7 @@ def test_bases_are_never_changed() -> None:
     base.flags.writeable = False
     before = base.tobytes()
     job = stack_job(base, np.arange(4), 1, rng.stream(5, "test/client"))
-    result = train_together(widths, [job], inputs, labels, plain())[0]
+    result = train_together(widths, [job], table(inputs), labels, plain())[0]
 
     assert base.tobytes() == before
     assert vector_of(result).tobytes() != before
@@ -528,7 +572,7 @@ def test_bases_are_never_changed() -> None:
 def test_nothing_to_train_is_nothing_computed() -> None:
     inputs, labels = samples(SHAPES[0], 1, torch.float32)
 
-    assert train_together(SHAPES[0], [], inputs, labels, plain()) == []
+    assert train_together(SHAPES[0], [], table(inputs), labels, plain()) == []
 
 
 # --- what can be stacked ------------------------------------------------------------------------
@@ -570,7 +614,7 @@ def test_a_stack_takes_and_gives_vectors_in_the_layout_of_models() -> None:
     load_flat(module, base)
     inputs, labels = samples(widths, 5, torch.float32)
     job = stack_job(flatten(module), np.arange(5), 1, rng.stream(5, "test/client"))
-    result = train_together(widths, [job], inputs, labels, plain(learning_rate=1e-30))[0]
+    result = train_together(widths, [job], table(inputs), labels, plain(learning_rate=1e-30))[0]
 
     np.testing.assert_array_equal(vector_of(result), base)
     expected = local.evaluate(module, base, inputs, labels)

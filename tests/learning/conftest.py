@@ -1,0 +1,24 @@
+"""What several tests of the arithmetic of clients share."""
+
+from __future__ import annotations
+
+import pytest
+from torch import Tensor
+
+from fleetsim.learning import client_products, whole_products
+
+
+@pytest.fixture
+def whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images that are bytes are multiplied as such, whatever the machine and their number.
+
+    The product itself is a slow one, as not every machine has an exact one of bytes.
+    """
+
+    def multiply(left: Tensor, right: Tensor) -> Tensor:
+        assert left.element_size() == right.element_size() == 1
+        return (left.long() @ right.long()).int()
+
+    monkeypatch.setattr(whole_products, "multiply", multiply)
+    monkeypatch.setattr(whole_products, "are_fast", lambda: True)
+    monkeypatch.setattr(client_products, "_MIN_WHOLE", 1)
