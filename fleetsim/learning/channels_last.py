@@ -8,6 +8,7 @@ for rounding. It is a network
 * that pools before it applies a rising activation, where a layer list has them the other way round:
   max f(x) = f(max x), with a quarter of the work behind a 2 x 2 pooling;
 * whose convolutions with many weights on small maps are matrix products, see `columns`;
+* whose other convolutions of 3 x 3 with many channels multiply a quarter as much, see `winograd`;
 * whose gradients visit the winners alone where a convolution is pooled, see `pooled_convolution`;
 * whose matrix products are oneDNN's, where that is exact, see `gemm`.
 
@@ -30,14 +31,16 @@ NHWC layout alone for one step of 20 images:
 | ShuffleNet v2, batch | 40 / 100 of 32x32, 20 | 206 / 185 | 127 / 98 | 89 / 80 |
 
 Convolutions were not joined with their poolings then. This takes FedGRA's CNN to 0.75 of the time
-that it had on an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98. A backward pass of the
+that it had on an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98. Nor was any of them
+Winograd's, which takes a step of ResNet-18 with 20 images to 0.78. A backward pass of the
 whole network written out by hand gained 3 % on FedGRA's CNN, and is left to autograd.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,6 +50,9 @@ from torch import Tensor, nn
 from fleetsim.learning import gemm
 from fleetsim.learning.columns import MAX_POSITIONS, MIN_WEIGHTS, ColumnConv2d, is_plain_convolution
 from fleetsim.learning.local import HasLoss
+from fleetsim.learning.workspace import Workspace
+
+_Size = tuple[int, int]
 
 MIN_WINDOW = 4
 """Positions to a window from which a pooling leaves few enough winners."""
@@ -72,6 +78,26 @@ on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleav
 | 256 to 256, 3x3 | 8x8, 20 | 768 | 0.60 | 0.81 |
 
 In FedGRA's CNN a third of the winners have one after ten clients' training, half at first.
+"""
+TILE = 4
+"""Sides of what Winograd's algorithm computes at once."""
+MIN_CHANNELS = 64
+MOST_FILLED = 1.35
+"""Where that algorithm wins: from so many channels on both sides, with fewer weights than
+`MIN_WEIGHTS`, and up to so many pixels in whole tiles per pixel of the output. Seconds of
+`WinogradConv2d` per second of the faster of the other two forms, forward and backward, on one
+thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12 runs):
+
+| channels | output map | filled | weights | ratio |
+|---|---|---:|---:|---|
+| 32 to 32 | 16x16 | 1 | 9 k | 1.12, 1.11 |
+| 64 to 64 | 14x14 | 1.31 | 37 k | 0.88, 0.80 |
+| 64 to 64 | 32x32 | 1 | 37 k | 0.53, 0.60 |
+| 128 to 128 | 16x16 | 1 | 147 k | 0.52, 0.51 |
+| 128 to 256 | 8x8 | 1 | 295 k | 0.55, 0.55 |
+| 256 to 256 | 8x8 | 1 | 590 k | 0.66, 0.53 |
+| 256 to 512 | 4x4 | 1 | 1.2 M | 1.06, 0.83 |
+| 512 to 512 | 4x4 | 1 | 2.4 M | 1.56, 1.07 |
 """
 PART = 50
 """Images of one pass through the network where no gradient is wanted: their maps fit the caches."""
@@ -107,11 +133,12 @@ def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) ->
     if len(input_shape) != 3:
         raise ValueError(f"a sample of the shape {input_shape} is no image")
     body: nn.Module = copy.deepcopy(module).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    positions = _positions(body, input_shape)
+    sizes = _sizes(body, input_shape)
     _pool_first(body)
-    _take_columns(body, positions)
+    _take_columns(body, sizes)
     _take_pooled(body)
-    return Form(_Images(body), _onednn_is_exact(body, positions, batch_size))
+    tiled = _take_winograd(body, sizes)
+    return Form(_Images(body), _onednn_is_exact(body, sizes, tiled, batch_size))
 
 
 class _Images(nn.Module):
@@ -173,16 +200,17 @@ def _lists(module: nn.Module) -> Iterator[tuple[nn.Sequential, list[tuple[str, n
                 yield child, ordered
 
 
-def _positions(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, int]:
-    """Positions of the output map of every convolution, by its name; largest if it is used often.
+def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
+    """Size of the output map of every convolution, by its name; largest if it is used often.
 
     Found by sending one image through the network.
     """
-    found: dict[str, int] = {}
+    found: dict[str, _Size] = {}
 
     def watch(name: str, conv: nn.Conv2d) -> torch.utils.hooks.RemovableHandle:
         def note(_layer: nn.Module, _inputs: object, maps: Tensor) -> None:
-            found[name] = max(found.get(name, 0), maps[0, 0].numel())
+            rows, columns = maps.shape[2:]
+            found[name] = max(found.get(name, (0, 0)), (rows, columns), key=math.prod)
 
         return conv.register_forward_hook(note)
 
@@ -199,22 +227,63 @@ def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
     return ((name, layer) for name, layer in module.named_modules() if type(layer) is nn.Conv2d)
 
 
-def _take_columns(module: nn.Module, positions: dict[str, int]) -> None:
+def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
     """Replace the convolutions that are faster as matrix products."""
     for name, conv in list(_convolutions(module)):
-        is_better = conv.weight.numel() >= MIN_WEIGHTS and positions[name] <= MAX_POSITIONS
+        is_better = conv.weight.numel() >= MIN_WEIGHTS and math.prod(sizes[name]) <= MAX_POSITIONS
         if is_better and is_plain_convolution(conv):
-            parent, _, own = name.rpartition(".")
-            setattr(module.get_submodule(parent), own, ColumnConv2d(conv))
+            _replace(module, name, ColumnConv2d(conv))
 
 
-def _onednn_is_exact(module: nn.Module, positions: dict[str, int], batch_size: int) -> bool:
+def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shape]:
+    """Replace the convolutions that are faster by Winograd's algorithm.
+
+    Returns:
+        For each, input channels, output channels and tiles of one image.
+    """
+    space, found = Workspace(), []
+    for name, conv in list(_convolutions(module)):
+        if _suits_winograd(conv, sizes[name]):
+            # As of `pooled_convolution`.
+            from fleetsim.learning.winograd import WinogradConv2d  # noqa: PLC0415
+
+            _replace(module, name, WinogradConv2d(conv, space))
+            tiles = _whole(sizes[name]) // TILE**2
+            found.append((conv.in_channels, conv.out_channels, tiles))
+    return found
+
+
+def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:
+    """Whether the algorithm is for a convolution with an output of this size, and faster."""
+    is_known = is_plain_convolution(conv) and (conv.kernel_size, conv.stride) == ((3, 3), (1, 1))
+    return (
+        is_known
+        and min(conv.in_channels, conv.out_channels) >= MIN_CHANNELS
+        and conv.weight.numel() < MIN_WEIGHTS
+        and _whole(size) <= MOST_FILLED * math.prod(size)
+    )
+
+
+def _whole(size: _Size) -> int:
+    """Pixels of the whole tiles that a map takes."""
+    return math.prod(TILE * -(-side // TILE) for side in size)
+
+
+def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
+    parent, _, own = name.rpartition(".")
+    setattr(module.get_submodule(parent), own, layer)
+
+
+def _onednn_is_exact(
+    module: nn.Module, sizes: dict[str, _Size], tiled: Sequence[gemm.Shape], batch_size: int
+) -> bool:
     """Whether oneDNN multiplies in float32 what a step multiplies; False if that is nothing."""
     chains = {
-        (layer.weight[0].numel(), len(layer.weight), batch_size * positions.get(name, 1))
+        (layer.weight[0].numel(), len(layer.weight), batch_size * math.prod(sizes.get(name, ())))
         for name, layer in module.named_modules()
         if isinstance(layer, nn.Linear | ColumnConv2d)
     }
+    chains |= {(fan_in, fan_out, batch_size * tiles) for fan_in, fan_out, tiles in tiled}
     return bool(chains) and all(
         gemm.onednn_is_exact(gemm.products((fan_in, fan_out), rows))
         for fan_in, fan_out, rows in chains

@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d_with_indices, pad
 
+from fleetsim.learning.compiled import compiled
+
 _Array = NDArray[Any]
-_compiled = njit(fastmath={"contract"}, error_model="numpy")
-"""Products and sums may be fused, but nothing changes places."""
 
 
 class PooledConv2d(nn.Module):
@@ -132,7 +131,7 @@ def _starts(
     return (first * num_in).flatten()
 
 
-@_compiled
+@compiled
 def _take_active(
     slopes: _Array, places: _Array, channel: int, starts: _Array, begin: _Array, slope: _Array
 ) -> int:
@@ -160,7 +159,7 @@ def _take_active(
     return count
 
 
-@_compiled
+@compiled
 def _add_weight_slopes(
     padded: _Array, slopes: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
 ) -> None:
@@ -196,7 +195,7 @@ def _add_weight_slopes(
                         sums[k] += s_0 * x_0[k] + s_1 * x_1[k] + s_2 * x_2[k] + s_3 * x_3[k]
 
 
-@_compiled
+@compiled
 def _add_map_slopes(
     weight: _Array, slopes: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
 ) -> None:

@@ -31,6 +31,7 @@ from fleetsim.learning.settings import (
     ShuffleNetV2Settings,
     Vgg16Settings,
 )
+from fleetsim.learning.winograd import WinogradConv2d
 
 torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
 
@@ -42,7 +43,7 @@ MODELS: dict[str, tuple[ModelSettings, Shape, int]] = {
     "fedgra-cnn": (FedGraCnnSettings(), (1, 10, 8), 3),
     "gpfl-cnn": (GpflCnnSettings(), (3, 18, 20), 3),
     "lenet5": (LeNet5Settings(), (3, 12, 14), 3),
-    "resnet18, group": (ResNet18Settings(norm="group"), (3, 9, 9), 3),
+    "resnet18, group": (ResNet18Settings(norm="group"), (3, 16, 16), 3),
     "resnet18, batch": (ResNet18Settings(norm="batch"), (3, 9, 9), 8),
     "vgg16": (Vgg16Settings(), (3, 32, 32), 2),
     "shufflenet-v2, group": (ShuffleNetV2Settings(norm="group"), (3, 9, 9), 3),
@@ -451,6 +452,56 @@ def test_others_stay_two_layers(conv: nn.Module, pool: nn.Module) -> None:
     module = nn.Sequential(nn.Conv2d(8, 2, 3), nn.MaxPool2d(2))
     channels_last._take_pooled(module)
     assert [type(layer) for layer in module] == [PooledConv2d]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shape", "num_tiled"),
+    [
+        (FedGraCnnSettings(), (1, 28, 28), 0),
+        (LeNet5Settings(), (3, 32, 32), 0),
+        (ResNet18Settings(), (3, 32, 32), 10),
+        (ResNet18Settings(), (3, 9, 9), 0),
+        (Vgg16Settings(), (3, 32, 32), 6),
+        (ShuffleNetV2Settings(), (3, 32, 32), 0),
+    ],
+    ids=str,
+)
+def test_convolutions_of_many_channels_take_winograds_algorithm(
+    chosen: ModelSettings, shape: Shape, num_tiled: int
+) -> None:
+    """ResNet-18: four of 64 channels on 32x32 pixels, three of 128 and of 256; maps of 9x9 take
+    144 pixels in tiles. VGG-16: all from 64 to 64 up to 256 to 256. ShuffleNet's 3x3 have groups.
+    """
+    module = build_model(chosen, input_shape=shape, num_classes=2, seed=1)
+    fast = ChannelsLast(module, shape, local_settings())
+
+    found = [layer for layer in fast.form.module.modules() if isinstance(layer, WinogradConv2d)]
+    assert len(found) == num_tiled
+
+
+@pytest.mark.parametrize(
+    ("conv", "size", "suits"),
+    [
+        (nn.Conv2d(64, 64, 3), (4, 4), True),
+        (nn.Conv2d(63, 64, 3), (4, 4), False),
+        (nn.Conv2d(64, 63, 3), (4, 4), False),
+        (nn.Conv2d(64, 64, 5), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, stride=2), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, groups=2), (4, 4), False),
+        (nn.Conv2d(64, 64, 3, padding_mode="reflect", padding=1), (4, 4), False),
+        # 9 * 2^17 are more than 2^20 weights, 9 * 2^16 are fewer.
+        (nn.Conv2d(256, 512, 3), (8, 8), False),
+        (nn.Conv2d(256, 256, 3), (8, 8), True),
+        # 16 * 16 of 14 * 14 is 1.31, of 14 * 13 1.41.
+        (nn.Conv2d(64, 64, 3), (14, 14), True),
+        (nn.Conv2d(64, 64, 3), (14, 13), False),
+    ],
+    ids=str,
+)
+def test_when_winograds_algorithm_is_taken(
+    conv: nn.Conv2d, size: tuple[int, int], suits: bool
+) -> None:
+    assert channels_last._suits_winograd(conv, size) is suits
 
 
 def test_numba_is_imported_for_networks_that_have_such_layers_alone() -> None:
