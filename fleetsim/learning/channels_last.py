@@ -50,6 +50,7 @@ from torch import Tensor, nn
 from fleetsim.learning import gemm
 from fleetsim.learning.columns import MAX_POSITIONS, MIN_WEIGHTS, ColumnConv2d, is_plain_convolution
 from fleetsim.learning.local import HasLoss
+from fleetsim.learning.tiles import TILE, num_tiles
 from fleetsim.learning.workspace import Workspace
 
 _Size = tuple[int, int]
@@ -79,8 +80,6 @@ on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleav
 
 In FedGRA's CNN a third of the winners have one after ten clients' training, half at first.
 """
-TILE = 4
-"""Sides of what Winograd's algorithm computes at once."""
 MIN_CHANNELS = 64
 MOST_FILLED = 1.35
 """Where that algorithm wins: from so many channels on both sides, with fewer weights than
@@ -90,14 +89,14 @@ thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (le
 
 | channels | output map | filled | weights | ratio |
 |---|---|---:|---:|---|
-| 32 to 32 | 16x16 | 1 | 9 k | 1.12, 1.11 |
-| 64 to 64 | 14x14 | 1.31 | 37 k | 0.88, 0.80 |
-| 64 to 64 | 32x32 | 1 | 37 k | 0.53, 0.60 |
-| 128 to 128 | 16x16 | 1 | 147 k | 0.52, 0.51 |
-| 128 to 256 | 8x8 | 1 | 295 k | 0.55, 0.55 |
-| 256 to 256 | 8x8 | 1 | 590 k | 0.66, 0.53 |
-| 256 to 512 | 4x4 | 1 | 1.2 M | 1.06, 0.83 |
-| 512 to 512 | 4x4 | 1 | 2.4 M | 1.56, 1.07 |
+| 32 to 32 | 16x16 | 1 | 9 k | 1.08, 1.17 |
+| 64 to 64 | 14x14 | 1.31 | 37 k | 0.83, 0.85 |
+| 64 to 64 | 32x32 | 1 | 37 k | 0.59, 0.61 |
+| 128 to 128 | 16x16 | 1 | 147 k | 0.53, 0.50 |
+| 128 to 256 | 8x8 | 1 | 295 k | 0.73, 0.57 |
+| 256 to 256 | 8x8 | 1 | 590 k | 0.69, 0.57 |
+| 256 to 512 | 4x4 | 1 | 1.2 M | 1.45, 0.91 |
+| 512 to 512 | 4x4 | 1 | 2.4 M | 2.55, 1.34 |
 """
 PART = 50
 """Images of one pass through the network where no gradient is wanted: their maps fit the caches."""
@@ -248,8 +247,7 @@ def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shap
             from fleetsim.learning.winograd import WinogradConv2d  # noqa: PLC0415
 
             _replace(module, name, WinogradConv2d(conv, space))
-            tiles = _whole(sizes[name]) // TILE**2
-            found.append((conv.in_channels, conv.out_channels, tiles))
+            found.append((conv.in_channels, conv.out_channels, _tiles(sizes[name])))
     return found
 
 
@@ -260,13 +258,13 @@ def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:
         is_known
         and min(conv.in_channels, conv.out_channels) >= MIN_CHANNELS
         and conv.weight.numel() < MIN_WEIGHTS
-        and _whole(size) <= MOST_FILLED * math.prod(size)
+        and _tiles(size) * TILE**2 <= MOST_FILLED * math.prod(size)
     )
 
 
-def _whole(size: _Size) -> int:
-    """Pixels of the whole tiles that a map takes."""
-    return math.prod(TILE * -(-side // TILE) for side in size)
+def _tiles(size: _Size) -> int:
+    """Tiles that a map takes."""
+    return math.prod(num_tiles(side) for side in size)
 
 
 def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:

@@ -25,8 +25,9 @@ PANEL = 100
 """Rows of X X^T that are computed at once, to their diagonal; the rest is mirrored."""
 _MIN_WHOLE = 150
 """Samples of a client from which on whole numbers pay. Measured for 784 and 3,072 features, 50 and
-200 units on one core of an AMD EPYC (Zen 4): the products of stacks of five clients take 0.5 to
-0.75 times as long with 200 to 900 samples, 0.81 to 0.93 with 100 to 120, 1.2 to 1.3 with 60."""
+200 units on one core of an AMD EPYC (Zen 4): the products of stacks of five clients take 0.57 to
+0.87 times as long with 200 to 900 samples, 0.80 to 0.93 with 150, 0.91 to 1.00 with 100 to 120,
+1.3 to 1.4 with 60."""
 _SIGN = 128
 
 

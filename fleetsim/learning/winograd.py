@@ -29,12 +29,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from fleetsim.learning.compiled import compiled
+from fleetsim.learning.tiles import TILE, num_tiles
 from fleetsim.learning.workspace import Workspace
 
 _Array = NDArray[Any]
-STEP = 4
-"""Pixels of the output from tile to tile, in both directions."""
-_SIDE = STEP + 2
+_SIDE = TILE + 2
+"""Pixels of the padded map under a tile, in both directions."""
 _NEAR, _FAR = 0.5**0.5, 2.0**0.5
 """Where the polynomials are evaluated, besides 0 and infinity."""
 _G = torch.tensor(
@@ -93,7 +93,7 @@ class _Winograd(torch.autograd.Function):
         rows, columns = (side + 2 * p - 2 for side, p in zip((height, width), padding, strict=True))
         down, across = num_tiles(rows), num_tiles(columns)
         padded, kernels = _padded(maps, padding), _kernels(weight)
-        found = padded.new_empty(num_samples, STEP * down, STEP * across, len(weight))
+        found = padded.new_empty(num_samples, TILE * down, TILE * across, len(weight))
         for part, target in _parts(down * across, kernels, padded, found):
             tiles = _tiles(part, space)
             product = space.take("winograd outputs", (*tiles.shape[:2], len(weight)), part)
@@ -118,7 +118,7 @@ class _Winograd(torch.autograd.Function):
         down, across = num_tiles(rows), num_tiles(columns)
         padded, kernels = _padded(maps, ctx.padding), _kernels(weight)
         _, num_in, num_out = kernels.shape
-        missing = (0, 0, 0, STEP * across - columns, 0, STEP * down - rows)
+        missing = (0, 0, 0, TILE * across - columns, 0, TILE * down - rows)
         slopes = pad(gradient.permute(0, 2, 3, 1), missing).contiguous()
         for_kernels = torch.zeros_like(kernels)
         spread = torch.zeros_like(padded) if needs_maps else padded
@@ -145,20 +145,11 @@ class _Winograd(torch.autograd.Function):
         return for_maps, for_weight, for_bias, None, None
 
 
-def num_tiles(side: int) -> int:
-    """Tiles that a side of so many pixels of the output takes.
-
-    >>> num_tiles(8), num_tiles(9)
-    (2, 3)
-    """
-    return -(-side // STEP)
-
-
 def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
     """[n, C, H, W] as [n, rows, columns, C], with zeros around, and up to whole tiles."""
     (above, left), (height, width) = padding, maps.shape[2:]
     below, right = (
-        STEP * num_tiles(side + 2 * p - 2) + 2 - side - p
+        TILE * num_tiles(side + 2 * p - 2) + 2 - side - p
         for side, p in ((height, above), (width, left))
     )
     return pad(maps.permute(0, 2, 3, 1), (0, 0, left, right, above, below)).contiguous()
@@ -174,7 +165,7 @@ def _parts(tiles_of_one: int, kernels: Tensor, *maps: Tensor) -> Iterator[tuple[
 def _tiles(padded: Tensor, space: Workspace) -> Tensor:
     """B^T x B of all tiles [36, tiles, C] of padded maps [n, rows, columns, C]."""
     num_samples, rows, columns, num_in = padded.shape
-    num = num_samples * ((rows - 2) // STEP) * ((columns - 2) // STEP)
+    num = num_samples * ((rows - 2) // TILE) * ((columns - 2) // TILE)
     tiles = space.take("winograd tiles", (_SIDE**2, num, num_in), padded)
     band = space.take("winograd band", (_SIDE, columns * num_in), padded)
     _from_maps(padded.flatten(2).numpy(), band.numpy(), tiles.numpy())
@@ -204,7 +195,7 @@ def _compile(dtype: torch.dtype) -> None:
     band = torch.zeros(_SIDE, _SIDE, dtype=dtype).numpy()
     _from_maps(maps, band, tiles)
     _add_to_maps(tiles, band, maps)
-    inner, narrow = maps[:, :STEP, :STEP].copy(), band[:, :STEP].copy()
+    inner, narrow = maps[:, :TILE, :TILE].copy(), band[:, :TILE].copy()
     _from_slopes(inner, narrow, tiles)
     _to_maps(tiles, narrow, inner)
 
@@ -287,15 +278,15 @@ def _from_maps(maps: _Array, band: _Array, tiles: _Array) -> None:
         tiles: to be written [36, tiles, C].
     """
     num_channels = tiles.shape[2]
-    across = (maps.shape[2] // num_channels - 2) // STEP
+    across = (maps.shape[2] // num_channels - 2) // TILE
     tile = 0
     for sample in range(len(maps)):
-        for top in range(0, maps.shape[1] - 2, STEP):
+        for top in range(0, maps.shape[1] - 2, TILE):
             x = maps[sample, top : top + _SIDE]
             _b_t(x[0], x[1], x[2], x[3], x[4], x[5], band)
             for column in range(across):
                 for i in range(_SIDE):
-                    start = STEP * column * num_channels
+                    start = TILE * column * num_channels
                     r = band[i, start : start + _SIDE * num_channels]
                     r = r.reshape(_SIDE, num_channels)
                     out = tiles[_SIDE * i : _SIDE * (i + 1), tile]
@@ -307,14 +298,14 @@ def _from_maps(maps: _Array, band: _Array, tiles: _Array) -> None:
 def _add_to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
     """Add B m B^T of every tile to the maps; arguments as of `_from_maps`."""
     num_channels = tiles.shape[2]
-    across = (maps.shape[2] // num_channels - 2) // STEP
+    across = (maps.shape[2] // num_channels - 2) // TILE
     tile = 0
     for sample in range(len(maps)):
-        for top in range(0, maps.shape[1] - 2, STEP):
+        for top in range(0, maps.shape[1] - 2, TILE):
             band[:] = 0.0
             for column in range(across):
                 for i in range(_SIDE):
-                    start = STEP * column * num_channels
+                    start = TILE * column * num_channels
                     r = band[i, start : start + _SIDE * num_channels]
                     r = r.reshape(_SIDE, num_channels)
                     m = tiles[_SIDE * i : _SIDE * (i + 1), tile]
@@ -334,19 +325,19 @@ def _to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
         maps: to be written [n, rows, columns * C'].
     """
     num_channels = tiles.shape[2]
-    across = maps.shape[2] // num_channels // STEP
+    across = maps.shape[2] // num_channels // TILE
     tile = 0
     for sample in range(len(maps)):
-        for top in range(0, maps.shape[1], STEP):
+        for top in range(0, maps.shape[1], TILE):
             for column in range(across):
                 for i in range(_SIDE):
-                    start = STEP * column * num_channels
-                    r = band[i, start : start + STEP * num_channels]
-                    r = r.reshape(STEP, num_channels)
+                    start = TILE * column * num_channels
+                    r = band[i, start : start + TILE * num_channels]
+                    r = r.reshape(TILE, num_channels)
                     m = tiles[_SIDE * i : _SIDE * (i + 1), tile]
                     _a_t(m, r[0], r[1], r[2], r[3])
                 tile += 1
-            y = maps[sample, top : top + STEP]
+            y = maps[sample, top : top + TILE]
             _a_t(band, y[0], y[1], y[2], y[3])
 
 
@@ -354,16 +345,16 @@ def _to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
 def _from_slopes(slopes: _Array, band: _Array, tiles: _Array) -> None:
     """A s A^T of every tile; arguments as of `_to_maps`, with the slopes in place of the maps."""
     num_channels = tiles.shape[2]
-    across = slopes.shape[2] // num_channels // STEP
+    across = slopes.shape[2] // num_channels // TILE
     tile = 0
     for sample in range(len(slopes)):
-        for top in range(0, slopes.shape[1], STEP):
-            s = slopes[sample, top : top + STEP]
+        for top in range(0, slopes.shape[1], TILE):
+            s = slopes[sample, top : top + TILE]
             _a(s[0], s[1], s[2], s[3], band)
             for column in range(across):
                 for i in range(_SIDE):
-                    start = STEP * column * num_channels
-                    r = band[i, start : start + STEP * num_channels]
-                    r = r.reshape(STEP, num_channels)
+                    start = TILE * column * num_channels
+                    r = band[i, start : start + TILE * num_channels]
+                    r = r.reshape(TILE, num_channels)
                     _a(r[0], r[1], r[2], r[3], tiles[_SIDE * i : _SIDE * (i + 1), tile])
                 tile += 1

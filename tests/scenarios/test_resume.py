@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -95,9 +94,8 @@ def num_rounds_saved(out) -> int:
     """Rounds in the newest checkpoint: 0 of a run that has begun, -1 of one that has not."""
     newest = out / "checkpoint" / "latest.json"
     if newest.exists():
-        return int(
-            re.fullmatch(r"state-(\d+)\.npz", json.loads(newest.read_text())["state"]["file"])[1]
-        )
+        state = json.loads(newest.read_text())["state"]["file"]
+        return int(state.removeprefix("state-").removesuffix(".npz"))
     return 0 if (out / "manifest.json").exists() else -1
 
 
