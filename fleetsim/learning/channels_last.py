@@ -82,7 +82,7 @@ In FedGRA's CNN a third of the winners have one after ten clients' training, hal
 """
 MIN_CHANNELS = 64
 MOST_FILLED = 1.35
-"""Where that algorithm wins: from so many channels on both sides, with fewer weights than
+"""Where Winograd's algorithm wins: from so many channels on both sides, with fewer weights than
 `MIN_WEIGHTS`, and up to so many pixels in whole tiles per pixel of the output. Seconds of
 `WinogradConv2d` per second of the faster of the other two forms, forward and backward, on one
 thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12 runs):
