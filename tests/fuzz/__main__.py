@@ -1,0 +1,61 @@
+"""The fuzzer: damaged scenarios, data, traces, profiles and run folders, by the thousand.
+
+    python -m tests.fuzz --cases 20000 --jobs 2
+    python -m tests.fuzz --targets trace folder --cases 500 --seed 7
+
+Each fault is printed with the seed that draws it again and kept, smallest form, below --keep.
+Exit code 1 if there was one.
+
+sandbox: a child process that runs commands under limits of time and memory
+verdict: the rules that the end of a command must meet
+documents: damaged YAML documents, drawn from the bundled files and from the schema
+damage: damaged bytes of any file
+sources: small valid files of every format that fleetsim reads
+cases: what one fuzzed input is, for each part of the program
+search: draws cases, runs them, counts and keeps what breaks a rule
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import multiprocessing
+import sys
+from pathlib import Path
+
+from tests.fuzz.cases import TARGETS
+from tests.fuzz.search import Tally, search
+
+_BATCH = 200
+
+
+def main() -> int:
+    """Fuzz, with a line of progress per batch."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--targets", nargs="+", choices=sorted(TARGETS), default=sorted(TARGETS))
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-faults"))
+    asked = parser.parse_args()
+    total = sum(TARGETS[name][1] for name in asked.targets)
+    batches: list[tuple[str, int, int]] = []
+    for name in asked.targets:
+        left = -(-asked.cases * TARGETS[name][1] // total)
+        while left > 0:
+            batches.append((name, asked.seed * 1_000_000 + len(batches), min(left, _BATCH)))
+            left -= _BATCH
+    tally = Tally()
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
+        waiting = [pool.submit(search, *batch, keep=asked.keep) for batch in batches]
+        for number, done in enumerate(concurrent.futures.as_completed(waiting), start=1):
+            tally += done.result()
+            print(f"{number} of {len(batches)} batches: {tally.line()}", flush=True)
+    for says, count in sorted(tally.faults.items(), key=lambda item: -item[1]):
+        print(f"{count:6d}  {says}")
+    return 1 if tally.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,283 @@
+"""What one fuzzed input is: files in an empty folder, and the commands that read them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from hypothesis import strategies as st
+
+from fleetsim import bundled, strict_yaml
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import load, schema
+from fleetsim.simulate import run
+from tests.bad_input.good import DEVICE, GOOD
+from tests.fuzz import damage, documents, sources
+
+_ROUNDS: Final = ("--set", "stop.rounds=2")
+_SMALL: Final = 400
+"""Largest fleet and cohort of a scenario that is run."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files, and the commands that are run beside them, one after the other."""
+
+    commands: tuple[tuple[str, ...], ...]
+    files: dict[str, bytes] = field(repr=False)
+
+    def write(self, folder: Path) -> None:
+        """Write the files; their names were chosen here, so that none leaves the folder."""
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+@functools.cache
+def _scenarios() -> list[Any]:
+    """Bundled scenarios that need no file, and the small one of the tests."""
+    found = [yaml.safe_load(GOOD)]
+    for name in bundled.names("scenarios"):
+        path = bundled.find("scenarios", name, beside=None)
+        assert path is not None
+        document = strict_yaml.read(path, ScenarioError).data
+        if document["task"]["dataset"]["kind"] in ("digits", "synthetic"):
+            found.append(document)
+    return found
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    found = schema(None)
+    assert isinstance(found, dict)
+    return found
+
+
+@st.composite
+def validations(draw: st.DrawFn) -> Case:
+    """Validate a damaged scenario."""
+    document = draw(documents.damaged(_scenarios(), _schema()))
+    text = draw(documents.texts(document))
+    raw = text.encode("utf-8", "surrogatepass")
+    if draw(st.integers(0, 9)) == 0:
+        raw = draw(damage.damaged(raw))
+    return Case((("validate", "s.yaml"),), {"s.yaml": raw})
+
+
+@st.composite
+def overrides(draw: st.DrawFn) -> Case:
+    """Validate a good scenario with strange overrides."""
+    keys = [".".join(map(str, path)) for path in documents.paths_of(_scenarios()[0])]
+    words = []
+    for _ in range(draw(st.integers(1, 3))):
+        key = draw(
+            st.sampled_from([*keys, "", ".", "a.b", "fleet..size", "x" * 200, "fleet.size."])
+        )
+        value = draw(st.sampled_from(documents.JUNK) | st.text(max_size=12))
+        shown = value if isinstance(value, str) else yaml.safe_dump(value).removesuffix("...\n")
+        words += [
+            "--set",
+            f"{key}={shown.strip()}".replace("\0", "%").encode("utf-8", "replace").decode(),
+        ]
+    return Case((("validate", "s.yaml", *words),), {"s.yaml": GOOD.encode()})
+
+
+def _is_small(document: Any) -> bool:
+    """Whether a run may be expected to end soon, if the scenario is accepted."""
+    for path in documents.paths_of(document):
+        value = functools.reduce(lambda part, key: part[key], path, document)
+        is_count = path[-1] in ("size", "cohort", "concurrency", "epochs", "steps", "hidden")
+        if is_count and isinstance(value, int | float) and not -_SMALL < value < _SMALL:
+            return False
+    return True
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Case:
+    """Run a damaged scenario for two rounds, now and then with training."""
+    document = draw(documents.damaged(_scenarios(), _schema()).filter(_is_small))
+    text = draw(documents.texts(document))
+    training = () if draw(st.integers(0, 4)) == 0 else ("--no-train",)
+    words = ("run", "s.yaml", "--workers", "1", "--out", "out", *training)
+    small = ("--set", "stop={rounds: 2, time_s: 1e6}")
+    return Case(((*words, *small),), {"s.yaml": text.encode("utf-8", "surrogatepass")})
+
+
+def _scenario(**changes: Any) -> bytes:
+    document = yaml.safe_load(GOOD)
+    for path, value in changes.items():
+        owner = document
+        *way, last = path.split("__")
+        for key in way:
+            owner = owner[key]
+        owner[last] = value
+    return yaml.safe_dump(document, sort_keys=False).encode()
+
+
+@st.composite
+def _with_damage(draw: st.DrawFn, files: dict[str, bytes]) -> dict[str, bytes]:
+    """These files, one of them damaged or gone."""
+    name = draw(st.sampled_from(sorted(files)))
+    if draw(st.integers(0, 30)) == 0:
+        return {other: raw for other, raw in files.items() if other != name}
+    return files | {name: draw(damage.damaged(files[name]))}
+
+
+def _below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{name}": raw for name, raw in files.items()}
+
+
+@st.composite
+def data_files(draw: st.DrawFn) -> Case:
+    """Validate and run a scenario on damaged data of one's own."""
+    name = draw(st.sampled_from([*sources.FOLDERS, "text"]))
+    commands = (("validate", "s.yaml"), ("run", "s.yaml", "--workers", "1", "--out", "out"))
+    if name == "text":
+        files = draw(_with_damage({"texts.csv": sources.LABELLED_TEXT}))
+        dataset: dict[str, Any] = {
+            "kind": "labelled-text",
+            "folder": "data",
+            "file": "texts.csv",
+            "max_tokens": 4,
+            "test": {"kind": "column", "column": "part"},
+        }
+        model = {"kind": "lstm"}
+    else:
+        whole, kind = sources.FOLDERS[name]
+        files = draw(_with_damage(whole))
+        dataset, model = {"kind": "folder", "folder": "data"}, {"kind": kind}
+    scenario = _scenario(task__dataset=dataset, task__model=model, fleet__size=3, server__cohort=2)
+    return Case(commands, {"s.yaml": scenario} | _below("data", files))
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Case:
+    """Run a scenario on a damaged trace, or import one."""
+    kind = draw(st.sampled_from(["usage", "network", "import", "import"]))
+    if kind == "import":
+        format_ = draw(st.sampled_from(sorted(sources.IMPORTS)))
+        files = _below("source", draw(_with_damage(sources.IMPORTS[format_])))
+        is_file = format_ in ("flash", "fedscale")
+        source = next(iter(files)) if is_file and files else "source"
+        return Case((("trace", "import", format_, source, "mine"),), files)
+    if kind == "usage":
+        whole = sources.USAGE_TRACES[draw(st.sampled_from(sorted(sources.USAGE_TRACES)))]
+        scenario = _scenario(fleet__usage={"trace": "./trace"})
+    else:
+        whole = sources.NETWORK_TRACES[draw(st.sampled_from(sorted(sources.NETWORK_TRACES)))]
+        scenario = _scenario(fleet__channel={"kind": "trace", "trace": "./trace"})
+    files = _below("trace", draw(_with_damage(whole)))
+    words = (
+        "run",
+        "s.yaml",
+        "--no-train",
+        "--out",
+        "out",
+        "--set",
+        "stop={rounds: 2, time_s: 1e6}",
+    )
+    return Case((("validate", "s.yaml"), words), {"s.yaml": scenario} | files)
+
+
+@functools.cache
+def _profiles() -> list[tuple[str, Any]]:
+    found = [("devices", yaml.safe_load(DEVICE))]
+    for kind in ("devices", "radios"):
+        for name in bundled.names(kind):
+            path = bundled.find(kind, name, beside=None)
+            assert path is not None
+            found.append((kind, strict_yaml.read(path, ScenarioError).data))
+    return found
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Case:
+    """Run a scenario on a damaged device or radio file."""
+    kind, whole = draw(st.sampled_from(_profiles()))
+    text = draw(documents.texts(draw(documents.damaged([whole]))))
+    changes: dict[str, Any] = {"fleet__devices": {"./mine.yaml": 1.0}}
+    if kind == "radios":
+        changes = {"fleet__channel": {"kind": "fading", "metered_radio": "./mine.yaml"}}
+    files = {"s.yaml": _scenario(**changes), "mine.yaml": text.encode("utf-8", "surrogatepass")}
+    words = (
+        "run",
+        "s.yaml",
+        "--no-train",
+        "--out",
+        "out",
+        "--set",
+        "stop={rounds: 2, time_s: 1e6}",
+    )
+    return Case((words,), files)
+
+
+@functools.cache
+def _run_folders() -> list[dict[str, bytes]]:
+    """A finished run and one that was cut off, as files."""
+    found = []
+    for rounds in (3, 99):
+        with tempfile.TemporaryDirectory() as place:
+            out = Path(place) / "out"
+            scenario = load("quickstart", ["stop.rounds=30", "checkpoint.every_rounds=1"])
+            with contextlib.suppress(KeyboardInterrupt):
+                run(scenario, out=out, workers=1, train=False, on_progress=_ends_after(rounds))
+            names = [path for path in sorted(out.rglob("*")) if path.is_file()]
+            found.append({str(path.relative_to(out)): path.read_bytes() for path in names})
+    return found
+
+
+def _ends_after(rounds: int) -> Callable[[Any], None]:
+    seen: list[Any] = []
+
+    def on_progress(progress: Any) -> None:
+        seen.append(progress)
+        if len(seen) == rounds:
+            raise KeyboardInterrupt
+
+    return on_progress
+
+
+@st.composite
+def run_folders(draw: st.DrawFn) -> Case:
+    """Report on, compare or resume a damaged run folder."""
+    whole = draw(st.sampled_from(_run_folders()))
+    files = _below("out", draw(_with_damage(whole)))
+    resume = (
+        "run",
+        "quickstart",
+        "--no-train",
+        "--resume",
+        "--out",
+        "out",
+        "--set",
+        "stop.rounds=30",
+    )
+    words = draw(
+        st.sampled_from(
+            [
+                ("report", "out"),
+                ("compare", "out", "--target", "0.5", "--out", "page"),
+                (*resume, "--set", "checkpoint.every_rounds=1"),
+            ]
+        )
+    )
+    return Case((words,), files)
+
+
+TARGETS: Final = {
+    "validate": (validations, 8),
+    "override": (overrides, 2),
+    "run": (runs, 4),
+    "data": (data_files, 2),
+    "trace": (traces, 2),
+    "profile": (profiles, 1),
+    "folder": (run_folders, 1),
+}
+"""Every part of the program that is fuzzed, and its share of the cases in twentieths."""

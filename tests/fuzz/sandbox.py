@@ -1,0 +1,191 @@
+"""A child process that runs fleetsim commands one after the other, each under limits.
+
+The child imports fleetsim once. For every command it changes into the folder of the case, points
+stdout and stderr at files, resets the kernel's mark of its peak memory, and reports the exit code,
+the processor time and the peak. The parent kills a child that does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_COMMANDS_PER_CHILD: Final = 250
+"""A fresh child now and then: what earlier commands left in memory must not count for long."""
+_ADDRESS_SPACE_BYTE: Final = 12 << 30
+"""Limit of the child's address space, so that a case cannot take the machine's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a command ended."""
+
+    exit_code: int | None
+    """None: the child was killed, since it did not answer in time, or died."""
+    stdout: str
+    stderr: str
+    processor_s: float
+    """Processor time of the child; NaN where it was killed."""
+    grown_byte: int
+    """Peak of the resident memory during the command, above what it was before."""
+
+
+class Sandbox:
+    """Runs commands in a child process; a context manager that ends the child."""
+
+    def __init__(self, answer_s: float = 60.0) -> None:
+        """Set the wall time after which a child that has not answered is killed."""
+        self._answer_s = answer_s
+        self._child: subprocess.Popen[bytes] | None = None
+        self._num_commands = 0
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def run(self, words: list[str], folder: Path) -> Ending:
+        """Run `fleetsim WORDS` in a folder, beside which its output is kept."""
+        if self._child is None or self._num_commands >= _COMMANDS_PER_CHILD:
+            self._end()
+            self._child = _begin()
+            self._num_commands = 0
+        self._num_commands += 1
+        logs = [folder.with_name(f"{folder.name}.{name}") for name in ("stdout", "stderr")]
+        asked = {"words": words, "folder": str(folder), "logs": [str(log) for log in logs]}
+        told = _ask(self._child, asked, self._answer_s)
+        out, err = (log.read_text("utf-8", "replace") if log.exists() else "" for log in logs)
+        for log in logs:
+            log.unlink(missing_ok=True)
+        if told is None:
+            self._end()
+            return Ending(None, out, err, float("nan"), 0)
+        return Ending(told["exit_code"], out, err, told["processor_s"], told["grown_byte"])
+
+    def _end(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+
+def _begin() -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "FLEETSIM_DATA": "",
+        "XDG_CACHE_HOME": "/nonexistent",
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "100",
+        "PYTHONWARNINGS": "default",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.fuzz.sandbox"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def _ask(
+    child: subprocess.Popen[bytes], asked: dict[str, Any], answer_s: float
+) -> dict[str, Any] | None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(json.dumps(asked).encode() + b"\n")
+        child.stdin.flush()
+    except BrokenPipeError:
+        return None
+    until_s = time.monotonic() + answer_s
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([child.stdout], [], [], max(until_s - time.monotonic(), 0.0))
+        piece = os.read(child.stdout.fileno(), 65536) if ready else b""
+        if not piece:
+            return None
+        line += piece
+    told = json.loads(line)
+    assert isinstance(told, dict)
+    return told
+
+
+def _resident_byte(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {field} in /proc/self/status")
+
+
+def _processor_s() -> float:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def _perform(words: list[str]) -> int:
+    from fleetsim import cli  # noqa: PLC0415
+    from fleetsim.report import page  # noqa: PLC0415
+
+    sys.argv = ["fleetsim", *words]
+    if words[0] == "run":
+        # Figures take seconds; what they are drawn from is fuzzed by `report` and `compare`.
+        page.write_report = lambda done, **_: done.folder
+    try:
+        cli.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 70
+    return 0
+
+
+def _serve() -> None:
+    """Run what comes on stdin, one JSON object a line, and answer in kind."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTE,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    orders = os.fdopen(os.dup(0), "rb")
+    os.dup2(nothing, 0)
+    # Everything heavy is imported now, so that no case pays for it.
+    from fleetsim import scenario, simulate  # noqa: F401, PLC0415
+    from fleetsim.report import compare, page  # noqa: F401, PLC0415
+
+    for line in orders:
+        asked = json.loads(line)
+        os.chdir(asked["folder"])
+        for descriptor, log in enumerate(asked["logs"], start=1):
+            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(file, descriptor)
+            os.close(file)
+        Path("/proc/self/clear_refs").write_text("5")
+        before_byte, before_s = _resident_byte("VmRSS"), _processor_s()
+        exit_code = _perform(asked["words"])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        told = {
+            "exit_code": exit_code,
+            "processor_s": _processor_s() - before_s,
+            "grown_byte": max(_resident_byte("VmHWM") - before_byte, 0),
+        }
+        os.chdir("/")
+        answers.write(json.dumps(told).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,105 @@
+"""Draws cases from a strategy, runs them in a sandbox, and keeps what breaks a rule."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+
+from tests.fuzz.cases import TARGETS, Case
+from tests.fuzz.sandbox import Sandbox
+from tests.fuzz.verdict import faults
+
+
+@dataclass
+class Tally:
+    """What a search has seen."""
+
+    num_cases: int = 0
+    num_commands: int = 0
+    num_refused: int = 0
+    """Commands that ended with exit code 2."""
+    most_s: float = 0.0
+    most_byte: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    """How often each fault was seen; what differs from case to case is left out of its words."""
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.num_cases + other.num_cases,
+            self.num_commands + other.num_commands,
+            self.num_refused + other.num_refused,
+            max(self.most_s, other.most_s),
+            max(self.most_byte, other.most_byte),
+            self.faults + other.faults,
+        )
+
+    def line(self) -> str:
+        """The sums, on one line."""
+        return (
+            f"{self.num_cases} cases, {self.num_commands} commands, {self.num_refused} refused, "
+            f"at most {self.most_s:.2f} s and {self.most_byte / 2**20:.0f} MiB, "
+            f"{self.faults.total()} faults"
+        )
+
+
+def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) -> Tally:
+    """Run cases of a target; the same seed draws the same cases."""
+    strategy, _ = TARGETS[target]
+    tally = Tally()
+
+    with Sandbox() as sandbox, tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=num_cases,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @hypothesis.given(strategy())
+        def look(case: Case) -> None:
+            folder = Path(place) / "case"
+            folder.mkdir()
+            case.write(folder)
+            tally.num_cases += 1
+            for words in case.commands:
+                ending = sandbox.run(list(words), folder)
+                tally.num_commands += 1
+                tally.num_refused += ending.exit_code == 2
+                if ending.exit_code is not None:
+                    tally.most_s = max(tally.most_s, ending.processor_s)
+                    tally.most_byte = max(tally.most_byte, ending.grown_byte)
+                found = faults(ending, draws_figures=words[0] in ("report", "compare"))
+                for says in found:
+                    tally.faults[f"{target}: {_without_numbers(says)}"] += 1
+                if found and keep is not None:
+                    _keep(case, words, [*found, ending.stderr[-6000:]], keep / target)
+            shutil.rmtree(folder)
+
+        look()
+    return tally
+
+
+def _without_numbers(says: str) -> str:
+    return re.sub(r"[0-9]+(\.[0-9]+)?", "0", says)[:160]
+
+
+def _keep(case: Case, words: tuple[str, ...], found: list[str], below: Path) -> None:
+    """Write a case down, so that it can be run again by hand."""
+    text = "\n".join(found)
+    name = hashlib.sha256(_without_numbers(found[0]).encode()).hexdigest()[:10]
+    folder = below / name
+    if folder.exists():
+        return
+    folder.mkdir(parents=True)
+    case.write(folder)
+    (folder / "FAULT.txt").write_text(f"fleetsim {' '.join(words)}\n{text}\n", "utf-8", "replace")

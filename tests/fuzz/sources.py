@@ -1,0 +1,153 @@
+"""Small valid files of every format that fleetsim reads, made here, as name to bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import struct
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Files = dict[str, bytes]
+
+_INPUTS: Final = np.arange(24, dtype=np.float32).reshape(12, 2)
+_IMAGES: Final = np.arange(12 * 16, dtype=np.uint8).reshape(12, 4, 4)
+_LABELS: Final = np.arange(12, dtype=np.int64) % 3
+
+
+def npz(**arrays: NDArray[Any]) -> bytes:
+    """An uncompressed .npz."""
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
+    return packed.getvalue()
+
+
+def npz_packed(**arrays: NDArray[Any]) -> bytes:
+    """A compressed .npz."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    return packed.getvalue()
+
+
+def idx(array: NDArray[np.uint8]) -> bytes:
+    """Bytes in MNIST's format."""
+    head = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
+    return head + array.tobytes()
+
+
+def _vectors() -> Files:
+    part = npz(inputs=_INPUTS, labels=_LABELS, client=_LABELS)
+    return {"train.npz": part, "test.npz": npz_packed(inputs=_INPUTS[:4], labels=_LABELS[:4])}
+
+
+def _images() -> Files:
+    return {
+        "train.npz": npz_packed(images=_IMAGES, labels=_LABELS),
+        "test.npz": npz(images=_IMAGES[:3], labels=_LABELS[:3]),
+    }
+
+
+def _idx(*, is_packed: bool) -> Files:
+    files = {}
+    for part, count in (("train", 12), ("t10k", 5)):
+        files[f"{part}-images-idx3-ubyte"] = idx(_IMAGES[:count])
+        files[f"{part}-labels-idx1-ubyte"] = idx(_LABELS[:count].astype(np.uint8))
+    if not is_packed:
+        return files
+    return {f"{name}.gz": gzip.compress(raw, 1, mtime=0) for name, raw in files.items()}
+
+
+def _tokens() -> Files:
+    tokens = np.arange(12 * 6).reshape(12, 6) % 11
+    return {
+        "train.npz": npz(inputs=tokens, labels=tokens),
+        "test.npz": npz(inputs=tokens, labels=tokens),
+    }
+
+
+FOLDERS: Final[dict[str, tuple[Files, str]]] = {
+    "vectors": (_vectors(), "logistic"),
+    "images": (_images(), "logistic"),
+    "idx": (_idx(is_packed=False), "logistic"),
+    "idx-gz": (_idx(is_packed=True), "logistic"),
+    "tokens": (_tokens(), "lstm"),
+}
+"""Own folders of data, with a model that learns from them."""
+
+LABELLED_TEXT: Final = (
+    "user,label,text,part\n"
+    + "".join(
+        f"{user},{label},{text},{part}\n"
+        for user in ("ann", "bob", "zoe")
+        for label, text, part in (
+            ("good", '"Fine, fine day!"', "train"),
+            ("bad", "rain", "train"),
+            ("good", "a fine sun", "train"),
+            ("bad", "", "test"),
+        )
+    )
+).encode()
+
+_STATES: Final = (
+    b"user,t_s,online,charging,unmetered,load\na,0,1,1,0,0.1\na,400,0,0,0,0\nb,0,1,0,1,0.5\n"
+)
+_USERS: Final = b"user,span_s\na,1000\nb,500\n"
+_RATES: Final = (
+    b"trace,t_s,down_bit_per_s,up_bit_per_s\na,0,1e6,1e5\nb,0,3e6,1e6\na,5,0,0\na,9,5e3,1\nb,2,,\n"
+)
+
+USAGE_TRACES: Final[dict[str, Files]] = {
+    "states": {"states.csv": _STATES, "users.csv": _USERS},
+    "states-gz": {
+        "states.csv.gz": gzip.compress(_STATES, 1, mtime=0),
+        "users.csv.gz": gzip.compress(_USERS, 1, mtime=0),
+    },
+}
+NETWORK_TRACES: Final[dict[str, Files]] = {
+    "rates": {"rates.csv": _RATES},
+    "rates-gz": {"rates.csv.gz": gzip.compress(_RATES, 1, mtime=0)},
+}
+
+_FLASH_LOG: Final = "".join(
+    f"2020-01-31 22:00:{second:02}\t{event}\n"
+    for second, event in enumerate(
+        ["screen_off", "screen_lock", "battery_charged_on", "WIFI", "screen_on", "4G", "50%"]
+    )
+)
+_FLASH: Final = json.dumps({"0": {"guid": "g", "model": "m", "messages": _FLASH_LOG * 3}}).encode()
+_FEDSCALE: Final = pickle.dumps(
+    {
+        3: {
+            "duration": 60,
+            "inactive": [30, 50, 60, 100],
+            "finish_time": 100,
+            "active": [10, 30, 60, 80],
+            "model": "m",
+        }
+    },
+    protocol=4,
+)
+_IRISH: Final = (
+    b"Timestamp,Longitude,Latitude,Speed,NetworkMode,DL_bitrate,UL_bitrate,State\n"
+    b"2019.12.16_13.40.04,-8.5,51.9,0,5G,1000,10,D\n"
+    b"2019.12.16_13.40.05,-8.5,51.9,0,5G,3000,10,D\n"
+    b"2019.12.16_13.40.07,-8.5,51.9,0,LTE,0,0,I\n"
+)
+
+IMPORTS: Final[dict[str, Files]] = {
+    "states": USAGE_TRACES["states"],
+    "intervals": {
+        "intervals.csv": b"user,start_s,end_s\na,86400,86410\na,86500,86600\n",
+        "users.csv": b"user,trace_start_s,trace_end_s\na,86400,172800\n",
+    },
+    "flash": {"guid2data.json": _FLASH},
+    "fedscale": {"client_behave_trace": _FEDSCALE},
+    "irish-5g": {"Download/B_1.csv": _IRISH},
+    "norway-3g": {"log": b"0.0 9.9\n0.55 4.0\n2.05 0.5\n"},
+    "rates": NETWORK_TRACES["rates"],
+}
+"""What each format of `fleetsim trace import` is imported from."""

@@ -1,0 +1,82 @@
+"""Rules that the end of every command must meet, whatever its input.
+
+Exit 0, or exit 2 with lines that each name one place and one way out; no traceback, no text of a
+library, no hang, no gigabyte.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tests.fuzz.sandbox import Ending
+
+MOST_S: Final = 5.0
+"""Processor time of a command."""
+MOST_OF_PAGES_S: Final = 20.0
+"""Processor time of a command that draws figures, four seconds of good ones included."""
+MOST_BYTE: Final = 1 << 30
+MOST_LINES: Final = 22
+MOST_CHARACTERS: Final = 900
+_FOREIGN: Final = (
+    r"Traceback \(most recent call last\)",
+    r"\b(?:[A-Z][A-Za-z]*)?(?:Error|Exception|Warning)\b(?!:? *simulation)",
+    r"Input should|validation error|For further information|pydantic",
+    r"<[\w.]+ object at 0x[0-9a-f]+>|np\.(?:int|float)\d+\(|\bNoneType\b|PosixPath\(",
+)
+_PLACE: Final = re.compile(
+    r"^(?:error|warning): (?:not enough memory|fleetsim\b|--[a-z-]+|[^:;]{1,400}:[0-9 ]|"
+    r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
+)
+_WAY_OUT: Final = re.compile(
+    r"must (?:be|have|hold|match|not|come|name|end|start|begin|sum)|missing|has |allowed|"
+    r"did you mean|known are|bundled are|see `|choose|use |give |set |leave |lower |raise |write |"
+    r"say |put |remove |drop |name |take |make |add |quote|empty |import |fetch|run |start |"
+    r"expected|needs? |keep |only |download|delete |pass |instead|rename |split |shorten|at most|"
+    r"at least|mount|free |check |without|unpack|convert|replace|correct|save |restore|copy |ask |"
+    r"go on|begin |end |try ",
+    re.IGNORECASE,
+)
+
+
+def faults(ending: Ending, *, draws_figures: bool = False) -> list[str]:
+    """What is wrong with how a command ended, in words; nothing if it is fine."""
+    if ending.exit_code is None:
+        return ["hangs or dies: no answer"]
+    found = []
+    if ending.exit_code not in (0, 2):
+        found.append(f"exit code {ending.exit_code}")
+    said = ending.stderr
+    found += [f"foreign text {text!r}" for text in _matches(said)]
+    if ending.processor_s > (MOST_OF_PAGES_S if draws_figures else MOST_S):
+        found.append(f"{ending.processor_s:.1f} s of processor time")
+    if ending.grown_byte > MOST_BYTE:
+        found.append(f"{ending.grown_byte / 2**30:.2f} GiB")
+    lines = said.splitlines()
+    if ending.exit_code == 2 and not any(line.startswith("error: ") for line in lines):
+        found.append("exit code 2 without an error line")
+    if len(lines) > MOST_LINES:
+        found.append(f"{len(lines)} lines")
+    for line in lines:
+        found += [f"{what}: {line[:300]!r}" for what in _faults_of(line)]
+    return found
+
+
+def _matches(said: str) -> list[str]:
+    return [match[0] for pattern in _FOREIGN if (match := re.search(pattern, said))]
+
+
+def _faults_of(line: str) -> list[str]:
+    found = []
+    if len(line) > MOST_CHARACTERS:
+        found.append(f"a line of {len(line)} characters")
+    if not line.isprintable():
+        found.append("not printable")
+    if line.startswith("error: ") and line != "error: ... and":
+        if not _PLACE.match(line):
+            found.append("no place")
+        if not _WAY_OUT.search(line):
+            found.append("no way out")
+    elif not line.startswith(("error: ", "warning: ", "note: ")):
+        found.append("neither error nor warning")
+    return found
