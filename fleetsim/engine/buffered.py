@@ -43,6 +43,7 @@ from fleetsim.engine.rounds import Span, report_of, task_rows
 from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Rank, priority
+from fleetsim.engine.windows import window_end_s
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.settings import Settings
 
@@ -130,6 +131,10 @@ class BufferedServer(Server):
         self._flights: dict[int, _Flight] = {}
         self._ended: list[Task] = []
         """Tasks that have ended since the last round was closed, in that order."""
+        self._num_buffered = 0
+        """Of these, the delivered ones."""
+        self._wake: tuple[float, simpy.Event] | None = None
+        """The last wake-up that was placed, and when it is."""
         self._closed_at_s = now_s
         self._last = 0
         """Priority of the event that the server acts on."""
@@ -143,8 +148,6 @@ class BufferedServer(Server):
         reason = self._reached() if self._book.round else None
         if reason is None:
             self._clock.process(self._recruit())
-            if self._settings.window_s is not None:
-                self._clock.process(self._close_windows(self._settings.window_s))
             yield self._clock.any_of([self._done, self._dispatcher.time_is_up])
             if self._done.triggered:
                 reason = self._done.value
@@ -184,12 +187,18 @@ class BufferedServer(Server):
             if len(self._flights) < self._settings.concurrency:
                 change_s = self._world.next_change_s(self.now_s)
                 if change_s < math.inf:
-                    ends.append(self._clock.at(change_s, Rank.WAKE))
+                    ends.append(self._wake_at(change_s))
                 elif not self._flights:
                     self._done.succeed(
                         nobody_will_come(now_s=self.now_s, minimum=1, num_eligible=0)
                     )
             yield self._clock.any_of(ends)
+
+    def _wake_at(self, time_s: float) -> simpy.Event:
+        """Wake-up at a moment; one event for all who wait for the same."""
+        if self._wake is None or self._wake[0] != time_s or self._wake[1].processed:
+            self._wake = (time_s, self._clock.at(time_s, Rank.WAKE))
+        return self._wake[1]
 
     def _send_out(self, asks: Sequence[Ask]) -> None:
         choice, version, round_ = self._num_choices, self._model.version, self._book.round + 1
@@ -236,20 +245,28 @@ class BufferedServer(Server):
         if task.outcome is Outcome.DELIVERED and limit is not None and self._age(task) > limit:
             task.outcome = Outcome.STALE
         self._ended.append(task)
+        self._num_buffered += task.outcome is Outcome.DELIVERED
         if not self._done.triggered:
-            num_buffered = sum(task.outcome is Outcome.DELIVERED for task in self._ended)
-            if num_buffered == self._settings.buffer_size:
+            if self._settings.window_s is not None and len(self._ended) == 1:
+                self._open_window(self._settings.window_s)
+            elif self._num_buffered == self._settings.buffer_size:
                 self._close()
         if not self._freed.triggered:
             self._freed.succeed()
 
-    def _close_windows(self, window_s: float) -> Steps:
-        while not self._done.triggered:
-            number = math.floor(self.now_s / window_s) + 1
-            yield self._clock.at(number * window_s, Rank.DEADLINE)
+    def _open_window(self, window_s: float) -> None:
+        """Close the round at the end of the window in which its first task has just ended."""
+        closes = priority(Rank.DEADLINE)
+        ends_s = window_end_s(self.now_s, window_s, is_after=self._last >= closes)
+        end = self._clock.place(ends_s, closes)
+        assert end.callbacks is not None
+        end.callbacks.append(lambda _: self._ends_window())
+
+    def _ends_window(self) -> None:
+        """A window is over, in which a task has ended."""
+        if not self._done.triggered:
             self._last = priority(Rank.DEADLINE)
-            if self._ended and not self._done.triggered:
-                self._close()
+            self._close()
 
     def _age(self, task: Task) -> int:
         age = self._model.version - task.version
@@ -261,7 +278,7 @@ class BufferedServer(Server):
 
     def _close(self) -> None:
         """Close the round: aggregate what is in the buffer."""
-        tasks, self._ended = self._ended, []
+        tasks, self._ended, self._num_buffered = self._ended, [], 0
         results = self._dispatcher.collect(tasks)
         ages = [self._age(task) for task in tasks]
         reports = [

@@ -119,7 +119,7 @@ class Server(ABC):
             last_round=stop.rounds,
             on_progress=parts.on_progress,
         )
-        self._clock = Clock(begins_s)
+        self._clock = Clock(begins_s, clients_at_work=wanted)
         self._dispatcher = Dispatcher(
             clock=self._clock,
             world=self._world,

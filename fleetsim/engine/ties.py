@@ -14,6 +14,10 @@ a further answer of the same instant is cancelled.
 SimPy orders its queue by (time, priority, insertion). Insertion order would let the moment of
 planning decide, so every event with a meaning gets an explicit priority here. Events are placed at
 absolute times: ten steps of 0.1 s are not one of 1.0 s.
+
+A watchdog ends a run whose time stands still: 10,000 events, and 100 more for every client that is
+at work at the same time, within a microsecond of virtual time. A cohort that ends at one instant
+takes fewer than ten events a client.
 """
 
 from __future__ import annotations
@@ -25,7 +29,12 @@ from heapq import heappush
 import simpy
 from simpy.events import EventPriority
 
+from fleetsim.errors import SimulationError
+
 _TASK_BITS = 48
+_STANDSTILL_S = 1e-6
+_EVENTS_AT_ONCE = 10_000
+_EVENTS_PER_CLIENT = 100
 
 
 class Rank(IntEnum):
@@ -38,13 +47,58 @@ class Rank(IntEnum):
     STOP = 5
 
 
+_NAMES = {
+    Rank.DELIVERY: "the end of a task",
+    Rank.LOSS: "the loss of a client",
+    Rank.DEADLINE: "a deadline",
+    Rank.WAKE: "a wake-up of the server",
+    Rank.STOP: "the end of the run",
+}
+
+
 def priority(rank: Rank, task: int = 0) -> int:
     """SimPy priority of an event of this rank and task; lower goes first."""
     return (int(rank) << _TASK_BITS) | task
 
 
 class Clock(simpy.Environment):
-    """SimPy's environment with events at absolute times and explicit priorities."""
+    """SimPy's environment with events at absolute times, explicit priorities and a watchdog."""
+
+    def __init__(self, begins_s: float = 0.0, *, clients_at_work: int = 0) -> None:
+        """A clock that begins at `begins_s`; the watchdog scales with the clients at work."""
+        super().__init__(begins_s)
+        self._events_at_most = _EVENTS_AT_ONCE + _EVENTS_PER_CLIENT * clients_at_work
+        self._stands_since_s = begins_s
+        self._events_since = 0
+        self._last_priority = 0
+        """Of the last event with a meaning."""
+
+    def step(self) -> None:
+        """Process the next event.
+
+        Raises:
+            SimulationError: time stands still.
+        """
+        if self._queue:
+            time_s, priority_, _, _ = self._queue[0]
+            if time_s > self._stands_since_s + _STANDSTILL_S:
+                self._stands_since_s, self._events_since = time_s, 0
+            elif self._events_since >= self._events_at_most:
+                self._stop_standing_still()
+            self._events_since += 1
+            if priority_ >> _TASK_BITS:
+                self._last_priority = priority_
+        super().step()
+
+    def _stop_standing_still(self) -> None:
+        rank, task = self._last_priority >> _TASK_BITS, self._last_priority % (1 << _TASK_BITS)
+        event = _NAMES[Rank(rank)] if rank else "the start of a process"
+        raise SimulationError(
+            f"the clock stands still: {self._events_since} events within {_STANDSTILL_S:g} s, the"
+            f" last of which was {event}",
+            time_s=float(self._now),
+            task=task if rank in (Rank.DELIVERY, Rank.LOSS) else None,
+        )
 
     def at(self, time_s: float, rank: Rank, task: int = 0) -> simpy.Event:
         """Event that succeeds at exactly `time_s`, after everything of a lower rank.

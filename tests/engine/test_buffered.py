@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
 from fleetsim.engine.buffered import BufferedSettings
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.learning.asynchronous import (
     ConstantStaleness,
     FedAsync,
@@ -105,6 +106,81 @@ def test_a_window_closes_rounds_by_the_clock(tiny):
     assert [row.loss for row in tiny.recorder.rounds[:2]] == pytest.approx([1.0, 1.0 + 7 / 4])
 
 
+@pytest.mark.parametrize("window_s", [0.7, 3.3, 29.7])
+def test_windows_end_at_multiples_of_their_length_however_they_round(tiny, window_s):
+    # 3 * 3.3 / 3.3 is below 3 in floats: the window after that one must not end where it began.
+    three(tiny, window_s=window_s)
+    tiny.stop = {"time_s": 700.0}
+    tiny.build_buffered().run()
+    *rounds, last = tiny.recorder.rounds
+
+    assert last.finished_at_s == 700.0
+    for row in rounds:
+        number = round(row.finished_at_s / window_s)
+        assert row.finished_at_s == number * window_s
+    for row in tiny.recorder.tasks:
+        closed = next(r for r in tiny.recorder.rounds if r.round == row.round)
+        assert closed.finished_at_s - window_s < row.finished_at_s <= closed.finished_at_s
+
+
+def test_an_answer_at_the_end_of_a_window_counts_and_one_given_up_there_does_not(tiny):
+    # Client 0 answers at C0 + 2, clients 1 and 2 are given up there, after the window is over.
+    three(tiny, window_s=(C0 + 2) / 2, deadline_s=C0 + 2)
+    tiny.channel = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+    tiny.stop = {"rounds": 2}
+    tiny.build_buffered().run()
+    (answer,) = [row for row in tiny.recorder.tasks if row.round == 1]
+    end_s = answer.finished_at_s
+    tiny.recorder = MemoryRecorder()
+    tiny.server |= {"window_s": end_s / 2, "deadline_s": end_s}
+    tiny.build_buffered().run()
+    first = tiny.recorder.rounds[0]
+    late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
+
+    assert first.finished_at_s == end_s == late[0].finished_at_s
+    assert (first.num_delivered, first.num_late) == (1, 0)
+    assert {row.round for row in late if row.finished_at_s == end_s} == {2}
+
+
+def num_calls(run) -> int:
+    """Calls of Python functions and steps of generators."""
+    count = 0
+
+    def counts(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counts)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("closes", [{"buffer_size": 2}, {"window_s": 1e7}], ids=str)
+def test_a_server_to_which_nobody_delivers_works_in_proportion_to_its_tasks(tiny, closes):
+    counts = {}
+    for tasks in (500, 1000, 2000):
+        three(tiny, deadline_s=1.0, **closes)
+        tiny.recorder, tiny.stop = MemoryRecorder(), {"time_s": tasks / 3.0}
+        counts[tasks] = num_calls(tiny.build_buffered().run)
+        assert {row.outcome for row in tiny.recorder.tasks[:-3]} == {Outcome.LATE}
+    first, second = counts[1000] - counts[500], counts[2000] - counts[1000]
+
+    assert second == pytest.approx(2 * first, rel=0.02)
+
+
+def test_a_task_that_takes_no_time_at_all_stops_the_run_instead_of_hanging_it(tiny):
+    # 1e9 s + 1e-9 s is 1e9 s: everybody is late at once, and is sent out again.
+    three(tiny, buffer_size=2, deadline_s=1e-9)
+    tiny.stop = {"time_s": 2e9}
+    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+
+    with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
+        tiny.build_buffered().run()
+
+
 def test_answers_that_are_too_old_are_refused_and_wasted(tiny):
     three(tiny, buffer_size=1, max_staleness=0)
     tiny.stop = {"time_s": C1 + 2.5}
@@ -187,7 +263,9 @@ def interrupt(tiny, interruption):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("closes", [{"buffer_size": 3}, {"window_s": 97.0}], ids=str)
+@pytest.mark.parametrize(
+    "closes", [{"buffer_size": 3}, {"window_s": 97.0}, {"window_s": 29.7}], ids=str
+)
 def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes, interruption):
     whole = MemoryRecorder()
     busy_world(tiny, whole, closes=closes)

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleetsim.engine.ties import Clock, Rank, priority
+from fleetsim.errors import SimulationError
 
 times_s = st.floats(0.0, 1e10, allow_nan=False)
 
@@ -62,3 +63,44 @@ def test_the_instant_is_the_same_however_many_steps_lead_to_it():
 
 def test_a_task_number_never_outweighs_a_rank():
     assert priority(Rank.DELIVERY, 2**40) < priority(Rank.LOSS, 0)
+
+
+def test_a_clock_that_stands_still_stops_and_names_the_event():
+    clock = Clock(7.0, clients_at_work=3)
+
+    def asks_for_ever():
+        yield clock.at(8.0, Rank.DELIVERY, 5)
+        while True:
+            yield clock.at(clock.now, Rank.WAKE)
+
+    clock.process(asks_for_ever())
+
+    with pytest.raises(SimulationError) as caught:
+        clock.run()
+    assert str(caught.value) == (
+        "at virtual time 8.0 s: the clock stands still: 10300 events within 1e-06 s, the last of"
+        " which was a wake-up of the server"
+    )
+
+
+def test_a_clock_that_moves_less_than_it_can_tell_stands_still_and_names_the_task():
+    clock = Clock(0.0)
+
+    def crawls():
+        while True:
+            yield clock.at(math.nextafter(clock.now, 1.0), Rank.LOSS, 12)
+
+    clock.process(crawls())
+
+    with pytest.raises(SimulationError, match=r"task 12: .* the last of which was the loss of a"):
+        clock.run()
+
+
+def test_many_clients_may_end_at_one_instant():
+    clock = Clock(0.0, clients_at_work=2000)
+    for task in range(200_000):
+        clock.at(1.0, Rank.DELIVERY, task)
+
+    clock.run()
+
+    assert clock.now == 1.0
