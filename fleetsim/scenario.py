@@ -19,6 +19,7 @@ from fleetsim import faults, named_files, overrides, strict_yaml
 from fleetsim.contracts import Selector
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
+from fleetsim.engine.enlisted import EnergySettings
 from fleetsim.engine.interruption import NOT_SHARED, LoseSettings
 from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
@@ -52,6 +53,7 @@ WORLD: tuple[tuple[str, ...], ...] = (
     ("seed",),
     ("task",),
     ("fleet",),
+    ("energy",),
     ("evaluate", "validation_fraction"),
 )
 """Parts that runs must share to be compared; what is left is the server's doing."""
@@ -131,6 +133,7 @@ class Scenario(Settings):
     fleet: FleetSettings
     server: ServerSettings
     stop: StopSettings
+    energy: EnergySettings = EnergySettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     trainer: TrainerSettings = TrainerSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()

@@ -183,6 +183,7 @@ def run(
             screen=partial(why_refused, max_update_norm=scenario.server.max_update_norm),
             aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
             recorder=recorder,
+            energy=scenario.energy,
             on_progress=on_progress,
         )
         server = _server(scenario, parts, state)

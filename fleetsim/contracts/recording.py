@@ -43,6 +43,8 @@ class TaskRow(NamedTuple):
     opinion: float | None = None
     """This and the next are None but for probes of selectors that have opinions or beliefs."""
     belief: float | None = None
+    energy_enlisted_idle_j: float | None = None
+    """Of waiting, enlisted, after its end; None where that is not charged."""
 
     @property
     def energy_j(self) -> float:
@@ -53,6 +55,7 @@ class TaskRow(NamedTuple):
             + self.energy_transmit_j
             + self.energy_tail_j
             + self.energy_idle_j
+            + (self.energy_enlisted_idle_j or 0.0)
         )
 
 
@@ -90,6 +93,8 @@ class RoundRow(NamedTuple):
     battery_median_fraction: float | None = None
     battery_high_fraction: float | None = None
     """A tenth of the batteries hold more."""
+    energy_enlisted_idle_j: float | None = None
+    """Part of `energy_j` that clients drew while they waited; None where that is not charged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ class ClientColumns:
     battery_owner_j: FloatArray | None = None
     battery_loss_j: FloatArray | None = None
     battery_final_j: FloatArray | None = None
+    energy_enlisted_idle_j: FloatArray | None = None
+    """None where waiting is not charged."""
 
 
 @dataclass(frozen=True, slots=True)

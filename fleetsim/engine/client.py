@@ -45,6 +45,8 @@ class Task:
     upload_s: float = 0.0
     energy_j: tuple[float, ...] = (0.0,) * len(Component)
     """By component."""
+    enlisted_idle_j: float | None = None
+    """Of waiting, after its end, for the server to let the client go; None: not charged."""
     downloaded_bit: float = 0.0
     uploaded_bit: float = 0.0
     flop: float = 0.0

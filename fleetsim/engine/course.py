@@ -292,6 +292,10 @@ class Course:
         """Which tasks deliver, as things stand [n]."""
         return self._lives.is_delivered()
 
+    def lost_at_s(self, rows: IntArray) -> FloatArray:
+        """When clients of tasks [k] that delivered leave by themselves, but for batteries [k]."""
+        return self._lives.lost_at_s(rows)
+
     def settle(self) -> None:
         """The tasks have ended: write what became of them on their records and charge the world."""
         self._lives.settle()

@@ -23,6 +23,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
+from fleetsim.engine.enlisted import EnergySettings, Enlisted
 from fleetsim.engine.interruption import InterruptionSettings
 from fleetsim.engine.rounds import check_bytes
 from fleetsim.engine.ties import Clock, Rank, priority
@@ -46,6 +47,7 @@ class Dispatcher:
         learning_rate_at: Callable[[int], float],
         stop_at_s: float,
         interruption: InterruptionSettings,
+        energy: EnergySettings,
         next_task: int = 0,
     ) -> None:
         self._clock = clock
@@ -57,6 +59,7 @@ class Dispatcher:
         self._batch_size = batch_size
         self._learning_rate_at = lru_cache(maxsize=1)(learning_rate_at)  # asked task by task
         self._interruption = interruption
+        self._enlisted = Enlisted(world, energy)
         self.next_task = next_task
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
         """Succeeds when the run's virtual time is over."""
@@ -130,6 +133,7 @@ class Dispatcher:
             weight=weight,
             is_share=is_share,
             epochs_before=epochs_before,
+            enlisted_idle_j=0.0 if self._enlisted.is_charged else None,
         )
         self.next_task += 1
         return task
@@ -183,10 +187,11 @@ class Dispatcher:
 
         Whoever still works then is cut off: late at the deadline, cancelled otherwise. When this
         returns, every task has an outcome, and the trainer is at work on what `collect` will ask
-        for.
+        for. Who delivered waits for the server until it is sent out again or `let_go`.
         """
         if not tasks:
             return
+        self._enlisted.call(tasks)
         course = self.launch(tasks, deadline_s=deadline_s)
         closes_at_s, last = course.closing(enough)
         closed = self._clock.place(closes_at_s, last)
@@ -202,6 +207,11 @@ class Dispatcher:
             ]
         )
         self.settle(course)
+        self._enlisted.answered(course, float(self._clock.now))
+
+    def let_go(self) -> None:
+        """The clients that have answered need not wait for the server any longer."""
+        self._enlisted.let_go()
 
     def collect(self, tasks: Sequence[Task]) -> dict[int, JobResult]:
         """What delivered tasks yield, by task number; the jobs of all others are cancelled.

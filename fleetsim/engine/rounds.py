@@ -138,6 +138,7 @@ def task_rows(
         "paused_s": [task.paused_s for task in tasks],
         "opinion": [task.opinion for task in tasks],
         "belief": [task.belief for task in tasks],
+        "energy_enlisted_idle_j": [task.enlisted_idle_j for task in tasks],
     }
     in_order = (columns[name] for name in TaskRow._fields)
     return [TaskRow(*values) for values in zip(*in_order, strict=True)]
@@ -194,6 +195,7 @@ def round_row(
     ]
     energies_j = [row.energy_j for row in rows]
     energy_j = math.fsum(energies_j)
+    waited_j = [j for row in rows if (j := row.energy_enlisted_idle_j) is not None]
     num = {outcome: outcomes.count(outcome) for outcome in _SEEN_BY_SERVER}
     return RoundRow(
         round=round_,
@@ -222,6 +224,7 @@ def round_row(
         energy_total_j=energy_before_j + energy_j,
         num_refused=num[Outcome.REFUSED],
         **({} if batteries is None else batteries._asdict()),
+        energy_enlisted_idle_j=math.fsum(waited_j) if waited_j else None,
     )
 
 
@@ -231,7 +234,7 @@ def check_conserved(world: World, row: RoundRow) -> None:
     Raises:
         SimulationError: they differ, or the round ended before it began.
     """
-    metered_j = float(world.energy_j.sum())
+    metered_j = float(world.energy_j.sum() + world.enlisted_idle_j.sum())
     if not math.isclose(
         metered_j, row.energy_total_j, rel_tol=_RELATIVE_SLACK, abs_tol=_RELATIVE_SLACK
     ):
@@ -265,8 +268,8 @@ def check_bytes(task: Task) -> None:
         )
 
 
-def client_columns(world: World, now_s: float) -> ClientColumns:
-    """The clients table at the end of a run."""
+def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> ClientColumns:
+    """The clients table at the end of a run; with what waiting took, where it is charged."""
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
     charge = world.charge_at(now_s)
@@ -295,4 +298,5 @@ def client_columns(world: World, now_s: float) -> ClientColumns:
         energy_idle_j=world.energy_j[:, Component.IDLE],
         battery_fraction=final_j / capacity_j,
         **balance,
+        energy_enlisted_idle_j=world.enlisted_idle_j if charges_enlisted else None,
     )

@@ -30,6 +30,7 @@ from fleetsim.engine.choice import Choice, state_of
 from fleetsim.engine.client import Task
 from fleetsim.engine.dispatch import Dispatcher
 from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.enlisted import EnergySettings
 from fleetsim.engine.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
 from fleetsim.engine.model import GlobalModel, Learning
 from fleetsim.engine.rounds import client_columns
@@ -54,6 +55,7 @@ class Parts:
     screen: Screen
     aggregator: Aggregator
     recorder: Recorder
+    energy: EnergySettings
     on_progress: Callable[[Progress], None] | None = None
 
 
@@ -99,6 +101,7 @@ class Server(ABC):
         self._recorder = parts.recorder
         self._selector = parts.selector
         self._uplink = parts.uplink
+        self._energy = parts.energy
         fleet, spare_byte = parts.fleet, None
         if fleet.memory is not None:
             spare_byte = fleet.memory.spare_byte(
@@ -131,6 +134,7 @@ class Server(ABC):
             learning_rate_at=parts.learning.learning_rate_at,
             stop_at_s=max(stop.time_s, now_s),
             interruption=interruption,
+            energy=parts.energy,
         )
         self._choice = Choice(
             parts.selector,
@@ -173,7 +177,8 @@ class Server(ABC):
 
     def clients(self) -> ClientColumns:
         """The clients table as of now."""
-        return client_columns(self._world, self.now_s)
+        is_charged = self._energy.idle == "charged"
+        return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 
     def _reached(self) -> StopReason | None:
         """The stop rule that holds between two rounds, if any."""

@@ -125,6 +125,7 @@ class SynchronousServer(Server):
                 return reason
             began_s = self.now_s
             yield from self._choice.probe(round_.round, round_.reports, round_.probes)
+            self._dispatcher.let_go()
             round_.probe_s += self.now_s - began_s
             if not self._is_time_up:
                 asks = self._choice.choose(round_.round, round_.reports)
@@ -142,6 +143,7 @@ class SynchronousServer(Server):
         yield from self._dispatcher.run(
             round_.tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
+        self._dispatcher.let_go()
         self._finish(round_)
         return self._stop.time_is_up(num_waiting_for=0) if self._is_time_up else None
 

@@ -34,6 +34,7 @@ from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.periodic import Schedule, freeze
 from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.timeline import blank
 
 _RELATIVE_SLACK = 1e-9
 _AT_ONCE = 1 << 16
@@ -67,6 +68,8 @@ class World:
         size = fleet.size
         self.energy_j: FloatArray = np.zeros((size, len(Component)))
         """Meters of every client by component [N, 5]."""
+        self.enlisted_idle_j: FloatArray = np.zeros(size)
+        """Meters of waiting, enlisted, after a task [N]."""
         self.num_selected: IntArray = np.zeros(size, dtype=np.int64)
         self.num_delivered: IntArray = np.zeros(size, dtype=np.int64)
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
@@ -190,6 +193,10 @@ class World:
         charge = self.fleet.batteries.idle(
             clients, self._charges(clients), self._level_at_s[clients], now_s
         )
+        return self._standing(clients, charge, self._conditions(clients, now_s))
+
+    def _standing(self, clients: IntArray, charge: Charge, condition: FloatArray) -> Standing:
+        """How idle clients [n] with these batteries in this condition stand [n]."""
         return Standing(
             fleet=self.fleet,
             clients=clients,
@@ -198,7 +205,7 @@ class World:
             flows_j=charge.flows_j,
             tail_until_s=self._tail_until_s[clients],
             tail_radio=self._tail_radio[clients],
-            condition=self._conditions(clients, now_s),
+            condition=condition,
         )
 
     def settle(self, clients: IntArray, standing: Standing, at_s: FloatArray) -> None:
@@ -217,6 +224,41 @@ class World:
         self._valid_until_s[clients] = -np.inf
         self._candidates = None
         self._changed.append(clients)
+
+    def wait(
+        self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Idle clients [n] stay awake for the server, from when they were last settled or waited.
+
+        Args:
+            clients: who [n].
+            from_s: since when [n].
+            until_s: up to when, later than that [n].
+
+        Returns:
+            (joules of each, when each stopped: sooner where its battery met the cut-off [n]).
+
+        Raises:
+            SimulationError: a battery left [0, capacity], or gained more than its charger gives.
+        """
+        idle_w, nothing_j = self._idle_w[clients], np.zeros(clients.size)
+        before = self._charges(clients)
+        stretch = blank(from_s, until_s)
+        work = self.fleet.batteries.work
+        after, empty_s = work(clients, before, stretch, nothing_j, idle_w, until_s)
+        ends_s = np.minimum(until_s, empty_s)
+        if (ends_s < until_s).any():
+            after, _ = work(clients, before, stretch, nothing_j, idle_w, ends_s)
+        joules = idle_w * (ends_s - from_s)
+        standing = self._standing(clients, before, self._condition[clients])
+        standing.check_drained(after, joules, ends_s - from_s, ends_s)
+        self._level_j[clients], self._flows_j[clients] = after
+        self._level_at_s[clients] = ends_s
+        self.enlisted_idle_j[clients] += joules
+        self._valid_until_s[clients] = -np.inf
+        self._candidates = None
+        self._changed.append(clients)
+        return joules, ends_s
 
     def count(self, reports: Sequence[Report]) -> None:
         """Train tasks of these clients were answered for or given up on."""
@@ -259,8 +301,8 @@ class World:
         condition = self._condition[clients]
         if condition.shape[1] == 0:
             return condition
-        until_s = np.full(clients.size, now_s)
         since_s = self._ended_at_s[clients]
+        until_s = np.full(clients.size, now_s)
         return self.fleet.throttle.rested(clients, condition, since_s, until_s)
 
     def _charges(self, clients: IntArray) -> Charge:
@@ -301,7 +343,7 @@ class World:
         if self._flows_j.shape[1] == 0:
             return
         put_in_j = self.fleet.initial_j + self._flows_j[:, Flow.CHARGED]
-        out_j = self.energy_j.sum(axis=1)
+        out_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
         out_j += self._flows_j[:, Flow.OWNER] + self._flows_j[:, Flow.LOSS]
         out_j += stored_j(self._level_j)
         slack_j = LEVEL_SLACK_J + _RELATIVE_SLACK * (self.fleet.batteries.capacity_j + put_in_j)
@@ -325,6 +367,7 @@ class World:
         """
         kept: dict[str, NDArray[Any]] = {
             "energy_j": self.energy_j,
+            "enlisted_idle_j": self.enlisted_idle_j,
             "num_selected": self.num_selected,
             "num_delivered": self.num_delivered,
             "held_version": self.held_version,

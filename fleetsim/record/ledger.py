@@ -1,8 +1,8 @@
 """The energy ledger: what every joule of a run was spent on, and what became of it.
 
 A joule has a client, a component (computing, receiving, transmitting, radio tail, idle while at
-work), a purpose (train, probe, evaluate) and a fate. The tasks table holds the first three and the
-outcome of the task; the fate follows from that and from the task's round:
+work, idle while enlisted), a purpose (train, probe, evaluate) and a fate. The tasks table holds the
+first three and the outcome of the task; the fate follows from that and from the task's round:
 
 * of a task that was not delivered it is the outcome: late, offline, battery, link, ...;
 * of a delivered one it is `used` if something came of it, else `unused`: of a train task if its
@@ -39,7 +39,9 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
         if name.startswith("energy_") and name.endswith("_j")
     }
 )
-"""What a joule can be spent on, and its column in the tables of tasks and of clients."""
+"""What a joule can be spent on, and its column in the tables of tasks and of clients.
+
+Idle while enlisted has a column only in runs that charge it."""
 
 COLUMNS = ("client", "device", "purpose", "fate", "component", "energy_j")
 KEYS = COLUMNS[:-1]
@@ -51,6 +53,11 @@ _RANKS: Mapping[str, Mapping[str, int]] = {
 }
 _SLACK = 1e-9
 _WAY_OUT = "run the scenario again into a new folder"
+
+
+def components_in(table: pd.DataFrame) -> dict[str, str]:
+    """Those of `COMPONENTS` that a table of tasks or clients has columns for."""
+    return {name: column for name, column in COMPONENTS.items() if column in table.columns}
 
 
 def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
@@ -81,11 +88,12 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
     """
     known = with_fates(rounds, tasks)
     spent = known.groupby(["client", "device", "purpose", "fate"], as_index=False, sort=False)
-    sums = spent[list(COMPONENTS.values())].sum()
-    names = {column: name for name, column in COMPONENTS.items()}
+    components = components_in(known)
+    sums = spent[list(components.values())].sum()
+    names = {column: name for name, column in components.items()}
     tidy = sums.rename(columns=names).melt(
         id_vars=["client", "device", "purpose", "fate"],
-        value_vars=list(COMPONENTS),
+        value_vars=list(components),
         var_name="component",
         value_name="energy_j",
     )
@@ -155,7 +163,8 @@ def check_balance(
     for component, column in COMPONENTS.items():
         own = entries[entries["component"] == component]
         sums_j = np.bincount(own["client"], weights=own["energy_j"], minlength=size)
-        meters_j = clients[column].to_numpy(dtype=np.float64)
+        metered = column in clients.columns
+        meters_j = clients[column].to_numpy(dtype=np.float64) if metered else np.zeros(size)
         wrong = np.flatnonzero(~np.isclose(sums_j, meters_j, rtol=_SLACK, atol=_SLACK))
         if wrong.size:
             client = int(wrong[0])

@@ -45,6 +45,7 @@ _CLIENT_BATTERIES = (
     "battery_loss_j",
     "battery_final_j",
 )
+_ENLISTED = "energy_enlisted_idle_j"
 NULL_WHEN_NAN = frozenset({"battery_fraction", *_CLIENT_BATTERIES})
 """Columns of the clients table in which NaN stands for null."""
 OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
@@ -55,10 +56,11 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "battery_low_fraction",
                 "battery_median_fraction",
                 "battery_high_fraction",
+                _ENLISTED,
             }
         ),
-        "tasks": frozenset({"opinion", "belief"}),
-        "clients": frozenset(_CLIENT_BATTERIES),
+        "tasks": frozenset({"opinion", "belief", _ENLISTED}),
+        "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED}),
     }
 )
 """Columns that are there only where the run has something to say in them."""

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray, Outcome, Purpose
+from fleetsim.record.ledger import components_in
 from fleetsim.report import look, quantities
 from fleetsim.report.quantities import Quantity
 
@@ -113,7 +114,9 @@ def seconds_by_device(tasks: pd.DataFrame) -> Figure:
 @look.house_style()
 def joules_by_device(tasks: pd.DataFrame) -> Figure:
     """Where energy went: joules of every component by kind of device."""
-    return _by_device(tasks, look.COMPONENTS, "j", "Where the devices' energy went", "energy")
+    present = components_in(tasks).values()
+    parts = {column: look.COMPONENTS[column] for column in present}
+    return _by_device(tasks, parts, "j", "Where the devices' energy went", "energy")
 
 
 def _by_device(
@@ -198,7 +201,7 @@ def stack(axes: Axes, table: pd.DataFrame, parts: Parts, quantity: Quantity, wor
 
 def energy_of(tasks: pd.DataFrame) -> FloatArray:
     """Joules of every task, all components [T]."""
-    return tasks[list(look.COMPONENTS)].sum(axis=1).to_numpy(dtype=np.float64)
+    return tasks[list(components_in(tasks).values())].sum(axis=1).to_numpy(dtype=np.float64)
 
 
 def with_few_devices(frame: pd.DataFrame) -> pd.DataFrame:

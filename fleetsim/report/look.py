@@ -54,6 +54,7 @@ COMPONENTS = {
     "energy_transmit_j": ("transmit", BLUE),
     "energy_tail_j": ("radio tail", PURPLE),
     "energy_idle_j": ("idle, awake", GREY),
+    "energy_enlisted_idle_j": ("idle while enlisted", YELLOW),
 }
 """Columns of joules: what they are called, their colour."""
 OUTCOMES: dict[str, str] = {

@@ -115,7 +115,7 @@ def bill(run: Run, prices: Prices) -> Bill:
     """
     tasks = ledger.with_fates(run.rounds, run.tasks)
     tasks = tasks.assign(
-        energy_j=tasks[list(ledger.COMPONENTS.values())].sum(axis=1),
+        energy_j=tasks[list(ledger.components_in(tasks).values())].sum(axis=1),
         busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"],
     )
     is_done = run.manifest.status == "done"

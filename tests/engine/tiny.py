@@ -28,6 +28,7 @@ from fleetsim.contracts import (
     Trainer,
 )
 from fleetsim.engine.buffered import BufferedServer, BufferedSettings
+from fleetsim.engine.enlisted import EnergySettings
 from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts
 from fleetsim.engine.stop import StopSettings
@@ -146,6 +147,8 @@ class Tiny:
     server: dict[str, Any] = field(default_factory=lambda: {"cohort": 2})
     stop: dict[str, Any] = field(default_factory=lambda: {"rounds": 1})
     selector: Selector = field(default_factory=FirstCome)
+    idle: str = "not_charged"
+    """Whether waiting is charged; most tests are about tasks alone."""
     seed: int = 1
     cost: ModelCost = COST
     screen: Screen = why_refused
@@ -212,6 +215,7 @@ class Tiny:
             screen=self.screen,
             aggregator=aggregator,
             recorder=self.recorder,
+            energy=EnergySettings.model_validate({"idle": self.idle}),
         )
 
     def build(self, state: State | None = None) -> SynchronousServer:

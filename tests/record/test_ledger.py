@@ -120,7 +120,8 @@ def test_sums_come_in_the_order_of_tables_and_of_fates() -> None:
         "offline",
         "cancelled",
     ]
-    assert list(ledger.energy_by(found, "component").index) == list(ledger.COMPONENTS)
+    present = [name for name in ledger.COMPONENTS if name != "enlisted_idle"]
+    assert list(ledger.energy_by(found, "component").index) == present
     assert list(ledger.energy_by(found, "purpose").index) == ["train", "probe"]
     assert ledger.energy_by(found, "client", "purpose").to_dict() == {
         (0, "probe"): 20.0,
@@ -137,7 +138,14 @@ def test_other_keys_are_refused(keys: tuple[str, ...]) -> None:
 
 
 def test_every_component_of_a_task_is_one_of_the_ledger() -> None:
-    assert list(ledger.COMPONENTS) == ["compute", "receive", "transmit", "tail", "idle"]
+    assert list(ledger.COMPONENTS) == [
+        "compute",
+        "receive",
+        "transmit",
+        "tail",
+        "idle",
+        "enlisted_idle",
+    ]
     assert set(ledger.COMPONENTS.values()) <= set(tables.SCHEMAS["clients"].names)
 
 
@@ -150,7 +158,7 @@ some_tasks = st.lists(
         st.integers(0, 5),
         st.sampled_from(Purpose),
         st.sampled_from(Outcome),
-        st.tuples(joules, joules, joules, joules, joules),
+        st.tuples(joules, joules, joules, joules, joules, joules),
     ),
     max_size=30,
 )
@@ -229,3 +237,37 @@ def test_a_client_beyond_the_fleet_is_named() -> None:
 
     with pytest.raises(DataError, match=r"^runs/a: has a task of client 7, but 5 clients; run"):
         ledger.check_balance(found, ROUNDS, meters(TASKS, size=5), run="runs/a")
+
+
+def test_waiting_is_a_line_of_its_own_with_the_fate_of_its_task() -> None:
+    rounds = round_frame(round_row(1), round_row(2, aggregated=False))
+    tasks = task_frame(
+        task_row(0, 0, energy_enlisted_idle_j=7.0),
+        task_row(1, 0, round=2, energy_enlisted_idle_j=5.0),
+        task_row(2, 1, outcome=Outcome.LATE, energy_enlisted_idle_j=0.0),
+    )
+    found = ledger.ledger(rounds, tasks)
+    waiting = found[found["component"] == "enlisted_idle"]
+
+    assert waiting[["client", "fate", "energy_j"]].to_numpy().tolist() == [
+        [0, "used", 7.0],
+        [0, "unused", 5.0],
+    ]
+    columns = [*ledger.components_in(tasks).values()]
+    assert columns[-1] == "energy_enlisted_idle_j"
+    assert found["energy_j"].sum() == tasks[columns].to_numpy().sum()
+
+
+def test_a_meter_of_waiting_that_differs_from_the_tasks_is_found() -> None:
+    rounds = round_frame(round_row(1, energy_total_j=27.0))
+    tasks = task_frame(task_row(0, 0, energy_enlisted_idle_j=7.0))
+    entries = ledger.ledger(rounds, tasks)
+    clients = pd.DataFrame({c: [tasks[c].sum()] for c in ledger.components_in(tasks).values()})
+
+    ledger.check_balance(entries, rounds, clients, run="runs/a")
+    wrong = clients.assign(energy_enlisted_idle_j=6.0)
+    with pytest.raises(DataError, match=r"spent 7\.0 J on enlisted_idle, its meter says 6\.0 J"):
+        ledger.check_balance(entries, rounds, wrong, run="runs/a")
+    with pytest.raises(DataError, match=r"spent 7\.0 J on enlisted_idle, its meter says 0\.0 J"):
+        short = clients.drop(columns="energy_enlisted_idle_j")
+        ledger.check_balance(entries, rounds, short, run="runs/a")
