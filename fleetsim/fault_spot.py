@@ -47,14 +47,22 @@ class Expected:
         }
 
     def limits(self) -> str:
-        """`> 0 and <= 1`, or nothing."""
-        signs = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
-        found = [
-            f"{sign} {str(bound).removesuffix('.0')}"
-            for name, sign in signs
-            for item in _flat(self.metadata)
-            if (bound := getattr(item, name, None)) is not None
-        ]
+        """`> 0 and <= 1`, or nothing; of several limits on one side the tightest."""
+
+        def bounds(name: str) -> Iterator[Any]:
+            for item in _flat(self.metadata):
+                if (bound := getattr(item, name, None)) is not None:
+                    yield bound
+
+        above = [(bound, True) for bound in bounds("gt")]
+        least = max([*above, *((bound, False) for bound in bounds("ge"))], default=None)
+        below = [(bound, False) for bound in bounds("lt")]
+        most = min([*below, *((bound, True) for bound in bounds("le"))], default=None)
+        found = []
+        if least is not None:
+            found.append(f"{'>' if least[1] else '>='} {str(least[0]).removesuffix('.0')}")
+        if most is not None:
+            found.append(f"{'<=' if most[1] else '<'} {str(most[0]).removesuffix('.0')}")
         return " and ".join(found)
 
 

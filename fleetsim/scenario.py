@@ -8,7 +8,6 @@ identity: `content_hash` of all of it, `world_hash` of what selectors share when
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
@@ -17,6 +16,7 @@ from pydantic import Field, create_model
 
 from fleetsim import faults, named_files, overrides, strict_yaml
 from fleetsim.contracts import Selector
+from fleetsim.counts import ceil_product
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
 from fleetsim.engine.enlisted import EnergySettings
@@ -283,8 +283,8 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
             found.append((("server", "selector", "kind"), unmet))
     elif server.cohort > fleet.size:
         found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
-    elif math.ceil(server.cohort * server.over_commit) > fleet.size:
-        most = fleet.size / server.cohort
+    elif ceil_product(server.over_commit, server.cohort) > fleet.size:
+        most = fleet.size * 10_000 // server.cohort / 10_000
         says = f"asks for more clients than the fleet has; must be at most {most:g}"
         found.append((("server", "over_commit"), says))
     if fleet.shared_links is not None and not isinstance(server.interruption, LoseSettings):

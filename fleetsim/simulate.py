@@ -24,6 +24,7 @@ from fleetsim.contracts import (
     StopReason,
     Trainer,
 )
+from fleetsim.counts import floor_product
 from fleetsim.engine.buffered import BufferedServer
 from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts, Server
@@ -353,7 +354,7 @@ def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
 def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:
     """Rows of the training samples that the server keeps, and those that are dealt to clients."""
     order = rng.stream(scenario.seed, "validation").permutation(num_samples)
-    num_kept = int(scenario.evaluate.validation_fraction * num_samples)
+    num_kept = floor_product(scenario.evaluate.validation_fraction, num_samples)
     return np.sort(order[:num_kept]), np.sort(order[num_kept:])
 
 

@@ -416,3 +416,23 @@ def test_a_line_about_a_key_that_is_not_there_shows_no_value():
     assert faults.line(document, ("a", "b", "c"), "why") == "w.yaml:1: a.b.c: why"
     assert faults.line(document, ("a",), "why") == "w.yaml:1: a: why"
     assert faults.line(document, (), "why") == "w.yaml:1: why"
+
+
+class Bounded(Settings):
+    above: Annotated[float, Field(ge=0.0, le=1.0), Field(gt=0.0)] = 0.5
+    below: Annotated[float, Field(ge=0.0, le=1.0), Field(lt=0.7)] = 0.5
+    whole: Annotated[int, Field(ge=1), Field(ge=3, le=9), Field(lt=10)] = 5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("above: 0", "above = 0: must be a number > 0 and <= 1"),
+        ("below: 0.8", "below = 0.8: must be a number >= 0 and < 0.7"),
+        ("whole: 2", "whole = 2: must be a whole number >= 3 and <= 9"),
+    ],
+)
+def test_of_several_limits_on_one_side_the_tightest_is_named(text, says):
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(Bounded, parse(text, "w.yaml"))
+    assert caught.value.faults == (f"w.yaml:1: {says}",)

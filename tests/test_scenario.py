@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from fleetsim import bundled
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.channel_settings import TraceSettings
 from fleetsim.learning.data import MnistSettings
 from fleetsim.scenario import load
@@ -111,3 +112,18 @@ def test_a_resolved_channel_is_the_same_channel(channel, tmp_path):
     (tmp_path / "resolved.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
 
     assert load(tmp_path / "resolved.yaml") == scenario
+
+
+def test_over_commitment_of_a_tenth_fits_a_fleet_that_is_a_tenth_larger():
+    changes = ["server.cohort=100", "server.over_commit=1.1"]
+    load("quickstart", [*changes, "fleet.size=110"])
+
+    with pytest.raises(ScenarioError, match=r"over_commit = 1\.1: .* must be at most 1\.09$"):
+        load("quickstart", [*changes, "fleet.size=109"])
+
+
+def test_the_most_over_commitment_that_a_message_names_is_accepted():
+    # 50 / 7 = 7.142857...; rounded to 7.14286 it would ask for 51 clients.
+    with pytest.raises(ScenarioError, match=r"must be at most 7\.1428$"):
+        load("quickstart", ["server.cohort=7", "server.over_commit=8"])
+    load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])

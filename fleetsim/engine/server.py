@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from fleetsim.contracts import (
     Trainer,
     Uplink,
 )
+from fleetsim.counts import ceil_product
 from fleetsim.engine.asks import Ask
 from fleetsim.engine.book import Book
 from fleetsim.engine.choice import Choice, state_of
@@ -202,7 +202,7 @@ class Server(ABC):
             version=version,
             address=(_TRAIN_ADDRESS, choice),
             needs_model=True,
-            upload_byte=math.ceil(self._learning.upload_byte * ask.upload_fraction),
+            upload_byte=ceil_product(ask.upload_fraction, self._learning.upload_byte),
             upload_fraction=ask.upload_fraction,
             weight=ask.weight,
             is_share=ask.is_share,

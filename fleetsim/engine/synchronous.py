@@ -30,6 +30,7 @@ from fleetsim.contracts import (
     State,
     StopReason,
 )
+from fleetsim.counts import ceil_product
 from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -95,7 +96,7 @@ class SynchronousServer(Server):
             rule=settings.eligibility,
             interruption=settings.interruption,
             cohort=settings.cohort,
-            wanted=math.ceil(settings.cohort * settings.over_commit),
+            wanted=ceil_product(settings.over_commit, settings.cohort),
             probe_deadline_s=settings.deadline_s,
             now_s=now_s,
             begins_s=now_s,

@@ -21,6 +21,7 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import IntArray
+from fleetsim.counts import floor_product
 from fleetsim.errors import ScenarioError
 
 HoldoutFrom = Literal["own", "everybody"]
@@ -38,7 +39,9 @@ def num_held(num_samples: IntArray, fraction: float) -> IntArray:
     """
     if fraction == 0.0:
         return np.zeros_like(num_samples)
-    held: IntArray = np.maximum(1, np.floor(fraction * num_samples).astype(np.int64))
+    sizes, size_of = np.unique(num_samples, return_inverse=True)
+    floors = [floor_product(fraction, size) for size in sizes.tolist()]
+    held: IntArray = np.maximum(1, np.array(floors, dtype=np.int64)[size_of])
     if (held >= num_samples).any():
         client = int(np.argmax(held >= num_samples))
         raise ScenarioError(

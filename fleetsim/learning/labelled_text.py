@@ -34,6 +34,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, PositiveInt, model_validator
 
 from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.text import check_memory, most_frequent
@@ -271,7 +272,8 @@ def _is_test(
     sizes = np.bincount(owner)
     rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_test = np.empty(len(rows), dtype=np.bool_)
-    is_test[order] = rank < np.floor(settings.fraction * sizes)[owner[order]]
+    num_test = np.array([floor_product(settings.fraction, size) for size in sizes.tolist()])
+    is_test[order] = rank < num_test[owner[order]]
     return is_test
 
 

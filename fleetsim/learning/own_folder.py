@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fleetsim.contracts import IntArray
+from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.array_files import read_npz
 from fleetsim.learning.byte_images import ByteImages
@@ -301,7 +302,7 @@ def _drawn(settings: FolderSettings, folder: Path, whole: _Part) -> tuple[_Part,
     is_test = np.zeros(len(whole.labels), dtype=np.bool_)
     for number, members in enumerate(np.split(by_client, ends[:-1])):
         shuffled = stream(_SPLIT_SEED, "data/own-test", number).permutation(members)
-        is_test[shuffled[: int(fraction * len(members))]] = True
+        is_test[shuffled[: floor_product(fraction, len(members))]] = True
     if not is_test.any():
         raise ScenarioError(
             f"task.dataset.test_fraction: {fraction:g} of every client's samples in {folder} is "

@@ -6,14 +6,12 @@ function's docstring.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-
-_ROUNDING = 1e-9
+from fleetsim.counts import ceil_product
 
 
 class Ending(NamedTuple):
@@ -76,8 +74,7 @@ def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> f
         raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
     if horizon_rounds < 1:
         raise ValueError(f"horizon_rounds must be at least 1, got {horizon_rounds}")
-    # 0.07 * 100 is a little more than 7 in floating point, and the seventh round all the same.
-    num_rounds = max(1, math.ceil(fraction * horizon_rounds - _ROUNDING))
+    num_rounds = max(1, ceil_product(fraction, horizon_rounds))
     if num_rounds > accuracy.size:
         return None
     evaluated = accuracy[:num_rounds]

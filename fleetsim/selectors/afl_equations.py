@@ -21,17 +21,15 @@ the cohort is rounded down, see `num_active`.
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import ceil_product, floor_product
 from fleetsim.selectors.ties import best
 
 Rounding = Literal["active", "random"]
-
-_ROUNDING_SLACK = 1e-9
 
 
 def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
@@ -57,8 +55,7 @@ def num_left_out(num_candidates: int, alpha_1: float) -> int:
     Source: Goetz et al., arXiv 1909.12641, step 1 (alpha_1).
     """
     _require_fraction("alpha_1", alpha_1)
-    # 0.29 * 100 is 28.999... in binary, and must yield 29.
-    return math.floor(alpha_1 * num_candidates + _ROUNDING_SLACK)
+    return floor_product(alpha_1, num_candidates)
 
 
 def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> int:
@@ -81,8 +78,8 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
     """
     _require_fraction("alpha_3", alpha_3)
     if rounding == "active":
-        return math.floor((1.0 - alpha_3) * wanted + _ROUNDING_SLACK)
-    return wanted - math.floor(alpha_3 * wanted + _ROUNDING_SLACK)
+        return wanted - ceil_product(alpha_3, wanted)
+    return wanted - floor_product(alpha_3, wanted)
 
 
 def sampling_probabilities(

@@ -18,8 +18,9 @@ With `vectors: update` the rows are what local training changes instead of gradi
 whole local training at first (or, `ideal`, in every round), and afterwards taken from the updates
 that arrive anyway, so that `lazy` costs nothing beyond the first round.
 
-Candidates without a gradient (no answer, or one that is not finite) are chosen last, at random, if
-the others are fewer than wanted. Of the chosen ones those who leave while they compute their
+Candidates that lower the cost equally go by id, as in the authors' code (`ties`). Candidates
+without a gradient (no answer, or one that is not finite) are chosen last, at random, if the others
+are fewer than wanted. Of the chosen ones those who leave while they compute their
 gradients are out; if all did, there is a new choice among those who are there.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
@@ -86,6 +87,8 @@ __all__ = [
     "stochastic_greedy",
 ]
 
+_STRANGERS = "select/divfl/strangers"
+
 
 class DivFlSettings(Settings):
     """Diverse clients, whose gradients stand for everybody's."""
@@ -103,8 +106,8 @@ class DivFlSettings(Settings):
     """Share of the candidates in that sample, of at least as many as are wanted."""
     weights: Literal["aggregator", "gamma"] = "aggregator"
     """Whether the server's aggregator weighs the updates, or how many clients each stands for."""
-    ties: TieRule = "random"
-    """Order among candidates that serve equally well."""
+    ties: TieRule = "lowest_id"
+    """Order among candidates that serve equally well: by id, as in the authors' code, or random."""
 
     def build(self) -> DivFlSelector:
         """Selector with these settings."""
@@ -211,7 +214,8 @@ class DivFlSelector:
             uniforms = generator.random((view.wanted, size))[:, known]
             chosen = stochastic_greedy(apart, view.wanted, keys[known], uniforms, num)
         strangers = view.candidates[~self._is_known[view.candidates]]
-        extra = best(np.zeros(strangers.size), view.wanted - chosen.size, keys[strangers])
+        at_random = tie_keys("random", size, rng.stream(self._seed, _STRANGERS, view.round))
+        extra = best(np.zeros(strangers.size), view.wanted - chosen.size, at_random[strangers])
         return np.concatenate([known[chosen], strangers[extra]])
 
     def _known_apart(self) -> tuple[IntArray, FloatArray]:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import floor_product
 from fleetsim.selectors.ties import best
 
 Metric = Literal["l2", "squared_l2"]
@@ -37,7 +38,6 @@ _COLUMNS_AT_ONCE = 1 << 13
 """A hundred clients' block in double precision stays in a cache of 8 MB."""
 _CANCELLED = 1e-6
 """Squared distances below this share of the squared norms are computed from the differences."""
-_ROUNDING_SLACK = 1e-9
 _SUM_ROUNDING = 1e-9
 """Far more than the relative error of a sum of any fleet's distances."""
 
@@ -139,7 +139,7 @@ def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
     """
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"fraction must be in [0, 1], got {fraction}")
-    return max(num, math.floor(fraction * num_candidates + _ROUNDING_SLACK))
+    return max(num, floor_product(fraction, num_candidates))
 
 
 def stochastic_greedy(

@@ -21,15 +21,12 @@ are those of re-implementations that agree.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import ceil_product
 from fleetsim.selectors.checks import require_all, require_lengths
 from fleetsim.selectors.ties import best
-
-_ROUNDING_SLACK = 1e-9
 
 
 def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
@@ -45,8 +42,7 @@ def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
     """
     require_all("fraction must be in (0, 1]", fraction, 0.0 < fraction <= 1.0)
     require_all("num_candidates must not be negative", num_candidates, num_candidates >= 0)
-    # 0.07 * 100 is 7.000000000000001 in binary, and must yield 7.
-    return min(math.ceil(fraction * num_candidates - _ROUNDING_SLACK) or 1, num_candidates)
+    return min(ceil_product(fraction, num_candidates) or 1, num_candidates)
 
 
 def uploaded_at_s(update_s: FloatArray, upload_s: FloatArray) -> FloatArray:

@@ -76,6 +76,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
+from fleetsim.counts import floor_product
 from fleetsim.selectors.oort_equations import (
     clipped,
     cut_off_pool,
@@ -360,7 +361,7 @@ class OortSelector:
         is_barred = np.zeros(self._num_selected.size, dtype=np.bool_)
         if self._settings.max_selections is not None:
             often = np.flatnonzero(self._num_selected >= self._settings.max_selections)
-            limit = int(self._settings.max_blacklist_fraction * self._num_selected.size)
+            limit = floor_product(self._settings.max_blacklist_fraction, self._num_selected.size)
             most = best(self._num_selected[often].astype(np.float64), limit, keys[often])
             is_barred[often[most]] = True
         return is_barred

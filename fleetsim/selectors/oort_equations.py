@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import floor_product
 from fleetsim.selectors.checks import require_all
 from fleetsim.selectors.ties import best
 
@@ -104,7 +105,7 @@ def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
     """
     if utilities.size == 0:
         return utilities
-    rank = min(int(utilities.size * fraction), utilities.size - 1)
+    rank = min(floor_product(fraction, utilities.size), utilities.size - 1)
     ceiling = float(np.partition(utilities, rank)[rank])
     return np.minimum(utilities, ceiling)
 
@@ -156,7 +157,7 @@ def duration_at(durations_s: FloatArray, percentile: float) -> float:
     known_s = durations_s[~np.isnan(durations_s)]
     if known_s.size == 0:
         return math.nan
-    rank = min(int(known_s.size * percentile / 100.0), known_s.size - 1)
+    rank = min(floor_product(percentile, known_s.size, per=100), known_s.size - 1)
     return float(np.partition(known_s, rank)[rank])
 
 
@@ -230,7 +231,7 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
     """
     require_all("num must not be negative", num, num >= 0)
     require_all("window must be at least 1", window, window >= 1.0)
-    size = weights.size if math.isinf(window) else min(int(window * num), weights.size)
+    size = weights.size if math.isinf(window) else min(floor_product(window, num), weights.size)
     return best(weights, size, keys)
 
 

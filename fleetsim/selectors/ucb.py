@@ -13,8 +13,9 @@ of `fleetsim.selectors.quick_init_ucb` is the way out.
 
 Before the first choice after a slot all candidates are asked to evaluate the model (FL&FA: what
 they say goes to the server); the mean is taken over those who answered. A slot in which all failed
-is judged by the model as it was; a slot of which nobody says anything does not count. After the
-last slot nobody is asked. With `model: reset` every slot begins with the initial model
+is judged by the model as it was. A slot of which nobody says anything brings no reward: means and
+plays stay as they were, but its number t is used up. After the last slot nobody is asked. With
+`model: reset` every slot begins with the initial model
 (`fleetsim.selectors.slots`).
 
 K is the cohort (`server.cohort`), or everybody where the fleet is smaller. Over-commitment does not

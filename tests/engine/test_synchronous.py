@@ -615,3 +615,17 @@ def test_virtual_time_never_runs_backwards(tiny):
     ends = [row.finished_at_s for row in tiny.recorder.rounds]
     assert ends == sorted(ends)
     assert all(math.isfinite(end) for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("cohort", "over_commit", "chosen"), [(100, 1.1, 110), (10, 1.1, 11), (50, 1.16, 58)]
+)
+def test_over_commitment_is_rounded_up_from_the_number_as_it_is_written(
+    tiny, cohort, over_commit, chosen
+):
+    # 100 * 1.1 is 110.00000000000001 in binary, 50 * 1.16 is 57.99999999999999.
+    tiny.size = chosen + 5
+    tiny.server = {"cohort": cohort, "over_commit": over_commit}
+    tiny.run()
+
+    assert tiny.recorder.rounds[0].num_selected == chosen

@@ -30,7 +30,8 @@ def test_every_sample_is_either_trained_with_or_held_out(sizes, fraction, seed):
 
     for share, kept, held in zip(shares, trained, judged, strict=True):
         assert sorted([*kept, *held]) == share.tolist()
-        assert held.size == max(1, int(fraction * share.size))
+        most = max(m for m in range(share.size) if m / share.size <= fraction)
+        assert held.size == max(1, most)
         assert kept.size >= 1
 
 
@@ -146,3 +147,8 @@ def test_probes_run_over_the_held_out_part_on_the_clock_too(tmp_path, train):
         probed = tasks[tasks.purpose == "probe"]
         assert len(probed) > 0
         assert (probed.num_samples.to_numpy() == held[probed.client].to_numpy()).all()
+
+
+def test_shares_are_rounded_down_from_the_number_as_it_is_written():
+    # 0.29 * 100 is 28.999999999999996 in binary.
+    assert num_held(np.array([100, 99, 200, 100]), 0.29).tolist() == [29, 28, 58, 29]

@@ -268,6 +268,6 @@ def test_a_meter_of_waiting_that_differs_from_the_tasks_is_found() -> None:
     wrong = clients.assign(energy_enlisted_idle_j=6.0)
     with pytest.raises(DataError, match=r"spent 7\.0 J on enlisted_idle, its meter says 6\.0 J"):
         ledger.check_balance(entries, rounds, wrong, run="runs/a")
+    short = clients.drop(columns="energy_enlisted_idle_j")
     with pytest.raises(DataError, match=r"spent 7\.0 J on enlisted_idle, its meter says 0\.0 J"):
-        short = clients.drop(columns="energy_enlisted_idle_j")
         ledger.check_balance(entries, rounds, short, run="runs/a")

@@ -52,3 +52,13 @@ def test_documented_type_unit_and_null_are_those_of_the_column(name: tables.Tabl
 )
 def test_every_key_is_documented_and_no_other(heading: str, header: str, keys: dict[str, object]):
     assert [row[0] for row in documented(heading, header)] == [f"`{key}`" for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("heading", "header", "model"),
+    [("manifest.json", "Key", Manifest), ("checkpoint/", "Key of `latest.json`", Latest)],
+)
+def test_the_documented_format_is_the_one_that_is_written(heading, header, model):
+    (definition,) = (row[1] for row in documented(heading, header) if row[0] == "`format`")
+
+    assert definition == f"Version of this layout: {model.model_fields['format'].default}."

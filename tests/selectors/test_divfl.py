@@ -233,3 +233,22 @@ def test_the_distances_kept_are_those_of_the_gradients_kept(ready, play):
 
 def test_the_equations_are_at_hand():
     assert greedy(np.zeros((1, 1)), 1, np.zeros(1)).tolist() == [0]
+
+
+def test_of_candidates_that_serve_equally_well_the_lowest_id_is_chosen_as_by_the_authors(
+    ready, play
+):
+    alike = dict.fromkeys(range(len(PLACES)), 5.0)
+    fleet, selector = ready(cohort=3)
+
+    assert play(fleet, selector, 1, alike)[1] == [0, 1, 2]
+    fleet, selector = ready(cohort=3)
+    assert play(fleet, selector, 1, alike, candidates=[2, 4, 5, 6])[1] == [2, 4, 5]
+
+
+def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_ties(ready, play):
+    fleet, selector = ready(cohort=2)
+    silent = dict.fromkeys(range(len(PLACES)))
+
+    chosen = {tuple(play(fleet, selector, round_, silent)[1]) for round_ in range(1, 30)}
+    assert {client for pair in chosen for client in pair} == set(range(len(PLACES)))

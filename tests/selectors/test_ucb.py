@@ -111,6 +111,20 @@ def test_a_slot_nobody_speaks_of_does_not_count_and_one_in_which_all_failed_does
     assert selector.state()["means"].tolist() == [0.25, 0.0, 0.0]
 
 
+def test_a_slot_that_nobody_speaks_of_uses_up_its_number(ready, play):
+    # Arms {0} and {1}. After slots 1, 3 and 4 r = (.86, .5) and Pi = (2, 1), so that {1} is next if
+    # sqrt(ln t) (1 - 1 / sqrt 2) > .36: at t = 5 (.3716), not yet at t = 4 (.3449).
+    fleet, selector = ready(2, UcbSettings(**IN_ORDER, mu=1.0), cohort=1)
+
+    assert play(fleet, selector, 1) == [0]
+    assert play(fleet, selector, 2, 0.86) == [1]
+    assert play(fleet, selector, 3, {}) == [1]
+    assert play(fleet, selector, 4, 0.5) == [0]
+    assert play(fleet, selector, 5, 0.86) == [1]
+    assert selector.state()["plays"].tolist() == [2, 1]
+    assert selector.state()["means"].tolist() == [0.86, 0.5]
+
+
 def test_over_commitment_does_not_make_a_set_larger(ready, view_of):
     fleet, selector = ready(5, UcbSettings())
 

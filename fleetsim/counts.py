@@ -1,0 +1,50 @@
+"""Whole counts from fractions as they are written: 1.1 times 100 is 110.
+
+In binary 1.1 * 100 is 110.00000000000001 and 0.29 * 100 is 28.999999999999996, so that a ceiling or
+a floor of the product is off by one. Quotients have no such fault: 110 / 100 is the float that 1.1
+is read as, and so is every quotient of whole numbers the float of its decimal number. So counts are
+compared as quotients. That is decimal arithmetic, and right for 5 / 3 of 3 as well.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def ceil_product(number: float, count: int) -> int:
+    """Least whole number m >= 0 with m / count >= number; 0 for a count of 0.
+
+    Args:
+        number: at least 0 and finite.
+        count: at least 0.
+
+    >>> ceil_product(1.1, 100), ceil_product(1.1, 101), ceil_product(5 / 3, 3)
+    (110, 112, 5)
+    """
+    if count == 0:
+        return 0
+    whole = max(0, math.floor(number * count) - 1)
+    while whole / count < number:
+        whole += 1
+    return whole
+
+
+def floor_product(number: float, count: int, *, per: int = 1) -> int:
+    """Largest whole number m with m * per / count <= number; 0 for a count of 0.
+
+    Args:
+        number: at least 0 and finite; in percent where `per` is 100.
+        count: at least 0.
+        per: what the number is counted per.
+
+    >>> floor_product(0.29, 100), floor_product(0.29, 99), floor_product(1 / 3, 9)
+    (29, 28, 3)
+    >>> floor_product(29.0, 100, per=100)
+    29
+    """
+    if count == 0:
+        return 0
+    whole = math.ceil(number * count / per) + 1
+    while whole * per / count > number:
+        whole -= 1
+    return whole
