@@ -1,7 +1,7 @@
 """The command line: verbs over scenarios and run folders.
 
 Exit codes: 0 done; 1 the simulation broke an invariant, or a training process died; 2 the input is
-wrong (one line per fault); 130 interrupted (and how to resume).
+wrong (one line per fault); 130 interrupted, 143 ended by SIGTERM (and how to resume).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from fleetsim import __version__
 from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
+from fleetsim.termination import Terminated, terminable
 
 if TYPE_CHECKING:
     from fleetsim.learning.ahead import ReadAhead
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 UsageFault: type[Exception] = typer.BadParameter.__bases__[0]
 
 INTERRUPTED = 130
+TERMINATED = 143
 _MAX_SEED = 2**63 - 1
 _MAX_WORKERS = 1024
 _PIPE_WIDTH = 240
@@ -42,20 +44,21 @@ errors = Console(stderr=True, emoji=False)
 
 
 class _Verbs(TyperGroup):
-    """The verbs; Ctrl-C ends any of them with a line on how to go on, and no traceback."""
+    """The verbs; Ctrl-C or SIGTERM ends any of them with a line on how to go on, no traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the verb that was asked for."""
         try:
-            return super().invoke(ctx)
+            with terminable():
+                return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             again = ["fleetsim", *sys.argv[1:]]
             if notes := getattr(interrupt, "__notes__", []):
                 again += ["--resume"] if "--resume" not in again else []
-                _say(f"interrupted: {'; '.join(notes)}; go on with: {shlex.join(again)}")
+                says = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
             else:
-                _say(f"interrupted; begin again with: {shlex.join(again)}")
-            raise typer.Exit(INTERRUPTED) from interrupt
+                says = f"; begin again with: {shlex.join(again)}"
+            raise _ended(interrupt, says) from interrupt
 
 
 app = typer.Typer(
@@ -164,7 +167,11 @@ def run(
         bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the unfinished run of this scenario.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the unfinished run of this scenario; begin if there is none.",
+        ),
     ] = False,
 ) -> None:
     """Run a scenario and report on it."""
@@ -186,6 +193,7 @@ def run(
             workers=workers,
             resume=resume,
             on_progress=on_progress,
+            on_note=_say,
             reading=reading,
         )
     try:
@@ -195,8 +203,8 @@ def run(
         path = page.write_report(done)
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
-        _say(f"interrupted: the run is complete, its report is not; write it with: {again}")
-        raise typer.Exit(INTERRUPTED) from interrupt
+        says = f": the run is complete, its report is not; write it with: {again}"
+        raise _ended(interrupt, says) from interrupt
     for line in page.summary_lines(done):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
@@ -394,6 +402,13 @@ def _load(scenario: str, set_: list[str] | None, seed: int | None, plugin: str |
     for line in doubts(loaded):
         _say(f"warning: {line}")
     return loaded
+
+
+def _ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
+    """What to raise when a verb was interrupted, once that is said."""
+    is_asked = isinstance(interrupt, Terminated)
+    _say(f"{'ended by SIGTERM' if is_asked else 'interrupted'}{says}")
+    return typer.Exit(TERMINATED if is_asked else INTERRUPTED)
 
 
 def _begin_to_read(scenario: Scenario) -> ReadAhead | None:

@@ -43,6 +43,7 @@ from fleetsim.learning.settings import (
     TrainerSettings,
 )
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
+from fleetsim.record.run_folder import scenario_hash
 from fleetsim.selectors import SelectorSettings, build_selector, needs
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.uniform import RandomSettings
@@ -141,9 +142,7 @@ class Scenario(Settings):
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that can change the result."""
-        data = self.data()
-        del data["checkpoint"]
-        return overrides.content_hash(data)
+        return scenario_hash(self.data())
 
     @property
     def world_hash(self) -> str:

@@ -29,7 +29,7 @@ from fleetsim.engine.buffered import BufferedServer
 from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.synchronous import SynchronousServer
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import build_fleet
 from fleetsim.learning.aggregate import build_aggregator
@@ -57,9 +57,10 @@ from fleetsim.record.run_folder import (
     Manifest,
     PluginRecord,
     create_folder,
-    find_unfinished,
+    find_run,
     fresh_folder,
     held,
+    is_free,
     read_manifest,
     require_same_plugin,
     versions,
@@ -67,6 +68,7 @@ from fleetsim.record.run_folder import (
 )
 from fleetsim.scenario import BufferedServerSettings, Scenario
 from fleetsim.selectors import needs
+from fleetsim.termination import Terminated, terminable
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
@@ -96,6 +98,7 @@ class _Prepared:
     trainer_kind: str
 
 
+@terminable()
 def run(
     scenario: Scenario,
     *,
@@ -106,6 +109,7 @@ def run(
     resume: bool = False,
     selector: Selector | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
     reading: ReadAhead | None = None,
 ) -> Run:
     """Run a scenario into a folder.
@@ -118,10 +122,12 @@ def run(
         torch_device: where training runs, `cpu` or `cuda`.
         workers: processes that train, this one included; shows in the time alone. None: one for
             every core.
-        resume: go on with the unfinished run in `out`, or with the last one of this scenario.
+        resume: go on with the unfinished run in `out`, or with the last one of this scenario. A run
+            that is complete is returned as it is; where there is none yet, it begins.
         selector: an object of your own instead of the scenario's selector. The resolved scenario
             names its class as `server.selector.kind`; what the object was made with is not kept.
         on_progress: called after every round.
+        on_note: called with a line where `resume` found no run yet, or a complete one.
         reading: the scenario's data set, if somebody has begun to read it; None: it is read here.
 
     Raises:
@@ -130,6 +136,7 @@ def run(
         SimulationError: an invariant broke; what was recorded until then is in the folder.
         TrainingError: a process that trains failed or was killed; the run can be resumed.
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
+        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
     if selector is not None:
         scenario = scenario.with_selector(selector)
@@ -154,10 +161,16 @@ def run(
             num_samples=prepared.num_samples,
             batch_size=scenario.task.local.batch_size,
         )
-    folder, manifest = _folder(scenario, out, resume=resume, trainer=prepared.trainer_kind)
+    folder, manifest = _folder(
+        scenario,
+        out,
+        resume=resume,
+        trainer=prepared.trainer_kind,
+        on_note=on_note or (lambda line: None),
+    )
     if manifest.status == "done":
         return open_run(folder)
-    with held(folder):
+    with _saying_where(folder), held(folder):
         manifest = read_manifest(folder)
         if manifest.status == "done":
             # Meanwhile, by another process.
@@ -189,9 +202,21 @@ def run(
         )
         server = _server(scenario, parts, state)
         # Only now: a run that cannot go on stays what it was.
-        manifest = manifest.model_copy(update={"status": "running", "stop_text": None})
+        begun = {"status": "running", "stop_text": None, "table_digests": None}
+        manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
         return _run(server, recorder, folder, manifest)
+
+
+@contextmanager
+def _saying_where(folder: Path) -> Iterator[None]:
+    """Add to an interrupt where the run lies, unless a note says so already."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if not getattr(interrupt, "__notes__", []):
+            interrupt.add_note(f"the run in {folder} is as it was")
+        raise
 
 
 def _server(scenario: Scenario, parts: Parts, state: State | None) -> Server:
@@ -216,6 +241,7 @@ def _run(
                 "rounds": server.num_rounds,
                 "virtual_s": server.now_s,
                 "host_s": manifest.host_s + time.perf_counter() - began_s,
+                "table_digests": recorder.table_digests,
                 **changes,
             }
         )
@@ -226,7 +252,8 @@ def _run(
         digest = recorder.finish(server.clients())
     except KeyboardInterrupt as interrupt:
         recorder.flush()
-        write_manifest(folder, standing(status="interrupted", stop_text="interrupted"))
+        says = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
+        write_manifest(folder, standing(status="interrupted", stop_text=says))
         interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
         raise
     except BaseException as fault:
@@ -359,7 +386,12 @@ def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:
 
 
 def _folder(
-    scenario: Scenario, out: str | Path | None, *, resume: bool, trainer: str
+    scenario: Scenario,
+    out: str | Path | None,
+    *,
+    resume: bool,
+    trainer: str,
+    on_note: Callable[[str], None],
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
     plugin = None
@@ -368,25 +400,13 @@ def _folder(
         plugin = PluginRecord(name=own.name, source_sha256=own.source_sha256)
     stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
     if resume:
-        found = Path(out) if out is not None else find_unfinished(RUNS, stem)
-        if found is None:
-            raise DataError(
-                f"{RUNS / stem}: no unfinished run of this scenario; start it without --resume, or"
-                " name its folder with --out"
-            )
-        manifest = read_manifest(found)
-        require_same_plugin(found, manifest.plugin, plugin)
-        if manifest.scenario_hash != scenario.content_hash:
-            raise ScenarioError(
-                f"{found}: was run with another scenario or seed; resume with the same SCENARIO,"
-                f" --seed and --set, or with {found / 'scenario.yaml'}"
-            )
-        if manifest.trainer != trainer:
-            raise ScenarioError(
-                f"{found}: was run with {manifest.trainer}, not with {trainer}; give --no-train as"
-                " then, or not"
-            )
-        return found, manifest
+        found = Path(out) if out is not None else find_run(RUNS, stem)
+        if found is not None and not is_free(found):
+            manifest = read_manifest(found)
+            _require_same_run(found, manifest, scenario, plugin, trainer=trainer)
+            if manifest.status == "done":
+                on_note(f"{found}: the run is complete, there is nothing to go on with")
+            return found, manifest
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
     manifest = Manifest(
         name=scenario.name,
@@ -400,4 +420,32 @@ def _folder(
         versions=versions(),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
+    if resume:
+        on_note(f"{folder}: there is no run yet to go on with, it begins here")
     return folder, manifest
+
+
+def _require_same_run(
+    folder: Path,
+    manifest: Manifest,
+    scenario: Scenario,
+    plugin: PluginRecord | None,
+    *,
+    trainer: str,
+) -> None:
+    """Look that a run goes on as what it began.
+
+    Raises:
+        ScenarioError: it would not.
+    """
+    require_same_plugin(folder, manifest.plugin, plugin)
+    if manifest.scenario_hash != scenario.content_hash:
+        raise ScenarioError(
+            f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
+            f" --seed and --set, or with {folder / 'scenario.yaml'}"
+        )
+    if manifest.trainer != trainer:
+        raise ScenarioError(
+            f"{folder}: was run with {manifest.trainer}, not with {trainer}; give --no-train as"
+            " then, or not"
+        )

@@ -5,8 +5,11 @@ What a run that goes on must end with is the digest of one that was never distur
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -14,9 +17,12 @@ import pytest
 
 from fleetsim import cli, simulate
 from fleetsim.errors import DataError
+from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import open_run
+from fleetsim.record.run_folder import write_manifest
 from fleetsim.scenario import load
 from fleetsim.selectors.uniform import RandomSelector, RandomSettings
+from fleetsim.termination import Terminated
 
 NUM_ROUNDS = 6
 NEVER = NUM_ROUNDS + 1
@@ -38,24 +44,30 @@ checkpoint: {{every_rounds: 1}}
 """
 
 
-# Ctrl-C in round 4, from within: to somebody who watches from outside the run may have ended first.
-# Jobs in the background of a shell ignore SIGINT, and their children inherit that.
-INTERRUPTED = """\
+# A signal in round 4, from within: seen from outside the run may have ended first. It goes to all
+# processes of the group, as from a terminal or a scheduler. Jobs in the background of a shell
+# ignore SIGINT, and their children inherit that.
+SIGNALLED = """\
+import os
 import signal
+import sys
 from fleetsim import cli
 from fleetsim.selectors.uniform import RandomSelector
 
+number = signal.Signals[sys.argv.pop(1)]
 select = RandomSelector.select
 
-def select_or_interrupt(selector, view):
+def select_or_end(selector, view):
     if view.round == 4:
-        signal.raise_signal(signal.SIGINT)
+        os.killpg(0, number)
     return select(selector, view)
 
-RandomSelector.select = select_or_interrupt
+RandomSelector.select = select_or_end
 signal.signal(signal.SIGINT, signal.default_int_handler)
 cli.main()
 """
+ONE_BY_ONE = "trainer.kind=serial"
+"""Every client is a chunk of its own, so that a second process has something to compute."""
 
 
 class Lost(RandomSelector):
@@ -214,22 +226,210 @@ def test_a_run_whose_checkpoint_is_damaged_can_still_be_read(pattern, scenario, 
     assert open_run(out).rounds.equals(whole.rounds.head(3))
 
 
-def test_ctrl_c_says_how_to_go_on_and_the_run_does(scenario, whole, tmp_path):
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory):
+    """The run of `ONE_BY_ONE` that nothing disturbs."""
+    home = tmp_path_factory.mktemp("one-by-one")
+    (home / "small.yaml").write_text(SMALL)
+    return simulate.run(load(home / "small.yaml", [ONE_BY_ONE]), out=home / "run")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("number", "code", "says"),
+    [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "ended by SIGTERM")],
+    ids=["ctrl-c", "sigterm"],
+)
+def test_a_signal_says_how_to_go_on_and_the_run_does(
+    number, code, says, workers, scenario, one_by_one, tmp_path
+):
     out = tmp_path / "run"
-    words = ["run", str(tmp_path / "small.yaml"), "--out", str(out)]
+    words = ["run", str(tmp_path / "small.yaml"), "--set", ONE_BY_ONE]
+    words += ["--out", str(out), "--workers", str(workers)]
     process = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *words], stderr=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-c", SIGNALLED, number, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        start_new_session=True,
     )
 
-    assert process.returncode == 130
     assert process.stderr == (
-        f"interrupted: 3 round(s) are recorded in {out};"
+        f"{says}: 3 round(s) are recorded in {out};"
         f" go on with: fleetsim {' '.join(words)} --resume\n"
     )
+    assert process.returncode == code
+    assert open_run(out).manifest.status == "interrupted"
+    assert open_run(out).manifest.stop_text == says
+    assert open_run(out).rounds.equals(one_by_one.rounds.head(3))
+    resumed = simulate.run(load(tmp_path / "small.yaml", [ONE_BY_ONE]), out=out, resume=True)
+    assert resumed.manifest.digest == one_by_one.manifest.digest
+
+
+def test_sigterm_ends_a_run_from_python_and_a_program_may_handle_it_itself(
+    scenario, whole, tmp_path
+):
+    out, heard = tmp_path / "run", []
+
+    def end(progress):
+        if progress.round == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Terminated) as caught:
+        simulate.run(scenario, out=out, on_progress=end)
+    assert caught.value.__notes__ == [f"3 round(s) are recorded in {out}"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        resumed = simulate.run(scenario, out=out, resume=True, on_progress=end)
+        other = simulate.run(scenario, out=tmp_path / "other", on_progress=end)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert heard == [signal.SIGTERM]
+    assert resumed.manifest.digest == other.manifest.digest == whole.manifest.digest
+
+
+def test_a_second_sigterm_does_not_cut_short_what_is_saved_for_the_first(
+    scenario, whole, tmp_path, monkeypatch
+):
+    out = tmp_path / "run"
+    flush = RunRecorder.flush
+
+    def end(progress):
+        if progress.round == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    def impatient(recorder):
+        signal.raise_signal(signal.SIGTERM)
+        flush(recorder)
+
+    monkeypatch.setattr(RunRecorder, "flush", impatient)
+    with pytest.raises(Terminated):
+        simulate.run(scenario, out=out, on_progress=end)
+
     assert open_run(out).manifest.status == "interrupted"
     assert open_run(out).rounds.equals(whole.rounds.head(3))
-    resumed = simulate.run(scenario, out=out, resume=True)
-    assert resumed.manifest.digest == whole.manifest.digest
+
+
+@pytest.mark.parametrize("where", ["nothing", "an empty folder", "a folder half made"])
+def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
+    where, scenario, whole, tmp_path
+):
+    out = tmp_path / "run"
+    notes: list[str] = []
+    if where != "nothing":
+        out.mkdir()
+    if where == "a folder half made":
+        for name in (".lock", "scenario.yaml", ".manifest.json.tmp"):
+            (out / name).write_text("half")
+        (out / "checkpoint").mkdir()
+
+    begun = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
+    written = {path: path.stat().st_mtime_ns for path in out.glob("*")}
+    complete = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
+
+    assert notes == [
+        f"{out}: there is no run yet to go on with, it begins here",
+        f"{out}: the run is complete, there is nothing to go on with",
+    ]
+    assert begun.manifest.digest == whole.manifest.digest
+    assert complete.manifest == begun.manifest
+    assert len(written) == 7
+    assert {path: path.stat().st_mtime_ns for path in out.glob("*")} == written
+
+
+def test_the_command_says_that_a_run_is_complete(scenario, whole, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "run"
+    shutil.copytree(whole.folder, out)
+
+    assert not called(monkeypatch, "run", tmp_path / "small.yaml", "--out", out, "--resume")
+
+    assert capsys.readouterr().err == (
+        f"{out}: the run is complete, there is nothing to go on with\n"
+    )
+
+
+class Kill(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+def test_a_run_killed_at_any_file_operation_is_ended_by_resume(
+    is_before, scenario, tmp_path, monkeypatch
+):
+    data = scenario.data() | {"stop": {"rounds": 2}}
+    short = type(scenario).model_validate(data)
+    num_done, kill_at = 0, None
+
+    def killed_at(name, real):
+        def operation(*args, **kwargs):
+            nonlocal num_done
+            is_now, num_done = num_done == kill_at, num_done + 1
+            if is_now and is_before:
+                raise Kill
+            result = None if name == "fsync" else real(*args, **kwargs)
+            if is_now:
+                raise Kill
+            return result
+
+        return operation
+
+    def run(out, **more):
+        return simulate.run(short, out=out, train=False, **more).manifest.digest
+
+    # A real kill runs none of what this process would do on its way out.
+    monkeypatch.setattr(RunRecorder, "flush", lambda recorder: None)
+    monkeypatch.setattr(simulate, "write_manifest", written_unless_killed)
+    for name in ("fsync", "replace", "mkdir", "unlink"):
+        monkeypatch.setattr(os, name, killed_at(name, getattr(os, name)))
+    expected = run(tmp_path / "whole")
+    num_operations = num_done
+    assert num_operations > 40
+
+    for number in range(num_operations):
+        out = tmp_path / str(number)
+        num_done, kill_at = 0, number
+        with contextlib.suppress(Kill):
+            run(out)
+        kill_at = None
+        assert run(out, resume=True) == expected
+
+
+def written_unless_killed(folder, manifest):
+    if manifest.status != "failed":
+        write_manifest(folder, manifest)
+
+
+def test_a_requeued_job_without_a_folder_of_its_own_has_one_run(
+    scenario, whole, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate.run(scenario, resume=True, on_progress=interrupt)
+    runs = [simulate.run(scenario, resume=True) for _ in range(2)]
+
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [runs[0].folder.name]
+    assert [run.manifest.digest for run in runs] == [whole.manifest.digest] * 2
+
+
+def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunRecorder, "resume", interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            simulate.run(scenario, out=out)
+
+    assert caught.value.__notes__ == [f"the run in {out} is as it was"]
+    assert simulate.run(scenario, out=out, resume=True).manifest.status == "done"
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ import socket
 import sys
 import traceback
 import warnings
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,9 @@ class Pool:
         self._workers = workers
         self._helpers: list[_Helper] = []
         self._begun: _Begun | None = None
-        self._finalizer = weakref.finalize(self, _end, self._helpers)
+        # Of multiprocessing's own kind, to come before its end of a program, which would wait for
+        # helpers for ever: it terminates them, which they ignore.
+        self._finalizer = Finalize(self, _end, (self._helpers,), exitpriority=0)
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Let the helpers begin with what `compute` will be asked for next.
@@ -263,8 +265,10 @@ def _serve(
     kernel: Kernel, end: socket.socket, hung: Bell | None, foreign: Sequence[socket.socket]
 ) -> None:
     """A helper's life: answer calls until the other end is closed."""
-    # Ctrl-C is for the process that began; it ends its helpers.
+    # Ctrl-C is for the process that began, and so is the SIGTERM that a scheduler sends to all
+    # processes of a job; that process ends its helpers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for other in foreign:
         other.close()
     torch.set_num_threads(1)
@@ -330,6 +334,6 @@ def _end(helpers: list[_Helper]) -> None:
         if helper.bell is not None:
             helper.bell.take_down()
     for helper in helpers:
-        helper.process.terminate()
+        helper.process.kill()
         helper.process.join()
     helpers.clear()

@@ -52,22 +52,27 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool =
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    unfinished = temporary(path)
     with telling(path, "cannot be written", way_out):
         try:
-            with temporary.open("wb") as file:
+            with unfinished.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+            unfinished.replace(path)
             if syncs_folder:
                 _sync_folder(path.parent)
         except OSError:
             # On a full disk the half-written file takes the room of whatever comes next. If it
             # cannot be removed either, the first fault is still the one to tell.
             with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                unfinished.unlink(missing_ok=True)
             raise
+
+
+def temporary(path: Path) -> Path:
+    """The name under which a file is written before it takes its place."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 def sync_folder(folder: Path) -> None:

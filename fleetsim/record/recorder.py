@@ -6,6 +6,7 @@ memory; `flush` saves it on a fault or an interrupt, and `finish` turns everythi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -76,6 +77,8 @@ class RunRecorder:
         self._changes: _Rows[ClientRows] = _Rows(0, [])
         """What was said to have changed, time by time, and is in no checkpoint."""
         self._finished: _Finished | None = None
+        self.table_digests: dict[str, str] | None = None
+        """SHA-256 of each table as `flush` or `finish` wrote it; None before."""
 
     @classmethod
     def create(cls, folder: Path, *, every_rounds: int) -> RunRecorder:
@@ -176,8 +179,7 @@ class RunRecorder:
         )
         if finished is not None and not is_saved:
             self._save(finished)
-        for name in ROW_TABLES:
-            tables.write(self._table_path(name), self._table(name))
+        self._write_tables({name: self._table(name) for name in ROW_TABLES})
 
     def finish(self, clients: ClientColumns) -> str:
         """Write the tables of a run that has ended, and return their digest.
@@ -190,10 +192,17 @@ class RunRecorder:
         """
         final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
         final["clients"] = tables.without_unused("clients", tables.from_columns(clients))
-        for name, table in final.items():
-            tables.write(self._table_path(name), table)
+        digest = self._write_tables(final)
         self._sweep()
-        return tables.digest({str(name): table for name, table in final.items()})
+        return digest
+
+    def _write_tables(self, written: Mapping[tables.TableName, pa.Table]) -> str:
+        """Write tables, and return the digest of all; `table_digests` has that of each."""
+        for name, table in written.items():
+            tables.write(self._table_path(name), table)
+        digests = tables.digests({str(name): table for name, table in written.items()})
+        self.table_digests = digests.of_table
+        return digests.whole
 
     @property
     def _checkpoint_folder(self) -> Path:

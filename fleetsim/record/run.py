@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
@@ -32,7 +33,8 @@ class Run:
 
     A run that is not done (`manifest.status`) has its rounds and tasks as far as they are saved:
     up to the last checkpoint while it runs or after a kill, up to the last row after a fault or
-    an interrupt. It has no clients table.
+    an interrupt. It has no clients table. Each table is compared with its digest in the manifest
+    when it is read, and refused if it was changed after the run.
     """
 
     folder: Path
@@ -43,9 +45,15 @@ class Run:
         """The resolved scenario as plain data.
 
         Raises:
-            DataError: scenario.yaml is missing or damaged.
+            DataError: scenario.yaml is missing, damaged, or not the one that was run.
         """
-        return run_folder.read_scenario(self.folder)
+        data = run_folder.read_scenario(self.folder)
+        if run_folder.scenario_hash(data) != self.manifest.scenario_hash:
+            raise DataError(
+                f"{self.folder / run_folder.SCENARIO}: was changed after the run began, its hash is"
+                f" not the scenario_hash in {run_folder.MANIFEST}; restore the file, or {_AGAIN}"
+            )
+        return data
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -75,7 +83,7 @@ class Run:
         way_out = _AGAIN
         if self.manifest.status != "done":
             way_out = f"the run is {self.manifest.status}, finish it with --resume"
-        return tables.to_frame(tables.read(self._path("clients"), "clients", way_out=way_out))
+        return tables.to_frame(self._read("clients", way_out))
 
     @cached_property
     def recorded_tasks(self) -> pd.DataFrame:
@@ -355,11 +363,55 @@ class Run:
     def _path(self, name: tables.TableName) -> Path:
         return self.folder / f"{name}.parquet"
 
+    def require_unchanged(self) -> None:
+        """Read every table that is there, which checks it; reports and comparisons begin so.
+
+        Raises:
+            DataError: a table or scenario.yaml is missing or damaged, or was changed after the run.
+        """
+        _ = self.scenario, self.rounds, self.tasks
+        if self.manifest.status == "done":
+            _ = self.clients
+
+    def _read(self, name: tables.TableName, way_out: str) -> pa.Table:
+        """A table as the run wrote it.
+
+        Raises:
+            DataError: it is missing or damaged, has other columns, or was changed after the run.
+        """
+        path = self._path(name)
+        table = tables.read(path, name, way_out=way_out)
+        written = self.manifest.table_digests
+        if written is None:
+            self._require_whole()
+        elif tables.digest({str(name): table}) != written.get(name):
+            raise DataError(
+                f"{path}: was changed after the run, its digest is not the one in"
+                f" {run_folder.MANIFEST}; restore the file, or {_AGAIN}"
+            )
+        return table
+
+    def _require_whole(self) -> None:
+        """Check the digest of all tables together, where an older run has none of each."""
+        if self.manifest.digest is not None and self._digest_found != self.manifest.digest:
+            raise DataError(
+                f"{self.folder}: a table was changed after the run, their digest is not the one in"
+                f" {run_folder.MANIFEST}; restore the files, or {_AGAIN}"
+            )
+
+    @cached_property
+    def _digest_found(self) -> str:
+        """What the tables hold now, as one digest."""
+        names = get_args(tables.TableName)
+        return tables.digest(
+            {name: tables.read(self._path(name), name, way_out=_AGAIN) for name in names}
+        )
+
     def _rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
         status = self.manifest.status
         is_whole = status == "done" or (status != "running" and self._path(name).exists())
         if is_whole:
-            return tables.to_frame(tables.read(self._path(name), name, way_out=_AGAIN))
+            return tables.to_frame(self._read(name, _AGAIN))
         saved = self.folder / checkpoint.FOLDER
         latest = checkpoint.read_latest(saved)
         if latest is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -23,9 +23,10 @@ from typing import Annotated, Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import Field, model_validator
 
-from fleetsim import faults, strict_yaml
+from fleetsim import faults, overrides, strict_yaml
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import checkpoint, files
+from fleetsim.record.tables import TableName
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document
 
@@ -68,6 +69,8 @@ class Manifest(Settings):
     """Seconds of host time spent, over all resumes."""
     digest: Hash | None = None
     """SHA-256 of what the tables hold; null unless the run is done."""
+    table_digests: dict[TableName, Hash] | None = None
+    """SHA-256 of what each table holds; null while none is written, or if the run is older."""
     seed: Annotated[int, Field(ge=0)]
     """Root of every random draw."""
     trainer: str
@@ -91,6 +94,15 @@ class Manifest(Settings):
         return self
 
 
+def scenario_hash(data: Mapping[str, Any]) -> str:
+    """SHA-256 of everything in a resolved scenario that can change the result.
+
+    Args:
+        data: the scenario as plain data; `checkpoint` changes no result.
+    """
+    return overrides.content_hash({key: data[key] for key in data if key != "checkpoint"})
+
+
 def versions() -> dict[str, str]:
     """Versions of fleetsim, Python, the platform and the libraries that matter to a result."""
     return {
@@ -102,21 +114,24 @@ def versions() -> dict[str, str]:
 
 
 def fresh_folder(home: Path, stem: str) -> Path:
-    """First of STEM, STEM-2, STEM-3 ... under `home` that is not there yet; makes nothing.
+    """First of STEM, STEM-2, STEM-3 ... under `home` where a run may begin; makes nothing.
+
+    That is one that is not there yet, or that a process was killed in while it made it.
 
     Raises:
         DataError: `home` cannot be looked into.
     """
     folder, number = home / stem, 2
     with files.telling(home, "cannot be looked into", _ELSEWHERE):
-        while folder.exists() or folder.is_symlink():
+        while (folder.exists() or folder.is_symlink()) and not _is_abandoned(folder):
             folder, number = home / f"{stem}-{number}", number + 1
     return folder
 
 
-def find_unfinished(home: Path, stem: str) -> Path | None:
-    """The run to go on with: the newest of STEM, STEM-2, STEM-3 ... that is not done, if any.
+def find_run(home: Path, stem: str) -> Path | None:
+    """The run to go on with: the newest of STEM, STEM-2, STEM-3 ... that is not done.
 
+    If all are done it is the newest of them; None if there is none.
     A run that is still running in another process looks the same as one that was killed.
 
     Raises:
@@ -129,39 +144,96 @@ def find_unfinished(home: Path, stem: str) -> Path | None:
             for path in (home.iterdir() if home.is_dir() else ())
             if (match := pattern.fullmatch(path.name)) and (path / MANIFEST).is_file()
         ]
-    for _, path in sorted(numbered, reverse=True):
+    newest_first = [path for _, path in sorted(numbered, reverse=True)]
+    for path in newest_first:
         if read_manifest(path).status != "done":
             return path
-    return None
+    return newest_first[0] if newest_first else None
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a run may begin in a folder: it is missing, empty, or a kill left it half made.
+
+    Raises:
+        DataError: the folder cannot be looked into.
+    """
+    with files.telling(folder, "cannot be looked into", _ELSEWHERE):
+        if not folder.exists():
+            return not folder.is_symlink()
+        return folder.is_dir() and (not any(folder.iterdir()) or _is_half_made(folder))
 
 
 def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
     """Make the folder of a new run and write what is known at its start.
 
+    The manifest is written last: a folder without it holds nothing that counts, and the next run
+    that is told to begin or to go on there makes it anew.
+
     Args:
-        folder: missing, or an empty folder; missing parents are made.
+        folder: missing, empty, or half made by a process that was killed; missing parents are made.
         scenario: text of `scenario.yaml`.
         manifest: content of `manifest.json`.
 
     Raises:
-        DataError: a run or something else is there already, or nothing can be written there.
+        DataError: a run or something else is there already, another process makes one there, or
+            nothing can be written there.
     """
-    with files.telling(folder, "cannot be looked into", _ELSEWHERE):
-        is_run = (folder / MANIFEST).exists()
-        is_taken = folder.is_dir() and any(folder.iterdir())
-    if is_run:
-        if read_manifest(folder).status == "done":
-            raise DataError(f"{folder}: holds a complete run; delete it, or {_ELSEWHERE}")
-        raise DataError(
-            f"{folder}: holds an unfinished run; go on with --resume, delete it, or {_ELSEWHERE}"
-        )
-    if is_taken:
-        raise DataError(f"{folder}: is not empty and not a run; empty it, or {_ELSEWHERE}")
+    _require_free(folder)
     files.make_folder(folder, way_out=_ELSEWHERE)
-    # Of two processes that got as far as this only one can make it: the folder is claimed.
-    files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE, exist_ok=False)
-    files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
-    write_manifest(folder, manifest)
+    # Of two processes that got as far as this one is through before the other looks again.
+    with held(folder):
+        _require_free(folder)
+        files.remove_temporaries(folder)
+        files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
+        files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
+        write_manifest(folder, manifest)
+
+
+def _require_free(folder: Path) -> None:
+    """Look that no run and nothing else is in a folder.
+
+    Raises:
+        DataError: there is.
+    """
+    if is_free(folder):
+        return
+    with files.telling(folder, "cannot be looked into", _ELSEWHERE):
+        if not folder.is_dir():
+            return  # whoever makes the folder is told what is in the way
+        is_run = (folder / MANIFEST).exists()
+    if not is_run:
+        raise DataError(f"{folder}: is not empty and not a run; empty it, or {_ELSEWHERE}")
+    if read_manifest(folder).status == "done":
+        raise DataError(f"{folder}: holds a complete run; delete it, or {_ELSEWHERE}")
+    raise DataError(
+        f"{folder}: holds an unfinished run; go on with --resume, delete it, or {_ELSEWHERE}"
+    )
+
+
+def _is_half_made(folder: Path) -> bool:
+    """Whether all that is in a folder is what `create_folder` writes before the manifest.
+
+    The lock, which comes first, tells it from a folder of somebody's own with a `scenario.yaml`.
+    """
+    names = {path.name for path in folder.iterdir()}
+    temporaries = {files.temporary(Path(name)).name for name in (SCENARIO, MANIFEST)}
+    saved = folder / checkpoint.FOLDER
+    return (
+        _LOCK in names
+        and names <= {_LOCK, SCENARIO, checkpoint.FOLDER} | temporaries
+        and not (saved.is_dir() and any(saved.iterdir()))
+    )
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether a folder is half made, and nobody is at it."""
+    if not (folder.is_dir() and _is_half_made(folder)):
+        return False
+    try:
+        with FileLock(folder / _LOCK, blocking=False):
+            return True
+    except Timeout:
+        return False
 
 
 @contextmanager

@@ -9,8 +9,8 @@ columns of `OPTIONAL` is without them. docs/outputs.md defines each.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
@@ -163,6 +163,16 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """SHA-256 of what tables hold."""
+
+    whole: str
+    """Of all tables together."""
+    of_table: dict[str, str]
+    """Of each table alone, by its name."""
+
+
 def digest(tables: Mapping[str, pa.Table]) -> str:
     """SHA-256 of what tables hold, however they are chunked, encoded or compressed.
 
@@ -175,30 +185,48 @@ def digest(tables: Mapping[str, pa.Table]) -> str:
     Raises:
         ValueError: a column is none of int64, float64, bool and string.
     """
-    sha = hashlib.sha256()
+    return digests(tables).whole
 
-    def number(value: int) -> None:
-        sha.update(value.to_bytes(8, "little"))
 
-    def block(data: bytes) -> None:
-        number(len(data))
-        sha.update(data)
+def digests(tables: Mapping[str, pa.Table]) -> Digests:
+    """`digest` of all tables and of each alone, in one pass.
 
+    Raises:
+        ValueError: a column is none of int64, float64, bool and string.
+    """
+    whole = hashlib.sha256()
+    of_table: dict[str, str] = {}
     for name in sorted(tables):
-        table = tables[name]
-        block(name.encode())
-        number(table.num_columns)
-        number(table.num_rows)
-        for field, chunks in zip(table.schema, table.columns, strict=True):
-            if field.type not in _TYPE_NAMES:
-                raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
-            column = chunks.combine_chunks()
-            block(field.name.encode())
-            block(_TYPE_NAMES[field.type].encode())
-            block(_numpy(column.is_null()).tobytes())
-            for data in _blocks(field.type, column):
-                block(data)
-    return sha.hexdigest()
+        alone = hashlib.sha256()
+        for data in _hashed(name, tables[name]):
+            whole.update(data)
+            alone.update(data)
+        of_table[name] = alone.hexdigest()
+    return Digests(whole.hexdigest(), of_table)
+
+
+def _hashed(name: str, table: pa.Table) -> Iterator[bytes]:
+    """What the digest of a table is of, piece by piece."""
+
+    def number(value: int) -> bytes:
+        return value.to_bytes(8, "little")
+
+    def block(data: bytes) -> Iterator[bytes]:
+        yield number(len(data))
+        yield data
+
+    yield from block(name.encode())
+    yield number(table.num_columns)
+    yield number(table.num_rows)
+    for field, chunks in zip(table.schema, table.columns, strict=True):
+        if field.type not in _TYPE_NAMES:
+            raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
+        column = chunks.combine_chunks()
+        yield from block(field.name.encode())
+        yield from block(_TYPE_NAMES[field.type].encode())
+        yield from block(_numpy(column.is_null()).tobytes())
+        for data in _blocks(field.type, column):
+            yield from block(data)
 
 
 def write(path: Path, table: pa.Table) -> None:

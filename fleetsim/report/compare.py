@@ -72,12 +72,14 @@ def compare(
 
     Raises:
         ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
-        DataError: a run folder is damaged, nothing is recorded in it yet, or its energy ledger does
-            not balance.
+        DataError: a run folder is damaged or was changed after the run, nothing is recorded in it
+            yet, or its energy ledger does not balance.
     """
     if not runs:
         raise ScenarioError("nothing to compare; name one or more run folders")
     _refuse_doubles(runs)
+    for run in runs:
+        run.require_unchanged()
     world = differences.world_differences(runs)
     if world and not different_worlds:
         raise ScenarioError(

@@ -59,9 +59,10 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         The page.
 
     Raises:
-        DataError: a table is missing or damaged, the energy ledger does not balance, or a file
-            cannot be written.
+        DataError: a table is missing, damaged or was changed after the run, the energy ledger does
+            not balance, or a file cannot be written.
     """
+    run.require_unchanged()
     rounds, tasks = run.rounds, run.recorded_tasks
     is_done = run.manifest.status == "done"
     clients = run.clients if is_done else selection.counts_from_tasks(tasks)

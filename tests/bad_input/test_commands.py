@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fleetsim import simulate
@@ -49,8 +51,10 @@ COMMANDS = {
     "output folder that is not empty": (
         "run good.yaml --out folder", "folder: ", "empty it", "--out"
     ),
-    "nothing to resume": ("run good.yaml --resume", "no unfinished run", "without --resume"),
-    "no folder to resume": ("run good.yaml --resume --out nowhere", "nowhere: no such folder"),
+    "folder of something else to resume": (
+        "run good.yaml --resume --out folder", "folder: is not a run folder"
+    ),
+    "file to resume": ("run good.yaml --resume --out taken", "taken: is not a folder"),
     "report on nothing": ("report nowhere", "nowhere: no such folder", "fleetsim run"),
     "report on a file": ("report taken", "taken: is not a folder", "fleetsim run"),
     "report on any folder": ("report folder", "folder: ", "manifest.json", "fleetsim run"),
@@ -192,6 +196,33 @@ def test_a_run_folder_that_will_not_do_is_refused(words, damage, says, runs, ref
 
     for part in says:
         assert part in line
+
+
+@pytest.mark.parametrize("words", ["report run", f"{TWO} --different-worlds"])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("rounds", "accuracy"), ("tasks", "energy_compute_j"), ("clients", "energy_compute_j")],
+)
+def test_a_table_that_somebody_edited_is_refused_by_name(name, column, words, runs, refused):
+    path = runs / "run" / f"{name}.parquet"
+    table = pq.read_table(path)
+    better = pa.array([0.999] * table.num_rows)
+    pq.write_table(
+        table.set_column(table.column_names.index(column), table.schema.field(column), better), path
+    )
+
+    line = refused(*words.split())
+
+    assert line.startswith(f"run/{name}.parquet: was changed after the run, ")
+    assert "restore the file, or run the scenario again" in line
+
+
+@pytest.mark.parametrize("words", ["report run", f"{TWO} --different-worlds"])
+def test_a_scenario_that_somebody_edited_is_refused_by_name(words, runs, refused):
+    path = runs / "run" / "scenario.yaml"
+    path.write_text(path.read_text().replace("learning_rate: 0.1", "learning_rate: 0.2"))
+
+    assert refused(*words.split()).startswith("run/scenario.yaml: was changed after the run began")
 
 
 def test_a_page_that_cannot_be_written_is_one_line(runs, refused):

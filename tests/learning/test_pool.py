@@ -186,6 +186,20 @@ def test_processes_end_with_the_pool() -> None:
     assert set(active_children()) <= before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_is_for_the_one_that_began(number: signal.Signals) -> None:
+    kernel, base = kernel_of(Kernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    pool.compute(jobs)
+    helper = pool._helpers[0].process
+    assert helper.pid is not None
+    os.kill(helper.pid, number)
+
+    assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+    assert pool._helpers[0].process is helper
+
+
 PROGRAM = """
 import os, signal, sys
 sys.path.insert(0, "{folder}")
@@ -194,13 +208,15 @@ kernel, base = kernel_of(Kernel)
 pool = Pool(kernel, 2)
 pool.compute(jobs_of(base))
 print(*[child.pid for child in active_children()], flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+{end}
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_processes_do_not_outlive_a_killed_program() -> None:
-    program = PROGRAM.format(folder=Path(__file__).parent)
+    program = PROGRAM.format(
+        folder=Path(__file__).parent, end="os.kill(os.getpid(), signal.SIGKILL)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -210,6 +226,20 @@ def test_processes_do_not_outlive_a_killed_program() -> None:
             return
         time.sleep(0.1)
     pytest.fail(f"{pid} still runs")
+
+
+def test_a_program_that_ends_ends_its_processes() -> None:
+    """With the pool still there, and with what computes still at work."""
+    end = "pool.begin(jobs_of(base))"
+    program = PROGRAM.format(folder=Path(__file__).parent, end=end)
+
+    # It would wait for ever for a process that waits for it.
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, timeout=300
+    )
+
+    assert done.returncode == 0
+    assert done.stderr == b""
 
 
 @given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_hands=st.integers(1, 6))

@@ -3,13 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import open_run
-from fleetsim.record.run_folder import Manifest, create_folder, write_manifest
+from fleetsim.record.run_folder import Manifest, create_folder, scenario_hash, write_manifest
 from tests.record.rows import client_columns, simulate, task_row
 
 HASH = "0123456789abcdef" * 4
@@ -19,7 +20,7 @@ STARTED = Manifest(
     seed=1,
     trainer="serial",
     checkpoint_every_rounds=3,
-    scenario_hash=HASH,
+    scenario_hash=scenario_hash({"name": "quick"}),
     world_hash=HASH,
     versions={},
 )
@@ -37,6 +38,7 @@ def done(folder: Path) -> Path:
     simulate(recorder, None, 8)
     digest = recorder.finish(client_columns())
     end = {"status": "done", "digest": digest, "stop_rule": "rounds", "rounds": 8}
+    end["table_digests"] = recorder.table_digests
     write_manifest(folder, STARTED.model_copy(update=end))
     return folder
 
@@ -141,6 +143,69 @@ def test_table_that_is_gone_or_edited_is_refused_by_name(done: Path):
         _ = run.rounds
     with pytest.raises(DataError, match=r"tasks\.parquet: cannot be read: .*again$"):
         _ = run.tasks
+
+
+def edited(folder: Path, name: str, column: str) -> None:
+    """Set the first value of a column to 99, and leave everything else as it is."""
+    table = pq.read_table(folder / f"{name}.parquet")
+    field = table.schema.field(column)
+    values = pa.array([99, *table[column].to_pylist()[1:]], type=field.type)
+    changed = table.set_column(table.schema.get_field_index(column), field, values)
+    pq.write_table(changed, folder / f"{name}.parquet")
+
+
+VALUES = [("rounds", "accuracy"), ("tasks", "energy_tail_j"), ("clients", "num_selected")]
+
+
+@pytest.mark.parametrize(("name", "column"), VALUES, ids=[name for name, _ in VALUES])
+def test_table_in_which_a_value_was_changed_is_refused_by_name(name: str, column: str, done: Path):
+    edited(done, name, column)
+    run = open_run(done)
+    others = {"rounds", "tasks", "clients"} - {name}
+
+    says = (
+        rf"^{done}/{name}\.parquet: was changed after the run, .* manifest\.json; restore the file"
+    )
+    with pytest.raises(DataError, match=says):
+        getattr(run, name)
+    with pytest.raises(DataError, match=says):
+        run.require_unchanged()
+    assert all(len(getattr(run, other)) for other in others)
+
+
+@pytest.mark.parametrize(("name", "column"), VALUES, ids=[name for name, _ in VALUES])
+def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(
+    name: str, column: str, done: Path
+):
+    older = open_run(done).manifest.model_copy(update={"table_digests": None})
+    write_manifest(done, older)
+    assert open_run(done).rounds["round"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    edited(done, name, column)
+
+    with pytest.raises(DataError, match=rf"^{done}: a table was changed after the run, "):
+        _ = open_run(done).rounds
+
+
+def test_table_of_an_interrupted_run_that_was_changed_is_refused(folder: Path):
+    recorder = RunRecorder.create(folder, every_rounds=3)
+    simulate(recorder, None, 8)
+    recorder.flush()
+    end = {"status": "interrupted", "stop_text": "why", "table_digests": recorder.table_digests}
+    write_manifest(folder, STARTED.model_copy(update=end))
+    assert len(open_run(folder).rounds) == 8
+    edited(folder, "rounds", "accuracy")
+
+    with pytest.raises(DataError, match=r"rounds\.parquet: was changed after the run"):
+        _ = open_run(folder).rounds
+
+
+def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
+    (done / "scenario.yaml").write_text("# a note\nname:   quick\ncheckpoint: {every_rounds: 9}\n")
+    assert open_run(done).scenario["name"] == "quick"
+    (done / "scenario.yaml").write_text("name: quick\nseed: 2\n")
+
+    with pytest.raises(DataError, match=r"scenario\.yaml: was changed after the run began, "):
+        _ = open_run(done).scenario
 
 
 def test_table_that_another_tool_packed_anew_is_still_readable(done: Path):

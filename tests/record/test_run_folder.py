@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -15,9 +18,10 @@ from fleetsim.errors import DataError
 from fleetsim.record.run_folder import (
     Manifest,
     create_folder,
-    find_unfinished,
+    find_run,
     fresh_folder,
     held,
+    is_free,
     read_manifest,
     read_scenario,
     versions,
@@ -49,6 +53,7 @@ def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
     assert read_manifest(folder) == STARTED
     assert read_scenario(folder) == {"name": "quick", "flag": "no"}
     assert sorted(path.name for path in folder.iterdir()) == [
+        ".lock",
         "checkpoint",
         "manifest.json",
         "scenario.yaml",
@@ -110,17 +115,99 @@ def test_place_that_may_not_be_written_to_is_named(tmp_path: Path, monkeypatch: 
 def test_of_two_runs_that_want_the_same_folder_one_gets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    real = os.mkdir
+    folder = tmp_path / "quick"
+    real, others = os.mkdir, iter([True])
 
     def mkdir(path: Path, mode: int = 0o777) -> None:
-        if Path(path).name == "checkpoint":
-            real(path, mode)  # the other process was faster
         real(path, mode)
+        if Path(path).name == "quick" and next(others, False):
+            make(folder)  # the other process was faster
 
     monkeypatch.setattr(os, "mkdir", mkdir)
 
-    with pytest.raises(DataError, match=r"checkpoint: cannot make this folder: \[Errno 17\]"):
-        make(tmp_path / "quick")
+    with pytest.raises(DataError, match=f"^{folder}: holds an unfinished run; .*--out$"):
+        make(folder)
+
+
+def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path: Path):
+    folder = tmp_path / "quick"
+    folder.mkdir()
+
+    with held(folder):
+        assert fresh_folder(tmp_path, "quick") == tmp_path / "quick-2"
+        with pytest.raises(DataError, match=f"^{folder}: another process is writing this run;"):
+            make(folder)
+    assert fresh_folder(tmp_path, "quick") == folder
+
+
+class Kill(BaseException):
+    """Stands for SIGKILL: nobody catches it."""
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begin(
+    is_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    num_done, kill_at = 0, -1
+
+    def killed_at(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any, **kwargs: Any) -> Any:
+            nonlocal num_done
+            num_done += 1
+            if num_done - 1 == kill_at and is_before:
+                raise Kill
+            result = None if name == "fsync" else real(*args, **kwargs)
+            if num_done - 1 == kill_at:
+                raise Kill
+            return result
+
+        return operation
+
+    for name in ("fsync", "replace", "mkdir"):
+        monkeypatch.setattr(os, name, killed_at(name, getattr(os, name)))
+    make(tmp_path / "whole")
+    num_operations, num_half_made = num_done, 0
+    assert num_operations >= 9
+
+    for number in range(num_operations):
+        folder = tmp_path / str(number)
+        num_done, kill_at = 0, number
+        # The lock makes its folder, too, which fails as it is there: nobody is killed after that.
+        with contextlib.suppress(Kill):
+            make(folder)
+        kill_at = -1
+        if (folder / "manifest.json").exists():
+            assert read_manifest(folder) == STARTED
+            continue
+        num_half_made += folder.exists() and any(folder.iterdir())
+        assert is_free(folder)
+        assert read_manifest(make(folder)) == STARTED
+        assert not list(folder.glob(".*.tmp"))
+    assert num_half_made >= 5
+
+
+def test_a_kill_before_anything_but_the_lock_leaves_a_folder_where_a_run_can_begin(tmp_path: Path):
+    with held(tmp_path):
+        pass
+
+    assert is_free(tmp_path)
+    assert read_manifest(make(tmp_path)) == STARTED
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["scenario.yaml"], [".lock", "thesis.tex"], [".lock", "checkpoint/latest.json"]],
+    ids=["a scenario", "something else", "a checkpoint"],
+)
+def test_what_a_kill_cannot_have_left_is_not_taken_for_it(names: list[str], tmp_path: Path):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("precious")
+
+    assert not is_free(tmp_path)
+    with pytest.raises(DataError, match="is not empty and not a run"):
+        make(tmp_path)
+    assert {path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {"precious"}
 
 
 def test_fresh_folders_are_numbered_from_two(tmp_path: Path):
@@ -142,14 +229,16 @@ def test_newest_run_that_is_not_done_is_found(tmp_path: Path):
     make(tmp_path / "quick-er")
     (tmp_path / "quick-20").mkdir()
 
-    assert find_unfinished(tmp_path, "quick") == tmp_path / "quick-10"
+    assert find_run(tmp_path, "quick") == tmp_path / "quick-10"
 
 
-def test_nothing_unfinished_is_found_where_all_is_done_or_nothing_is_there(tmp_path: Path):
+def test_the_newest_run_is_found_where_all_are_done(tmp_path: Path):
     make(tmp_path / "quick", DONE)
+    make(tmp_path / "quick-2", DONE)
 
-    assert find_unfinished(tmp_path, "quick") is None
-    assert find_unfinished(tmp_path / "runs", "quick") is None
+    assert find_run(tmp_path, "quick") == tmp_path / "quick-2"
+    assert find_run(tmp_path, "quicker") is None
+    assert find_run(tmp_path / "runs", "quick") is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from fleetsim.contracts import Outcome, Purpose, TaskRow
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import write_manifest
-from tests.report.made_runs import MadeUp, write_run
+from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_row, task_row
 
 # Round, client, device, seconds of computing, outcome: of 5 clients, 4 is never selected.
@@ -58,10 +58,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def buffered(tmp_path: Path) -> Run:
-    run = made(tmp_path / "buffered")
-    path = run.folder / "scenario.yaml"
-    path.write_text(path.read_text().replace("server:\n", "server:\n  mode: buffered\n"))
-    return open_run(run.folder)
+    return reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
 
 
 # --- accuracy -------------------------------------------------------------------------------------
@@ -88,10 +85,7 @@ def test_a_run_that_was_accurate_enough_to_stop_keeps_its_last_model(tmp_path: P
 
 def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path: Path):
     for status, horizon in (("done", 4), ("interrupted", None)):
-        run = made(tmp_path / status, status=status)
-        path = run.folder / "scenario.yaml"
-        path.write_text(path.read_text().replace("rounds: 12", "rounds: null"))
-        run = open_run(run.folder)
+        run = reworded(made(tmp_path / status, status=status), "rounds: 12", "rounds: null")
 
         assert run.horizon_rounds == horizon
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)

@@ -15,7 +15,7 @@ from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRo
 from fleetsim.record.ledger import COMPONENTS
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
-from fleetsim.record.run_folder import Manifest, create_folder, write_manifest
+from fleetsim.record.run_folder import Manifest, create_folder, scenario_hash, write_manifest
 from tests.report.rows import task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
@@ -87,7 +87,7 @@ def write_run(
         seed=made.seed,
         trainer="serial" if made.is_trained else "none",
         checkpoint_every_rounds=1,
-        scenario_hash=_hash(repr(made)),
+        scenario_hash=scenario_hash(made.scenario()),
         world_hash=_hash(f"{made.seed}/{made.size}/{sorted(made.devices)}"),
         versions={"fleetsim": made.version, "python": "3.11.0"},
     )
@@ -117,8 +117,20 @@ def write_run(
         changes |= {"rounds": 0, "virtual_s": 0.0}
     else:
         recorder.flush()
+    if made.status != "running":
+        changes["table_digests"] = recorder.table_digests
     write_manifest(folder, manifest.model_copy(update=changes))
     return open_run(folder)
+
+
+def reworded(run: Run, old: str, new: str) -> Run:
+    """The run as if its scenario had said something else."""
+    path = run.folder / "scenario.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    hashed = scenario_hash(strict_yaml.parse(path.read_text(), "made up").data)
+    write_manifest(run.folder, run.manifest.model_copy(update={"scenario_hash": hashed}))
+    return open_run(run.folder)
 
 
 def _spending(rounds: Sequence[RoundRow]) -> list[TaskRow]:

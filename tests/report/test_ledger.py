@@ -20,6 +20,7 @@ from fleetsim.errors import DataError
 from fleetsim.record import tables
 from fleetsim.record.ledger import FATES, ledger
 from fleetsim.record.run import open_run
+from fleetsim.record.run_folder import write_manifest
 from fleetsim.report import ledger as shown
 from fleetsim.report import look, page, payers
 from tests.report.made_runs import MadeUp, make_run, write_run
@@ -205,7 +206,11 @@ def test_a_run_whose_meters_say_otherwise_is_refused_by_name(tmp_path: Path) -> 
     table = tables.read(run.folder / "clients.parquet", "clients", way_out="")
     column = table.column_names.index("energy_tail_j")
     more = pc.add(table["energy_tail_j"], 1.0)
-    tables.write(run.folder / "clients.parquet", table.set_column(column, "energy_tail_j", more))
+    wrong = table.set_column(column, "energy_tail_j", more)
+    tables.write(run.folder / "clients.parquet", wrong)
+    assert run.manifest.table_digests is not None
+    digests = run.manifest.table_digests | {"clients": tables.digest({"clients": wrong})}
+    write_manifest(run.folder, run.manifest.model_copy(update={"table_digests": digests}))
 
     with pytest.raises(DataError, match=r"run: joules do not add up: .* on tail, its meter says"):
         open_run(run.folder).ledger()

@@ -9,10 +9,10 @@ import pytest
 
 from fleetsim.contracts import Purpose, TaskRow
 from fleetsim.errors import ScenarioError
-from fleetsim.record.run import Run, open_run
+from fleetsim.record.run import Run
 from fleetsim.report import measures
 from fleetsim.report.measures import Budgets
-from tests.report.made_runs import MadeUp, write_run
+from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_row, task_row
 
 # Of 4 clients 0 and 1 in rounds 1 and 2, 2 and 3 in round 4. Every round costs 100 J.
@@ -44,13 +44,6 @@ def made(folder: Path, rows: list[TaskRow] = TASKS, **changes: Any) -> Run:
     return write_run(folder, MadeUp(**({"size": 4, "num_rounds": 4} | changes)), ROUNDS, rows)
 
 
-def edited(run: Run, old: str, new: str) -> Run:
-    path = run.folder / "scenario.yaml"
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    return open_run(run.folder)
-
-
 # --- a report -------------------------------------------------------------------------------------
 
 
@@ -71,7 +64,7 @@ def test_the_report_says_every_measure_with_its_paper(tmp_path: Path) -> None:
 
 
 def test_what_means_nothing_has_no_row(tmp_path: Path) -> None:
-    run = edited(made(tmp_path / "run", size=5), "server:\n", "server:\n  mode: buffered\n")
+    run = reworded(made(tmp_path / "run", size=5), "server:\n", "server:\n  mode: buffered\n")
     blind = write_run(tmp_path / "blind", MadeUp(size=4), [round_row(1)])
     nothing = write_run(tmp_path / "nothing", MadeUp(), [])
 
@@ -119,7 +112,7 @@ def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> dict[str, Run]:
-    buffered = edited(made(tmp_path / "b"), "server:\n", "server:\n  mode: buffered\n")
+    buffered = reworded(made(tmp_path / "b"), "server:\n", "server:\n  mode: buffered\n")
     blind = write_run(tmp_path / "c", MadeUp(size=4), [round_row(1), round_row(2)])
     return {"a": made(tmp_path / "a", num_rounds=5), "b": buffered, "c": blind}
 

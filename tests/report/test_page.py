@@ -9,9 +9,9 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record.run import Run, open_run
+from fleetsim.record.run import Run
 from fleetsim.report import page, selection, summary
-from tests.report.made_runs import SPEED_S, MadeUp, make_run, write_run
+from tests.report.made_runs import SPEED_S, MadeUp, make_run, reworded, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 
 EVIL = "\"'><script>alert(1)</script>&amp;{{ 7*7 }}"
@@ -140,9 +140,7 @@ def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", MadeUp(), rounds)
     assert "mean waiting" in [label for label, *_ in summary.numbers(run, summary.totals(run))]
 
-    path = run.folder / "scenario.yaml"
-    path.write_text(path.read_text().replace("server:\n", "server:\n  mode: buffered\n"))
-    buffered = open_run(run.folder)
+    buffered = reworded(run, "server:\n", "server:\n  mode: buffered\n")
     labels = [label for label, *_ in summary.numbers(buffered, summary.totals(buffered))]
 
     assert "mean waiting" not in labels

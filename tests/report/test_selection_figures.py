@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from fleetsim.record.run import Run, open_run
 from fleetsim.report import compare, coverage, opinions, ratio, regret
-from tests.report.made_runs import MadeUp, write_run
+from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_frame, round_row
 
 
@@ -257,8 +257,7 @@ def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
     runs: dict[str, Run], tmp_path: Path
 ) -> None:
     blind = make(tmp_path / "blind", {"kind": "fixed", "clients": [1]}, None, None)
-    path = runs["bandit"].folder / "scenario.yaml"
-    path.write_text(path.read_text().replace("server:\n", "server:\n  mode: buffered\n"))
+    runs["bandit"] = reworded(runs["bandit"], "server:\n", "server:\n  mode: buffered\n")
 
     assert regret.regrets({"bandit": runs["bandit"]}) is None
     assert regret.regrets({"good": runs["good"]}) is None
