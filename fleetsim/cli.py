@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import shlex
 import sys
 import traceback
@@ -22,6 +23,7 @@ from typer.core import TyperGroup
 
 from fleetsim import __version__
 from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
+from fleetsim.quoting import MAX_VALUE, one_line, quoted
 from fleetsim.termination import Terminated, terminable
 
 if TYPE_CHECKING:
@@ -423,18 +425,15 @@ def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
 
 
 def _say(line: str) -> None:
-    """Write one line for people to stderr; what is not printable, as from a damaged file, as code.
-
-    An escape sequence in somebody else's file must not reach the terminal.
-    """
-    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-    errors.print(shown, highlight=False, soft_wrap=True, markup=False)
+    """Write one line for people to stderr."""
+    errors.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
 def _usage(fault: Any) -> str:
     """A usage fault on one line: the command, what is wrong, where to look."""
     command = fault.ctx.command_path if fault.ctx else "fleetsim"
     says = " ".join(fault.format_message().replace("Value error, ", "").split()).rstrip(".")
+    says = re.sub(rf"'([^']{{{MAX_VALUE},}})'", lambda match: quoted(match[1]), says)
     return f"{command}: {says}; see `{command} --help`"
 
 

@@ -11,6 +11,8 @@ FleetsimError
 
 from __future__ import annotations
 
+from fleetsim.quoting import one_line
+
 
 class FleetsimError(Exception):
     """Anything fleetsim raises on purpose."""
@@ -24,12 +26,26 @@ class ScenarioError(FleetsimError):
     """
 
     def __init__(self, *faults: str) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
+        self.faults = tuple(map(one_line, faults))
+        super().__init__(*self.faults)
+
+    def __str__(self) -> str:
+        return "\n".join(self.faults)
 
 
 class DataError(FleetsimError):
-    """A file that the simulation reads is missing or wrong; the message names file and row."""
+    """A file that the simulation reads is missing or wrong; one line per fault.
+
+    Attributes:
+        faults: one finished line per fault, each naming file and row and the way out.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = tuple(map(one_line, faults))
+        super().__init__(*self.faults)
+
+    def __str__(self) -> str:
+        return "\n".join(self.faults)
 
 
 class TrainingError(FleetsimError):

@@ -2,12 +2,12 @@
 
 `check` validates a document against a settings class. pydantic finds the faults, this module says
 them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`. Validation is strict: text is
-never a number, `true` is never 1, 5.0 is not a whole number (but 5 is a good float).
+never a number, `true` is never 1, 5.0 is not a whole number (but 5 is a good float). At most 20
+faults are listed, and a misspelt word costs what the 200 first faults of the file cost.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import sys
@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.fault_spot import Spot, keys_of, locate
+from fleetsim.quoting import MAX_VALUE, counted, listed, quoted
 from fleetsim.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
 M = TypeVar("M", bound=BaseModel)
@@ -32,15 +33,24 @@ _UNIT = re.compile(
     "w|watts?|[km]w|v|volts?|[kmg]?hz|[kmg]?bits?|[kmg]?bytes?|[kmg]i?b|[kmg]?bps|g?flops?|"
     "db|dbm|dbi|k?m|meters?|c|fraction|ratio|percent|pct|per))+$"
 )
+_LEAST_PART = 4
+"""Letters of a word that is taken for part of a longer one."""
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
+_MAX_EXAMINED = 200
+"""Faults that are looked at as closely as is needed to say them."""
 _TYPE_NOUNS = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_parsing_size": "a whole number",
+    "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "string_type": "text",
+    "string_unicode": "text",
+    "none_required": "null",
     "list_type": "a list [a, b]",
     "tuple_type": "a list [a, b]",
     "set_type": "a list [a, b]",
@@ -55,22 +65,66 @@ _RANGE_SIGNS = {
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate spelt most like `word`, None if none is close.
+    """The candidate that `word` was most likely meant to be; None if it is like none.
+
+    A candidate is near if so few letters were mistyped, left out, added or swapped that a third of
+    the longer word is more, or if one of the two contains the other. Among equals the first of the
+    alphabet is taken; case, dashes and underscores do not count.
 
     >>> nearest("power_of_choise", ["random", "oort", "power-of-choice"])
     'power-of-choice'
-    >>> nearest("fedavg", ["oort"]) is None
+    >>> nearest("cosine", ["exponential", "none"]) is None
     True
     """
-    by_folded = {_folded(candidate): candidate for candidate in sorted(candidates, reverse=True)}
-    close = difflib.get_close_matches(_folded(word), sorted(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
+    if len(word) > MAX_VALUE:
+        return None
+    folded = _folded(word)
+    found = [
+        (distance, candidate)
+        for candidate in candidates
+        if (distance := _distance(folded, _folded(candidate))) is not None
+    ]
+    return min(found)[1] if found else None
+
+
+def _distance(word: str, other: str) -> float | None:
+    """Slips that make one word of the other; None if they are not near."""
+    longer, shorter = max(len(word), len(other)), min(len(word), len(other))
+    most = max(1, longer // 3)
+    if longer - shorter <= most:
+        slips = _slips(word, other)
+        if slips <= most and 2 * slips < longer:
+            return slips
+    # What is only part of a name comes after every slip.
+    is_part = shorter >= _LEAST_PART and (word in other or other in word)
+    return longer if is_part else None
+
+
+def _slips(word: str, other: str) -> int:
+    """Letters mistyped, left out, added, or swapped with their neighbour.
+
+    This is the restricted distance of Damerau ("A technique for computer detection and correction
+    of spelling errors", Communications of the ACM 7(3), 1964) and Levenshtein, row by row.
+
+    >>> _slips("markte", "market"), _slips("lenet", "lenet5"), _slips("cosine", "none")
+    (1, 1, 3)
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, start=1):
+        last, before, row = before, row, [i]
+        for j, its in enumerate(other, start=1):
+            slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == its:
+                slips = min(slips, last[j - 2] + 1)
+            row.append(slips)
+    return row[-1]
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """`; did you mean 'x'?` or nothing, to end a message with."""
     close = nearest(word, candidates)
-    return f"; did you mean {close!r}?" if close is not None else ""
+    return f"; did you mean {quoted(close)}?" if close is not None else ""
 
 
 def _folded(word: str) -> str:
@@ -121,8 +175,7 @@ def check(model: type[M], document: Document, error: InputError = ScenarioError)
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as cause:
         found = cause.errors(include_url=False)
-    lines = _lines(model, document, found)
-    raise error(*lines) if error is ScenarioError else error("\n".join(lines))
+    raise error(*_lines(model, document, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +195,14 @@ class _Fault:
 
 def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
     """The finished lines, one per key path, in the order of the file, then of the overrides."""
-    faults = [_fault(details, locate(model, details["loc"])) for details in found]
+    spots = [locate(model, details["loc"]) for details in found]
+    in_order = sorted(
+        zip(found, spots, strict=True),
+        key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
+    )
+    faults = [_fault(details, spot) for details, spot in in_order[:_MAX_EXAMINED]]
+    examined = {spot.key_path for _, spot in in_order[:_MAX_EXAMINED]}
+    others = {spot.key_path for _, spot in in_order[_MAX_EXAMINED:]} - examined
     meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
     deep = {fault.key_path[:length] for fault in faults for length in range(len(fault.key_path))}
     by_key: dict[KeyPath, list[_Fault]] = {}
@@ -152,13 +212,9 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
         )
         if not is_said_better:
             by_key.setdefault(fault.key_path, []).append(fault)
-    lines = {
-        key_path: line(document, key_path, _joined(faults)) for key_path, faults in by_key.items()
-    }
-    return [
-        lines[key_path]
-        for key_path in sorted(lines, key=lambda path: document.line(path) or sys.maxsize)
-    ]
+    key_paths = sorted(by_key, key=lambda path: document.line(path) or sys.maxsize)
+    lines = [line(document, key_path, _joined(by_key[key_path])) for key_path in key_paths]
+    return listed(lines, num_unsaid=len(others))
 
 
 def _joined(faults: list[_Fault]) -> str:
@@ -200,14 +256,31 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
             hint = _type_hint(kind, value)
             fault = _Fault(key_path, says, hint, is_unlike=spot.is_branch)
         case _:
-            fault = _Fault(key_path, _pydantic_says(details))
+            fault = _Fault(key_path, _limit(kind, context))
     return replace(fault, says=f"the key {fault.says}") if spot.is_key else fault
 
 
-def _pydantic_says(details: ErrorDetails) -> str:
-    """The message of pydantic in the form of ours, which tells what must be."""
-    text = details["msg"].replace(" after validation", "")
-    return re.sub("^(?:Input|Value|String|List|Tuple|Dictionary|Set) should ", "must ", text)
+def _limit(kind: str, context: dict[str, Any]) -> str:
+    """What is said of a length or a form."""
+    match kind:
+        case "too_short":
+            has = context["actual_length"]
+            return f"must have at least {counted(context['min_length'], 'item')}, not {has}"
+        case "too_long":
+            has = context["actual_length"]
+            return f"must have at most {counted(context['max_length'], 'item')}, not {has}"
+        case "string_too_short":
+            return f"must have at least {counted(context['min_length'], 'character')}"
+        case "string_too_long":
+            return f"must have at most {counted(context['max_length'], 'character')}"
+        case "string_pattern_mismatch":
+            return f"must match pattern '{context['pattern']}'"
+        case "multiple_of":
+            return f"must be a multiple of {context['multiple_of']}"
+        case "json_invalid":
+            return "must be text in Unicode, and nested less deeply"
+        case _:
+            return "is nothing that may stand here"
 
 
 def _type_hint(kind: str, value: Any) -> str:
@@ -240,7 +313,7 @@ def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
         hint = did_you_mean(str(value[name]), tags)
         return _Fault((*spot.key_path, name), f"must be one of {allowed}", hint)
     close = nearest(name, value)
-    hint = f"; did you misspell it as {close!r}?" if close else ""
+    hint = f"; did you misspell it as {quoted(close)}?" if close else ""
     return _Fault((*spot.key_path, name), f"missing, must be one of {allowed}", hint)
 
 
@@ -267,5 +340,5 @@ def _unknown(spot: Spot) -> _Fault:
     if meant is None:
         return _Fault(spot.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
     is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
-    hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {meant!r}?"
+    hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {quoted(meant)}?"
     return _Fault(spot.key_path, "unknown key", hint, meant=meant)

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fleetsim.errors import ScenarioError
+from fleetsim.quoting import cut, listed, quoted
 from fleetsim.strict_yaml import MAX_DEPTH, Document, KeyPath, parse_value, shown, spelled
 
 _STEP = re.compile(
@@ -51,7 +52,7 @@ def apply(document: Document, changes: Iterable[str]) -> Document:
         except ScenarioError as error:
             faults.extend(error.faults)
     if faults:
-        raise ScenarioError(*faults)
+        raise ScenarioError(*listed(faults))
     return Document(target.data, document.source, document.folder, target.places)
 
 
@@ -92,8 +93,8 @@ class _Target:
     def put(self, change: str) -> None:
         """Apply one override."""
         if not change.isprintable():
-            raise ScenarioError(f"--set {change!a}: holds a character that is not text")
-        name = f"--set {change}"
+            raise ScenarioError(f"--set {quoted(change)}: holds a character that is not text")
+        name = f"--set {cut(change)}"
         steps, text = _split(change, name)
         value = parse_value(text, name)
         here: Any = self.data
@@ -126,15 +127,15 @@ class _Target:
         if not isinstance(here, dict):
             raise ScenarioError(
                 f"{name}: {spelled(path)} is {shown(here)}, which has no keys; "
-                f"set it whole: {spelled(path)}={{{step}: ...}}"
+                f"set it whole: {spelled(path)}={{{cut(str(step))}: ...}}"
             )
         if isinstance(step, int):
             whole = spelled(path) or "the scenario"
             raise ScenarioError(f"{name}: {whole} is a mapping; name one of its keys")
         rest = ".".join(map(str, steps[len(path) :]))
         if step not in here and rest != step and rest in here:
-            quoted = f'{spelled(path)}."{rest}"'.removeprefix(".")
-            raise ScenarioError(f"{name}: a key with a dot stands in quotes: {quoted}")
+            instead = f'{spelled(path)}."{rest}"'.removeprefix(".")
+            raise ScenarioError(f"{name}: a key with a dot stands in quotes: {instead}")
         return step
 
     def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:

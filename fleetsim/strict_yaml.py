@@ -6,11 +6,12 @@ Only PyYAML's scanner and parser are used (`yaml.SafeLoader`'s events). Values a
 * `10` is a whole number (64 bit); `0.5`, `1.`, `.5`, `1e6`, `1E-3`, `.inf` and `.nan` are floats;
 * `010` is refused as ambiguous; the rest is text: dates, times of day, `0x1F`, `1_000`;
 * keys are text and given once; anchors, aliases, merge keys, tags, second documents are refused;
-* UTF-8, at most 1 MiB and 32 levels, no control characters, not even as `"\x1b"`.
+* UTF-8, at most 1 MiB, 32 levels and 200,000 values, no control characters, not even as `"\x1b"`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 import yaml
 
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.quoting import MAX_VALUE, cut, quoted
 from fleetsim.yaml_scalar import Dumper, Scalar, float_text, meaning
 
 KeyPath = tuple[str | int, ...]
@@ -31,6 +33,8 @@ InputError = type[ScenarioError] | type[DataError]
 
 MAX_BYTE = 1 << 20
 MAX_DEPTH = 32
+MAX_VALUES = 200_000
+"""Scalars, lists and mappings of a document; its keys do not count."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -76,29 +80,30 @@ def spelled(key_path: KeyPath) -> str:
     for key in key_path:
         if isinstance(key, int):
             text += f"[{key}]"
-        elif _BARE_KEY.fullmatch(key):
+        elif len(key) <= MAX_VALUE and _BARE_KEY.fullmatch(key):
             text += f".{key}" if text else key
         else:
-            text += f"[{json.dumps(key, ensure_ascii=False)}]"
+            text += f"[{json.dumps(cut(key), ensure_ascii=False)}]"
     return text
 
 
 def shown(value: Any) -> str:
-    """A value on one line, much as YAML would have it, cut to 60 characters.
+    """A value on one line, much as YAML would have it, cut to 80 characters.
 
     >>> shown({"kind": "oort", "probe": True, "limits": [1, None, 1e6]})
     "{kind: 'oort', probe: true, limits: [1, null, 1000000.0]}"
     """
-    text = _flow(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return cut(_flow(value))
 
 
 def _flow(value: Any) -> str:
+    # Of what is long the beginning is enough.
     match value:
         case dict():
-            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+            first = itertools.islice(value.items(), MAX_VALUE)
+            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in first) + "}"
         case list():
-            return "[" + ", ".join(map(_flow, value)) + "]"
+            return "[" + ", ".join(map(_flow, value[:MAX_VALUE])) + "]"
         case None:
             return "null"
         case bool():
@@ -106,7 +111,7 @@ def _flow(value: Any) -> str:
         case float():
             return float_text(value)
         case _:
-            return repr(value)
+            return quoted(value)
 
 
 def read(path: Path, error: InputError = ScenarioError) -> Document:
@@ -182,6 +187,7 @@ class _Reader:
         self.error = error
         self.is_one_value = is_one_value
         self.places: dict[KeyPath, int | str] = {}
+        self.num_values = 0
 
     def run(self) -> Any:
         """The value of the only document; None if there is none."""
@@ -196,7 +202,7 @@ class _Reader:
             return self.stream()
         except yaml.MarkedYAMLError as cause:
             mark = cause.problem_mark or cause.context_mark
-            said = ", ".join(part for part in (cause.context, cause.problem) if part)
+            said = ", ".join(cut(part) for part in (cause.context, cause.problem) if part)
             hint = "; indent with spaces, not tabs" if r"'\t'" in said else ""
             raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {said}{hint}") from None
         except (ValueError, OverflowError):
@@ -217,6 +223,9 @@ class _Reader:
 
     def value(self, event: yaml.Event, path: KeyPath) -> Any:
         line = _line(event)
+        self.num_values += 1
+        if self.num_values > MAX_VALUES:
+            raise self.fault(line, f"more than {MAX_VALUES} values; this cannot be settings")
         self.places.setdefault(path, line)
         if not isinstance(event, yaml.CollectionStartEvent):
             return self.scalar(event, line)
@@ -271,7 +280,7 @@ class _Reader:
         if event.anchor is not None:
             raise self.fault(line, "anchors (&) and aliases (*) are not allowed; write it out")
         if (tag := getattr(event, "tag", None)) is not None:
-            raise self.fault(line, f"tags such as {tag} are not allowed; write a plain value")
+            raise self.fault(line, f"tags such as {cut(tag)} are not allowed; write a plain value")
 
 
 def _line(event: yaml.Event) -> int:

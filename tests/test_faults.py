@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import importlib
 import itertools
+import pickle
+import pkgutil
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import pytest
 from annotated_types import Gt
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic_core.core_schema import ErrorType
 
+import fleetsim
 from fleetsim import faults
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.settings import Settings
@@ -340,7 +348,183 @@ def test_a_data_error_holds_all_lines():
 def test_a_long_value_is_cut_in_the_line():
     (line,) = said(GOOD + f"name: {'X' * 200}")
 
-    assert len(line) < 120
+    assert line == f"w.yaml:2: name = '{'X' * 76}...: must match pattern '^[a-z]+$'"
+
+
+def test_a_long_key_is_cut_in_the_line():
+    (line,) = said(GOOD + f"{'X' * 200}: 1")
+
+    assert line.startswith(f'w.yaml:2: ["{"X" * 77}..."] = 1: unknown key; allowed: name, size')
+
+
+@pytest.mark.parametrize("text", ["name: 'a\\nb'", '"a\\nb\\u2028": 1', "server: {'x\\u0085y': 1}"])
+def test_what_would_break_the_line_is_shown_as_its_code(text):
+    for line in said(GOOD.replace("server", "site") + text.replace("'", '"')):
+        assert line.isprintable()
+
+
+def test_a_fault_of_data_is_one_line_whatever_it_quotes():
+    fault = DataError("own\n.csv: \x1b[2J is no number", "x" * 5000)
+
+    assert str(fault).split("\n")[0] == "own\\n.csv: \\x1b[2J is no number"
+    assert len(fault.faults[1]) == 2000
+    assert pickle.loads(pickle.dumps(fault)).faults == fault.faults
+
+
+# --- many faults ----------------------------------------------------------------------------------
+
+
+def test_of_many_faults_the_first_are_listed_and_the_others_counted():
+    wrong = "".join(f"  d{n}: 2\n" for n in range(1000))
+
+    lines = said(f"{GOOD}devices:\n{wrong}")
+
+    assert lines[:20] == [
+        f"w.yaml:{n + 3}: devices.d{n} = 2: must be a number > 0 and <= 1" for n in range(20)
+    ]
+    assert lines[20:] == ["... and 980 more"]
+
+
+def test_words_are_compared_for_the_first_faults_only(monkeypatch):
+    """A bounded number of words, however many there are: comparing costs their lengths' product."""
+    compared, slips = [], faults._slips
+
+    def counting(word, other):
+        compared.append(word)
+        return slips(word, other)
+
+    monkeypatch.setattr(faults, "_slips", counting)
+    numbers = []
+    for size in (1000, 4000):
+        compared.clear()
+        assert said(GOOD + "".join(f"nome{n}: 1\n" for n in range(size)))[20] == (
+            f"... and {size - 20} more"
+        )
+        numbers.append(len(set(compared)))
+
+    assert numbers[0] == numbers[1] <= 200
+
+
+# --- what was meant -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("constnt", "constant"),
+        ("markte", "market"),
+        ("lt", "lte"),
+        ("Fashion_MNIST", "fashion-mnist"),
+        ("jetson", "jetson-nano"),
+        ("min_reports", "minimum_reports"),
+        ("cosine", None),
+        ("x", None),
+        ("adam", None),
+        ("o" * 100, None),
+        ("", None),
+    ],
+)
+def test_a_spelling_is_suggested_only_where_it_is_near(word, meant):
+    known = ["constant", "none", "market", "lte", "fashion-mnist", "jetson-nano", "minimum_reports"]
+
+    assert faults.nearest(word, [*known, "sgd", "y", "oort"]) == meant
+
+
+LETTERS = st.text("abc", max_size=7)
+
+
+@given(LETTERS, LETTERS)
+def test_slips_are_those_of_the_recursive_definition(word, other):
+    @cache
+    def slips(i, j):
+        if min(i, j) == 0:
+            return max(i, j)
+        last = slips(i - 1, j - 1) + (word[i - 1] != other[j - 1])
+        found = min(slips(i - 1, j) + 1, slips(i, j - 1) + 1, last)
+        if min(i, j) > 1 and word[i - 2 : i] == other[j - 2 : j][::-1]:
+            found = min(found, slips(i - 2, j - 2) + 1)
+        return found
+
+    assert faults._slips(word, other) == slips(len(word), len(other))
+
+
+# --- the words of pydantic ------------------------------------------------------------------------
+
+ERRORS_OF_NODES = {
+    "bool": {"bool_type", "bool_parsing"},
+    "default": set(),
+    "definition-ref": set(),
+    "definitions": set(),
+    "dict": {"dict_type"},
+    "float": {"float_type", "float_parsing", "finite_number", *faults._RANGE_SIGNS, "multiple_of"},
+    "function-after": {"value_error", "assertion_error", "at"},
+    "function-before": {"value_error", "assertion_error", "at"},
+    "int": {
+        "int_type",
+        "int_parsing",
+        "int_parsing_size",
+        "int_from_float",
+        *faults._RANGE_SIGNS,
+        "multiple_of",
+    },
+    "list": {"list_type", "too_short", "too_long"},
+    "literal": {"literal_error"},
+    "model": {"model_type", "model_attributes_type"},
+    "model-field": {"missing"},
+    "model-fields": {"extra_forbidden", "model_attributes_type", "model_type"},
+    "no-info": set(),
+    "nullable": {"none_required"},
+    "str": {
+        "string_type",
+        "string_unicode",
+        "string_too_short",
+        "string_too_long",
+        "string_pattern_mismatch",
+    },
+    "tagged-union": {"union_tag_invalid", "union_tag_not_found", "model_attributes_type"},
+    "tuple": {"tuple_type", "too_short", "too_long", "missing"},
+    "union": set(),
+}
+"""What each node of a settings class's schema can find wrong, by pydantic_core's own names."""
+
+
+def nodes_of(schema):
+    """Types of the nodes of a core schema."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema["type"]
+        for key, below in schema.items():
+            if key not in ("metadata", "default", "serialization", "expected"):
+                yield from nodes_of(below)
+    elif isinstance(schema, list | tuple):
+        for below in schema:
+            yield from nodes_of(below)
+
+
+def subclasses_of(cls):
+    for below in cls.__subclasses__():
+        yield below
+        yield from subclasses_of(below)
+
+
+def test_whatever_pydantic_may_find_is_said_in_our_words():
+    for module in pkgutil.walk_packages(fleetsim.__path__, "fleetsim."):
+        importlib.import_module(module.name)
+    settings = [cls for cls in subclasses_of(Settings) if cls.__module__.startswith("fleetsim.")]
+    nodes = set(itertools.chain(*(nodes_of(cls.__pydantic_core_schema__) for cls in settings)))
+    context = {"min_length": 1, "max_length": 1, "actual_length": 2, "pattern": "x"}
+    context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
+    context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
+    possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
+    spot = faults.locate(World, ("server", "selector"))
+
+    assert len(settings) > 100
+    assert possible - {"at"} <= set(get_args(ErrorType))
+    for kind in possible:
+        details = {"type": kind, "loc": (), "msg": "Input should be", "input": {}, "ctx": context}
+        says = faults._fault(details, spot).says
+        assert says != faults._fault(details | {"type": "no such"}, spot).says, kind
+        assert "nput should" not in says
 
 
 def test_a_union_whose_labels_say_nothing_is_still_one_line():

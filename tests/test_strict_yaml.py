@@ -278,10 +278,12 @@ def test_a_key_path_is_spelled_unambiguously(key_path, text):
 
 
 def test_a_long_value_is_cut():
-    assert (
-        strict_yaml.shown(list(range(100))) == f"[{', '.join(map(str, range(19)))}..."[:57] + "..."
-    )
-    assert len(strict_yaml.shown("x" * 100)) == 60
+    numbers = f"[{', '.join(map(str, range(100)))}]"
+
+    assert strict_yaml.shown(list(range(100))) == f"{numbers[:77]}..."
+    assert strict_yaml.shown("x" * 100) == f"'{'x' * 76}..."
+    assert strict_yaml.shown({"x" * 100: 1}) == f"{{{'x' * 76}..."
+    assert strict_yaml.spelled(("a", "x" * 100)) == f'a["{"x" * 77}..."]'
 
 
 # --- one value -----------------------------------------------------------------------------------

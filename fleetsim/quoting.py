@@ -1,0 +1,62 @@
+"""Text of others in messages: on one line, without control characters, and not at full length."""
+
+from __future__ import annotations
+
+MAX_VALUE = 80
+"""Characters of a value that a message shows."""
+MAX_LINE = 2000
+"""Characters of a whole message: its beginning names the place, its end the way out."""
+MAX_LINES = 20
+"""Faults that are listed."""
+
+
+def quoted(value: object) -> str:
+    r"""A value as Python writes it, in quotes if it is text, cut to `MAX_VALUE` characters.
+
+    >>> print(quoted("up\nand away"), quoted(10), len(quoted("x" * 100)))
+    'up\nand away' 10 80
+    """
+    # The first characters alone: nobody needs to escape a megabyte to show a line of it.
+    if isinstance(value, str) and len(value) > MAX_VALUE:
+        return f"{repr(value[:MAX_VALUE])[: MAX_VALUE - 3]}..."
+    return cut(repr(value))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "item"), counted(2, "item")
+    ('1 item', '2 items')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def cut(text: str) -> str:
+    """The text, or as much of its beginning as fits into `MAX_VALUE` characters."""
+    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 3]}..."
+
+
+def one_line(text: str) -> str:
+    r"""A message with every character that is not printable as its code, and of bounded length.
+
+    A line end or an escape sequence in somebody else's file or name must not reach the terminal.
+
+    >>> print(one_line("\x1b[2Jno.yaml: no such\nfile"))
+    \x1b[2Jno.yaml: no such\nfile
+    """
+    if len(text) > MAX_LINE:
+        end = MAX_LINE // 4
+        text = f"{text[: MAX_LINE - end - 5]} ... {text[-end:]}"
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def listed(lines: list[str], *, num_unsaid: int = 0) -> list[str]:
+    """The first `MAX_LINES` lines, and how many more there are.
+
+    >>> listed(["a: missing"], num_unsaid=3)
+    ['a: missing', '... and 3 more']
+    """
+    more = max(0, len(lines) - MAX_LINES) + num_unsaid
+    return [*lines[:MAX_LINES], *([f"... and {more} more"] if more else [])]
