@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from fleetsim import paths
+
 Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measurements"]
 
 
@@ -35,12 +37,15 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
         name: bundled name, or a path; a relative path counts from `beside` first, then from the
             working folder.
         beside: folder of the file that names it.
+
+    Raises:
+        DataError: something is there that is neither file nor folder, or cannot be looked at.
     """
     suffix = "" if kind == "traces" else ".yaml"
     bundled = folder(kind) / f"{name}{suffix}"
     if name in names(kind):
         return bundled
     for home in (beside, Path()):
-        if home is not None and (own := home / name).exists():
+        if home is not None and paths.kind_of(own := home / name) is not None:
             return own
     return None

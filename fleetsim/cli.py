@@ -1,13 +1,17 @@
 """The command line: verbs over scenarios and run folders.
 
-Exit codes: 0 done; 1 the simulation broke an invariant, or a training process died; 2 the input is
-wrong (one line per fault); 130 interrupted, 143 ended by SIGTERM (and how to resume).
+Exit codes: 0 done; 1 the simulation broke an invariant, a training process died, there is a bug, or
+the output cannot be written; 2 the input is wrong (one line per fault); 130 interrupted, 143 ended
+by SIGTERM (and how to resume). A traceback goes to a file that the one line on the terminal names.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gc
 import json
+import os
 import re
 import shlex
 import sys
@@ -21,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from fleetsim import __version__
+from fleetsim import __version__, crash_file
 from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
 from fleetsim.quoting import MAX_VALUE, one_line, quoted
 from fleetsim.termination import Terminated, terminable
@@ -40,6 +44,8 @@ TERMINATED = 143
 _MAX_SEED = 2**63 - 1
 _MAX_WORKERS = 1024
 _PIPE_WIDTH = 240
+_MOST_CHARACTERS = 300
+_OUTPUT_FAULTS = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
@@ -222,6 +228,7 @@ def validate(
     """Check a scenario without running it, and show it resolved."""
     loaded = _load(scenario, set_, seed, plugin)
     loaded.build_selector()
+    _check_own_files(loaded)
     from fleetsim.fleet.channel import links_of
     from fleetsim.fleet.population import load_trace
 
@@ -413,6 +420,22 @@ def _ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
     return typer.Exit(TERMINATED if is_asked else INTERRUPTED)
 
 
+def _check_own_files(scenario: Scenario) -> None:
+    """Read a data set in the user's own files, whose form no checksum vouches for.
+
+    Raises:
+        DataError: its files are wrong.
+        ScenarioError: a key does not suit them.
+    """
+    from fleetsim.learning.data import load_dataset
+    from fleetsim.learning.labelled_text import LabelledTextSettings
+    from fleetsim.learning.own_folder import FolderSettings
+
+    dataset = scenario.task.dataset
+    if isinstance(dataset, FolderSettings | LabelledTextSettings):
+        load_dataset(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+
+
 def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
     """Its data set, in a thread; None if there is nothing to read."""
     from fleetsim.learning.ahead import ReadAhead
@@ -426,7 +449,9 @@ def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
 
 def _say(line: str) -> None:
     """Write one line for people to stderr."""
-    errors.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
+    # Nobody can be told that stderr is full or closed; the exit code still says what happened.
+    with contextlib.suppress(OSError):
+        errors.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
 def _usage(fault: Any) -> str:
@@ -440,7 +465,10 @@ def _usage(fault: Any) -> str:
 def main() -> None:
     """Entry point of the `fleetsim` command."""
     try:
-        sys.exit(app(standalone_mode=False, prog_name="fleetsim"))
+        code = app(standalone_mode=False, prog_name="fleetsim")
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        sys.exit(code)
     except UsageFault as fault:
         # Where no verb is given, Typer has printed the help, and the fault says nothing.
         if str(fault):
@@ -459,13 +487,41 @@ def main() -> None:
         _say("What was recorded is in the run folder; go on with --resume.")
         sys.exit(1)
     except SimulationError as fault:
-        traceback.print_exception(fault)
-        _say(f"simulation error: {fault}")
         _say(
-            "Unless it is training that diverged, this is a bug of fleetsim or of a plug-in. What"
-            " was recorded is in the run folder."
+            f"simulation error: {fault}; unless it is training that diverged, this is a bug of"
+            f" fleetsim or of a plug-in, {_where_told(fault)}. What was recorded is in the run"
+            " folder."
         )
         sys.exit(1)
+    except Exception as fault:  # the last resort: a bug is told in one line, too
+        if _is_of_output(fault):
+            _say(f"error: the output cannot be written: {fault}; make room, or send it elsewhere")
+        else:
+            says = " ".join(f"{type(fault).__name__}: {fault}".split())[:_MOST_CHARACTERS]
+            _say(f"error: unexpected {says}; this is a bug of fleetsim, {_where_told(fault)}")
+        sys.exit(1)
+
+
+def _where_told(fault: Exception) -> str:
+    """Where the traceback is; the terminal gets it where no file can be written."""
+    try:
+        return f"please report it with {crash_file.write(fault)}"
+    except OSError as cause:
+        traceback.print_exception(fault)
+        return f"please report it with the lines above (no file: {cause.strerror})"
+
+
+def _is_of_output(fault: Exception) -> bool:
+    """Whether stdout is full or gone; what is left for it is then dropped.
+
+    Writing to a file that has a name ends in a DataError instead; click ends in silence, and with
+    exit code 1, where a pipe was closed.
+    """
+    if not isinstance(fault, OSError) or fault.errno not in _OUTPUT_FAULTS or fault.filename:
+        return False
+    # Else the interpreter tries again when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 if __name__ == "__main__":

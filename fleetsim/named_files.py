@@ -10,7 +10,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from fleetsim import bundled, faults
+from fleetsim import bundled, faults, paths
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.faults import Fault
 from fleetsim.fleet.hardware import MARKET, load_devices
 from fleetsim.fleet.population import FleetSettings
@@ -30,8 +31,9 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
     found: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:
-        if name != MARKET and find("devices", name, beside) is None:
-            found.append((("fleet", "devices", name), not_there("devices", name)))
+        says = None if name == MARKET else _unusable("devices", name, beside)
+        if says is not None:
+            found.append((("fleet", "devices", name), says))
             continue
         for profile in load_devices(name, beside=beside):
             if profile.name in profiles:
@@ -41,8 +43,9 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
     channel = fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
-        if find("radios", name, beside) is None:
-            found.append((("fleet", "channel", key), not_there("radios", name)))
+        says = _unusable("radios", name, beside)
+        if says is not None:
+            found.append((("fleet", "channel", key), says))
         elif key == "metered_radio":
             load_radio(name, beside=beside)
         else:
@@ -53,20 +56,52 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
     if fleet.thermal.kind == "skin" and not found and not heats:
         says = "heats nobody: no device is a phone or has a thermal section; leave it out"
         found.append((("fleet", "thermal"), says))
-    if channel.kind == "trace" and find("traces", channel.trace, beside) is None:
-        found.append((("fleet", "channel", "trace"), not_there("traces", channel.trace)))
-    trace = fleet.usage.trace
-    if trace is not None and find("traces", trace, beside) is None:
-        found.append((("fleet", "usage", "trace"), not_there("traces", trace)))
+    network = channel.trace if channel.kind == "trace" else None
+    for part, trace in (("channel", network), ("usage", fleet.usage.trace)):
+        says = None if trace is None else _unusable("traces", trace, beside)
+        if says is not None:
+            found.append((("fleet", part, "trace"), says))
     return found
 
 
-def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
-    """Where a name leads; nowhere, if it is empty or no file can be called so."""
+def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
+    """Fault of a data set's folder that cannot be a path; one that is not there is no fault yet."""
     try:
-        return bundled.find(kind, name, beside=beside) if name else None
-    except OSError:
-        return None
+        if folder is not None:
+            _own_folder(folder, beside)
+    except ScenarioError as fault:
+        return [(("task", "dataset", "folder"), str(fault))]
+    return []
+
+
+def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
+    """Where a name leads; nowhere, if it is empty.
+
+    Raises:
+        DataError: something is there that is neither file nor folder, or cannot be looked at.
+    """
+    return bundled.find(kind, name, beside=beside) if name else None
+
+
+def _unusable(kind: bundled.Kind, name: str, beside: Path | None) -> str | None:
+    """Why a name cannot be used; None if it can."""
+    try:
+        return not_there(kind, name) if find(kind, name, beside) is None else None
+    except DataError as fault:
+        return str(fault)
+
+
+def _own_folder(folder: str, beside: Path | None) -> Path:
+    """Absolute path of a data set's folder.
+
+    Raises:
+        ScenarioError: there is no such user, or the path cannot be looked at.
+    """
+    home = paths.expanded(folder, ScenarioError)
+    if beside is not None and paths.is_folder(beside / home, ScenarioError):
+        home = beside / home
+    paths.kind_of(home, ScenarioError)
+    return home.resolve()
 
 
 def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[str, Any]:
@@ -88,9 +123,7 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
     if fleet["usage"]["trace"] is not None:
         fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
     if dataset.get("folder") is not None:
-        home = Path(dataset["folder"]).expanduser()
-        near = home if beside is None or not (beside / home).is_dir() else beside / home
-        dataset["folder"] = str(near.resolve())
+        dataset["folder"] = str(_own_folder(dataset["folder"], beside))
     return data
 
 

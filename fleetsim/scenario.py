@@ -211,6 +211,9 @@ def load(
         document = own.placed(document)
     scenario = faults.check(_class_with(own), _synchronous_unless_said(document))
     found = _contradictions(scenario) + named_files.missing(scenario.fleet, document.folder)
+    found += named_files.unusable_folder(
+        getattr(scenario.task.dataset, "folder", None), document.folder
+    )
     if found:
         raise ScenarioError(*(faults.line(document, key, says) for key, says in found))
     _set_selector_up(scenario, document)

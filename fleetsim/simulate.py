@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
     IntArray,
@@ -24,7 +23,6 @@ from fleetsim.contracts import (
     StopReason,
     Trainer,
 )
-from fleetsim.counts import floor_product
 from fleetsim.engine.buffered import BufferedServer
 from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts, Server
@@ -41,11 +39,11 @@ from fleetsim.learning.compress import Uplink, compressed_byte
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.decay import learning_rate_at
-from fleetsim.learning.holdout import dealt_anew, hold_out, num_held
+from fleetsim.learning.holdout import dealt_anew, hold_out, keep_back, num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.memory import step_memory
 from fleetsim.learning.models import build_model, flatten, layout
-from fleetsim.learning.partition import split
+from fleetsim.learning.partition import NaturalSettings, split
 from fleetsim.learning.screen import why_refused
 from fleetsim.learning.settings import TrainerKind
 from fleetsim.learning.stacked_kernel import StackedKernel
@@ -310,7 +308,12 @@ def _prepare(
             dataset = reading.take()
         input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
         vocabulary_size, is_sequence = dataset.vocabulary_size, dataset.train_labels.ndim > 1
-        kept, dealt = _keep(len(dataset.train_labels), scenario)
+        kept, dealt = keep_back(
+            len(dataset.train_labels),
+            scenario.evaluate.validation_fraction,
+            owner=dataset.owner if isinstance(task.partition, NaturalSettings) else None,
+            seed=seed,
+        )
         shares = tuple(
             dealt[share]
             for share in split(
@@ -376,13 +379,6 @@ def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
     num_values = prepared.parameters.size
     others_byte = prepared.cost.payload_byte - prepared.parameters.nbytes
     return others_byte + compressed_byte(scenario.server.compression, num_values)
-
-
-def _keep(num_samples: int, scenario: Scenario) -> tuple[IntArray, IntArray]:
-    """Rows of the training samples that the server keeps, and those that are dealt to clients."""
-    order = rng.stream(scenario.seed, "validation").permutation(num_samples)
-    num_kept = floor_product(scenario.evaluate.validation_fraction, num_samples)
-    return np.sort(order[:num_kept]), np.sort(order[num_kept:])
 
 
 def _folder(

@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+from fleetsim import paths
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_VALUE, cut, quoted
 from fleetsim.yaml_scalar import Dumper, Scalar, float_text, meaning
@@ -124,15 +125,8 @@ def read(path: Path, error: InputError = ScenarioError) -> Document:
     Raises:
         error: the file cannot be read, is not UTF-8, or breaks a rule of this module.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTE + 1)
-    except FileNotFoundError:
-        raise error(f"{path}: no such file; check the name and the working folder") from None
-    except IsADirectoryError:
-        raise error(f"{path}: is a folder; name a YAML file in it") from None
-    except OSError as cause:
-        raise error(f"{path}: cannot be read: {cause.strerror}") from cause
+    with paths.opened(path, error, what="a YAML file") as file:
+        content = file.read(MAX_BYTE + 1)
     if len(content) > MAX_BYTE:
         raise error(f"{path}: larger than 1 MiB; this cannot be a file of settings")
     try:

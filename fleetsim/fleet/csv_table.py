@@ -6,21 +6,28 @@ Rows are counted as a spreadsheet counts them: the header is row 1.
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import math
+import os
 import re
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError
+from fleetsim.strict_yaml import shown
+from fleetsim.unpacking import GZIP_FAULTS, unpacked
 
 # Fifteen digits stay exact as a float64 too.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
+_BATCH_ROWS = 4096
+_MOST_SHARED_TEXTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +61,10 @@ class CsvTable:
                 number = self._number(column, index)
                 if math.isfinite(number) and number.is_integer():
                     raise self.fault(
-                        index, f"{column} = {text!r}: write it as plain digits, at most 15 of them"
+                        index,
+                        f"{column} = {shown(text)}: write it as plain digits, at most 15 of them",
                     )
-                raise self.fault(index, f"{column} = {text!r} is not a whole number; round it")
+                raise self.fault(index, f"{column} = {shown(text)} is not a whole number; round it")
         return np.array([int(text) for text in texts], dtype=np.int64)
 
     def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
@@ -80,7 +88,7 @@ class CsvTable:
         except KeyError:
             index = next(i for i, text in enumerate(texts) if text not in codes)
         allowed = ", ".join(word or "(empty)" for word in codes)
-        raise self.fault(index, f"{column} = {texts[index]!r}: must be one of {allowed}")
+        raise self.fault(index, f"{column} = {shown(texts[index])}: must be one of {allowed}")
 
     def _number(self, column: str, index: int) -> float:
         text = self.columns[column][index]
@@ -88,7 +96,7 @@ class CsvTable:
             return float(text)
         except ValueError:
             raise self.fault(
-                index, f"{column} = {text!r} is not a number; correct it or drop the row"
+                index, f"{column} = {shown(text)} is not a number; correct it or drop the row"
             ) from None
 
 
@@ -98,50 +106,98 @@ def read_csv_header(path: Path) -> tuple[str, ...]:
     Raises:
         DataError: the file cannot be read or is empty.
     """
-    return tuple(_rows(path, most=1)[0])
+    for row in _rows(path):
+        return tuple(row)
+    raise _empty(path)
 
 
 def read_csv_table(path: Path) -> CsvTable:
     """All of a .csv or .csv.gz file; empty lines at its end are dropped.
 
     Raises:
-        DataError: the file cannot be read, is cut off, names a column twice, or a row has more or
-            fewer fields than the header.
+        DataError: the file cannot be read, is cut off, unpacks to more than
+            `unpacking.limit_byte` allows, names a column twice, or a row has more or fewer fields
+            than the header.
     """
-    header, *rows = _rows(path)
+    rows = _rows(path)
+    header = next(rows, None)
+    if not header:
+        raise _empty(path)
     if len(set(header)) < len(header):
         raise DataError(f"{path}, row 1: a column is named twice; rename or drop one")
-    for index, row in enumerate(rows):
-        if len(row) != len(header):
+    columns = [_Column() for _ in header]
+    num_rows, first_empty = 0, None
+    for batch in _batches(rows):
+        for row in batch:
+            if row and first_empty is not None:
+                raise _of_other_length(path, first_empty, 0, len(header))
+            if row and len(row) != len(header):
+                raise _of_other_length(path, num_rows, len(row), len(header))
+            if not row and first_empty is None:
+                first_empty = num_rows
+            num_rows += 1
+        for column, texts in zip(columns, zip(*filter(None, batch), strict=True), strict=False):
+            column.extend(texts)
+    values = [column.taken() for column in columns]
+    return CsvTable(path, dict(zip(header, values, strict=True)), len(values[0]))
+
+
+class _Column:
+    """Values of one column; equal texts are kept once while there are few different ones."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._seen: dict[str, str] | None = {}
+
+    def extend(self, texts: tuple[str, ...]) -> None:
+        if self._seen is None:
+            self._texts += texts
+            return
+        self._texts += map(self._seen.setdefault, texts, texts)
+        if len(self._seen) > _MOST_SHARED_TEXTS:
+            self._seen = None
+
+    def taken(self) -> tuple[str, ...]:
+        """All values; they are no longer kept here."""
+        texts = tuple(self._texts)
+        self._texts.clear()
+        return texts
+
+
+def _batches(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        yield batch
+
+
+def _of_other_length(path: Path, index: int, num: int, expected: int) -> DataError:
+    return DataError(
+        f"{path}, row {index + 2}: {num} fields under a header of {expected}; complete or drop the"
+        " row"
+    )
+
+
+def _empty(path: Path) -> DataError:
+    return DataError(f"{path}, row 1: the file is empty; it must begin with a header")
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Rows of a file, the header first."""
+    num_rows = 0
+    with paths.opened(path) as file:
+        content = file
+        if path.suffix == ".gz":
+            content = unpacked(file, os.fstat(file.fileno()).st_size, str(path))
+        text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+        try:
+            for row in CsvRows(text):
+                yield row
+                num_rows += 1
+        except GZIP_FAULTS as fault:
             raise DataError(
-                f"{path}, row {index + 2}: {len(row)} fields under a header of {len(header)};"
-                " complete or drop the row"
-            )
-    columns = zip(*rows, strict=True) if rows else [() for _ in header]
-    return CsvTable(path, dict(zip(header, columns, strict=True)), len(rows))
-
-
-def _rows(path: Path, most: int | None = None) -> list[list[str]]:
-    rows: list[list[str]] = []
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            for row in csv.reader(file, strict=True):
-                rows.append(row)
-                if len(rows) == most:
-                    break
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; put it there") from None
-    except (OSError, EOFError, zlib.error) as fault:
-        raise DataError(
-            f"{path}, row {len(rows) + 1}: cannot be read ({fault}); copy or fetch the file again"
-        ) from fault
-    except (UnicodeDecodeError, csv.Error) as fault:
-        raise DataError(
-            f"{path}, row {len(rows) + 1}: is not CSV ({fault}); save it as CSV in UTF-8"
-        ) from fault
-    while rows and not rows[-1]:
-        rows.pop()
-    if not rows:
-        raise DataError(f"{path}, row 1: the file is empty; it must begin with a header")
-    return rows
+                f"{path}, row {num_rows + 1}: cannot be read ({fault}); copy or fetch the file"
+                " again"
+            ) from fault
+        except (UnicodeDecodeError, csv.Error) as fault:
+            raise DataError(
+                f"{path}, row {num_rows + 1}: is not CSV ({fault}); save it as CSV in UTF-8"
+            ) from fault

@@ -13,14 +13,15 @@ from typing import Literal, TypeGuard, get_args
 
 import numpy as np
 
-from fleetsim import bundled
+from fleetsim import bundled, paths
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.net_trace import NetTrace
 from fleetsim.fleet.net_trace_forms import IRISH_APP, read_irish_5g, read_norway_3g
-from fleetsim.fleet.trace_folder import check_new, csv_gz, new_folder, put
+from fleetsim.fleet.trace_folder import check_new, csv_gz, is_unfit, new_folder, put
+from fleetsim.strict_yaml import shown
 from fleetsim.units import MS_PER_S
 
 NetFormat = Literal["irish-5g", "norway-3g", "rates"]
@@ -74,7 +75,7 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
     header = tuple(table.columns)
     if header not in (RATES_HEADER, (*RATES_HEADER, UP_COLUMN)):
         raise DataError(
-            f"{table.path}, row 1: unknown header {','.join(header)}; a network trace has"
+            f"{table.path}, row 1: unknown header {shown(','.join(header))}; a network trace has"
             f" {','.join(RATES_HEADER)}[,{UP_COLUMN}]"
         )
     ids = tuple(dict.fromkeys(table.columns["trace"]))
@@ -103,11 +104,12 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
 
 
 def _rates_files(folder: Path) -> list[Path]:
-    return [path for path in (folder / "rates.csv", folder / "rates.csv.gz") if path.exists()]
+    beside = (folder / "rates.csv", folder / "rates.csv.gz")
+    return [path for path in beside if paths.kind_of(path) is not None]
 
 
 def _main_file(path: Path) -> Path:
-    if not path.is_dir():
+    if not paths.is_folder(path):
         return path
     found = _rates_files(path)
     if not found:
@@ -128,7 +130,7 @@ def _milliseconds(table: CsvTable) -> IntArray:
     times_ms = np.rint(exact_ms)
     for row in np.flatnonzero(np.abs(exact_ms - times_ms) > _MS_TOLERANCE)[:1].tolist():
         text = table.columns["t_s"][row]
-        raise table.fault(row, f"t_s = {text} is no whole number of milliseconds; round it")
+        raise table.fault(row, f"t_s = {shown(text)} is no whole number of milliseconds; round it")
     return times_ms.astype(np.int64)
 
 
@@ -185,9 +187,10 @@ def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
         DataError: the folder cannot be written to, or a record's name cannot stand in a CSV file.
     """
     for name in trace.record_ids:
-        if set(name) & set(',"\r\n'):
+        if is_unfit(name):
             raise DataError(
-                f"{trace.name}: trace {name!r} has a comma, quote or line end; rename it"
+                f"{trace.name}: trace {shown(name)} has a comma, quote, line end or what is no"
+                " text; rename it"
             )
     down, up = trace.down_bit_per_s.tolist(), trace.up_bit_per_s
     rates = list(zip(down, strict=True) if up is None else zip(down, up.tolist(), strict=True))

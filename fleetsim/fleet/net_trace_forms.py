@@ -13,10 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.net_trace import NetTrace
+from fleetsim.strict_yaml import shown
 from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
 
 IRISH_APP: Final = "Download"
@@ -54,7 +56,7 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
         }
         for trace, rows in _by_trace(table):
             if trace not in names:
-                raise table.fault(int(rows[0]), f"trace {trace!r} is not in {about.path.name}")
+                raise table.fault(int(rows[0]), f"trace {shown(trace)} is not in {about.path.name}")
             if trace in wanted:
                 rates = table.numbers("dl_kbps", rows) * BIT_PER_KBIT
                 times_ms = _shared_seconds(table, rows, _seconds(table, rows))
@@ -100,13 +102,15 @@ def read_norway_3g(source: Path) -> NetTrace:
         names = _names(read_csv_table(_beside(main, "traces")), "trace", "file")
         for trace, rows in _by_trace(table):
             if trace not in names:
-                raise table.fault(int(rows[0]), f"trace {trace!r} is not in traces.csv; drop it")
+                raise table.fault(
+                    int(rows[0]), f"trace {shown(trace)} is not in traces.csv; drop it"
+                )
             where = table.place(int(rows[0]))
             logs.append(
                 _pairs(where, names[trace], table.numbers("t_s", rows), table.numbers("mbps", rows))
             )
     else:
-        for path in sorted(child for child in source.glob("*") if child.is_file()):
+        for path in filter(paths.is_file, paths.matches(source, "*")):
             logs.append(_pairs(f"{path}", path.stem, *_two_columns(path)))
     if not logs:
         raise DataError(f"{source}: no log in it; name the folder that holds the files")
@@ -128,8 +132,8 @@ def _pairs(
 def _two_columns(path: Path) -> tuple[FloatArray, FloatArray]:
     pairs = []
     try:
-        lines = path.read_text("ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
+        lines = paths.read(path).decode("ascii").splitlines()
+    except UnicodeDecodeError as fault:
         raise DataError(f"{path}: cannot be read ({fault}); remove the file") from fault
     for number, line in enumerate(lines, start=1):
         fields = line.split()
@@ -137,7 +141,7 @@ def _two_columns(path: Path) -> tuple[FloatArray, FloatArray]:
             t_s, rate = map(float, fields)
         except ValueError:
             raise DataError(
-                f"{path}, row {number}: {line!r} is not a time and a rate; correct or drop it"
+                f"{path}, row {number}: {shown(line)} is not a time and a rate; correct or drop it"
             ) from None
         pairs.append((t_s, rate))
     columns = np.array(pairs, dtype=np.float64).reshape(-1, 2)
@@ -188,7 +192,7 @@ def _stamps(table: CsvTable) -> IntArray:
             stamp = datetime.strptime(text, _STAMP)
         except ValueError:
             raise table.fault(
-                row, f"Timestamp = {text!r} is not like 2019.12.16_13.40.04; correct it"
+                row, f"Timestamp = {shown(text)} is not like 2019.12.16_13.40.04; correct it"
             ) from None
         seconds.append(round((stamp - begin).total_seconds()))
     return np.array(seconds, dtype=np.int64)
@@ -196,9 +200,9 @@ def _stamps(table: CsvTable) -> IntArray:
 
 def _table_in(source: Path, stem: str) -> Path | None:
     for path in (source / f"{stem}.csv", source / f"{stem}.csv.gz"):
-        if path.exists():
+        if paths.kind_of(path) is not None:
             return path
-    if not source.is_dir():
+    if not paths.is_folder(source):
         raise DataError(f"{source}: no such folder; name the one that holds the logs")
     return None
 
@@ -220,8 +224,8 @@ def _names(about: CsvTable, key: str, name: str) -> dict[str, str]:
 
 def _by_trace(table: CsvTable) -> list[tuple[str, IntArray]]:
     """Every trace of a table with its rows, in the order in which the traces begin."""
-    names = np.array(table.columns["trace"])
-    order = np.argsort(names, kind="stable")
-    begins = np.flatnonzero(np.append(True, names[order][1:] != names[order][:-1]))
-    parts = [rows for rows in np.split(order, begins[1:]) if rows.size]
-    return sorted(((str(names[rows[0]]), rows) for rows in parts), key=lambda part: part[1][0])
+    number: dict[str, int] = {}
+    trace = [number.setdefault(name, len(number)) for name in table.columns["trace"]]
+    order = np.argsort(np.array(trace, dtype=np.int64), kind="stable")
+    ends = np.cumsum(np.bincount(trace, minlength=len(number)))
+    return list(zip(number, np.split(order, ends[:-1]), strict=True)) if number else []

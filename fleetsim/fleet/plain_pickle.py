@@ -11,6 +11,7 @@ import pickletools
 from pathlib import Path
 from typing import Any
 
+from fleetsim import paths
 from fleetsim.errors import DataError
 
 _MOST_DEPTH = 16
@@ -36,14 +37,10 @@ def read_plain_pickle(path: Path, *, most_byte: int) -> object:
         DataError: the file is missing, too large, damaged or nested too deeply, or asks for
             anything else, such as to import or call something.
     """
-    try:
-        if path.stat().st_size > most_byte:
-            raise DataError(f"{path}: is larger than {most_byte >> 20} MiB; split it")
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; put it there") from None
-    except OSError as fault:
-        raise DataError(f"{path}: cannot be read ({fault}); copy or fetch it again") from fault
+    with paths.opened(path) as file:
+        content = file.read(most_byte + 1)
+    if len(content) > most_byte:
+        raise DataError(f"{path}: is larger than {most_byte >> 20} MiB; split it")
     stack = _Stack()
     try:
         for opcode, argument, _ in pickletools.genops(content):

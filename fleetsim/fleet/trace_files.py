@@ -20,13 +20,15 @@ from typing import Literal
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.errors import DataError
 from fleetsim.fleet import trace_forms as forms
 from fleetsim.fleet.csv_table import read_csv_header
 from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.trace_folder import csv_gz, put
+from fleetsim.fleet.trace_folder import csv_gz, is_unfit, put
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import Records, settled
+from fleetsim.strict_yaml import shown
 
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
@@ -69,7 +71,7 @@ def main_file(path: Path) -> Path:
     Raises:
         DataError: the folder holds none or several, or the file must be imported first.
     """
-    if not path.is_dir():
+    if not paths.is_folder(path):
         suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         if suffix in _IMPORTED:
             raise DataError(
@@ -80,7 +82,7 @@ def main_file(path: Path) -> Path:
     found = sorted(
         child
         for pattern in ("states*.csv", "states*.csv.gz", "intervals.csv", "intervals.csv.gz")
-        for child in path.glob(pattern)
+        for child in paths.matches(path, pattern)
     )
     if not found:
         raise DataError(f"{path}: no states.csv or intervals.csv (or .csv.gz) in it; add one")
@@ -111,7 +113,7 @@ def form_of(main: Path) -> CsvForm:
         (*forms.SAMPLES_HEADER, "..."),
     )
     raise DataError(
-        f"{main}, row 1: unknown header {','.join(header)};"
+        f"{main}, row 1: unknown header {shown(','.join(header))};"
         f" must be {' or '.join(','.join(names) for names in known)}"
     )
 
@@ -134,15 +136,16 @@ def write_trace(
         DataError: the folder cannot be written to, or a user's name cannot stand in a CSV file.
     """
     for user in trace.user_ids:
-        if set(user) & set(',"\r\n'):
+        if is_unfit(user):
             raise DataError(
-                f"trace {trace.name!r}: user {user!r} has a comma, quote or line end; rename it"
+                f"trace {trace.name!r}: user {shown(user)} has a comma, quote, line end or what is"
+                " no text; rename it"
             )
     users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)
     online, charging, unmetered, load, ram_byte = trace.columns
     header = forms.RAM_STATES_HEADER if ram_byte.any() else forms.STATES_HEADER
     columns = [
-        np.repeat(np.array(trace.user_ids), np.diff(trace.offsets)).tolist(),
+        np.repeat(np.array(trace.user_ids, dtype=object), np.diff(trace.offsets)).tolist(),
         trace.times_s.tolist(),
         *(flag.astype(np.int64).tolist() for flag in (online, charging, unmetered)),
         [share or 0 for share in load.tolist()],

@@ -7,10 +7,9 @@ is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md says what bec
 
 from __future__ import annotations
 
-import gzip
 import json
+import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,15 +19,19 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import DAY_S, Records, held, trace_of_changes
+from fleetsim.strict_yaml import shown
+from fleetsim.unpacking import GZIP_FAULTS, unpacked
 
 OnlineRule = Literal["locked", "always"]
 """When a phone of an event log is online: while its screen is locked, or all the time."""
 
 _MOST_BYTE = 1 << 30
+_MOST_OBJECTS = 4_000_000
 _EPOCH = datetime(1970, 1, 1)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
@@ -194,27 +197,32 @@ def _phones(path: Path) -> dict[str, str]:
             f"{path}, line {fault.lineno}: is not JSON ({fault.msg}, column {fault.colno}); fetch"
             " the file again"
         ) from fault
-    except (RecursionError, ValueError) as fault:
+    except (RecursionError, MemoryError, ValueError) as fault:
         raise DataError(f"{path}: is not JSON of this form ({fault}); check the file") from fault
     if not isinstance(document, dict) or not document:
         raise DataError(f"{path}: must be a JSON object of phones, each with messages")
     for phone, fields in document.items():
         if not isinstance(fields, dict) or not isinstance(fields.get("messages"), str):
-            raise DataError(f"{path}: phone {phone!r} has no text under messages; add or drop it")
+            raise DataError(
+                f"{path}: phone {shown(phone)} has no text under messages; add or drop it"
+            )
     return {phone: fields["messages"] for phone, fields in document.items()}
 
 
 def _text(path: Path) -> str:
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
-            content = file.read(_MOST_BYTE + 1)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; put it there") from None
-    except (OSError, EOFError, zlib.error) as fault:
+        with paths.opened(path) as file:
+            if path.suffix == ".gz":
+                content = unpacked(file, os.fstat(file.fileno()).st_size, str(path)).read()
+            else:
+                content = file.read(_MOST_BYTE + 1)
+    except GZIP_FAULTS as fault:
         raise DataError(f"{path}: cannot be read ({fault}); copy or fetch it again") from fault
     if len(content) > _MOST_BYTE:
         raise DataError(f"{path}: holds more than {_MOST_BYTE >> 20} MiB; split it")
+    # Each becomes a Python object of sixty bytes and more.
+    if content.count(b"{") + content.count(b"[") > _MOST_OBJECTS:
+        raise DataError(f"{path}: holds more than {_MOST_OBJECTS} objects and lists; split it")
     return content.decode("utf-8-sig")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fleetsim import paths
 from fleetsim.errors import DataError
 
 
@@ -20,6 +21,15 @@ def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes
     with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
         file.write("\n".join(lines).encode())
     return content.getvalue()
+
+
+def is_unfit(name: str) -> bool:
+    r"""Whether a name cannot stand in a CSV file as `csv_gz` writes it.
+
+    >>> is_unfit("ann"), is_unfit("a,b"), is_unfit("\ud800")
+    (False, True, True)
+    """
+    return any(char in ',"\r\n' or "\ud800" <= char <= "\udfff" for char in name)
 
 
 def put(path: Path, content: bytes) -> None:
@@ -37,9 +47,9 @@ def check_new(dest: Path) -> None:
     """Refuse to write over anything.
 
     Raises:
-        DataError: `dest` exists.
+        DataError: `dest` exists, or cannot be looked at.
     """
-    if dest.exists():
+    if paths.kind_of(dest) is not None:
         raise DataError(f"{dest}: exists already; name a new folder")
 
 

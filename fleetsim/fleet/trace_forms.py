@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
@@ -22,6 +23,7 @@ from fleetsim.fleet.trace_records import (
     trace_of_changes,
     trace_of_intervals,
 )
+from fleetsim.strict_yaml import shown
 
 Unknown = Literal["hold", "offline"]
 """What to make of times without any sample: the last known state holds, or the user is offline."""
@@ -73,7 +75,8 @@ def read_states(main: Path) -> Records:
     num_rows = np.bincount(user, minlength=users.num_rows)
     for idle in np.flatnonzero(num_rows == 0)[:1]:
         raise users.fault(
-            int(idle), f"user {users.columns['user'][idle]!r} has no row in {main.name}; drop it"
+            int(idle),
+            f"user {shown(users.columns['user'][idle])} has no row in {main.name}; drop it",
         )
     online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
     trace = Trace(
@@ -210,7 +213,8 @@ def users_file(main: Path) -> Path:
     Raises:
         DataError: there are two.
     """
-    found = [p for p in (main.with_name("users.csv"), main.with_name("users.csv.gz")) if p.exists()]
+    beside = (main.with_name("users.csv"), main.with_name("users.csv.gz"))
+    found = [path for path in beside if paths.kind_of(path) is not None]
     if len(found) > 1:
         raise DataError(f"{main.parent}: holds users.csv and users.csv.gz; remove one")
     return found[0] if found else main.with_name("users.csv")
@@ -221,7 +225,7 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
     table = read_csv_table(users_file(main))
     if tuple(table.columns) not in headers:
         raise DataError(
-            f"{table.path}, row 1: unknown header {','.join(table.columns)};"
+            f"{table.path}, row 1: unknown header {shown(','.join(table.columns))};"
             f" must be {' or '.join(','.join(header) for header in headers)}"
         )
     if table.num_rows == 0:
@@ -229,7 +233,7 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
     index: dict[str, int] = {}
     for row, user in enumerate(table.columns["user"]):
         if index.setdefault(user, row) != row:
-            raise table.fault(row, f"user {user!r} is listed twice; drop one")
+            raise table.fault(row, f"user {shown(user)} is listed twice; drop one")
     return table, index
 
 
@@ -255,6 +259,7 @@ def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArr
     user = np.array([index.get(name, -1) for name in names], dtype=np.int64)
     for row in np.flatnonzero(user < 0)[:1]:
         raise table.fault(
-            int(row), f"user {names[row]!r} has no span; list it in {users.name} or drop its rows"
+            int(row),
+            f"user {shown(names[row])} has no span; list it in {users.name} or drop its rows",
         )
     return user

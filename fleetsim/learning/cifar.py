@@ -10,6 +10,8 @@ because it consists of pickles.
 
 from __future__ import annotations
 
+import os
+import struct
 import tarfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -22,12 +24,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.learning.fetch import find_files
 from fleetsim.learning.registry import RemoteSet
 from fleetsim.learning.standardise import Pixels
 from fleetsim.settings import Settings
+from fleetsim.unpacking import GZIP_FAULTS, unpacked
 
 CLASSES = (
     "airplane",
@@ -52,6 +56,11 @@ _TEST = ("cifar-10-batches-bin/test_batch.bin",)
 _TRAIN_PER_CLASS, _TEST_PER_CLASS = 5_000, 1_000
 _SUFFIXES = {".jpg", ".jpeg", ".png"}
 _FORMATS = ("JPEG", "PNG")
+_PICTURE_FAULTS = (
+    *(OSError, SyntaxError, ValueError, EOFError, OverflowError, struct.error, zlib.error),
+    *(MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning),
+)
+"""What Pillow raises about a damaged file."""
 
 
 class Cifar10Settings(Settings):
@@ -99,7 +108,7 @@ def read_cifar10(
         None if samples is None else samples // len(CLASSES)
         for samples in (settings.train_samples, settings.test_samples)
     )
-    if folder is not None and (folder / "train").is_dir():
+    if folder is not None and paths.is_folder(folder / "train"):
         return (
             read_folder(folder / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train),
             read_folder(folder / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test),
@@ -115,7 +124,7 @@ def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
     """Bytes of the six files by their paths in the archive, packed or not."""
     if _ARCHIVE in files:
         return read_members(files[_ARCHIVE], (*_TRAIN, *_TEST))
-    return {name: path.read_bytes() for name, path in files.items()}
+    return {name: paths.read(path) for name, path in files.items()}
 
 
 def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
@@ -126,20 +135,24 @@ def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
             larger than a published one.
     """
     contents: dict[str, bytes] = {}
-    try:
-        with tarfile.open(archive, "r:gz") as tar:
-            for member in tar:
-                if member.name not in wanted:
-                    continue
-                file = tar.extractfile(member) if member.isreg() else None
-                if file is None or member.size > _MAX_MEMBER_BYTE or member.name in contents:
-                    raise DataError(
-                        f"{archive}: {member.name} is there twice, no plain file, or larger than "
-                        f"{_MAX_MEMBER_BYTE} bytes ({member.size}); get the archive anew"
-                    )
-                contents[member.name] = file.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise DataError(f"{archive}: damaged archive ({error}); get it anew") from error
+    with paths.opened(archive) as packed:
+        content = unpacked(packed, os.fstat(packed.fileno()).st_size, str(archive))
+        try:
+            # As a stream: what the archive unpacks to is bounded, and nothing is read twice.
+            with tarfile.open(fileobj=content, mode="r|") as tar:
+                for member in tar:
+                    if member.name not in wanted:
+                        continue
+                    file = tar.extractfile(member) if member.isreg() else None
+                    if file is None or member.size > _MAX_MEMBER_BYTE or member.name in contents:
+                        raise DataError(
+                            f"{archive}: {member.name} is there twice, no plain file, or larger"
+                            f" than {_MAX_MEMBER_BYTE} bytes ({member.size}); get the archive anew"
+                        )
+                    contents[member.name] = file.read()
+        except (tarfile.TarError, *GZIP_FAULTS, ValueError, OverflowError) as error:
+            says = " ".join(str(error).split())
+            raise DataError(f"{archive}: damaged archive ({says}); get it anew") from error
     missing = sorted(set(wanted) - set(contents))
     if missing:
         raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
@@ -198,36 +211,33 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
         DataError: a class is missing or has more or fewer pictures, or a file is no picture of
             32 x 32 pixels in colour.
     """
-    paths: list[Path] = []
+    pictures: list[Path] = []
     for name in CLASSES:
         home = folder / name
-        if not home.is_dir():
+        if not paths.is_folder(home):
             raise DataError(f"{home} is no folder; a folder of CIFAR-10 pictures has one per class")
-        found = sorted(path for path in _entries(home) if path.suffix.lower() in _SUFFIXES)
+        found = [path for path in paths.matches(home, "*") if path.suffix.lower() in _SUFFIXES]
         if len(found) != num_per_class:
             raise DataError(
                 f"{home}: {len(found)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
             )
-        paths += found[:wanted]
-    images = np.stack([_picture(path) for path in paths]).transpose(0, 3, 1, 2)
-    labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(paths) // len(CLASSES))
+        pictures += found[:wanted]
+    images = np.stack([_picture(path) for path in pictures]).transpose(0, 3, 1, 2)
+    labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(pictures) // len(CLASSES))
     return Pictures(np.ascontiguousarray(images), labels)
-
-
-def _entries(home: Path) -> list[Path]:
-    try:
-        return list(home.iterdir())
-    except OSError as error:
-        raise DataError(f"{home}: cannot be read: {error.strerror}") from error
 
 
 def _picture(path: Path) -> NDArray[np.uint8]:
     """One picture [32, 32, 3]."""
-    try:
-        with Image.open(path, formats=_FORMATS) as image:
-            size, mode = image.size, image.mode
-            if size == (_SIDE, _SIDE) and mode == "RGB":
-                return np.asarray(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path}: no readable picture ({error})") from error
-    raise DataError(f"{path}: {size[0]} x {size[1]} pixels in mode {mode}, expected 32 x 32 in RGB")
+    with paths.opened(path) as file:
+        try:
+            with Image.open(file, formats=_FORMATS) as image:
+                size, mode = image.size, image.mode
+                if size == (_SIDE, _SIDE) and mode == "RGB":
+                    return np.asarray(image)
+        except _PICTURE_FAULTS as error:
+            says = " ".join(str(error).split())
+            raise DataError(f"{path}: no readable picture ({says}); save it anew") from error
+    raise DataError(
+        f"{path}: {size[0]} x {size[1]} pixels in mode {mode}, expected 32 x 32 in RGB; save it so"
+    )

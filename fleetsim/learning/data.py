@@ -17,8 +17,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.cifar import Cifar10Settings, read_cifar10
 from fleetsim.learning.dataset import Dataset
@@ -141,14 +142,18 @@ def load_dataset(
         case WikiText2Settings():
             return load_wikitext2(settings, _folder(settings.folder), registry=registry)
         case LabelledTextSettings():
-            return load_labelled_text(settings, Path(settings.folder).expanduser())
+            return load_labelled_text(settings, _own(settings.folder))
         case FolderSettings():
-            return load_own_folder(settings, Path(settings.folder).expanduser())
+            return load_own_folder(settings, _own(settings.folder))
 
 
 def _folder(folder: str | None) -> Path | None:
     """A folder that the scenario names, `~` and all."""
-    return None if folder is None else Path(folder).expanduser()
+    return None if folder is None else _own(folder)
+
+
+def _own(folder: str) -> Path:
+    return paths.expanded(folder, ScenarioError, key="task.dataset.folder")
 
 
 def _images(

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.learning.byte_images import ByteImages
@@ -118,7 +119,7 @@ def _parts(
 ) -> tuple[Characters, Characters]:
     """Training and test characters."""
     form = _FORMS[split]
-    if folder is not None and folder.is_dir() and not (folder / _ARCHIVE).is_file():
+    if folder is not None and paths.is_folder(folder) and not paths.is_file(folder / _ARCHIVE):
         return (
             read_unpacked(folder, split, "train", num_images=form.num_train),
             read_unpacked(folder, split, "test", num_images=form.num_test),
@@ -154,21 +155,18 @@ def read_unpacked(
     """
     contents = []
     for name in file_names(split, part):
-        places = [
+        candidates = [
             home / form
             for home in (folder, folder / _ARCHIVE_FOLDER)
             for form in (name, name.removesuffix(".gz"))
         ]
-        path = next((place for place in places if place.is_file()), None)
+        path = next((place for place in candidates if paths.is_file(place)), None)
         if path is None:
             raise DataError(
                 f"{folder} has neither {_ARCHIVE} nor {name}; put the published files there, or "
                 "leave `folder` out"
             )
-        try:
-            contents.append((path.read_bytes(), str(path)))
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        contents.append((paths.read(path), str(path)))
     found = _characters(contents, split)
     if len(found.labels) != num_images:
         raise DataError(

@@ -15,11 +15,9 @@ samples dealt at random would be tested on what was trained.
 
 from __future__ import annotations
 
-import gzip
 import io
 import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -27,13 +25,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.learning.array_files import read_npz
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.fetch import cache_folder, own_folders
 from fleetsim.learning.standardise import by_training_part
+from fleetsim.learning.zip_members import PLAIN_METHODS, damage_told
 from fleetsim.settings import Settings
+from fleetsim.unpacking import gunzip
 
 KIND = "extrasensory-har"
 CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")
@@ -121,7 +122,7 @@ def _home(folder: Path | None) -> Path:
     """The first folder that holds the set in one of its forms."""
     homes = [folder] if folder is not None else [*own_folders(KIND), cache_folder(KIND)]
     for home in homes:
-        if (home / _ARCHIVE).is_file() or _people(home) or list(home.glob("*.npz")):
+        if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
             return home
     looked = ", ".join(map(str, homes))
     raise DataError(
@@ -135,51 +136,48 @@ def _people(home: Path) -> list[Path]:
     """The CSV files of a folder in the order of the people's ids, one per person."""
     by_person = {}
     for suffix in _SUFFIXES[::-1]:
-        for path in home.glob(f"*{suffix}"):
+        for path in paths.matches(home, f"*{suffix}"):
             by_person[path.name.removesuffix(suffix)] = path
     return [by_person[person] for person in sorted(by_person)]
 
 
 def _minutes(home: Path) -> Minutes:
     """All samples in a folder."""
-    if (home / _ARCHIVE).is_file():
-        return _joined(list(_packed(home / _ARCHIVE)), home / _ARCHIVE)
+    if paths.is_file(home / _ARCHIVE):
+        return _joined(_packed(home / _ARCHIVE), home / _ARCHIVE)
     if people := _people(home):
-        contents = ((_bytes(path), str(path)) for path in people)
+        contents = ((paths.read(path), str(path)) for path in people)
         parts = [
             read_person(content, place, number) for number, (content, place) in enumerate(contents)
         ]
         return _joined(parts, home)
-    arrays = sorted(home.glob("*.npz"))
+    arrays = paths.matches(home, "*.npz")
     if len(arrays) > 1:
         raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
     return read_arrays(arrays[0])
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _packed(archive: Path) -> Iterator[Minutes]:
+def _packed(archive: Path) -> list[Minutes]:
     """The people of the published archive, in the order of their ids."""
-    try:
-        with zipfile.ZipFile(archive) as packed:
-            members = {
-                PurePosixPath(member.filename).name: member
-                for member in packed.infolist()
-                if member.filename.endswith(_SUFFIXES[0])
-            }
-            for number, name in enumerate(sorted(members)):
-                if members[name].file_size > _MAX_MEMBER_BYTE:
-                    raise DataError(
-                        f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes; get it anew"
-                    )
-                yield read_person(packed.read(members[name]), f"{archive}, {name}", number)
-    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, zlib.error) as error:
-        raise DataError(f"{archive}: damaged archive ({error}); get it anew") from error
+    says, parts = f"{archive}: damaged archive", []
+    with paths.opened(archive) as file:
+        with damage_told(says, "get it anew"):
+            packed = zipfile.ZipFile(file)
+        members = {
+            PurePosixPath(member.filename).name: member
+            for member in packed.infolist()
+            if member.filename.endswith(_SUFFIXES[0])
+        }
+        for number, (name, member) in enumerate(sorted(members.items())):
+            if member.file_size > _MAX_MEMBER_BYTE or member.compress_type not in PLAIN_METHODS:
+                raise DataError(
+                    f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
+                    " unusual method; get it anew"
+                )
+            with damage_told(says, "get it anew"):
+                content = packed.read(member)
+            parts.append(read_person(content, f"{archive}, {name}", number))
+    return parts
 
 
 def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
@@ -204,11 +202,7 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
     Raises:
         DataError: the file is damaged, lacks a column, or holds what is no number.
     """
-    if content.startswith(b"\x1f\x8b"):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{place}: damaged gzip file ({error}); get it anew") from error
+    content = gunzip(content, place)
     header, _, body = content.partition(b"\n")
     columns = header.decode("utf-8", "replace").strip().split(",")
     missing = [name for name in _COLUMNS if columns.count(name) != 1]

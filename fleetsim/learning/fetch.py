@@ -25,6 +25,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from fleetsim import paths
 from fleetsim.errors import DataError
 from fleetsim.faults import did_you_mean
 from fleetsim.learning.registry import REGISTRY, RemoteFile, RemoteSet
@@ -69,9 +70,9 @@ def find_files(
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
     homes = [folder] if folder is not None else [*own_folders(name), cache_folder(name)]
     for home in homes:
-        paths = _verified(name, home, wanted)
-        if paths is not None:
-            return paths
+        verified = _verified(name, home, wanted)
+        if verified is not None:
+            return verified
     looked = "; ".join(_absence(home, wanted) for home in homes)
     if folder is None:
         way_out = f"run `fleetsim data fetch {name}`, or set FLEETSIM_DATA to a folder with {name}/"
@@ -147,6 +148,7 @@ class _Bar:
 
 def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None:
     """Put one verified file into the folder, from the first address that gives it."""
+    paths.kind_of(folder / file.name)  # a pipe there would block
     task = bars.add_task(file.name, total=file.num_byte)
 
     def downloader(url: str, temporary: str, _pooch: object) -> None:
@@ -204,30 +206,30 @@ def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str,
     found = [_present(home, file) for file in files]
     if not all(found):
         return None
-    for file, paths in zip(files, found, strict=True):
-        for key, path in paths.items():
+    for file, places in zip(files, found, strict=True):
+        for key, path in places.items():
             _verify(name, file, key, path)
-    return {key: path for paths in found for key, path in paths.items()}
+    return {key: path for places in found for key, path in places.items()}
 
 
 def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
     """Where a file lies in a folder, as published or else unpacked; empty if it does not."""
     published, unpacked = home / file.name, home / file.unpacked_name
-    if published.is_file():
+    if paths.is_file(published):
         return {file.name: published}
     if not file.members:
-        return {file.name: unpacked} if unpacked.is_file() else {}
-    paths = {}
+        return {file.name: unpacked} if paths.is_file(unpacked) else {}
+    members = {}
     for member, _ in file.members:
         for path in (home / PurePosixPath(member).name, home / member):
-            if path.is_file():
-                paths[member] = path
-    return paths if len(paths) == len(file.members) else {}
+            if paths.is_file(path):
+                members[member] = path
+    return members if len(members) == len(file.members) else {}
 
 
 def _absence(home: Path, files: Collection[RemoteFile]) -> str:
     """Why a folder will not do."""
-    if not home.is_dir():
+    if not paths.is_folder(home):
         return f"{home} is no folder"
     return f"{home} lacks {', '.join(file.name for file in files if not _present(home, file))}"
 
@@ -245,8 +247,5 @@ def _verify(name: str, file: RemoteFile, key: str, path: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    with paths.opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,8 @@
-"""Which of its own samples a client keeps to judge models on, and does not train with.
+"""Which training samples are kept out of training: by the server, and by each client.
+
+The server keeps floor(v n) of the n training samples of the set as its validation part, for a share
+v (`evaluate.validation_fraction`), drawn from the address (seed, "validation") before the others
+are dealt. Of a natural client it never keeps the last one.
 
 Of n samples a client holds out max(1, floor(h n)), drawn without replacement from the address
 (seed, "holdout", client), for a share h; with h = 0 it holds out none, and judges models on what it
@@ -14,6 +18,7 @@ whose labels are alike for all, and elsewhere that each evaluates with "its loca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -26,6 +31,41 @@ from fleetsim.errors import ScenarioError
 
 HoldoutFrom = Literal["own", "everybody"]
 """Whose held-out samples a client judges models on."""
+
+
+def keep_back(
+    num_samples: int, fraction: float, *, owner: IntArray | None, seed: int
+) -> tuple[IntArray, IntArray]:
+    """Rows that the server keeps, and rows that are dealt to clients; both ascending.
+
+    Args:
+        num_samples: training samples n.
+        fraction: share v of them that is kept.
+        owner: natural client of each sample [n]; None: samples are dealt to clients that own none.
+        seed: the scenario's seed.
+
+    Raises:
+        ScenarioError: so many cannot be kept without taking all samples of a natural client.
+    """
+    order = rng.stream(seed, "validation").permutation(num_samples)
+    num_kept = floor_product(fraction, num_samples)
+    may_keep = np.ones(num_samples, dtype=np.bool_)
+    if owner is not None and num_kept:
+        # The last of each client's samples in the order is left to it.
+        num_owners = np.unique(owner).size
+        _, first_from_end = np.unique(owner[order[::-1]], return_index=True)
+        may_keep[num_samples - 1 - first_from_end] = False
+        if num_kept > num_samples - num_owners:
+            most = math.floor(1000 * (num_samples - num_owners) / num_samples) / 1000
+            way_out = f"lower it to {most:g}" if most else "leave it out"
+            raise ScenarioError(
+                f"evaluate.validation_fraction = {fraction:g}: {num_kept} of {num_samples} training"
+                f" samples would leave none to some of the {num_owners} natural clients; {way_out}"
+            )
+    kept = order[may_keep][:num_kept]
+    is_kept = np.zeros(num_samples, dtype=np.bool_)
+    is_kept[kept] = True
+    return np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
 
 
 def num_held(num_samples: IntArray, fraction: float) -> IntArray:

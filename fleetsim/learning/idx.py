@@ -8,22 +8,24 @@ is published gzipped; both forms are read, told apart by the first bytes, not by
 
 from __future__ import annotations
 
-import gzip
+import io
 import math
-import zlib
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.unpacking import GZIP_FAULTS, GZIP_MAGIC, RAISE_LIMIT, limit_byte, unpacked
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WBITS = 31
 _PREFIX_BYTE = 4
 _DIMENSION_BYTE = 4
+_MAX_DIMENSIONS = 32
+_CHUNK_BYTE = 1 << 20
 _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -31,14 +33,11 @@ def read_idx(path: Path) -> NDArray[Any]:
     """Array in an IDX file, gzipped or not, in native byte order and writable.
 
     Raises:
-        DataError: the file cannot be read, is no IDX file, or holds more or fewer bytes than its
-            header announces.
+        DataError: the file cannot be read, is no IDX file, holds more or fewer bytes than its
+            header announces, or unpacks to more than `unpacking.limit_byte` allows.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse_idx(content, str(path))
+    with paths.opened(path) as file:
+        return _read(file, os.fstat(file.fileno()).st_size, str(path))
 
 
 def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
@@ -47,33 +46,94 @@ def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
     Raises:
         DataError: as `read_idx`.
     """
-    content, is_whole = _unpacked(packed, path)
-    if len(content) < _PREFIX_BYTE or content[:2] != b"\0\0" or content[2] not in _DTYPES:
+    return _read(io.BytesIO(packed), len(packed), path)
+
+
+def _read(file: io.BufferedIOBase, num_byte: int, path: str) -> NDArray[Any]:
+    """Array in an open file of so many bytes; memory is taken once the header is checked."""
+    is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    if not is_packed:
+        return _array(file, num_byte, None, path)
+    try:
+        return _array(unpacked(file, num_byte, path), None, limit_byte(num_byte), path)
+    except EOFError as fault:
+        says = "truncated: the gzip checksum at its end is cut; get it anew"
+        raise DataError(f"{path}: {says}") from fault
+    except GZIP_FAULTS as fault:
+        raise DataError(f"{path}: damaged gzip file ({fault}); get the file anew") from fault
+
+
+def _array(
+    stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
+) -> NDArray[Any]:
+    """Array in a stream of unpacked bytes.
+
+    Args:
+        stream: at its start.
+        found_byte: its length; None: it is unpacked as it is read, and not known yet.
+        limit: how long it may be; None: it is not compressed.
+        path: what errors call it.
+    """
+    prefix = bytearray(_PREFIX_BYTE)
+    num_prefix = _fill(stream, prefix)
+    if num_prefix < _PREFIX_BYTE or prefix[:2] != b"\0\0" or prefix[2] not in _DTYPES:
         raise DataError(
-            f"{path}: not an IDX file: it begins with bytes {content[:_PREFIX_BYTE].hex(' ')}, "
-            "expected 00 00, an element type (08, 09, 0b, 0c, 0d or 0e) and a number of dimensions"
+            f"{path}: not an IDX file: it begins with bytes {prefix[:num_prefix].hex(' ')}, "
+            "expected 00 00, an element type (08, 09, 0b, 0c, 0d or 0e) and a number of dimensions;"
+            " get the file anew"
         )
-    dtype = np.dtype(_DTYPES[content[2]])
-    num_dimensions = content[3]
+    dtype, num_dimensions = np.dtype(_DTYPES[prefix[2]]), prefix[3]
     header_byte = _PREFIX_BYTE + _DIMENSION_BYTE * num_dimensions
-    if len(content) < header_byte:
+    dimensions = bytearray(_DIMENSION_BYTE * num_dimensions)
+    num_found = _PREFIX_BYTE + _fill(stream, dimensions)
+    if num_found < header_byte:
         raise DataError(
             f"{path}: truncated: the header of {num_dimensions} dimensions takes {header_byte} "
-            f"bytes, found {len(content)}; get the file anew"
+            f"bytes, found {num_found}; get the file anew"
         )
-    dimensions = np.frombuffer(content, ">u4", num_dimensions, offset=_PREFIX_BYTE)
-    shape = tuple(int(length) for length in dimensions)
-    expected_byte = header_byte + math.prod(shape) * dtype.itemsize
-    if len(content) != expected_byte:
-        fault = "truncated" if len(content) < expected_byte else "too long"
+    if num_dimensions > _MAX_DIMENSIONS:
         raise DataError(
-            f"{path}: {fault}: its header announces shape {shape} of {dtype.itemsize}-byte "
-            f"elements, so {expected_byte} bytes unpacked, found {len(content)}; get the file anew"
+            f"{path}: has {num_dimensions} dimensions, at most {_MAX_DIMENSIONS} are read; write it"
+            " anew"
         )
-    if not is_whole:
-        raise DataError(f"{path}: truncated: the gzip checksum at its end is cut; get it anew")
-    elements = np.frombuffer(content, dtype, offset=header_byte)
-    return elements.reshape(shape).astype(dtype.newbyteorder("="))
+    shape = tuple(np.frombuffer(dimensions, ">u4").tolist())
+    expected_byte = header_byte + math.prod(shape) * dtype.itemsize
+    announces = (
+        f"its header announces shape {shape} of {dtype.itemsize}-byte elements, so {expected_byte}"
+        " bytes unpacked"
+    )
+    if found_byte is not None and found_byte != expected_byte:
+        fault = "truncated" if found_byte < expected_byte else "too long"
+        raise DataError(f"{path}: {fault}: {announces}, found {found_byte}; get the file anew")
+    if limit is not None and expected_byte > limit:
+        raise DataError(f"{path}: {announces}, more than the {limit} allowed; {RAISE_LIMIT}")
+    content = np.empty(expected_byte - header_byte, np.uint8)
+    num_found = header_byte + _fill(stream, content.data)
+    if num_found < expected_byte:
+        raise DataError(f"{path}: truncated: {announces}, found {num_found}; get the file anew")
+    if stream.read(1):
+        raise DataError(f"{path}: too long: {announces}, found more; get the file anew")
+    try:
+        elements = content.view(dtype).reshape(shape)
+    except ValueError as fault:  # an empty array whose other sides are beyond numpy's
+        raise DataError(f"{path}: {announces}, which numpy cannot hold; get it anew") from fault
+    return elements.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:
+    """Read until a buffer is full or the stream ends, whole or cut off; how many bytes it gave."""
+    view, num_read = memoryview(buffer), 0
+    while num_read < len(view):
+        try:
+            part = stream.read1(min(len(view) - num_read, _CHUNK_BYTE))
+        except EOFError:
+            break
+        if not part:
+            break
+        view[num_read : num_read + len(part)] = part
+        num_read += len(part)
+    return num_read
 
 
 def read_labelled(
@@ -140,16 +200,3 @@ def labelled(
             f"{first_label}..{first_label + num_classes - 1}"
         )
     return images, classes
-
-
-def _unpacked(content: bytes, path: str) -> tuple[bytes, bool]:
-    """The bytes, unpacked if they are gzipped, and whether nothing is missing at their end."""
-    if not content.startswith(_GZIP_MAGIC):
-        return content, True
-    try:
-        return gzip.decompress(content), True
-    except EOFError:
-        # What there is of a gzip stream that breaks off tells how much of it is missing.
-        return zlib.decompressobj(wbits=_GZIP_WBITS).decompress(content), False
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged gzip file ({error}); get the file anew") from error

@@ -23,6 +23,7 @@ word.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,13 +34,16 @@ import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, PositiveInt, model_validator
 
+from fleetsim import paths
 from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.counts import floor_product
+from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.text import check_memory, most_frequent
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
+from fleetsim.strict_yaml import shown
 
 PADDING, UNKNOWN = 0, 1
 _WORD = re.compile(r"\w+(?:'\w+)*|[.,!?;]")
@@ -177,11 +181,11 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
     if isinstance(settings.test, ColumnTestSettings):
         wanted.append(settings.test.column)
     num_columns, places = 0, list[int]()
+    # Spreadsheets put a mark in front of UTF-8, which is no part of the first name.
+    encoding = "utf-8-sig" if settings.encoding == "utf-8" else settings.encoding
     try:
-        # Spreadsheets put a mark in front of UTF-8, which is no part of the first name.
-        encoding = "utf-8-sig" if settings.encoding == "utf-8" else settings.encoding
-        with path.open(encoding=encoding, newline="") as file:
-            reader = csv.reader(file, strict=True)
+        with paths.opened(path) as content:
+            reader = CsvRows(io.TextIOWrapper(content, encoding=encoding, newline=""))
             try:
                 for cells in reader:
                     where = f"{path}:{reader.line_num}"
@@ -193,17 +197,18 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
                             continue
                     if len(cells) != num_columns:
                         raise DataError(
-                            f"{where}: {len(cells)} columns, but the first line has {num_columns}"
+                            f"{where}: {len(cells)} columns, but the first line has {num_columns};"
+                            " complete or remove the row"
                         )
                     yield _row(where, [cells[place] for place in places])
             except csv.Error as error:
-                raise DataError(f"{path}:{reader.line_num}: no CSV ({error})") from error
+                raise DataError(
+                    f"{path}:{reader.line_num}: no CSV ({error}); correct or remove the row"
+                ) from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}: no {settings.encoding} ({error.reason}); set task.dataset.encoding"
         ) from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[int]:
@@ -213,13 +218,14 @@ def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[
         if isinstance(column, int):
             if column >= len(cells):
                 raise DataError(
-                    f"{where}: no column {column}; there are {len(cells)}, numbered from 0"
+                    f"{where}: no column {column}; there are {len(cells)}, numbered from 0;"
+                    " correct task.dataset"
                 )
             places.append(column)
         elif cells.count(column) != 1:
             raise DataError(
                 f"{where}: {cells.count(column)} columns are called {column!r}; columns are"
-                f" {', '.join(map(repr, cells))}; a file without a header has numbers, from 0"
+                f" {shown(list(cells))}; a file without a header has numbers, from 0"
             )
         else:
             places.append(cells.index(column))
@@ -229,10 +235,13 @@ def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[
 def _row(where: str, cells: Sequence[str]) -> _Row:
     user, text, label, *rest = cells
     if not user or not label:
-        raise DataError(f"{where}: a row needs a user and a label, got {user!r} and {label!r}")
+        raise DataError(
+            f"{where}: a row needs a user and a label, got {shown(user)} and"
+            f" {shown(label)}; complete or remove it"
+        )
     part = rest[0] if rest else None
     if part not in (None, "train", "test"):
-        raise DataError(f"{where}: {part!r} is neither 'train' nor 'test'")
+        raise DataError(f"{where}: {shown(part)} is neither 'train' nor 'test'; correct it")
     return _Row(user, text, label, part)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
@@ -84,7 +85,7 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
     """
     train = _part(folder, "train")
     if train is None:
-        where = f"{folder} has no" if folder.is_dir() else f"{folder} is no folder with"
+        where = f"{folder} has no" if paths.is_folder(folder) else f"{folder} is no folder with"
         raise DataError(
             f"{where} train.npz, and no IDX files called train-images-idx* and train-labels-idx*; "
             "put one or the other there"
@@ -106,6 +107,11 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
         raise DataError(
             f"{test.inputs_at}: samples of shape {test.inputs.shape[1:]} and {test.inputs.dtype}, "
             f"those of {train.inputs_at} are of {train.inputs.shape[1:]} and {train.inputs.dtype}"
+        )
+    if train.labels.shape[1:] != test.labels.shape[1:]:
+        raise DataError(
+            f"{test.labels_at}: labels of shape {test.labels.shape}, those of {train.labels_at} are"
+            f" {train.labels.shape}; save both parts alike"
         )
     num_classes = _num_classes(settings, train, test)
     vocabulary_size = None
@@ -160,10 +166,10 @@ def _files(folder: Path, stem: str) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     packed = folder / f"{stem}.npz"
-    if packed.is_file():
+    if paths.is_file(packed):
         found = dict.fromkeys(_ARRAYS, packed)
     for name in _ARRAYS:
-        for path in sorted(folder.glob(f"{stem}-{name}-idx*")):
+        for path in paths.matches(folder, f"{stem}-{name}-idx*"):
             if name in found:
                 raise DataError(f"{folder} has both {found[name].name} and {path.name}; remove one")
             found[name] = path
@@ -190,7 +196,7 @@ def _part(folder: Path, stem: str) -> _Part | None:
         raise DataError(f"{where}: needs labels and either images or inputs; it has {has}")
     name = inputs[0]
     checked = _inputs(arrays[name], places[name], is_image=name == "images")
-    labels = _labels(arrays["labels"], places["labels"], len(checked))
+    labels = _labels(arrays["labels"], places["labels"], checked)
     client = arrays.get("client")
     if client is not None:
         _check_client(client, places["client"], len(checked))
@@ -237,13 +243,18 @@ def _with_channel(inputs: _Array) -> _Array:
     return inputs[:, None] if inputs.ndim == 3 else inputs
 
 
-def _labels(array: NDArray[Any], place: str, num_samples: int) -> IntArray:
-    if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or 0 in array.shape:
+def _labels(array: NDArray[Any], place: str, inputs: _Array) -> IntArray:
+    """Labels [n], or [n, t] where the inputs are tokens [n, t]."""
+    is_sequence = array.ndim == 2 and inputs.dtype == np.int64 and array.shape == inputs.shape
+    if array.dtype.kind not in "iu" or not (array.ndim == 1 or is_sequence) or 0 in array.shape:
+        allowed = "whole numbers [n]"
+        if inputs.dtype == np.int64:
+            allowed += f", or one per token {list(inputs.shape)}"
         raise DataError(
-            f"{place} holds {array.dtype} of shape {array.shape}; labels are whole numbers [n], or "
-            "[n, t] for sequences"
+            f"{place} holds {array.dtype} of shape {array.shape}; labels are {allowed};"
+            f" {_as_labels(array)}"
         )
-    _check_length(array, place, num_samples)
+    _check_length(array, place, len(inputs))
     for label in (array.min(), array.max()):
         if not 0 <= label < _MAX_CLASSES:
             raise DataError(
@@ -251,6 +262,16 @@ def _labels(array: NDArray[Any], place: str, num_samples: int) -> IntArray:
                 f"{_MAX_CLASSES}"
             )
     return array.astype(np.int64)
+
+
+def _as_labels(array: NDArray[Any]) -> str:
+    """How to make labels [n] of what is none; nothing is guessed."""
+    if array.ndim == 2 and array.dtype.kind in "iufb" and 0 not in array.shape:
+        if array.shape[1] == 1:
+            return "save labels[:, 0].astype('int64')"
+        if (np.count_nonzero(array, axis=1) == 1).all() and (array.max(axis=1) == 1).all():
+            return "they look one-hot, save labels.argmax(axis=1)"
+    return "save one whole number per sample"
 
 
 def _check_client(array: NDArray[Any], place: str, num_samples: int) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from pydantic import PositiveInt
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
@@ -167,10 +168,10 @@ def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, 
     """XML of all plays by the name of their file, in the registry's order; every one verified."""
     homes = [folder] if folder is not None else [*own_folders(_NAME), cache_folder(_NAME)]
     for home in homes:
-        if (home / ARCHIVE).is_file():
+        if paths.is_file(home / ARCHIVE):
             return dict(_verified(home / ARCHIVE, registry[_NAME]))
     files = find_files(_NAME, folder, registry=registry)
-    return {name: path.read_bytes() for name, path in files.items()}
+    return {name: paths.read(path) for name, path in files.items()}
 
 
 def _verified(archive: Path, known: RemoteSet) -> Iterator[tuple[str, bytes]]:

@@ -22,6 +22,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from pydantic import Field, PositiveInt
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
@@ -129,7 +130,7 @@ def _texts(
     if settings.form == "tokens":
         extras = (_TOKENS["train"],) if settings.train_part == "train" else ()
         files = find_files("wikitext2-tokens", folder, extras=extras, registry=registry)
-        contents = {part: files[_TOKENS[part]].read_bytes() for part in wanted}
+        contents = {part: paths.read(files[_TOKENS[part]]) for part in wanted}
     else:
         files = find_files("wikitext2", folder, registry=registry)
         if _ARCHIVE in files:
@@ -137,7 +138,7 @@ def _texts(
             members = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
             contents = {part: members[_RAW[part]] for part in wanted}
         else:
-            contents = {part: files[_RAW[part]].read_bytes() for part in wanted}
+            contents = {part: paths.read(files[_RAW[part]]) for part in wanted}
     train, test = (_decoded(contents[part], part) for part in wanted)
     return train, test
 

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from fleetsim import paths
 from fleetsim.errors import DataError
+
+PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How members may be packed; others take as much memory as the file asks for before they unpack."""
+
+
+_FAULTS = (
+    *(zipfile.BadZipFile, EOFError, RuntimeError, zlib.error, struct.error),
+    *(ValueError, OverflowError, KeyError, IndexError),
+)
+"""What zipfile raises about an archive that is damaged or encrypted."""
+
+
+@contextmanager
+def damage_told(says: str, way_out: str) -> Iterator[None]:
+    """Turn what zipfile raises about a damaged archive into one line; nothing else in the block.
+
+    Raises:
+        DataError: `says`, the fault, `way_out`.
+    """
+    try:
+        yield
+    except _FAULTS as fault:
+        reason = " ".join(str(fault).split()) or type(fault).__name__
+        raise DataError(f"{says} ({reason}); {way_out}") from fault
 
 
 def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
@@ -21,25 +48,31 @@ def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[s
     Raises:
         DataError: the archive is damaged or encrypted, or lacks a file, has it twice or too large.
     """
-    contents: dict[str, bytes] = {}
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            for info in opened.infolist():
-                if info.filename not in wanted:
-                    continue
-                if info.filename in contents or info.file_size > max_byte:
-                    raise DataError(
-                        f"{archive}: {info.filename} is there twice, or larger than {max_byte}"
-                        f" bytes ({info.file_size}); get the archive anew"
-                    )
-                with opened.open(info) as file:
-                    # The size in the archive's index is only what its maker wrote there.
-                    contents[info.filename] = file.read(max_byte)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
-        raise DataError(f"{archive}: damaged archive ({error}); get it anew") from error
-    except (RuntimeError, NotImplementedError) as error:
-        raise DataError(f"{archive}: cannot be unpacked ({error}); get it anew") from error
+    with paths.opened(archive) as file, damage_told(f"{archive}: damaged archive", "get it anew"):
+        contents = _contents(zipfile.ZipFile(file), archive, wanted, max_byte)
     missing = sorted(set(wanted) - set(contents))
     if missing:
         raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
+    return contents
+
+
+def _contents(
+    opened: zipfile.ZipFile, archive: Path, wanted: Collection[str], max_byte: int
+) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for info in opened.infolist():
+        if info.filename not in wanted:
+            continue
+        if info.filename in contents or info.file_size > max_byte:
+            raise DataError(
+                f"{archive}: {info.filename} is there twice, or larger than {max_byte}"
+                f" bytes ({info.file_size}); get the archive anew"
+            )
+        if info.compress_type not in PLAIN_METHODS:
+            raise DataError(
+                f"{archive}: {info.filename} is packed by an unusual method; get the archive anew"
+            )
+        with opened.open(info) as file:
+            # The size in the archive's index is only what its maker wrote there.
+            contents[info.filename] = file.read(max_byte)
     return contents

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from fleetsim import paths
 from fleetsim.errors import DataError
 
 GO_ON = "put that right and go on with --resume; what was recorded before is safe"
@@ -89,9 +90,10 @@ def read(path: Path, *, way_out: str) -> bytes:
     """Content of a file.
 
     Raises:
-        DataError: it is missing or cannot be read.
+        DataError: it is missing, no regular file, or cannot be read.
     """
     with telling(path, "cannot be read", way_out):
+        paths.kind_of(path)  # a pipe would block
         return path.read_bytes()
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from fleetsim import bundled, faults, strict_yaml
+from fleetsim import bundled, faults, paths, strict_yaml
 from fleetsim.errors import DataError
 from fleetsim.fleet.profile_files import LevelFigure, Text
 from fleetsim.record import ledger
@@ -99,12 +99,9 @@ def load(name: str) -> Prices:
 
 
 def _path(name: str) -> Path | None:
-    """Where a name leads; nowhere, if it is no file or no file can be called so."""
-    try:
-        path = bundled.find("prices", name)
-        return path if path is not None and path.is_file() else None
-    except OSError:
-        return None
+    """Where a name leads; None if no file is there."""
+    path = bundled.find("prices", name)
+    return path if path is not None and paths.is_file(path) else None
 
 
 def bill(run: Run, prices: Prices) -> Bill:

@@ -86,7 +86,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
         ("a,0,1,1\na,1,1,nan\n", r"row 3: up_bit_per_s = nan is not in"),
         ("a,0,1,1\na,1,,1\n", r"row 3: down_bit_per_s is empty; give every rate"),
         ("a,0,1,1\na,1,1\n", r"row 3: 3 fields under a header of 4"),
-        ("a,0.0005,1,1\n", r"row 2: t_s = 0\.0005 is no whole number of milliseconds; round"),
+        ("a,0.0005,1,1\n", r"row 2: t_s = '0\.0005' is no whole number of milliseconds; round"),
         ("a,-1,1,1\n", r"row 2: t_s = -1 is not in \[0, 1e\+09\]"),
         ("a,3,1,1\na,4,1,1\n", r"row 2: the first sample is at 3 s; take that off"),
         ("a,0,1,1\na,2,1,1\na,1,1,1\n", r"row 4: 1 s does not come after 2 s; sort"),
@@ -110,7 +110,7 @@ def test_a_wrong_row_is_named_with_its_file(tmp_path: Path, rows: str, says: str
 def test_another_header_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "trace,t_s,mbps\na,0,1\n")
 
-    with pytest.raises(DataError, match=r"row 1: unknown header trace,t_s,mbps; a network trace"):
+    with pytest.raises(DataError, match=r"row 1: unknown header 'trace,t_s,mbps'; a network trace"):
         read_net_trace(path)
 
 

@@ -236,8 +236,14 @@ def intervals(*rows: str) -> dict[str, str]:
         ({"states": NATIVE["states"]}, "users.csv: no such file"),
         ({"users": USERS}, "no states.csv or intervals.csv"),
         (NATIVE | {"intervals": INTERVALS}, "holds intervals.csv, states.csv; name the file"),
-        (NATIVE | {"states": "a,b\n1,2\n"}, "states.csv, row 1: unknown header a,b; must be user"),
-        (NATIVE | {"users": "user,days\n"}, "users.csv, row 1: unknown header user,days; must be"),
+        (
+            NATIVE | {"states": "a,b\n1,2\n"},
+            "states.csv, row 1: unknown header 'a,b'; must be",
+        ),
+        (
+            NATIVE | {"users": "user,days\n"},
+            "users.csv, row 1: unknown header 'user,days'; must be",
+        ),
         (NATIVE | {"users": "user,user\n"}, "users.csv, row 1: a column is named twice"),
         (NATIVE | {"users": USERS + "a,7\n"}, "users.csv, row 4: user 'a' is listed twice"),
         (NATIVE | {"users": USERS + "c,7\n"}, "users.csv, row 4: user 'c' has no row in states.c"),

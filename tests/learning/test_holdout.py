@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.holdout import dealt_anew, hold_out, num_held
+from fleetsim.learning.holdout import dealt_anew, hold_out, keep_back, num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.models import build_model, flatten
 from fleetsim.learning.settings import LocalSettings, LogisticSettings, SgdSettings
@@ -33,6 +33,43 @@ def test_every_sample_is_either_trained_with_or_held_out(sizes, fraction, seed):
         most = max(m for m in range(share.size) if m / share.size <= fraction)
         assert held.size == max(1, most)
         assert kept.size >= 1
+
+
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8),
+    fraction=st.floats(0, 0.999),
+    seed=st.integers(0, 5),
+)
+def test_the_server_leaves_every_natural_client_a_sample_or_refuses(sizes, fraction, seed):
+    owner = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    num_kept = int(fraction * owner.size)
+
+    if num_kept > owner.size - len(sizes):
+        with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction = .* \d+ natural"):
+            keep_back(owner.size, fraction, owner=owner, seed=seed)
+        return
+    kept, dealt = keep_back(owner.size, fraction, owner=owner, seed=seed)
+
+    assert kept.size == num_kept
+    assert sorted([*kept, *dealt]) == list(range(owner.size))
+    assert set(owner[dealt]) == set(range(len(sizes)))
+
+
+def test_owners_change_nothing_where_each_keeps_a_sample_anyway():
+    owner = np.arange(200) % 2
+    kept, _ = keep_back(200, 0.1, owner=owner, seed=3)
+    without, _ = keep_back(200, 0.1, owner=None, seed=3)
+
+    assert kept.tolist() == without.tolist()
+
+
+def test_a_fraction_that_leaves_a_natural_client_nothing_is_refused_with_the_most_that_does_not():
+    with pytest.raises(
+        ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; lower it to 0\.2$"
+    ):
+        keep_back(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
+    with pytest.raises(ScenarioError, match="leave it out$"):
+        keep_back(4, 0.5, owner=np.arange(4), seed=1)
 
 
 def test_which_ones_are_held_out_depends_on_the_client_alone():

@@ -182,7 +182,7 @@ def test_a_wrong_file_is_refused_with_its_line(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     settings = LabelledTextSettings(folder=str(tmp_path), file="none.csv")
 
-    with pytest.raises(DataError, match=r"none\.csv: cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"none\.csv: no such file; check"):
         load_dataset(settings, seed=1, num_clients=2)
 
 

@@ -26,6 +26,8 @@ from fleetsim.learning.data import load_dataset
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.own_folder import FolderSettings
 from fleetsim.simulate import run
+from fleetsim.unpacking import LEAST_LIMIT_BYTE
+from tests.bombs import peak_byte
 
 Arrays = Mapping[str, Any]
 
@@ -258,6 +260,9 @@ def test_a_test_part_of_its_own_is_not_drawn_from(tmp_path: Path) -> None:
 OBJECTS = np.array([None] * 6, dtype=object)
 WIDE = np.zeros((6, 2, 5, 3), np.uint8)
 
+ONE_HOT = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+TOKENS = np.arange(24, dtype=np.int64).reshape(6, 4)
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no labels": ({"labels": None}, r"train\.npz: needs labels and either .* it has inputs$"),
     "no inputs": ({"inputs": None}, r"train\.npz: needs labels .* it has labels$"),
@@ -291,6 +296,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another shape to test": (
         {"inputs": np.zeros((6, 3))}, r"test\.npz: inputs: samples of shape \(2,\).*\(3,\)"
     ),
+    "one-hot labels": ({"labels": ONE_HOT.astype(int)}, "one-hot, save labels.argmax.axis=1."),
+    "one-hot labels as floats": ({"labels": ONE_HOT}, "one-hot, save labels.argmax.axis=1."),
+    "labels in a column": (
+        {"labels": VECTORS["labels"][:, None]}, r"shape \(6, 1\); .*save labels\[:, 0\]"
+    ),
+    "labels per feature": ({"labels": np.zeros((6, 2), int)}, "labels are whole numbers .n.; save"),
+    "labels of tokens of another length": (
+        {"inputs": TOKENS, "labels": TOKENS[:, :3]}, r"\(6, 3\); .* one per token \[6, 4\]; save one"
+    ),
+    "labels without numbers": ({"labels": np.zeros((6, 0), int)}, r"shape \(6, 0\); labels are"),
     "tokens to train, floats to test": (
         {"inputs": np.zeros((6, 2), np.int16)}, "float32, those of .*train.npz: inputs .* int64"
     ),
@@ -306,6 +321,14 @@ def test_an_array_that_cannot_be_learned_from_is_told(
 
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_labels_per_token_in_one_part_alone_are_told(tmp_path: Path) -> None:
+    changed(tmp_path, inputs=TOKENS, labels=TOKENS)
+    save(tmp_path / "test.npz", {"inputs": TOKENS[:2], "labels": np.array([0, 1])})
+
+    with pytest.raises(DataError, match=r"test\.npz: labels: labels of shape \(2,\), .*\(6, 4\)"):
+        load(tmp_path)
 
 
 def test_a_label_beyond_the_given_number_is_told_with_its_sample(tmp_path: Path) -> None:
@@ -381,9 +404,15 @@ def header(shape: str, descr: str = "'<f8'", version: int = 1) -> bytes:
         (header("(2,)", "'|O'"), "holds Python objects, which are never unpickled"),
         (header("(2,)", "'nonsense'"), "is no array that numpy can read"),
         (header("(2,)", version=3), r"\.npy version \(3, 0\) is not read"),
-        (header("(2,").replace(b"}", b" "), "is no array that numpy can read .*EOF in multi-line"),
+        (
+            header("(2,").replace(b"}", b" "),
+            "is no array that numpy can read .*not of the form that numpy",
+        ),
         (header("(2,").replace(b"'descr'", b"02"), "is no array that numpy can read"),
-        (header("(2,)" + " " * 20000), r"is no array that numpy can read \(Header info length"),
+        (
+            header("(2,)" + " " * 20000),
+            r"is no array that numpy can read \(a header of 20058 bytes",
+        ),
         (b"\x93NUMPY", "is no array that numpy can read"),
         (b"", "is no array that numpy can read"),
     ],
@@ -415,6 +444,59 @@ def test_a_flipped_byte_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"a\.npz: damaged \.npz file \(.*CRC"):
         read_npz(path, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (header("(2,)", "()"), "its header is not of the form"),
+        (header("(2,)", "[('a', '<f8')]"), "its header is not of the form"),
+        (header("(" + "1, " * 70 + ")"), "float64 in 70 dimensions"),
+        (header("(" + "(" * 5000 + "2,)"), "its header is not of the form"),
+        (header("(2,)", "'<U0'"), "in 1 dimensions, which is empty"),
+        (header("(2,)", "'<f3'"), "its header: "),
+        (header("(2,)", "'V8'"), "elements of type 'V8'"),
+    ],
+)
+def test_a_header_is_matched_and_never_evaluated(tmp_path: Path, content: bytes, says: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
+        packed.writestr("x.npy", content)
+
+    with pytest.raises(DataError, match=rf"a\.npz: x is no array that numpy can read \({says}"):
+        read_npz(tmp_path / "a.npz", ["x"])
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_packed_by_another_method_is_told(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as packed:
+        packed.writestr("x.npy", b"")
+
+    with pytest.raises(
+        DataError, match=r"a\.npz: x is packed .*; save it with np\.savez_compressed"
+    ):
+        read_npz(tmp_path / "a.npz", ["x"])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "u1", "<i8", "<U3"])
+def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, dtype: str, order: Any) -> None:
+    array = np.asarray(np.arange(24).reshape(2, 3, 4).astype(dtype), order=order)
+    np.savez_compressed(tmp_path / "a.npz", x=array, allow_pickle=False)
+    found = read_npz(tmp_path / "a.npz", ["x"])["x"]
+
+    assert found.dtype == array.dtype
+    assert found.tolist() == array.tolist()
+
+
+def test_an_array_that_unpacks_to_more_than_its_limit_is_told_before_memory_is_taken(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.zeros(LEAST_LIMIT_BYTE, np.uint8), allow_pickle=False)
+
+    with pytest.raises(DataError, match=r"a\.npz: x: \d+ compressed bytes unpack to more"):
+        read_npz(path, ["x"])
+    assert peak_byte(lambda: read_npz(path, ["x"])) < 1 << 20
 
 
 def test_only_the_arrays_that_are_wanted_are_read(tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""Paths that a user names: what is there, and one line of error where it cannot be used.
+
+Only regular files are opened. A FIFO, a socket or a device could block or never end, so they are
+refused before they are opened. Every error names the path and the way out.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from fleetsim.errors import DataError, ScenarioError
+
+Kind = Literal["file", "folder"]
+InputError = type[DataError] | type[ScenarioError]
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_WAYS_OUT = {
+    errno.EACCES: "allow this user to read it and to enter its folders, or name another",
+    errno.EPERM: "allow this user to read it, or name another",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ELOOP: "its symbolic links lead to each other, name the place itself",
+    errno.ENOTDIR: "a file stands where the path needs a folder, correct it",
+}
+_OTHER_WAY_OUT = "copy it to another disk and name the copy"
+_SPECIAL = (
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path:
+    """Expand `~` and `~user` at the beginning of a path.
+
+    Args:
+        name: the path as the user wrote it.
+        error: what to raise.
+        key: what named it, such as `task.dataset.folder`; begins the message.
+
+    Raises:
+        error: there is no such user, or this one has no home folder.
+    """
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        begin = f"{key}: " if key else ""
+        user = name.partition("/")[0]
+        raise error(f"{begin}{name}: {user} is no user's home folder; write the path out") from None
+
+
+def kind_of(path: Path, error: InputError = DataError) -> Kind | None:
+    """What a path leads to, through symbolic links; None if nothing is, or can be, there.
+
+    Raises:
+        error: it is neither a file nor a folder, or cannot be looked at.
+    """
+    try:
+        mode = _mode(path, error)
+    except OSError as fault:
+        if fault.errno in _NOT_THERE:
+            return None
+        raise error(_line(path, "cannot be looked at", fault)) from fault
+    return "folder" if stat.S_ISDIR(mode) else "file"
+
+
+def is_file(path: Path, error: InputError = DataError) -> bool:
+    """Whether a file is there; raises as `kind_of` does."""
+    return kind_of(path, error) == "file"
+
+
+def is_folder(path: Path, error: InputError = DataError) -> bool:
+    """Whether a folder is there; raises as `kind_of` does."""
+    return kind_of(path, error) == "folder"
+
+
+@contextmanager
+def opened(
+    path: Path, error: InputError = DataError, *, what: str = "a file"
+) -> Iterator[io.BufferedReader]:
+    """Open a regular file for reading; an OSError in the block becomes one line too.
+
+    Args:
+        path: the file.
+        error: what to raise.
+        what: what should be named where a folder is.
+
+    Raises:
+        error: it is missing, no regular file, or cannot be read.
+    """
+    try:
+        if stat.S_ISDIR(_mode(path, error)):
+            raise error(f"{path}: is a folder; name {what} in it")
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise error(f"{path}: no such file; check the name and the working folder") from None
+    except OSError as fault:
+        raise error(_line(path, "cannot be read", fault)) from fault
+
+
+def read(path: Path, error: InputError = DataError) -> bytes:
+    """Content of a regular file; raises as `opened` does."""
+    with opened(path, error) as file:
+        return file.read()
+
+
+def matches(folder: Path, pattern: str, error: InputError = DataError) -> list[Path]:
+    """What a folder holds under names of a pattern, sorted; nothing if the folder is not there.
+
+    Args:
+        folder: where to look.
+        pattern: as of `Path.match`, such as `*.npz`.
+        error: what to raise.
+
+    Raises:
+        error: the folder cannot be looked into.
+    """
+    if not is_folder(folder, error):
+        return []
+    try:
+        # `Path.glob` would take a folder that may not be read for an empty one.
+        return sorted(path for path in folder.iterdir() if path.match(pattern))
+    except OSError as fault:
+        raise error(_line(folder, "cannot be looked into", fault)) from fault
+
+
+def _mode(path: Path, error: InputError) -> int:
+    """Mode of what a path leads to.
+
+    Raises:
+        error: it is neither a file nor a folder, or no path.
+        OSError: it cannot be looked at.
+    """
+    try:
+        mode = path.stat().st_mode
+    except ValueError:
+        says = "holds a character that no path can hold; correct it"
+        raise error(f"{str(path)!a}: {says}") from None
+    for is_special, what in _SPECIAL:
+        if is_special(mode):
+            raise error(f"{path}: is {what}, not a file or folder; copy its content into a file")
+    return mode
+
+
+def _line(path: Path, says: str, fault: OSError) -> str:
+    way_out = _WAYS_OUT.get(fault.errno or 0, _OTHER_WAY_OUT)
+    return f"{path}: {says}: {fault.strerror or fault}; {way_out}"

@@ -1,0 +1,107 @@
+"""How many bytes a compressed file may unpack to, and gzip streams that hold to it.
+
+A few megabytes of gzip or zip can unpack to gigabytes. What is unpacked may take
+`LEAST_LIMIT_BYTE`, or `MOST_RATIO` times the compressed size where that is more; images and traces
+shrink by less (the traces that fleetsim carries by 4 to 6, MNIST by 5). The environment variable
+`FLEETSIM_UNPACK_LIMIT_BYTE` sets another limit. Files that are not compressed have no limit here:
+they take the memory that their size shows.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+
+from fleetsim.errors import DataError
+
+LIMIT_VARIABLE = "FLEETSIM_UNPACK_LIMIT_BYTE"
+LEAST_LIMIT_BYTE = 64 << 20
+MOST_RATIO = 32
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
+"""What a damaged gzip stream raises while it is read."""
+
+RAISE_LIMIT = (
+    "if the file is yours, unpack it, or set the environment variable"
+    f" {LIMIT_VARIABLE} to the bytes that a file may unpack to; else get it anew"
+)
+"""Ends the message about a file that unpacks to more than its limit."""
+
+_MOST_DIGITS = 18
+
+
+def limit_byte(packed_byte: int) -> int:
+    """How many bytes so many compressed bytes may unpack to.
+
+    Raises:
+        DataError: the environment variable is set to what is no number of bytes.
+    """
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    if not text:
+        return max(LEAST_LIMIT_BYTE, MOST_RATIO * packed_byte)
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) > 0):
+        raise DataError(
+            f"{LIMIT_VARIABLE}={text[:80]}: must be a number of bytes of at most {_MOST_DIGITS}"
+            " digits, such as 4000000000; correct or unset it"
+        )
+    return int(text)
+
+
+def too_large(place: str, packed_byte: int, limit: int) -> DataError:
+    """An error about what unpacks to more than its limit; `place` is what the error calls it."""
+    return DataError(
+        f"{place}: {packed_byte} compressed bytes unpack to more than {limit}; {RAISE_LIMIT}"
+    )
+
+
+def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.BufferedReader:
+    """Stream of what a gzip stream holds; reading raises `GZIP_FAULTS` where it is damaged.
+
+    Args:
+        file: the gzip stream, at its start.
+        packed_byte: its length.
+        place: what errors call it.
+
+    Raises:
+        DataError: when more is read than `limit_byte` allows.
+    """
+    return io.BufferedReader(_Bounded(file, packed_byte, place))
+
+
+def gunzip(content: bytes, place: str) -> bytes:
+    """What gzipped bytes hold; other bytes as they are. `place` is what errors call them.
+
+    Raises:
+        DataError: they are damaged, or unpack to more than `limit_byte` allows.
+    """
+    if not content.startswith(GZIP_MAGIC):
+        return content
+    try:
+        return unpacked(io.BytesIO(content), len(content), place).read()
+    except GZIP_FAULTS as fault:
+        raise DataError(f"{place}: damaged gzip file ({fault}); get it anew") from fault
+
+
+class _Bounded(io.RawIOBase):
+    """What a gzip stream holds, up to its limit."""
+
+    def __init__(self, file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
+        self._stream = gzip.GzipFile(fileobj=file, mode="rb")
+        self._packed_byte = packed_byte
+        self._place = place
+        self._limit = limit_byte(packed_byte)
+        self._num_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        # `read` would lose what comes before a fault.
+        part = self._stream.read1(len(buffer))
+        self._num_read += len(part)
+        if self._num_read > self._limit:
+            raise too_large(self._place, self._packed_byte, self._limit)
+        buffer[: len(part)] = part
+        return len(part)

@@ -1,0 +1,32 @@
+"""Small files that unpack to much, and the memory that a reader takes until it refuses them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tracemalloc
+from collections.abc import Callable
+
+from fleetsim.errors import DataError
+
+
+def gzip_bomb(begin: bytes, block: bytes, num_blocks: int) -> bytes:
+    """Gzip stream of a beginning and many equal blocks."""
+    content = io.BytesIO()
+    with gzip.GzipFile(fileobj=content, mode="wb", compresslevel=9, mtime=0) as file:
+        file.write(begin)
+        for _ in range(num_blocks):
+            file.write(block)
+    return content.getvalue()
+
+
+def peak_byte(read: Callable[[], object]) -> int:
+    """Most bytes that a reader which must end in a DataError held at a time."""
+    tracemalloc.start()
+    try:
+        read()
+    except DataError:
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    raise AssertionError("the file was not refused")
