@@ -68,7 +68,7 @@ def test_a_fraction_that_leaves_a_natural_client_nothing_is_refused_with_the_mos
         ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; lower it to 0\.2$"
     ):
         keep_back(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
-    with pytest.raises(ScenarioError, match="leave it out$"):
+    with pytest.raises(ScenarioError, match=r"leave it out$"):
         keep_back(4, 0.5, owner=np.arange(4), seed=1)
 
 

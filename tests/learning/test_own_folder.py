@@ -303,7 +303,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "labels per feature": ({"labels": np.zeros((6, 2), int)}, "labels are whole numbers .n.; save"),
     "labels of tokens of another length": (
-        {"inputs": TOKENS, "labels": TOKENS[:, :3]}, r"\(6, 3\); .* one per token \[6, 4\]; save one"
+        {"inputs": TOKENS, "labels": TOKENS[:, :3]}, r"\(6, 3\); .* one per token \[6, 4\]; save"
     ),
     "labels without numbers": ({"labels": np.zeros((6, 0), int)}, r"shape \(6, 0\); labels are"),
     "tokens to train, floats to test": (
