@@ -77,7 +77,9 @@ def bad(old: str, new: str, *says: str, **more) -> Bad:
 
 def tree(folder: Path) -> dict[str, bytes | None]:
     return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        str(path.relative_to(folder)): path.read_bytes()
+        if path.is_file() and not path.is_symlink()
+        else None
         for path in folder.rglob("*")
     }
 
