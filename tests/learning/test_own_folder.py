@@ -453,7 +453,7 @@ def test_a_flipped_byte_is_told(tmp_path: Path) -> None:
         (header("(2,)", "[('a', '<f8')]"), "its header is not of the form"),
         (header("(" + "1, " * 70 + ")"), "float64 in 70 dimensions"),
         (header("(" + "(" * 5000 + "2,)"), "its header is not of the form"),
-        (header("(2,)", "'<U0'"), "in 1 dimensions, which is empty"),
+        (header("(2,)", "'<U0'"), "<U0 in 1 dimensions, which is empty"),
         (header("(2,)", "'<f3'"), "its header: "),
         (header("(2,)", "'V8'"), "elements of type 'V8'"),
     ],
