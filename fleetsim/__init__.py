@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fleetsim import numerics
+
 if TYPE_CHECKING:
     from fleetsim.record.run import Run, open_run
     from fleetsim.scenario import Scenario, load
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Run", "Scenario", "__version__", "load", "open_run", "run"]
+
+# Before NumPy and torch are loaded, which read what it sets.
+numerics.settle()
 
 # Loaded at first use: `import fleetsim` and the light commands must not wait for torch.
 _HOMES = {

@@ -27,6 +27,7 @@ from typer.core import TyperGroup
 
 from fleetsim import __version__, crash_file
 from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
+from fleetsim.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.quoting import MAX_VALUE, one_line, quoted
 from fleetsim.termination import Terminated, terminable
 
@@ -170,6 +171,13 @@ def run(
             max=_MAX_WORKERS,
         ),
     ] = None,
+    numerics: Annotated[
+        Numerics | None,
+        typer.Option(
+            help="portable: the same bytes on every x86-64 processor with AVX2 and FMA, slower;"
+            " fastest unless given, or as FLEETSIM_NUMERICS says."
+        ),
+    ] = None,
     plugin: PluginOption = None,
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
@@ -181,29 +189,41 @@ def run(
             help="Go on with the unfinished run of this scenario; begin if there is none.",
         ),
     ] = False,
+    allow_other_platform: Annotated[
+        bool,
+        typer.Option(
+            "--allow-other-platform",
+            help="Resume although the numerical platform differs; both are put on record.",
+        ),
+    ] = False,
 ) -> None:
     """Run a scenario and report on it."""
+    if numerics is not None:
+        os.environ[VARIABLE] = numerics.value
+    settle()
     loaded = _load(scenario, set_, seed, plugin)
-    # Before torch is imported, which takes longer than most data sets do.
-    reading = _begin_to_read(loaded)
-    from fleetsim import simulate
-    from fleetsim.progress import watch
+    with one_blas_thread():
+        # Before torch is imported, which takes longer than most data sets do.
+        reading = _begin_to_read(loaded)
+        from fleetsim import simulate
+        from fleetsim.progress import watch
 
-    # Half a million objects of imported libraries will not be garbage: neither the collector nor
-    # the processes that train need look at them again.
-    gc.freeze()
-    with watch(loaded, console) as on_progress:
-        done = simulate.run(
-            loaded,
-            out=out,
-            train=not no_train,
-            torch_device=torch_device.value,
-            workers=workers,
-            resume=resume,
-            on_progress=on_progress,
-            on_note=_say,
-            reading=reading,
-        )
+        # Half a million objects of imported libraries will not be garbage: neither the collector
+        # nor the processes that train need look at them again.
+        gc.freeze()
+        with watch(loaded, console) as on_progress:
+            done = simulate.run(
+                loaded,
+                out=out,
+                train=not no_train,
+                torch_device=torch_device.value,
+                workers=workers,
+                resume=resume,
+                allow_other_platform=allow_other_platform,
+                on_progress=on_progress,
+                on_note=_say,
+                reading=reading,
+            )
     try:
         # Only now: its libraries take a second to import and a hundred megabytes.
         from fleetsim.report import page

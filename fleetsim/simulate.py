@@ -43,16 +43,19 @@ from fleetsim.learning.holdout import dealt_anew, hold_out, keep_back, num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.memory import step_memory
 from fleetsim.learning.models import build_model, flatten, layout
+from fleetsim.learning.numerical_platform import require_portable, resolve
 from fleetsim.learning.partition import NaturalSettings, split
 from fleetsim.learning.screen import why_refused
 from fleetsim.learning.settings import TrainerKind
 from fleetsim.learning.stacked_kernel import StackedKernel
 from fleetsim.learning.trainers import DataTrainer, NullTrainer
 from fleetsim.learning.vectorised_kernel import VectorisedKernel
+from fleetsim.numerics import one_blas_thread
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
     Manifest,
+    PlatformRecord,
     PluginRecord,
     create_folder,
     find_run,
@@ -62,6 +65,7 @@ from fleetsim.record.run_folder import (
     read_manifest,
     require_same_plugin,
     versions,
+    with_platform,
     write_manifest,
 )
 from fleetsim.scenario import BufferedServerSettings, Scenario
@@ -94,6 +98,8 @@ class _Prepared:
     cost: ModelCost
     trainer: Trainer
     trainer_kind: str
+    platform: PlatformRecord
+    """Numerical platform of this process for this task."""
 
 
 @terminable()
@@ -105,6 +111,7 @@ def run(
     torch_device: str = "cpu",
     workers: int | None = None,
     resume: bool = False,
+    allow_other_platform: bool = False,
     selector: Selector | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -122,6 +129,8 @@ def run(
             every core.
         resume: go on with the unfinished run in `out`, or with the last one of this scenario. A run
             that is complete is returned as it is; where there is none yet, it begins.
+        allow_other_platform: resume although the numerical platform differs; the run folder then
+            names both.
         selector: an object of your own instead of the scenario's selector. The resolved scenario
             names its class as `server.selector.kind`; what the object was made with is not kept.
         on_progress: called after every round.
@@ -136,8 +145,38 @@ def run(
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
+    require_portable(torch_device=torch_device)
     if selector is not None:
         scenario = scenario.with_selector(selector)
+    with one_blas_thread():
+        return _simulate(
+            scenario,
+            out,
+            train=train,
+            torch_device=torch_device,
+            workers=workers,
+            resume=resume,
+            allow_other_platform=allow_other_platform,
+            on_progress=on_progress,
+            on_note=on_note,
+            reading=reading,
+        )
+
+
+def _simulate(
+    scenario: Scenario,
+    out: str | Path | None,
+    *,
+    train: bool,
+    torch_device: str,
+    workers: int | None,
+    resume: bool,
+    allow_other_platform: bool,
+    on_progress: Callable[[Progress], None] | None,
+    on_note: Callable[[str], None] | None,
+    reading: ReadAhead | None,
+) -> Run:
+    """Run a scenario into a folder; arguments and errors are those of `run`."""
     chosen = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
@@ -160,11 +199,7 @@ def run(
             batch_size=scenario.task.local.batch_size,
         )
     folder, manifest = _folder(
-        scenario,
-        out,
-        resume=resume,
-        trainer=prepared.trainer_kind,
-        on_note=on_note or (lambda line: None),
+        scenario, out, resume=resume, prepared=prepared, on_note=on_note or (lambda line: None)
     )
     if manifest.status == "done":
         return open_run(folder)
@@ -173,6 +208,9 @@ def run(
         if manifest.status == "done":
             # Meanwhile, by another process.
             return open_run(folder)
+        manifest = with_platform(
+            folder, manifest, prepared.platform, allow_other=allow_other_platform
+        )
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
         parts = Parts(
@@ -366,12 +404,14 @@ def _prepare(
             **options,
         )
         trainer = DataTrainer(kernel, workers=workers)
+        platform = PlatformRecord.of(resolve(torch_device=torch_device), kernel.forms())
     else:
         kind, trainer = _UNTRAINED, NullTrainer(num_samples, num_judged)
+        platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
-    return _Prepared(num_samples, num_judged, parameters, buffers, cost, trainer, kind)
+    return _Prepared(num_samples, num_judged, parameters, buffers, cost, trainer, kind, platform)
 
 
 def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
@@ -386,10 +426,11 @@ def _folder(
     out: str | Path | None,
     *,
     resume: bool,
-    trainer: str,
+    prepared: _Prepared,
     on_note: Callable[[str], None],
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
+    trainer = prepared.trainer_kind
     plugin = None
     if scenario.plugin is not None:
         own = scenario.plugin
@@ -413,6 +454,7 @@ def _folder(
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,
+        platforms=(prepared.platform,),
         versions=versions(),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)

@@ -16,10 +16,10 @@ import sys
 import pytest
 
 from fleetsim import cli, simulate
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import open_run
-from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.run_folder import PlatformRecord, read_manifest, write_manifest
 from fleetsim.scenario import load
 from fleetsim.selectors.uniform import RandomSelector, RandomSettings
 from fleetsim.termination import Terminated
@@ -146,6 +146,30 @@ def test_an_interrupt_keeps_every_finished_round_and_the_run_goes_on(
     assert interrupted.manifest.status == "interrupted"
     assert interrupted.rounds.equals(whole.rounds.head(3))
     resumed = simulate.run(rarely, out=out, resume=True)
+    assert resumed.manifest.digest == whole.manifest.digest
+
+
+def test_an_interrupted_run_goes_on_on_another_platform_only_if_that_is_allowed(
+    scenario, whole, tmp_path
+):
+    """The folder says that another processor began it; its rounds are as they would be here."""
+    out = tmp_path / "run"
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate.run(scenario, out=out, on_progress=interrupt)
+    manifest = read_manifest(out)
+    (here,) = manifest.platforms
+    there = PlatformRecord.of({**here.features, "processor": "Pentium"}, here.forms)
+    write_manifest(out, manifest.model_copy(update={"platforms": (there,)}))
+
+    with pytest.raises(ScenarioError, match=r"processor \(Pentium, .*allow-other-platform"):
+        simulate.run(scenario, out=out, resume=True)
+    assert read_manifest(out).status == "interrupted"
+    resumed = simulate.run(scenario, out=out, resume=True, allow_other_platform=True)
+    assert resumed.manifest.platforms == (there, here)
     assert resumed.manifest.digest == whole.manifest.digest
 
 

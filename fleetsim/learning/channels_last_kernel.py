@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,11 @@ from torch import Tensor
 
 from fleetsim.contracts import Job, JobResult, Parameters
 from fleetsim.learning.channels_last import form_of
-from fleetsim.learning.gemm import onednn
+from fleetsim.learning.gemm import library, onednn
 from fleetsim.learning.kernels import Kernel
+
+_CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
+"""Forms of convolutions; sizes alone decide between them, on every processor alike."""
 
 
 class ChannelsLastKernel(Kernel):
@@ -28,6 +32,15 @@ class ChannelsLastKernel(Kernel):
         form = form_of(self._module, shape, batch_size)
         self._module = form.module
         self._uses_onednn = form.uses_onednn
+
+    def forms(self) -> dict[str, str]:
+        """Library of its products, and how many convolutions of which form there are."""
+        names = Counter(type(module).__name__ for module in self._module.modules())
+        layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
+        return {
+            "products": library(is_onednn=self._uses_onednn),
+            "convolutions": ", ".join(layers),
+        }
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """What the jobs of one chunk yield, in their order."""

@@ -35,6 +35,7 @@ from pydantic import Field, PositiveInt
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.membership import members
+from fleetsim.numerics import one_blas_thread
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -179,5 +180,7 @@ def _non_negative(matrix: FloatArray, target: FloatArray) -> FloatArray:
     # Half a second to import, and hardly any run needs it.
     from scipy.optimize import nnls  # noqa: PLC0415
 
-    found, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
+    # SciPy brings a BLAS of its own, which is only loaded now.
+    with one_blas_thread():
+        found, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
     return np.asarray(found)

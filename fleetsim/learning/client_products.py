@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fleetsim.learning import whole_products
 from fleetsim.learning.gemm import onednn, prefers_onednn_for_long
+from fleetsim.learning.numerical_platform import forms
 from fleetsim.learning.samples import Samples
 from fleetsim.learning.whole_products import Digits, digits_of, put_together, scaled
 from fleetsim.learning.workspace import Workspace
@@ -61,7 +62,7 @@ class ClientProducts(Protocol):
 
 
 def products_of(samples: Samples, num: int, units: int, space: Workspace) -> ClientProducts:
-    """What multiplies such samples fastest; a rule on sizes, and on what the processor can do.
+    """Products in the form that is fastest for such samples, by sizes and by the platform's forms.
 
     Args:
         samples: of all clients.
@@ -74,7 +75,7 @@ def products_of(samples: Samples, num: int, units: int, space: Workspace) -> Cli
         and samples.like.is_cpu
         and num >= _MIN_WHOLE
         and max(num, samples.num_features) <= whole_products.MOST_TERMS
-        and whole_products.are_fast()
+        and forms().bytes_as_whole_numbers
     ):
         return ByteProducts(samples, samples.like)
     return NumberProducts(samples, num, units, space)

@@ -1,13 +1,13 @@
-"""Which library multiplies float32 matrices on the CPU.
+"""Library that multiplies float32 matrices on the CPU: MKL or oneDNN.
 
 Torch hands them to MKL, which uses instructions of 256 bits on AMD's processors. From Zen 5 on
 (family 26) these do 512 bits at a time, and MKL leaves half of their rate unused; oneDNN, which
 torch carries as well, does not. On older ones MKL is the faster of the two for most products of
-stacks.
+stacks. `numerical_platform.forms` says which processor this is.
 
 Torch routes products to oneDNN when it is *allowed* to round the factors to bfloat16. Processors
 without bfloat16 matrix units (AMX and the like) compute in full float32 all the same; on the others
-the permission is never given. Which kind this one is, is asked of the products themselves, never of
+the permission is never given. The products themselves are tried to tell the two kinds apart, never
 the clock: the answer is the same in every run on a machine.
 """
 
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from fleetsim.learning.linear_chain import Widths
-from fleetsim.learning.processor import amd_family, cpuinfo
+from fleetsim.learning.numerical_platform import forms
 
 _FACTOR = 1 + 2.0**-11
 """Needs 12 significant bits; bfloat16 keeps 8, TF32 and float16 keep 11."""
@@ -35,10 +35,6 @@ _MOST = 2048
 _COPIES = 2
 _WORTH_FLOP = 150_000
 """Work of a product from which on oneDNN is faster; to start one costs it more than MKL."""
-_ZEN_4, _ZEN_5 = 25, 26
-"""AMD's numbers for the families; 25 is Zen 3 as well. Measured with stacks of one to eight
-networks (784, ..., 10), batches of 10 to 100: on family 26 oneDNN takes half of MKL's time, on
-family 25 1.0 to 1.35 times of it."""
 _mkldnn: Any = torch.backends.mkldnn  # not typed in torch
 
 Multiply = Callable[[Tensor, Tensor], Tensor]
@@ -67,20 +63,24 @@ def prefers_onednn(widths: Widths, batch_size: int) -> bool:
     It is exact, the products are worth it, and MKL is slow here.
     """
     return (
-        onednn_pays(widths, batch_size)
-        and amd_family(cpuinfo()) >= _ZEN_5
+        forms().stacks_by_onednn
+        and onednn_pays(widths, batch_size)
         and onednn_is_exact(products(widths, batch_size))
     )
 
 
 @lru_cache(maxsize=64)
 def prefers_onednn_for_long(shapes: tuple[Shape, ...]) -> bool:
-    """Whether to multiply matrices of these shapes, with sums of many terms, with oneDNN.
+    """Whether to multiply matrices of these shapes, with sums of many terms, with oneDNN."""
+    return forms().long_sums_by_onednn and onednn_is_exact(shapes)
 
-    Measured with stacks of five products of (50, 600, 200), (600, 784, 200) and (200, 600, 784):
-    on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family 26 half.
-    """
-    return amd_family(cpuinfo()) >= _ZEN_4 and onednn_is_exact(shapes)
+
+def library(*, is_onednn: bool) -> str:
+    """Name of the library that multiplies float32 matrices."""
+    if is_onednn:
+        return "oneDNN"
+    has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    return "MKL" if has_mkl else "the BLAS of torch's build"
 
 
 def onednn_pays(widths: Widths, batch_size: int) -> bool:
@@ -94,9 +94,9 @@ def onednn_pays(widths: Widths, batch_size: int) -> bool:
 
 
 def onednn_is_exact(shapes: Iterable[Shape]) -> bool:
-    """Whether oneDNN is there and multiplies matrices of these shapes in float32."""
+    """Whether oneDNN may be used, is there, and multiplies such matrices in float32."""
     # Torch has had the switch since 2.9.
-    if not (_mkldnn.is_available() and hasattr(_mkldnn, "matmul")):
+    if not (forms().has_onednn and _mkldnn.is_available() and hasattr(_mkldnn, "matmul")):
         return False
     with onednn(is_allowed=True):
         return is_exact(torch.bmm, shapes)

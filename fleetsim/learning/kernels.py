@@ -23,6 +23,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning import local
 from fleetsim.learning.batches import Length, StackJob
 from fleetsim.learning.byte_images import ByteImages
+from fleetsim.learning.numerical_platform import settle
 from fleetsim.learning.samples import Samples, as_tensor
 from fleetsim.learning.settings import LocalSettings
 
@@ -105,7 +106,7 @@ class Kernel:
             ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
-        torch.set_num_threads(1)
+        settle()
         self._module = module.to(self._device)
         self._data = data
         self._local_settings = local_settings
@@ -175,6 +176,10 @@ class Kernel:
             return len(self._data.test_labels)
         rows = self._data.validation_rows
         return 0 if rows is None else len(rows)
+
+    def forms(self) -> dict[str, str]:
+        """Forms of computing that it chose, by name; the plain kernel has no choice."""
+        return {}
 
     @property
     def is_on_cpu(self) -> bool:

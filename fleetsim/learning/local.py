@@ -20,6 +20,7 @@ The update is written out because constructing a torch optimizer imports torch's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -269,6 +270,6 @@ def _result(losses: Tensor, vector: Parameters | None) -> JobResult:
     return JobResult(
         num_samples=len(exact),
         loss=_mean(exact),
-        loss_rms=float(exact.square().mean().sqrt()),
+        loss_rms=math.sqrt(exact.square().mean()),
         vector=vector,
     )

@@ -27,7 +27,6 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
@@ -36,6 +35,7 @@ from fleetsim.learning import bell
 from fleetsim.learning.bell import Bell
 from fleetsim.learning.kernels import Kernel, Part
 from fleetsim.learning.local import CHUNK
+from fleetsim.learning.numerical_platform import settle
 from fleetsim.learning.wire import packed, receive, send, unpacked
 
 _TRAIN_PASSES = 3
@@ -271,7 +271,7 @@ def _serve(
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for other in foreign:
         other.close()
-    torch.set_num_threads(1)
+    settle()
     while True:
         if hung is not None:
             hung.wait(end)

@@ -1,4 +1,4 @@
-"""What this machine's processor is, as far as the ways to multiply depend on it."""
+"""This machine's processor, as far as kernels of numerical libraries depend on it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
 """Where Linux describes the processors."""
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+"""Where Linux describes the caches of the first core."""
+_DECIDING_FLAGS = re.compile(r"avx\w*|fma\w*|f16c|sse\w*|bmi\d|amx\w*|sve\w*|asimd\w*|bf16|i8mm")
+"""Instructions that the libraries ask for, by Linux's names."""
 
 
 @lru_cache(maxsize=1)
 def cpuinfo() -> str:
-    """How Linux describes this machine's processors; nothing on other systems."""
+    """Linux's description of this machine's processors; nothing on other systems."""
     return _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
 
 
@@ -45,3 +49,59 @@ def has_flag(text: str, flag: str) -> bool:
     """
     lines = re.findall(r"^flags\s*:(.*)$", text, re.MULTILINE)
     return bool(lines) and all(flag in line.split() for line in lines)
+
+
+def model(text: str) -> str:
+    r"""Maker, family and model of the first processor; nothing where Linux does not say.
+
+    Args:
+        text: as of `cpuinfo`.
+
+    >>> model("vendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\nmodel name : Xeon\n")
+    'GenuineIntel family 6 model 143'
+    >>> model("")
+    ''
+    """
+    first = text.split("\n\n", 1)[0]
+    said = dict(re.findall(r"^(vendor_id|cpu family|model)\s*:\s*(\S+)", first, re.MULTILINE))
+    if "vendor_id" in said:
+        numbers = (f"{key} {said.get(name, '?')}" for key, name in _NUMBERS)
+        return " ".join((said["vendor_id"], *numbers))
+    # 64-bit Arm.
+    parts = dict(re.findall(r"^CPU (implementer|part|variant)\s*:\s*(\S+)", first, re.MULTILINE))
+    return " ".join(f"{key} {value}" for key, value in sorted(parts.items()))
+
+
+_NUMBERS = (("family", "cpu family"), ("model", "model"))
+
+
+def instructions(text: str) -> str:
+    r"""Instructions of every processor that numerical libraries ask for, in alphabetical order.
+
+    Args:
+        text: as of `cpuinfo`.
+
+    >>> instructions("flags : fpu fma avx2\n\nflags : fpu avx2 fma avx512f\n")
+    'avx2 fma'
+    """
+    lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    if not lines:
+        return ""
+    common = set.intersection(*(set(line.split()) for line in lines))
+    return " ".join(sorted(flag for flag in common if _DECIDING_FLAGS.fullmatch(flag)))
+
+
+def caches(folder: Path = _CACHES) -> str:
+    """Sizes of the first core's data caches, by which libraries cut products into blocks.
+
+    Args:
+        folder: as Linux lays it out; nothing where it is not.
+    """
+    found = []
+    for cache in sorted(folder.glob("index*")):
+        kind, level, size = (
+            (cache / name).read_text(encoding="ascii").strip() for name in ("type", "level", "size")
+        )
+        if kind != "Instruction":
+            found.append(f"L{level} {size}")
+    return ", ".join(found)

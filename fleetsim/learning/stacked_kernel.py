@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fleetsim.contracts import Job, JobResult, Parameters
-from fleetsim.learning.gemm import onednn, prefers_onednn
+from fleetsim.learning.gemm import library, onednn, prefers_onednn
 from fleetsim.learning.hinge import LinearSvm
 from fleetsim.learning.kernels import Kernel
 from fleetsim.learning.linear_chain import widths_of
@@ -38,6 +38,10 @@ class StackedKernel(Kernel):
         batch_size = self._local_settings.batch_size
         self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
         self._space = Workspace()
+
+    def forms(self) -> dict[str, str]:
+        """Library of the stacks' products; other products follow from the platform's features."""
+        return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """What the jobs of one chunk yield, in their order."""

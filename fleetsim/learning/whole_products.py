@@ -13,13 +13,10 @@ sums of whole numbers, without any rounding.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from fleetsim.learning.processor import cpuinfo, has_flag
 
 _BASE_BIT = 8
 _TOP = 126
@@ -92,13 +89,12 @@ def scaled(whole: Tensor, factor: float, out: Tensor) -> Tensor:
     return torch.mul(whole, out.new_tensor(factor), out=out)
 
 
-@lru_cache(maxsize=1)
-def are_fast() -> bool:
-    """Whether this machine multiplies bytes fast, and exactly.
+def are_exact() -> bool:
+    """Whether this machine multiplies bytes exactly.
 
     Processors without VNNI add products of bytes in 16 bits, which overflow.
     """
-    if _multiply is None or not has_flag(cpuinfo(), "avx512_vnni"):
+    if _multiply is None:
         return False
     for value in (-128, 127):
         left, right = torch.full((64, 256), value), torch.full((256, 48), -128)

@@ -11,6 +11,7 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
@@ -34,7 +35,12 @@ SCENARIO = "scenario.yaml"
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 _ELSEWHERE = "choose another place with --out"
-_LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy", "simpy", "torch")
+_LIBRARIES = (
+    *("networkx", "numba", "numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy"),
+    *("simpy", "torch"),
+)
+_ID_LENGTH = 12
+_MOST_NAMED = 4
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -46,6 +52,49 @@ class PluginRecord(Settings):
     """`MODULE:CLASS`."""
     source_sha256: Hash | None
     """SHA-256 of the file that defines the class; null where there was none."""
+
+
+class PlatformRecord(Settings):
+    """A numerical platform: what the last bits of a run depend on besides its scenario."""
+
+    id: Annotated[str, Field(pattern=rf"^[0-9a-f]{{{_ID_LENGTH}}}$")]
+    """First digits of the SHA-256 of `features`; equal platforms have equal ones."""
+    features: dict[str, str]
+    """What the platform is, by name; docs/outputs.md defines every key."""
+    forms: Annotated[dict[str, str], Field(default_factory=dict)]
+    """Forms of computing that the run took on it, by name; empty without training."""
+
+    @classmethod
+    def of(cls, features: Mapping[str, str], forms: Mapping[str, str]) -> PlatformRecord:
+        """Record of a platform with these features, and of what a run computes in which form."""
+        return cls(
+            id=_platform_id(features),
+            features=dict(sorted(features.items())),
+            forms=dict(sorted(forms.items())),
+        )
+
+    @model_validator(mode="after")
+    def _id_fits(self) -> PlatformRecord:
+        if self.id != _platform_id(self.features):
+            raise ValueError("id is not that of the features; run the scenario again")
+        return self
+
+    def differences(self, other: PlatformRecord) -> list[str]:
+        """Features that differ, as `name (this, other)`, and forms if no feature does."""
+        return _differing(self.features, other.features) or _differing(self.forms, other.forms)
+
+
+def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """Names with other values, `-` where there is none."""
+    pairs = {name: (mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})}
+    return [
+        f"{name} ({one or '-'}, {two or '-'})" for name, (one, two) in pairs.items() if one != two
+    ]
+
+
+def _platform_id(features: Mapping[str, str]) -> str:
+    text = json.dumps(features, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
 
 
 class Manifest(Settings):
@@ -83,6 +132,9 @@ class Manifest(Settings):
     """SHA-256 of everything in the scenario that can change the result."""
     world_hash: Hash
     """SHA-256 of what two runs must share to be compared."""
+    platforms: tuple[PlatformRecord, ...] = ()
+    """Numerical platforms that ran it, the one that began it first; several if it was resumed on
+    another. Empty: a version of fleetsim ran it that did not record them."""
     versions: dict[str, str]
     """fleetsim, Python, platform and libraries that ran it."""
 
@@ -314,6 +366,39 @@ def require_same_plugin(
         f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
         " run afresh"
     )
+
+
+def with_platform(
+    folder: Path, manifest: Manifest, now: PlatformRecord, *, allow_other: bool
+) -> Manifest:
+    """The manifest of a run that goes on, with the platform on which it does.
+
+    Args:
+        folder: of the run.
+        manifest: of the run.
+        now: the platform of this process.
+        allow_other: whether the run may go on on another platform; it is put on record.
+
+    Raises:
+        ScenarioError: the platform is another one, and that is not allowed.
+    """
+    if now in manifest.platforms:
+        return manifest
+    if not allow_other:
+        if manifest.platforms:
+            others = manifest.platforms[-1].differences(now)
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            says = (
+                "ran on another numerical platform; then and now differ in"
+                f" {'; '.join(others[:_MOST_NAMED])}{more}"
+            )
+        else:
+            says = "does not say on which numerical platform it ran"
+        raise ScenarioError(
+            f"{folder}: {says}; resume it there, start anew, or give --allow-other-platform, which"
+            " puts both on record"
+        )
+    return manifest.model_copy(update={"platforms": (*manifest.platforms, now)})
 
 
 def read_scenario(folder: Path) -> dict[str, Any]:

@@ -235,4 +235,25 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         notes.append(
             f"the runs were made by different versions of fleetsim: {', '.join(map(str, versions))}"
         )
-    return notes
+    return [*notes, *_platforms_say(entries)]
+
+
+def _platforms_say(entries: Sequence[Entry]) -> Iterator[str]:
+    """What must be known of runs that ran on different numerical platforms."""
+    found = [entry.run.manifest.platforms for entry in entries]
+    for entry, platforms in zip(entries, found, strict=True):
+        if len(platforms) > 1:
+            ids = ", ".join(platform.id for platform in platforms)
+            yield f"{entry.label} was resumed on another numerical platform ({ids})"
+    unknown = [entry.label for entry in entries if not entry.run.manifest.platforms]
+    if unknown and len(unknown) < len(entries):
+        yield f"it is not known on which numerical platform these ran: {', '.join(unknown)}"
+    firsts = list({platforms[0].id: platforms[0] for platforms in found if platforms}.values())
+    if len(firsts) > 1:
+        differing = dict.fromkeys(
+            difference for other in firsts[1:] for difference in firsts[0].differences(other)
+        )
+        yield (
+            "the runs ran on different numerical platforms, so their last bits differ too, and"
+            f" where two clients are almost equal, choices: {some(list(differing))}"
+        )

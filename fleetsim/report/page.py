@@ -339,6 +339,8 @@ def _versions(run: Run) -> Table:
         "scenario hash": manifest.scenario_hash,
         "world hash": manifest.world_hash,
     }
+    if manifest.platforms:
+        own["numerical platform"] = ", ".join(platform.id for platform in manifest.platforms)
     if manifest.plugin is not None:
         own["plug-in"] = manifest.plugin.name
         own["plug-in's file"] = manifest.plugin.source_sha256 or NOTHING

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from torch import Tensor
 
-from fleetsim.learning import client_products, whole_products
+from fleetsim.learning import client_products, numerical_platform, whole_products
 
 
 @pytest.fixture
@@ -20,5 +22,6 @@ def whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         return (left.long() @ right.long()).int()
 
     monkeypatch.setattr(whole_products, "multiply", multiply)
-    monkeypatch.setattr(whole_products, "are_fast", lambda: True)
+    chosen = replace(numerical_platform.forms(), bytes_as_whole_numbers=True)
+    monkeypatch.setattr(client_products, "forms", lambda: chosen)
     monkeypatch.setattr(client_products, "_MIN_WHOLE", 1)

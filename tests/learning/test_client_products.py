@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fleetsim.learning import client_products, whole_products
+from fleetsim.learning import client_products
 from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.client_products import (
     ByteProducts,
@@ -19,6 +20,7 @@ from fleetsim.learning.client_products import (
     NumberProducts,
     products_of,
 )
+from fleetsim.learning.numerical_platform import forms
 from fleetsim.learning.samples import Samples
 from fleetsim.learning.workspace import Workspace
 
@@ -205,7 +207,8 @@ def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
     kind: type,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(whole_products, "are_fast", lambda: is_fast)
+    chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
+    monkeypatch.setattr(client_products, "forms", lambda: chosen)
     found = client_products.products_of(Samples(make(), CPU), num, 3, Workspace())
 
     assert type(found) is kind

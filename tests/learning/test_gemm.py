@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.learning import gemm
+from fleetsim.learning.numerical_platform import forms_of
 
 SHAPES = gemm.products((784, 200, 10), 50)
 mkldnn: Any = torch.backends.mkldnn
@@ -87,7 +88,8 @@ def test_onednn_is_preferred_where_it_is_exact_and_worth_it_and_mkl_is_slow(
     family: int, is_exact: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mean product of (750, 10) at batch 10 is 2 * 10 * 750 * 10 = 150,000 FLOP."""
-    monkeypatch.setattr(gemm, "amd_family", lambda _text: family)
+    text = f"vendor_id : AuthenticAMD\ncpu family : {family}\n" if family else ""
+    monkeypatch.setattr(gemm, "forms", lambda: forms_of(text))
     monkeypatch.setattr(gemm, "onednn_is_exact", lambda _shapes: is_exact)
 
     assert not gemm.prefers_onednn((749, 10), 10)

@@ -17,6 +17,7 @@ from fleetsim.learning.channels_last_kernel import ChannelsLastKernel
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.linear_chain import ChainStack
 from fleetsim.learning.models import build_model, flatten
+from fleetsim.learning.numerical_platform import forms_of
 from fleetsim.learning.settings import (
     LeNet5Settings,
     LocalSettings,
@@ -289,7 +290,8 @@ def test_a_network_that_a_kernel_cannot_train_is_refused() -> None:
 
 
 def test_onednn_is_left_alone_where_it_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm, "amd_family", lambda _text: 26)
+    zen_5 = "vendor_id : AuthenticAMD\ncpu family : 26\n"
+    monkeypatch.setattr(gemm, "forms", lambda: forms_of(zen_5))
     monkeypatch.setattr(gemm, "is_exact", lambda multiply, shapes: False)
     asked: list[bool] = []
     onednn = gemm.onednn

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from fleetsim.learning import whole_products
+from fleetsim.learning.numerical_platform import forms, forms_of
 from fleetsim.learning.whole_products import digits_of, put_together
 
 BITS = {torch.float32: 24, torch.float64: 53}
@@ -74,7 +75,7 @@ def test_products_of_digits_are_put_together(dim: int, dtype: torch.dtype) -> No
     assert put_together(torch.cat(parts, dim=dim), out, dim=dim).tolist() == [[196101, 65793]]
 
 
-@pytest.mark.skipif(not whole_products.are_fast(), reason="this machine is not fast at bytes")
+@pytest.mark.skipif(not forms().bytes_as_whole_numbers, reason="this machine is slow at bytes")
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (150, 784, 600), (64, 65536, 3)])
 def test_products_of_bytes_are_exact(shape: tuple[int, int, int]) -> None:
     rows, terms, columns = shape
@@ -99,16 +100,16 @@ def saturating(left: Tensor, right: Tensor) -> Tensor:
 
 
 def test_machines_without_exact_products_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = whole_products.are_fast.__wrapped__
-    monkeypatch.setattr(whole_products, "cpuinfo", lambda: "flags : avx2\n")
-    assert not fast()
-    monkeypatch.setattr(whole_products, "cpuinfo", lambda: "flags : avx2 avx512_vnni\n")
+    def fast(flags: str) -> bool:
+        return forms_of(f"flags : {flags}\n").bytes_as_whole_numbers
+
     monkeypatch.setattr(whole_products, "multiply", lambda a, b: (a.long() @ b.long()).int())
-    assert fast()
+    assert not fast("avx2")
+    assert fast("avx2 avx512_vnni")
     monkeypatch.setattr(whole_products, "multiply", saturating)
-    assert not fast()
+    assert not fast("avx2 avx512_vnni")
     monkeypatch.setattr(whole_products, "_multiply", None)
-    assert not fast()
+    assert not fast("avx2 avx512_vnni")
 
 
 def test_a_torch_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,10 @@ import pytest
 from pydantic import ValidationError
 
 import fleetsim
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.run_folder import (
     Manifest,
+    PlatformRecord,
     create_folder,
     find_run,
     fresh_folder,
@@ -25,6 +26,7 @@ from fleetsim.record.run_folder import (
     read_manifest,
     read_scenario,
     versions,
+    with_platform,
     write_manifest,
 )
 
@@ -318,3 +320,49 @@ def test_a_place_where_nothing_can_be_locked_is_named(tmp_path: Path):
         held(taken),
     ):
         pass
+
+
+THEN = PlatformRecord.of({"torch": "2.13.0", "processor": "Zen"}, {"products": "MKL"})
+NOW = PlatformRecord.of({"torch": "2.13.0", "processor": "Xeon"}, {"products": "MKL"})
+BEGUN = STARTED.model_copy(update={"platforms": (THEN,)})
+
+
+def test_a_run_is_not_resumed_on_another_platform():
+    with pytest.raises(ScenarioError) as caught:
+        with_platform(Path("quick"), BEGUN, NOW, allow_other=False)
+
+    assert str(caught.value) == (
+        "quick: ran on another numerical platform; then and now differ in processor (Zen, Xeon);"
+        " resume it there, start anew, or give --allow-other-platform, which puts both on record"
+    )
+
+
+def test_both_platforms_are_on_record_where_another_is_allowed():
+    mixed = with_platform(Path("quick"), BEGUN, NOW, allow_other=True)
+
+    assert mixed.platforms == (THEN, NOW)
+    assert with_platform(Path("quick"), mixed, THEN, allow_other=False) == mixed
+
+
+def test_other_forms_on_a_platform_of_the_same_features_are_told_apart():
+    """As when another version of fleetsim has other rules."""
+    other = PlatformRecord.of(THEN.features, {"products": "oneDNN"})
+
+    assert other.id == THEN.id
+    with pytest.raises(ScenarioError, match=r"differ in products \(MKL, oneDNN\)"):
+        with_platform(Path("quick"), BEGUN, other, allow_other=False)
+
+
+def test_a_run_of_an_unknown_platform_is_not_resumed_unasked():
+    with pytest.raises(ScenarioError, match="does not say on which numerical platform it ran"):
+        with_platform(Path("quick"), STARTED, NOW, allow_other=False)
+    assert with_platform(Path("quick"), STARTED, NOW, allow_other=True).platforms == (NOW,)
+
+
+def test_a_platform_whose_id_is_not_its_own_is_refused(tmp_path: Path):
+    folder = make(tmp_path / "quick", BEGUN)
+    text = (folder / "manifest.json").read_text(encoding="utf-8")
+    (folder / "manifest.json").write_text(text.replace("Zen", "Xeon"), encoding="utf-8")
+
+    with pytest.raises(DataError, match="id is not that of the features"):
+        read_manifest(folder)

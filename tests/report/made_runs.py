@@ -15,7 +15,13 @@ from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRo
 from fleetsim.record.ledger import COMPONENTS
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
-from fleetsim.record.run_folder import Manifest, create_folder, scenario_hash, write_manifest
+from fleetsim.record.run_folder import (
+    Manifest,
+    PlatformRecord,
+    create_folder,
+    scenario_hash,
+    write_manifest,
+)
 from tests.report.rows import task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
@@ -41,6 +47,8 @@ class MadeUp:
     status: str = "done"
     stop_text: str | None = None
     version: str = "0.1.0"
+    platforms: Sequence[Mapping[str, str]] = ()
+    """Features of the numerical platforms that ran it."""
 
     def scenario(self) -> dict[str, Any]:
         return {
@@ -89,6 +97,7 @@ def write_run(
         checkpoint_every_rounds=1,
         scenario_hash=scenario_hash(made.scenario()),
         world_hash=_hash(f"{made.seed}/{made.size}/{sorted(made.devices)}"),
+        platforms=tuple(PlatformRecord.of(features, {}) for features in made.platforms),
         versions={"fleetsim": made.version, "python": "3.11.0"},
     )
     create_folder(folder, scenario=strict_yaml.dump(made.scenario()), manifest=manifest)

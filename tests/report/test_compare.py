@@ -366,3 +366,37 @@ def test_equal_scenarios_in_folders_of_one_name_are_called_by_their_paths(tmp_pa
 
 def test_keys_of_one_form_alone_are_no_difference(runs: list[Run]) -> None:
     assert [difference.path for difference in differences(runs)] == [("server", "selector", "kind")]
+
+
+ZEN, XEON = {"torch": "2.13.0", "processor": "Zen"}, {"torch": "2.13.0", "processor": "Xeon"}
+
+
+def test_runs_of_different_numerical_platforms_are_compared_and_said_to_be(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(platforms=[ZEN]), SLOW),
+        write_run(tmp_path / "b", MadeUp(platforms=[XEON]), SLOW),
+    ]
+    compared = compare.compare(runs)
+    page = compare.write(compared, tmp_path / "page").read_text(encoding="utf-8")
+    says = "the runs ran on different numerical platforms"
+
+    assert f"note: {says}" in compare.text_table(compared)
+    assert "processor (Zen, Xeon)" in compare.text_table(compared)
+    assert "torch (" not in compare.text_table(compared)
+    assert says in page
+
+
+def test_a_run_that_was_resumed_on_another_platform_is_said_to_be(tmp_path: Path) -> None:
+    mixed = write_run(tmp_path / "a", MadeUp(platforms=[ZEN, XEON]), SLOW)
+    before = write_run(tmp_path / "b", MadeUp(), SLOW)
+    text = compare.text_table(compare.compare([mixed, before]))
+
+    assert "(a) was resumed on another numerical platform (" in text
+    assert "it is not known on which numerical platform these ran:" in text
+    assert "different numerical platforms" not in text
+
+
+def test_runs_of_one_platform_need_no_word_about_it(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, MadeUp(platforms=[ZEN]), SLOW) for name in "ab"]
+
+    assert "platform" not in compare.text_table(compare.compare(runs))

@@ -1,0 +1,131 @@
+"""Numerical modes: as fast as the processor allows, or the same results on every x86-64 of today.
+
+NumPy, torch, MKL, OpenBLAS and numba each choose their kernels by the processor, and kernels round
+differently. `portable` limits all of them to the instructions of x86-64-v3 (AVX2 and FMA: Intel
+from Haswell, 2013, AMD from Zen, 2017, on), by the environment variables that they read when they
+are loaded. So the mode is chosen before they are imported: by `fleetsim run --numerics portable`,
+or by `FLEETSIM_NUMERICS=portable` in the environment, which `import fleetsim` acts on.
+
+No library is imported here. `learning.numerical_platform` checks what came of it.
+
+Sources: intel.com, oneMKL developer guide, "Conditional Numerical Reproducibility" (COMPATIBLE is
+the one branch that processors of all makers share); numpy.org, "CPU build options", "Runtime
+dispatch"; numba.readthedocs.io, "Environment variables"; github.com/OpenMathLib/OpenBLAS, README,
+"DYNAMIC_ARCH"; pytorch/pytorch aten/src/ATen/native/DispatchStub.cpp (ATEN_CPU_CAPABILITY).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib import metadata
+
+from fleetsim.errors import ScenarioError
+
+VARIABLE = "FLEETSIM_NUMERICS"
+"""Environment variable that names the mode."""
+_LIBRARIES = ("numpy", "scipy", "torch", "numba")
+"""Libraries that read their variables when they are loaded."""
+_PORTABLE = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_CBWR": "COMPATIBLE",
+    "NUMBA_CPU_FEATURES": "",
+    "NUMBA_CPU_NAME": "haswell",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+_BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR"
+"""NumPy's names, from 2.4 on, for what it uses beyond x86-64-v3."""
+_BEYOND_V3_BEFORE_2_4 = (
+    "AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+)
+_NUMPY_VARIABLE = "NPY_DISABLE_CPU_FEATURES"
+DECIDING = (
+    *sorted(_PORTABLE),
+    _NUMPY_VARIABLE,
+    "DNNL_MAX_CPU_ISA",
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "GLIBC_TUNABLES",
+    "MKL_DEBUG_CPU_TYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NPY_ENABLE_CPU_FEATURES",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "CUBLAS_WORKSPACE_CONFIG",
+)
+"""Environment variables by which a user can change kernels, and with them the last bits."""
+
+
+class Numerics(StrEnum):
+    """Numerical mode of a process."""
+
+    FASTEST = "fastest"
+    PORTABLE = "portable"
+
+
+def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
+    """The mode that the environment names; `fastest` unless it names one.
+
+    Raises:
+        ScenarioError: it names none that exists.
+    """
+    named = environment.get(VARIABLE) or Numerics.FASTEST.value
+    try:
+        return Numerics(named)
+    except ValueError:
+        raise ScenarioError(
+            f"{VARIABLE}={named[:80]!r}: is neither fastest nor portable; set one of them, or none"
+        ) from None
+
+
+def portable_variables() -> dict[str, str]:
+    """Environment variables of the portable mode, for the NumPy that is installed."""
+    major, minor = (int(part) for part in metadata.version("numpy").split(".")[:2])
+    beyond = _BEYOND_V3 if (major, minor) >= (2, 4) else _BEYOND_V3_BEFORE_2_4
+    return {**_PORTABLE, _NUMPY_VARIABLE: beyond}
+
+
+def settle(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Set the variables of the portable mode if it is asked for and no library is loaded yet.
+
+    What is set too late would have no effect; `require_settled` then refuses.
+    """
+    if environment.get(VARIABLE) != Numerics.PORTABLE.value:
+        return
+    if not any(name in sys.modules for name in _LIBRARIES):
+        environment.update(portable_variables())
+
+
+def require_settled(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Check that the variables of the mode are in place.
+
+    Raises:
+        ScenarioError: the portable mode is asked for and they are not.
+    """
+    if chosen(environment) is Numerics.FASTEST:
+        return
+    wanted = portable_variables()
+    missing = [name for name, value in wanted.items() if environment.get(name) != value]
+    if missing:
+        exports = " ".join(f"{name}='{wanted[name]}'" for name in missing)
+        raise ScenarioError(
+            f"{VARIABLE}=portable: numpy or torch was loaded before its settings were in place;"
+            f" import fleetsim first, or start Python with: {exports}"
+        )
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the BLAS libraries that are loaded to one thread while it lasts.
+
+    On several threads OpenBLAS sums in another order, so that the number of cores would show in
+    the last bits of dot products of more than 10,000 numbers and of matrix products.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - light commands need none
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
