@@ -1,7 +1,7 @@
 """fleetsim: discrete-event simulation of edge fleets that train models together.
 
     scenario = fleetsim.load("quickstart", ["server.selector.kind=oort"])
-    run = fleetsim.run(scenario, out="runs/oort")
+    run = fleetsim.run(scenario, out="runs/quickstart-oort")
     run.time_to_accuracy(0.8), run.energy_to_accuracy(0.8), run.rounds, run.tasks, run.clients
 
 The picture: scenarios/*.yaml -> scenario -> simulate (fleet, engine, selectors, learning, record)

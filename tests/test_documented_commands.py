@@ -1,0 +1,57 @@
+"""Commands of the README and the docs can be run one after the other, in one folder."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LOOP = re.compile(r"^for (\w+) in ([^;\n]+); do\n(.*?)^done", re.MULTILINE | re.DOTALL)
+
+
+def unrolled(text: str) -> str:
+    """A shell text with its loops written out."""
+    return LOOP.sub(
+        lambda loop: "".join(loop[3].replace(f"${loop[1]}", word) for word in loop[2].split()), text
+    )
+
+
+def written(text: str) -> Iterator[str]:
+    """Run folders that the blocks of a page write, in their order."""
+    for language, block in BLOCK.findall(text):
+        if language == "sh":
+            yield from re.findall(r"fleetsim run .*--out ([^\s;]+)", unrolled(block))
+        elif language == "python":
+            yield from re.findall(r"""\brun\(.*out="([^"]+)\"""", block)
+
+
+def test_loops_and_both_languages_are_read():
+    text = (
+        "```sh\nfor k in a b; do\n  fleetsim run x --out runs/$k\ndone\n```\n"
+        '```python\nfleetsim.run(scenario, out="runs/c")\n```\n'
+    )
+
+    assert list(written(text)) == ["runs/a", "runs/b", "runs/c"]
+
+
+def test_no_two_commands_write_into_one_run_folder():
+    folders = Counter(folder for page in PAGES for folder in written(page.read_text("utf-8")))
+
+    assert len(folders) >= 6  # README's four and a loop of three
+    assert [folder for folder, times in folders.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_block_resumes_what_it_has_just_finished(page: Path):
+    for language, block in BLOCK.findall(page.read_text("utf-8")):
+        commands = [line for line in block.splitlines() if language == "sh" and "fleetsim " in line]
+        ran = {command for command in commands if "--resume" not in command}
+        resumed = {c.replace(" --resume", "") for c in commands if "--resume" in c}
+
+        assert not ran & resumed
