@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
-from pydantic import Field, create_model
+from pydantic import Field, PrivateAttr, create_model
 
 from fleetsim import faults, named_files, overrides, strict_yaml
 from fleetsim.contracts import Selector
 from fleetsim.counts import ceil_product
+from fleetsim.effects import TRAINING, by_key
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
 from fleetsim.engine.enlisted import EnergySettings
@@ -28,6 +29,7 @@ from fleetsim.faults import Fault
 from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import FleetSettings, places_m
+from fleetsim.inert_keys import ScenarioFacts, inert_keys, unused_chargers
 from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
@@ -81,6 +83,11 @@ MaxUpdateNorm = Annotated[float, Field(gt=0.0)] | None
 class SynchronousServerSettings(SynchronousSettings):
     """Rounds: choose a cohort, wait for its answers, aggregate."""
 
+    acts_if = by_key(
+        max_update_norm=TRAINING,
+        aggregator=TRAINING,
+    )
+
     mode: Literal["synchronous"] = "synchronous"
     selector: SelectorSettings = RandomSettings()
     compression: CompressionSettings = UncompressedSettings()
@@ -91,6 +98,11 @@ class SynchronousServerSettings(SynchronousSettings):
 
 class BufferedServerSettings(BufferedSettings):
     """Clients at their own pace; answers are aggregated as they come, or in windows."""
+
+    acts_if = by_key(
+        max_update_norm=TRAINING,
+        aggregator=TRAINING,
+    )
 
     mode: Literal["buffered"]
     selector: SelectorSettings = RandomSettings()
@@ -107,6 +119,11 @@ ServerSettings = Annotated[
 
 class EvaluateSettings(Settings):
     """When the global model is evaluated on the server's test set; costs no virtual time."""
+
+    acts_if = by_key(
+        every_rounds=TRAINING,
+        validation_fraction=TRAINING,
+    )
 
     every_rounds: Annotated[int, Field(ge=1)] = 1
     validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
@@ -138,6 +155,9 @@ class Scenario(Settings):
     evaluate: EvaluateSettings = EvaluateSettings()
     trainer: TrainerSettings = TrainerSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
+
+    _inert: tuple[str, ...] = PrivateAttr(default=())
+    """Lines on keys that `load` found to have no effect; see `doubts`."""
 
     @property
     def content_hash(self) -> str:
@@ -178,7 +198,9 @@ class Scenario(Settings):
         own = plugin_of(selector)
         data = self.data()
         data["server"]["selector"] = {"kind": own.kind}
-        return _class_with(own).model_validate(data)
+        made = _class_with(own).model_validate(data)
+        made._inert = self._inert
+        return made
 
 
 def load(
@@ -219,7 +241,29 @@ def load(
     _set_selector_up(scenario, document)
     # Files of the user's own are found from anywhere.
     data = named_files.with_absolute_paths(scenario.data(), document.folder)
-    return type(scenario).model_validate(data)
+    resolved = type(scenario).model_validate(data)
+    _look_for_inert_keys(resolved, document)
+    return resolved
+
+
+def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
+    """Refuse keys that cannot act whatever else is set, and keep a line on each other inert one.
+
+    Raises:
+        ScenarioError: a key is refused.
+    """
+    facts = ScenarioFacts(
+        fleet=scenario.fleet,
+        seed=scenario.seed,
+        is_buffered=isinstance(scenario.server, BufferedServerSettings),
+        can_train=not isinstance(scenario.task.dataset, BlankSettings),
+        partition=scenario.task.partition.kind,
+    )
+    refused = list(unused_chargers(scenario.fleet))
+    if refused:
+        raise ScenarioError(*(faults.line(document, key, says) for key, says in refused))
+    found = inert_keys(scenario, document.data, facts)
+    scenario._inert = tuple(faults.line(document, key, says) for key, says in found)
 
 
 def schema(plugin: str | None = None) -> dict[str, Any]:
@@ -358,11 +402,12 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def doubts(scenario: Scenario) -> list[str]:
-    """What a loaded scenario may be run with, but not without being told, one line each."""
+    """Warnings about a loaded scenario, one line each: what it may be run with, if one knows."""
     said = [
         f"fleet.devices: {name} is a reproduction, not physical: {why}"
         for name, why in reproductions(scenario)
     ]
+    said.extend(scenario._inert)
     selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
     if isinstance(selector, BpUcbSettings):
         position_m = places_m(fleet.channel, seed=seed, size=fleet.size)

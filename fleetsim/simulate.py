@@ -68,7 +68,7 @@ from fleetsim.record.run_folder import (
     with_platform,
     write_manifest,
 )
-from fleetsim.scenario import BufferedServerSettings, Scenario
+from fleetsim.scenario import BufferedServerSettings, Scenario, doubts
 from fleetsim.selectors import needs
 from fleetsim.termination import Terminated, terminable
 
@@ -456,6 +456,7 @@ def _folder(
         world_hash=scenario.world_hash,
         platforms=(prepared.platform,),
         versions=versions(),
+        warnings=tuple(doubts(scenario)),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     if resume:

@@ -34,6 +34,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import PEOPLE, by_key
 from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
@@ -55,6 +56,10 @@ _PLAIN_ANSWER = (math.nan, 0.0, 0.0)
 
 class BufferedSettings(Settings):
     """How the buffered server runs."""
+
+    acts_if = by_key(
+        interruption=PEOPLE,
+    )
 
     concurrency: Annotated[int, Field(ge=1)]
     """Clients at work at the same time."""

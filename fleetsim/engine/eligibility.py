@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.effects import BATTERIES, PEOPLE, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Fraction
 from fleetsim.fleet.periodic import Schedule
@@ -36,6 +37,12 @@ Gib = Annotated[float, Field(gt=0.0)]
 
 class Condition(Settings):
     """What is asked of a client: all that is named."""
+
+    acts_if = by_key(
+        charging=PEOPLE,
+        unmetered=PEOPLE,
+        min_battery_fraction=BATTERIES,
+    )
 
     charging: Literal[True] | None = None
     """It is on the charger."""
@@ -66,6 +73,12 @@ class EligibilitySettings(Settings):
 
     The battery is asked for when a task begins; the rest holds throughout.
     """
+
+    acts_if = by_key(
+        charging=PEOPLE,
+        unmetered=PEOPLE,
+        min_battery_fraction=BATTERIES,
+    )
 
     charging: bool = False
     """Only while it is on the charger."""

@@ -31,6 +31,7 @@ from fleetsim.contracts import (
     StopReason,
 )
 from fleetsim.counts import ceil_product
+from fleetsim.effects import PEOPLE, by_key
 from fleetsim.engine.asks import Ask
 from fleetsim.engine.client import Task
 from fleetsim.engine.eligibility import EligibilitySettings
@@ -47,6 +48,10 @@ Steps = Generator[simpy.Event, None, StopReason | None]
 
 class SynchronousSettings(Settings):
     """How the synchronous server runs its rounds."""
+
+    acts_if = by_key(
+        interruption=PEOPLE,
+    )
 
     cohort: Annotated[int, Field(ge=1)]
     """Answers wanted in a round."""

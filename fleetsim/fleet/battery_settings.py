@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from fleetsim.effects import PEOPLE, by_key
 from fleetsim.fleet.energy import Fraction
 from fleetsim.settings import Settings
 
@@ -94,6 +95,12 @@ DischargingSettings = Annotated[LosslessSettings | ResistiveSettings, Field(disc
 
 class EverydaySettings(Settings):
     """What owners draw for themselves, in a task or not, as long as the phone is on."""
+
+    acts_if = by_key(
+        screen_w=PEOPLE,
+        screen_from_load=PEOPLE,
+        cpu_w=PEOPLE,
+    )
 
     standby_w: Annotated[float, Field(ge=0.0)] = 0.05
     """Always (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and wakes up

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
+from fleetsim.effects import METERED, WIRELESS, all_of, beside, by_key
 from fleetsim.fleet.arrivals import SuccessSettings, check_shares
 from fleetsim.fleet.net_links import NetShift
 from fleetsim.settings import Settings
@@ -28,6 +29,11 @@ DistanceM = Annotated[float, Field(ge=1.0, le=1e6)]
 
 class TransferSettings(Settings):
     """What every kind of channel has."""
+
+    acts_if = by_key(
+        unmetered_radio=WIRELESS,
+        metered_radio=METERED,
+    )
 
     give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
     """A transfer that takes longer than this fails."""
@@ -47,6 +53,11 @@ class TransferSettings(Settings):
 class ConstantSettings(TransferSettings):
     """The same rates for every wireless client, always."""
 
+    acts_if = by_key(
+        down_bit_per_s=WIRELESS,
+        up_bit_per_s=WIRELESS,
+    )
+
     kind: Literal["constant"] = "constant"
     down_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
     """Rate from the server to a client."""
@@ -56,6 +67,18 @@ class ConstantSettings(TransferSettings):
 
 class BlockSettings(TransferSettings):
     """What the kinds with fading blocks have in common."""
+
+    acts_if = by_key(
+        bandwidth_hz=WIRELESS,
+        up_bandwidth_hz=WIRELESS,
+        fading=WIRELESS,
+        rician_k=WIRELESS,
+        nakagami_m=WIRELESS,
+        block_s=all_of(WIRELESS, beside("fading", "rayleigh", "rician", "nakagami")),
+        snr_gap_db=WIRELESS,
+        max_bit_per_s_per_hz=WIRELESS,
+        outage_bit_per_s_per_hz=WIRELESS,
+    )
 
     bandwidth_hz: BandwidthHz = 5e6
     """Bandwidth that each client has for itself, in either direction."""

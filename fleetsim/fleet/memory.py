@@ -27,6 +27,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, StepMemory
+from fleetsim.effects import by_key, device_kind
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.profile import DeviceProfile
 from fleetsim.settings import Settings
@@ -67,6 +68,12 @@ class UncheckedSettings(Settings):
 
 class EnginesSettings(Settings):
     """What trains on each kind of device."""
+
+    acts_if = by_key(
+        phone=device_kind("phone"),
+        board=device_kind("board"),
+        vm=device_kind("vm"),
+    )
 
     phone: Engine = "mnn"
     board: Engine = "autograd"

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fleetsim import bundled, faults, rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.effects import BATTERIES, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.battery import Batteries
@@ -57,6 +58,10 @@ _BLOCKS_AHEAD = 64
 
 class FleetSettings(Settings):
     """The clients of a scenario and the world they live in."""
+
+    acts_if = by_key(
+        battery=BATTERIES,
+    )
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""

@@ -25,6 +25,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.effects import WIRELESS, by_key
 from fleetsim.fleet.direction import Direction
 from fleetsim.settings import Settings
 
@@ -33,6 +34,12 @@ Capacity = Annotated[float, Field(gt=0.0, le=1e18)] | None
 
 class SharedLinksSettings(Settings):
     """Links that transfers of several clients share; null: wide enough for all."""
+
+    acts_if = by_key(
+        cells=WIRELESS,
+        cell_up_bit_per_s=WIRELESS,
+        cell_down_bit_per_s=WIRELESS,
+    )
 
     cells: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of cells; every wireless client is in one of them, drawn uniformly."""

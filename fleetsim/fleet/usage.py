@@ -13,10 +13,11 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.effects import CARRIED, PEOPLE, PEOPLE_NAMED, all_of, beside_any, by_key
 from fleetsim.fleet.deck import deal
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
 from fleetsim.fleet.profile_files import DeviceKind
@@ -33,6 +34,16 @@ _DAY_S = 86_400
 
 class UsageSettings(Settings):
     """How people use the devices."""
+
+    acts_if = by_key(
+        trace=CARRIED,
+        synthetic=CARRIED,
+        shift=PEOPLE,
+        starts_at_s=PEOPLE,
+        time_zones=PEOPLE,
+        unknown=all_of(PEOPLE, beside_any("trace", "set it")),
+        kinds=PEOPLE_NAMED,
+    )
 
     trace: str | None = None
     """Usage trace: bundled name or path. Without one everybody is always online, charging, on an
@@ -61,6 +72,14 @@ class UsageSettings(Settings):
         if self.time_zones and self.trace is None and self.synthetic is None:
             raise ValueError("time_zones need people: give trace or synthetic")
         return self
+
+    @field_validator("kinds")
+    @classmethod
+    def _named_once(cls, kinds: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
+        twice = [kind for index, kind in enumerate(kinds) if kind in kinds[:index]]
+        if twice:
+            raise ValueError(f"{twice[0]} is named twice; name it once")
+        return kinds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.effects import BUFFERED, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.shares import are_shares
 from fleetsim.settings import Settings
@@ -72,6 +73,10 @@ StalenessSettings = Annotated[
 class FedAsyncSettings(Settings):
     """Each update is mixed into the model as it arrives (Xie et al. 2019)."""
 
+    acts_if = by_key(
+        staleness=BUFFERED,
+    )
+
     kind: Literal["fedasync"] = "fedasync"
     mixing: Annotated[float, Field(gt=0.0, le=1.0)] = 0.6
     """Share alpha of a fresh update in the new model."""
@@ -80,6 +85,10 @@ class FedAsyncSettings(Settings):
 
 class FedBuffSettings(Settings):
     """The mean change of a buffer of updates, weighted by staleness (Nguyen et al. 2022)."""
+
+    acts_if = by_key(
+        staleness=BUFFERED,
+    )
 
     kind: Literal["fedbuff"] = "fedbuff"
     server_learning_rate: Annotated[float, Field(gt=0.0, le=1e30)] = 1.0

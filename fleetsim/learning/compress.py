@@ -32,6 +32,7 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, Parameters, State
+from fleetsim.effects import TRAINING, by_key
 from fleetsim.settings import Settings
 
 VALUE_BYTE = 4
@@ -50,6 +51,10 @@ class UncompressedSettings(Settings):
 class TopKSettings(Settings):
     """The largest entries of an update, with their places (Aji, Heafield 2017)."""
 
+    acts_if = by_key(
+        error_feedback=TRAINING,
+    )
+
     kind: Literal["top-k"] = "top-k"
     fraction: Annotated[float, Gt(0), Le(0.5), Field(examples=[0.1])]
     """Share of the entries that is sent; above one half their places cost more than they save."""
@@ -60,6 +65,10 @@ class TopKSettings(Settings):
 
 class Quantise8BitSettings(Settings):
     """Entries of an update rounded to one byte each (Alistarh et al. 2017)."""
+
+    acts_if = by_key(
+        rounding=TRAINING,
+    )
 
     kind: Literal["quantise-8bit"] = "quantise-8bit"
     rounding: Literal["stochastic", "nearest"] = "stochastic"

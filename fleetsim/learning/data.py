@@ -19,6 +19,7 @@ from pydantic import Field
 
 from fleetsim import paths
 from fleetsim.contracts import IntArray
+from fleetsim.effects import ActsIf, by_key
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.cifar import Cifar10Settings, read_cifar10
@@ -56,6 +57,14 @@ class DigitsSettings(Settings):
 
 class MnistSettings(Settings):
     """MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels (LeCun et al. 1998)."""
+
+    acts_if = by_key(
+        writers=ActsIf(
+            lambda _, facts: facts.partition == "natural",
+            "only the partition natural looks at who wrote what",
+            "set task.partition.kind: natural",
+        ),
+    )
 
     kind: Literal["mnist"] = "mnist"
     folder: str | None = None

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, PositiveInt, model_validator
 
+from fleetsim.effects import TRAINING, by_key
 from fleetsim.learning.asynchronous import FedAsyncSettings, FedBuffSettings
 from fleetsim.settings import Settings
 
@@ -195,6 +196,10 @@ DecaySettings = Annotated[
 class SgdSettings(Settings):
     """Stochastic gradient descent; its momentum starts from nothing in every task."""
 
+    acts_if = by_key(
+        decay=TRAINING,
+    )
+
     kind: Literal["sgd"] = "sgd"
     learning_rate: Annotated[StepFactor, Gt(0)]
     """Step size of the local updates, in the first round."""
@@ -249,6 +254,11 @@ TrainerKind = Literal["serial", "stacked", "channels-last", "vectorised"]
 
 class TrainerSettings(Settings):
     """How the host computes what the clients train; never a matter of virtual time."""
+
+    acts_if = by_key(
+        kind=TRAINING,
+        precision=TRAINING,
+    )
 
     kind: Literal["auto"] | TrainerKind = "auto"
     """serial: one client after the other, the plain reference; stacked: many clients at once, for

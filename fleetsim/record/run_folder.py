@@ -137,6 +137,8 @@ class Manifest(Settings):
     another. Empty: a version of fleetsim ran it that did not record them."""
     versions: dict[str, str]
     """fleetsim, Python, platform and libraries that ran it."""
+    warnings: tuple[str, ...] = ()
+    """What was said of the scenario before it ran, such as keys without effect."""
 
     @model_validator(mode="after")
     def _done_with_digest(self) -> Manifest:

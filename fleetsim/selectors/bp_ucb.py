@@ -69,6 +69,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.selectors import answers
 from fleetsim.selectors.belief_propagation import (
     Potentials,
@@ -124,8 +125,22 @@ _NO_BELIEF = 0.5
 _Positive = Annotated[float, Field(gt=0.0)]
 
 
+_BELIEFS = beside("potentials", "agreement", "pue")
+"""Printed potentials do not depend on the state: all beliefs are one half, whatever is set."""
+
+
 class BpUcbSettings(Settings):
     """Bandit over clients, which judge the model themselves and agree among neighbours."""
+
+    acts_if = by_key(
+        distance_decay=_BELIEFS,
+        distance_exponent=_BELIEFS,
+        distance_unit_m=_BELIEFS,
+        side_m=all_of(_BELIEFS, NO_DISTANCES),
+        damping=_BELIEFS,
+        tolerance=_BELIEFS,
+        max_exchanges=_BELIEFS,
+    )
 
     kind: Literal["bp-ucb"] = "bp-ucb"
     mu: Annotated[float, Field(ge=0.0)] = 0.01

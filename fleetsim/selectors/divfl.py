@@ -61,6 +61,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import beside, by_key
 from fleetsim.selectors import answers
 from fleetsim.selectors.divfl_equations import (
     Metric,
@@ -92,6 +93,10 @@ _STRANGERS = "select/divfl/strangers"
 
 class DivFlSettings(Settings):
     """Diverse clients, whose gradients stand for everybody's."""
+
+    acts_if = by_key(
+        sample_fraction=beside("search", "stochastic"),
+    )
 
     kind: Literal["divfl"] = "divfl"
     refresh: Literal["lazy", "ideal"] = "lazy"

@@ -63,6 +63,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import beside, by_key
 from fleetsim.selectors import answers
 from fleetsim.selectors.fedcor_equations import (
     SumOver,
@@ -104,6 +105,11 @@ _Factor = Annotated[float, Field(gt=0.0, le=1.0)]
 
 class FedCorSettings(Settings):
     """Clients whose losses move together with everybody's, by a Gaussian process."""
+
+    acts_if = by_key(
+        warm_up_fit_steps=beside("mean", "zero"),
+        observed_fit_steps=beside("mean", "observed"),
+    )
 
     kind: Literal["fedcor"] = "fedcor"
     warm_up_rounds: _Count = Field(default=15, examples=[2])

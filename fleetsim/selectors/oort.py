@@ -77,6 +77,7 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.counts import floor_product
+from fleetsim.effects import beside, beside_any, by_key
 from fleetsim.selectors.oort_equations import (
     clipped,
     cut_off_pool,
@@ -128,6 +129,12 @@ _Seconds = Annotated[float, Field(gt=0.0)]
 
 class OortOptions(Settings):
     """What can be set of the choice; selectors that choose as Oort does share it."""
+
+    acts_if = by_key(
+        pacer_step_s=beside("preferred_percentile", None),
+        pacer_step_percent=beside_any("preferred_percentile", "set it"),
+        max_blacklist_fraction=beside_any("max_selections", "set it"),
+    )
 
     kind: str
     exploration_fraction: _Fraction = 0.9

@@ -52,6 +52,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import beside, by_key
 from fleetsim.selectors.ties import TieRule, best, tie_keys
 from fleetsim.selectors.training_loss import Epochs, asking, training_loss
 from fleetsim.selectors.uniform import draw
@@ -71,6 +72,11 @@ __all__ = [
 
 class PowerOfChoiceSettings(Settings):
     """The clients with the largest losses among d random candidates."""
+
+    acts_if = by_key(
+        batch=beside("variant", "cpow-d"),
+        loss=beside("variant", "rpow-d"),
+    )
 
     kind: Literal["power-of-choice"] = "power-of-choice"
     variant: Literal["pow-d", "cpow-d", "rpow-d"] = "pow-d"

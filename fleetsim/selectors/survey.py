@@ -43,6 +43,7 @@ from fleetsim.contracts import (
     Selector,
     State,
 )
+from fleetsim.effects import beside, by_key
 from fleetsim.selectors.survey_equations import (
     average_loss_scores,
     choose_others,
@@ -68,6 +69,11 @@ __all__ = [
 
 class SurveySettings(Settings):
     """Large losses times data, the same with a bonus for the rare, or nobody twice running."""
+
+    acts_if = by_key(
+        loss=beside("policy", 1, 2),
+        ties=beside("policy", 1, 2),
+    )
 
     kind: Literal["survey"] = "survey"
     policy: Literal[1, 2, 3] = 1

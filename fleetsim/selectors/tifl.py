@@ -55,6 +55,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.effects import beside, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.tifl_equations import (
     DROPPED,
@@ -96,6 +97,11 @@ __all__ = [
 
 class TiFLSettings(Settings):
     """One tier of equally fast clients a round, the worse its accuracy the more often."""
+
+    acts_if = by_key(
+        interval_rounds=beside("rule", "rank", "rank_to_zero", "error"),
+        trigger=beside("rule", "rank", "rank_to_zero", "error"),
+    )
 
     kind: Literal["tifl"] = "tifl"
     num_tiers: Annotated[int, Field(ge=1)] = 5

@@ -1,0 +1,154 @@
+"""Conditions under which a key of a scenario can change a run.
+
+A settings class lists beside its fields those keys that act in some scenarios only:
+
+    class UsageSettings(Settings):
+        acts_if = by_key(starts_at_s=PEOPLE)
+
+A condition looks at the settings object that holds the key and at `Facts` of the whole scenario.
+`fleetsim.inert_keys` walks a scenario and reports each key that its user has set away from its
+default and whose condition does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Facts(Protocol):
+    """Properties of a scenario that decide whether keys elsewhere in it can act."""
+
+    @property
+    def names_people(self) -> bool:
+        """Whether `fleet.usage` names a trace or makes people up."""
+
+    @property
+    def has_people(self) -> bool:
+        """Whether any client lives through a record of these people."""
+
+    @property
+    def has_metered(self) -> bool:
+        """Whether any wireless client is ever on a metered network."""
+
+    @property
+    def has_batteries(self) -> bool:
+        """Whether any device of the fleet runs on a battery."""
+
+    @property
+    def has_wireless(self) -> bool:
+        """Whether any device of the fleet is not wired."""
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether the channel places clients at distances."""
+
+    @property
+    def device_kinds(self) -> frozenset[str]:
+        """Kinds of device in the fleet: phone, board, vm."""
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether the server is a buffered one."""
+
+    @property
+    def can_train(self) -> bool:
+        """Whether there are samples to train with; a blank data set has none."""
+
+    @property
+    def partition(self) -> str:
+        """Kind of the partition."""
+
+
+@dataclass(frozen=True)
+class ActsIf:
+    """A condition, why a key is without effect where it does not hold, and what to change."""
+
+    holds: Callable[[Any, Facts], bool]
+    """Of the settings object that holds the key, and of the scenario."""
+    because: str
+    way_out: str
+
+
+def by_key(**conditions: ActsIf) -> Mapping[str, ActsIf]:
+    """Conditions by the names of fields."""
+    return conditions
+
+
+def all_of(first: ActsIf, second: ActsIf) -> ActsIf:
+    """Both; the message is that of the second."""
+    return ActsIf(
+        lambda own, facts: first.holds(own, facts) and second.holds(own, facts),
+        second.because,
+        second.way_out,
+    )
+
+
+def beside(key: str, *values: object) -> ActsIf:
+    """A condition on another key of the same settings object: it has one of these values."""
+    text = " or ".join(str(value) for value in values)
+    return ActsIf(
+        lambda own, _: getattr(own, key) in values, f"it is of {key}: {text} alone", "set that"
+    )
+
+
+def beside_any(key: str, way_out: str) -> ActsIf:
+    """A condition on another key of the same settings object: it is not null."""
+    return ActsIf(lambda own, _: getattr(own, key) is not None, f"{key} is null", way_out)
+
+
+PEOPLE_NAMED = ActsIf(
+    lambda _, facts: facts.names_people,
+    "fleet.usage names no people",
+    "set fleet.usage.trace or fleet.usage.synthetic",
+)
+CARRIED = ActsIf(
+    lambda _, facts: facts.has_people or not facts.names_people,
+    "the fleet has no device of fleet.usage.kinds, which people carry",
+    "add such devices or kinds",
+)
+PEOPLE = ActsIf(
+    lambda _, facts: facts.has_people,
+    "nobody in the fleet has an owner: all clients are always online, charging and unmetered",
+    "set fleet.usage.trace or fleet.usage.synthetic, and devices of fleet.usage.kinds",
+)
+METERED = ActsIf(
+    lambda _, facts: facts.has_metered,
+    "no wireless client is ever on a metered network",
+    "set fleet.usage.trace to one with times on metered networks",
+)
+BATTERIES = ActsIf(
+    lambda _, facts: facts.has_batteries,
+    "no device of the fleet has a battery",
+    "add one that has",
+)
+WIRELESS = ActsIf(
+    lambda _, facts: facts.has_wireless,
+    "every device of the fleet is wired",
+    "add a wireless one",
+)
+NO_DISTANCES = ActsIf(
+    lambda _, facts: not facts.has_distances,
+    "fleet.channel places the clients already",
+    "choose a channel without distances, such as constant",
+)
+BUFFERED = ActsIf(
+    lambda _, facts: facts.is_buffered,
+    "no update of a synchronous round is stale",
+    "set server.mode: buffered",
+)
+TRAINING = ActsIf(
+    lambda _, facts: facts.can_train,
+    "the blank data set trains nothing",
+    "choose a data set with samples",
+)
+
+
+def device_kind(kind: str) -> ActsIf:
+    """The fleet has a device of this kind."""
+    return ActsIf(
+        lambda _, facts: kind in facts.device_kinds,
+        f"the fleet has no {kind}",
+        f"add a {kind} to fleet.devices",
+    )

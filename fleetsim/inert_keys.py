@@ -1,0 +1,125 @@
+"""Keys of a scenario that its user has set and that cannot change the run.
+
+A key is inert if its value differs from its default and the condition that its settings class
+states for it (`Settings.acts_if`) does not hold. A key with its default value is never reported:
+resolved scenarios write all keys out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fleetsim.effects import Facts
+from fleetsim.faults import Fault
+from fleetsim.fleet.channel_settings import PlacedSettings
+from fleetsim.fleet.hardware import load_devices
+from fleetsim.fleet.population import FleetSettings, load_trace
+from fleetsim.fleet.profile import DeviceProfile
+from fleetsim.settings import Settings
+from fleetsim.strict_yaml import KeyPath
+
+
+@dataclass(frozen=True)
+class ScenarioFacts:
+    """Facts of one scenario; see `fleetsim.effects.Facts`. Files are read when first asked for."""
+
+    fleet: FleetSettings
+    seed: int
+    is_buffered: bool
+    can_train: bool
+    partition: str
+
+    @cached_property
+    def _profiles(self) -> tuple[DeviceProfile, ...]:
+        return tuple(p for name in self.fleet.devices for p in load_devices(name))
+
+    @property
+    def names_people(self) -> bool:
+        """Whether `fleet.usage` names a trace or makes people up."""
+        return self.fleet.usage.trace is not None or self.fleet.usage.synthetic is not None
+
+    @property
+    def has_people(self) -> bool:
+        """Whether any client lives through a record of these people."""
+        return self.names_people and not self.device_kinds.isdisjoint(self.fleet.usage.kinds)
+
+    @cached_property
+    def has_metered(self) -> bool:
+        """Whether any wireless client is ever on a metered network."""
+        carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
+        if not self.names_people or all(profile.wired is not None for profile in carried):
+            return False
+        trace = load_trace(self.fleet.usage, seed=self.seed)
+        return trace is not None and bool((trace.online & ~trace.unmetered).any())
+
+    @property
+    def has_batteries(self) -> bool:
+        """Whether any device of the fleet runs on a battery."""
+        return any(profile.battery_j is not None for profile in self._profiles)
+
+    @property
+    def has_wireless(self) -> bool:
+        """Whether any device of the fleet is not wired."""
+        return any(profile.wired is None for profile in self._profiles)
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether the channel places clients at distances."""
+        return isinstance(self.fleet.channel, PlacedSettings)
+
+    @cached_property
+    def device_kinds(self) -> frozenset[str]:
+        """Kinds of device in the fleet: phone, board, vm."""
+        return frozenset(profile.kind for profile in self._profiles)
+
+
+def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Fault]:
+    """Inert keys of a settings object and of those below it, in the order of the fields.
+
+    Args:
+        settings: what was made of the mapping.
+        written: the mapping as the user wrote it, overrides applied.
+        facts: of the whole scenario.
+
+    Yields:
+        The key and why it has no effect, with the way out.
+
+    Raises:
+        DataError: a device or trace file is wrong.
+        ScenarioError: a trace is not there.
+    """
+    if not isinstance(written, dict):
+        return
+    conditions = settings.conditions()
+    for name, info in type(settings).model_fields.items():
+        key = info.alias or name
+        value = getattr(settings, name)
+        if key not in written or value == info.get_default(call_default_factory=True):
+            continue
+        condition = conditions.get(name)
+        if condition is not None and not condition.holds(settings, facts):
+            says = f"has no effect: {condition.because}; {condition.way_out}, or leave it out"
+            yield (key,), says
+            continue
+        yield from _below((key,), value, written[key], facts)
+
+
+def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterator[Fault]:
+    """Inert keys of settings in a value: the value itself, or the items of a list."""
+    if isinstance(value, Settings):
+        for path, says in inert_keys(value, written, facts):
+            yield (*key_path, *path), says
+    elif isinstance(value, tuple) and isinstance(written, list):
+        for index, (item, below) in enumerate(zip(value, written, strict=False)):
+            yield from _below((*key_path, index), item, below, facts)
+
+
+def unused_chargers(fleet: FleetSettings) -> Iterator[Fault]:
+    """Devices of `fleet.battery.charge_w_of` that have no battery."""
+    for name in fleet.battery.charge_w_of:
+        if all(profile.battery_j is None for profile in load_devices(name)):
+            says = "has no battery to charge; leave it out"
+            yield ("fleet", "battery", "charge_w_of", name), says
