@@ -45,6 +45,7 @@ from fleetsim.learning.settings import (
     TrainerSettings,
 )
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
+from fleetsim.ranges import Gain, Rounds
 from fleetsim.record.run_folder import scenario_hash
 from fleetsim.selectors import SelectorSettings, build_selector, needs
 from fleetsim.selectors.bp_ucb import BpUcbSettings
@@ -77,7 +78,7 @@ class TaskSettings(Settings):
     local: LocalSettings
 
 
-MaxUpdateNorm = Annotated[float, Field(gt=0.0)] | None
+MaxUpdateNorm = Gain | None
 
 
 class SynchronousServerSettings(SynchronousSettings):
@@ -125,7 +126,7 @@ class EvaluateSettings(Settings):
         validation_fraction=TRAINING,
     )
 
-    every_rounds: Annotated[int, Field(ge=1)] = 1
+    every_rounds: Rounds = 1
     validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the training samples that no client gets: the server keeps them for selectors that
     judge models, which must not look at the test set."""
@@ -134,7 +135,7 @@ class EvaluateSettings(Settings):
 class CheckpointSettings(Settings):
     """How often a run is saved so that it can go on after a kill."""
 
-    every_rounds: Annotated[int, Field(ge=1)] = 10
+    every_rounds: Rounds = 10
 
 
 class Scenario(Settings):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import dataclass
 
 import pytest
@@ -13,8 +11,8 @@ from fleetsim import bundled
 from fleetsim.cli import main
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.scenario import doubts, load
-from fleetsim.settings import Settings
 from fleetsim.simulate import run
+from tests.settings_walk import all_classes, declaring, scenario_classes
 
 BASE = """\
 name: inert
@@ -69,6 +67,23 @@ CHANNEL_KEYS = {
     "max_bit_per_s_per_hz": "5",
     "outage_bit_per_s_per_hz": "0.1",
 }
+LINK_KEYS = {
+    "Placed": {"path_loss_exponent_db": "20", "shadowing_sd_db": "8"},
+    "Fading": {
+        "tx_power_dbm": "20",
+        "server_tx_power_dbm": "40",
+        "noise_dbm_per_hz": "-170",
+        "noise_figure_db": "5",
+        "path_loss_db_at_1km": "120",
+    },
+    "Normalised": {"mean_snr_db": "10"},
+    "Calibrated": {"reference_snr_db": "10", "reference_distance_m": "100"},
+    "Trace": {"shift": "none", "rate_scale": "2", "up_over_down": "0.3"},
+}
+CHANNELS = {
+    "Placed": "{kind: fading}",
+    "Trace": "{kind: trace, trace: commute-5g}",
+}
 BELIEF_KEYS = {
     "distance_decay": "0.01",
     "distance_exponent": "2",
@@ -100,6 +115,15 @@ EXAMPLES = {
     **{
         f"BlockSettings.{key}": inert(f"fleet.channel.{key}={value}", VMS)
         for key, value in CHANNEL_KEYS.items()
+    },
+    **{
+        f"{kind}Settings.{key}": inert(
+            f"fleet.channel.{key}={value}",
+            VMS,
+            f"fleet.channel={CHANNELS.get(kind, f'{{kind: {kind.lower()}}}')}",
+        )
+        for kind, keys in LINK_KEYS.items()
+        for key, value in keys.items()
     },
     "BlockSettings.rician_k": inert(
         "fleet.channel={kind: normalised, fading: rician, rician_k: 3}", VMS
@@ -155,6 +179,7 @@ EXAMPLES = {
     "SgdSettings.decay": inert(
         "task.local.optimizer.decay={kind: exponential, factor: 0.5}", BLANK
     ),
+    "SgdSettings.weight_decay": inert("task.local.optimizer.weight_decay=0.1", BLANK),
     "TrainerSettings.kind": inert("trainer.kind=serial", BLANK),
     "TrainerSettings.precision": inert("trainer={kind: vectorised, precision: mixed}", BLANK),
     "MnistSettings.writers": inert("task.dataset.writers=true", "task.dataset={kind: mnist}"),
@@ -201,18 +226,107 @@ EXAMPLES = {
     },
 }
 
-
-def settings_classes() -> list[type[Settings]]:
-    """Every settings class of fleetsim."""
-    for module in pkgutil.walk_packages(fleetsim.__path__, "fleetsim."):
-        if not module.name.startswith("fleetsim.validation"):
-            importlib.import_module(module.name)
-
-    def below(parent: type[Settings]) -> list[type[Settings]]:
-        return [c for child in parent.__subclasses__() for c in (child, *below(child))]
-
-    found = {c for c in below(Settings) if c.__module__.startswith("fleetsim.")}
-    return sorted(found, key=lambda c: (c.__module__, c.__name__))
+ALWAYS_ACT = {
+    "AflSettings": "alpha_1 alpha_2 alpha_3 rounding cold_start ties",
+    "BatterySettings": (
+        "charge_w charge_w_of capacity_wh health_fraction initial_fraction "
+        "cutoff_fraction charging discharging everyday"
+    ),
+    "BlankSettings": "input_shape num_classes median_samples sigma min_samples",
+    "BpUcbSettings": "mu slot_rounds potentials graph ties model",
+    "BufferedServerSettings": "selector compression",
+    "BufferedSettings": "buffer_size window_s max_staleness deadline_s eligibility",
+    "CheckpointSettings": "every_rounds",
+    "Cifar10Settings": "folder train_samples test_samples pixels",
+    "ClientDirichletSettings": "min_samples when_infeasible",
+    "Condition": "min_ram_gib min_free_ram_gib all_of any_of none_of",
+    "DirichletSettings": "min_samples when_short",
+    "DivFlSettings": "refresh vectors metric search weights ties",
+    "DrawnTestSettings": "fraction",
+    "EligibilitySettings": "min_ram_gib min_free_ram_gib all_of any_of none_of",
+    "EmnistSettings": "split folder",
+    "EverydaySettings": "standby_w restart_fraction",
+    "ExponentialDecaySettings": "every_rounds",
+    "ExtraSensorySettings": "folder",
+    "FashionMnistSettings": "folder pixels",
+    "FedAdagradSettings": "weights beta1 tau",
+    "FedAdamSettings": "weights beta1 beta2 tau",
+    "FedAsyncSettings": "mixing",
+    "FedAvgMSettings": "weights learning_rate momentum",
+    "FedAvgSettings": "weights",
+    "FedBuffSettings": "server_learning_rate",
+    "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",
+    "FedCorSettings": (
+        "warm_up_rounds interval_rounds history_rounds discount annealing dimensions "
+        "noise learning_rate fit_steps mean sum_over ties"
+    ),
+    "FedGRASettings": (
+        "every_rounds distinguishing smoothing fairness_increment fairness_bound "
+        "weighting mapping overflow reset divergence_at ties"
+    ),
+    "FedYogiSettings": "weights beta1 beta2 tau",
+    "FleetSettings": (
+        "unit_spread_sigma heterogeneity channel shared_links usage thermal memory crash_per_hour"
+    ),
+    "FolderSettings": "test_fraction standardise num_classes",
+    "GPFLSettings": "exploration vector initial_batch adjustment mean plays ties",
+    "Gpt2Settings": "layers heads width",
+    "HeterogeneitySettings": "speed bandwidth",
+    "HingeStaleness": "a b",
+    "LabelledTextSettings": "encoding user text label test min_texts max_tokens vocabulary_size",
+    "LocalSettings": "epochs steps proximal_mu partial_fraction clock_fraction",
+    "LstmSettings": "embedding hidden layers",
+    "MnistSettings": "folder pixels",
+    "MutualNearestSettings": "num_nearest",
+    "NearestSettings": "num_nearest",
+    "OortOptions": (
+        "exploration_fraction exploration_decay exploration_min_fraction "
+        "exploration_weights exploration_window cut_off_fraction clip_fraction "
+        "scale_utilities penalty_exponent preferred_duration_s preferred_percentile "
+        "pacer_window_rounds pacer_every max_selections"
+    ),
+    "OortSettings": "profile",
+    "PartialSettings": "min_fraction upload_when max_pause_s transfers weight",
+    "PartlyIidSettings": "runs_per_client size_sigma",
+    "PauseSettings": "max_pause_s resume_s transfers",
+    "PlacedSettings": "cell_radius_m min_distance_m",
+    "PolynomialStaleness": "a",
+    "PowerOfChoiceSettings": "variant d ties",
+    "PyramidFlSettings": "lowest_dropout highest_dropout idle_share",
+    "Quantise8BitSettings": "bucket_size",
+    "QuickInitUcbSettings": "init cold_start",
+    "RBCSFSettings": "guaranteed_fraction penalty confidence ridge ties",
+    "RandomSettings": "weights from_sets slot_rounds",
+    "ResNet18Settings": "norm",
+    "ResistiveSettings": "internal_ohm from_fraction open_circuit_v",
+    "RoundRobinSettings": "sets slot_rounds",
+    "Scenario": "seed evaluate trainer checkpoint",
+    "SetBanditOptions": "mu slot_rounds ties model max_sets",
+    "SgdSettings": "momentum",
+    "ShakespeareSettings": "folder context stride predict min_characters test_samples",
+    "ShardsSettings": "shards_per_client single_label",
+    "ShareSettings": "when_short engines",
+    "SharedLinksSettings": "server_in_bit_per_s server_out_bit_per_s",
+    "ShuffleNetV2Settings": "norm",
+    "SkinSettings": "ambient_c resistance_k_per_w time_constant_s",
+    "StopSettings": "rounds accuracy time_s energy_j",
+    "SuccessSettings": "share",
+    "SurveySettings": "policy weights",
+    "SvmSettings": "hinge",
+    "SynchronousServerSettings": "selector compression",
+    "SynchronousSettings": "over_commit deadline_s minimum_reports eligibility",
+    "SyntheticSettings": "process alpha beta iid num_classes dimension",
+    "SyntheticUsageSettings": "severity users cycles_per_day",
+    "TaperedChargingSettings": "from_fraction power_fraction",
+    "TaskSettings": "partition holdout_fraction holdout_from",
+    "TiFLSettings": "num_tiers profile_rounds max_s split credits rule fill",
+    "TransferSettings": "give_up_s upload_success",
+    "TwoNNSettings": "hidden dropout",
+    "Vgg16Settings": "norm",
+    "WikiText2Settings": "folder form train_part tokens context test_samples",
+    "WordSettings": "vocabulary_size",
+}
+"""Keys that may be left out and act in every scenario that sets them away from their default."""
 
 
 @pytest.fixture
@@ -225,12 +339,12 @@ def base(tmp_path):
 def test_conditions_are_of_fields_and_each_has_an_example():
     declared = {
         f"{owner.__name__}.{key}"
-        for owner in settings_classes()
+        for owner in all_classes()
         for key in owner.__dict__.get("acts_if", {})
     }
     no_field = {
         f"{owner.__name__}.{key}"
-        for owner in settings_classes()
+        for owner in all_classes()
         for key in owner.conditions()
         if key not in owner.model_fields
     }
@@ -240,6 +354,26 @@ def test_conditions_are_of_fields_and_each_has_an_example():
         "add to EXAMPLES a scenario in which the key has no effect, or remove the example, of"
         f" {sorted(declared ^ set(EXAMPLES))}"
     )
+
+
+def test_every_key_says_when_it_acts():
+    said = {owner: set(keys.split()) for owner, keys in ALWAYS_ACT.items()}
+    found: dict[str, set[str]] = {}
+    for owner in scenario_classes():
+        for key, info in owner.model_fields.items():
+            is_open = not info.is_required() and key not in ("kind", "mode")
+            if is_open and key not in owner.conditions():
+                found.setdefault(declaring(owner, key).__name__, set()).add(key)
+
+    for name in sorted(found.keys() | said.keys()):
+        unsaid = found.get(name, set()) - said.get(name, set())
+        assert not unsaid, (
+            f"{name}: in which scenarios do {sorted(unsaid)} change a run? In some only: add a"
+            f" condition of fleetsim.effects to {name}.acts_if and an example to EXAMPLES. In all"
+            f" that set them: add them to ALWAYS_ACT[{name!r}]"
+        )
+        gone = said.get(name, set()) - found.get(name, set())
+        assert not gone, f"remove {sorted(gone)} from ALWAYS_ACT[{name!r}]: no such open keys"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

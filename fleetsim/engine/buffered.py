@@ -46,6 +46,7 @@ from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.windows import window_end_s
 from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.ranges import Clients, DurationS
 from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, None]
@@ -61,15 +62,15 @@ class BufferedSettings(Settings):
         interruption=PEOPLE,
     )
 
-    concurrency: Annotated[int, Field(ge=1)]
+    concurrency: Clients
     """Clients at work at the same time."""
-    buffer_size: Annotated[int, Field(ge=1)] | None = None
+    buffer_size: Clients | None = None
     """Answers that close a round; this or `window_s`."""
-    window_s: Annotated[float, Field(gt=0.0)] | None = None
+    window_s: DurationS | None = None
     """Virtual seconds after which a round is closed; this or `buffer_size`."""
-    max_staleness: Annotated[int, Field(ge=0)] | None = None
+    max_staleness: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
     """Answers that are more versions old are refused; null: none are."""
-    deadline_s: Annotated[float, Field(gt=0.0)] | None = None
+    deadline_s: DurationS | None = None
     """A task is given up so long after its dispatch; null: never."""
     eligibility: EligibilitySettings = EligibilitySettings()
     interruption: InterruptionSettings = LoseSettings()

@@ -24,15 +24,15 @@ from pydantic import Field, model_validator
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.effects import BATTERIES, PEOPLE, by_key
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.energy import Fraction
 from fleetsim.fleet.periodic import Schedule
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.usage import States
+from fleetsim.ranges import MemoryGib, PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 
-BatteryLevel = Annotated[Fraction, Field(gt=0.0)]
-Gib = Annotated[float, Field(gt=0.0)]
+BatteryLevel = PositiveFraction
+Gib = MemoryGib
 
 
 class Condition(Settings):

@@ -18,9 +18,10 @@ from fleetsim.engine.client import Task
 from fleetsim.engine.eligibility import Absences
 from fleetsim.engine.legs import Stage
 from fleetsim.fleet.energy import Fraction
+from fleetsim.ranges import DelayS, DurationS
 from fleetsim.settings import Settings
 
-Patience = Annotated[float, Field(gt=0.0, lt=float("inf"))]
+Patience = DurationS
 Transfers = Literal["resume", "restart"]
 
 
@@ -36,7 +37,7 @@ class PauseSettings(Settings):
     kind: Literal["pause"] = "pause"
     max_pause_s: Patience = 3600.0
     """A task that has been suspended for so long in all is lost."""
-    resume_s: Annotated[float, Field(ge=0.0, lt=float("inf"))] = 0.0
+    resume_s: DelayS = 0.0
     """Computing, in seconds of the otherwise idle device, that each resumption of a computation
     costs, such as to load a checkpoint."""
     transfers: Transfers = "resume"

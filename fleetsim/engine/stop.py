@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from fleetsim.contracts import StopReason
+from fleetsim.ranges import DurationS, EnergyJ, PositiveFraction, Rounds
 from fleetsim.settings import Settings
 
 
 class StopSettings(Settings):
     """When a run ends: whichever comes first."""
 
-    rounds: Annotated[int, Field(ge=1)] | None = None
+    rounds: Rounds | None = None
     """After so many rounds."""
-    accuracy: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    accuracy: PositiveFraction | None = None
     """After the first evaluated round that reaches it."""
-    time_s: Annotated[float, Field(gt=0.0)] = 31_536_000.0
+    time_s: DurationS = 31_536_000.0
     """At this virtual time; a running round is cut off. A year unless said otherwise."""
-    energy_j: Annotated[float, Field(gt=0.0)] | None = None
+    energy_j: EnergyJ | None = None
     """After the first round that brings the fleet's total to it."""
 
     def after_round(

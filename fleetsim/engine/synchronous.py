@@ -41,6 +41,7 @@ from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.stop import StopSettings, nobody_will_come
 from fleetsim.engine.ties import Rank
 from fleetsim.errors import SimulationError
+from fleetsim.ranges import Clients, DurationS
 from fleetsim.settings import Settings
 
 Steps = Generator[simpy.Event, None, StopReason | None]
@@ -53,13 +54,13 @@ class SynchronousSettings(Settings):
         interruption=PEOPLE,
     )
 
-    cohort: Annotated[int, Field(ge=1)]
+    cohort: Clients
     """Answers wanted in a round."""
-    over_commit: Annotated[float, Field(ge=1.0)] = 1.0
+    over_commit: Annotated[float, Field(ge=1.0, le=1000.0)] = 1.0
     """Clients chosen per answer wanted; the slowest are cancelled."""
-    deadline_s: Annotated[float, Field(gt=0.0)] | None = None
+    deadline_s: DurationS | None = None
     """A round (and each stage of probing) is closed so long after its dispatch; null: never."""
-    minimum_reports: Annotated[int, Field(ge=1)] = 1
+    minimum_reports: Clients = 1
     """A round begins with at least so many eligible clients and counts with so many answers."""
     eligibility: EligibilitySettings = EligibilitySettings()
     interruption: InterruptionSettings = LoseSettings()

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.ranges import PositiveFraction
 from fleetsim.settings import Settings
 
 _SHARE_TOLERANCE = 1e-6
@@ -27,7 +28,7 @@ class SuccessSettings(Settings):
 
     probability: Annotated[float, Ge(0.0), Le(1.0)]
     """Chance of each upload (theta)."""
-    share: Annotated[float, Gt(0.0), Le(1.0)] = 1.0
+    share: PositiveFraction = 1.0
     """Chance of a client to be one of these; the shares of a list sum to 1."""
 
 

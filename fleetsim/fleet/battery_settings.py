@@ -22,13 +22,22 @@ from pydantic import Field, model_validator
 
 from fleetsim.effects import PEOPLE, by_key
 from fleetsim.fleet.energy import Fraction
+from fleetsim.ranges import (
+    CapacityWh,
+    DrawW,
+    PartFraction,
+    PositiveFraction,
+    PowerW,
+    ResistanceOhm,
+    VoltageV,
+)
 from fleetsim.settings import Settings
 
-Watt = Annotated[float, Field(gt=0.0)]
+Watt = PowerW
 StepFraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-ShareOfPower = Annotated[float, Field(gt=0.0, le=1.0)]
-Health = Annotated[float, Field(gt=0.0, le=1.0)]
-Volt = Annotated[float, Field(gt=0.0, le=10.0)]
+ShareOfPower = PositiveFraction
+Health = Annotated[float, Field(ge=0.01, le=1.0)]
+Volt = VoltageV
 
 
 class ConstantChargingSettings(Settings):
@@ -62,7 +71,7 @@ class ResistiveSettings(Settings):
     """An inner resistance takes its share of what is drawn: (P / V)^2 R beside a load of P."""
 
     kind: Literal["resistive"]
-    internal_ohm: Annotated[float, Field(gt=0.0, le=10.0)] = 0.18
+    internal_ohm: ResistanceOhm = 0.18
     """Resistance R of cell, protection and leads."""
     from_fraction: tuple[StepFraction, ...] = (
         *(0.0, 0.05, 0.10, 0.20, 0.30, 0.40),
@@ -102,17 +111,17 @@ class EverydaySettings(Settings):
         cpu_w=PEOPLE,
     )
 
-    standby_w: Annotated[float, Field(ge=0.0)] = 0.05
+    standby_w: DrawW = 0.05
     """Always (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and wakes up
     now and then)."""
-    screen_w: Annotated[float, Field(ge=0.0)] = 1.09
+    screen_w: DrawW = 1.09
     """While the screen is on (a Pixel 6 at medium brightness, 284 of 98 to 470 mA at 3.85 V,
     LineageOS raviole@72dadeb)."""
-    screen_from_load: Annotated[float, Field(gt=0.0, le=1.0)] = 0.05
+    screen_from_load: PositiveFraction = 0.05
     """The screen counts as on while the trace's load is at least this."""
-    cpu_w: Annotated[float, Field(ge=0.0)] | None = None
+    cpu_w: DrawW | None = None
     """Times the trace's load, for the processor; null: what the device draws when it trains."""
-    restart_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.03
+    restart_fraction: PartFraction = 0.03
     """A phone that ran empty is off until it is charged to this level (inferred)."""
 
 
@@ -124,7 +133,7 @@ class BatterySettings(Settings):
     dedicated charging port of USB Battery Charging 1.2)."""
     charge_w_of: dict[str, Watt] = Field(default_factory=dict)
     """The same for some of `fleet.devices`, by name, in place of `charge_w`."""
-    capacity_wh: Annotated[float, Field(gt=0.0)] | None = None
+    capacity_wh: CapacityWh | None = None
     """Size of every battery when it was new; null: that of its device."""
     health_fraction: tuple[Health, Health] = (1.0, 1.0)
     """What age has left of the size, uniform between the two, one draw per client."""

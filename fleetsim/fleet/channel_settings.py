@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from fleetsim.effects import METERED, WIRELESS, all_of, beside, by_key
 from fleetsim.fleet.arrivals import SuccessSettings, check_shares
 from fleetsim.fleet.net_links import NetShift
+from fleetsim.ranges import RateBitPerS
 from fleetsim.settings import Settings
 
 _MAX_BLOCKS: Final = 10_000_000
@@ -59,9 +60,9 @@ class ConstantSettings(TransferSettings):
     )
 
     kind: Literal["constant"] = "constant"
-    down_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    down_bit_per_s: RateBitPerS
     """Rate from the server to a client."""
-    up_bit_per_s: Annotated[float, Field(gt=0.0, le=1e15)]
+    up_bit_per_s: RateBitPerS
     """Rate from a client to the server."""
 
 
@@ -94,7 +95,7 @@ class BlockSettings(TransferSettings):
     """Length of the blocks in which the gain stays the same (coherence time)."""
     snr_gap_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     """How much more signal the modems need than Shannon's rate does."""
-    max_bit_per_s_per_hz: Annotated[float, Field(gt=0.0, le=1e3)] | None = None
+    max_bit_per_s_per_hz: Annotated[float, Field(ge=1e-6, le=1e3)] | None = None
     """Fastest rate of the modems per hertz of bandwidth; null: as fast as the signal allows."""
     outage_bit_per_s_per_hz: Annotated[float, Field(ge=0.0, le=1e3)] = 0.0
     """A block whose rate per hertz is below this carries nothing; its bits go in later blocks."""
@@ -132,6 +133,11 @@ class BlockSettings(TransferSettings):
 class PlacedSettings(BlockSettings):
     """What the kinds have in common in which distance matters."""
 
+    acts_if = by_key(
+        path_loss_exponent_db=WIRELESS,
+        shadowing_sd_db=WIRELESS,
+    )
+
     cell_radius_m: DistanceM = 500.0
     """Clients stand uniformly over the disk of this radius."""
     min_distance_m: DistanceM = 10.0
@@ -152,6 +158,14 @@ class PlacedSettings(BlockSettings):
 class FadingSettings(PlacedSettings):
     """A cell around one antenna, by a link budget."""
 
+    acts_if = by_key(
+        tx_power_dbm=WIRELESS,
+        server_tx_power_dbm=WIRELESS,
+        noise_dbm_per_hz=WIRELESS,
+        noise_figure_db=WIRELESS,
+        path_loss_db_at_1km=WIRELESS,
+    )
+
     kind: Literal["fading"] = "fading"
     tx_power_dbm: PowerDbm = 23.0
     """Transmit power of a client."""
@@ -168,6 +182,10 @@ class FadingSettings(PlacedSettings):
 class NormalisedSettings(BlockSettings):
     """The same mean signal-to-noise ratio for every wireless client, in both directions."""
 
+    acts_if = by_key(
+        mean_snr_db=WIRELESS,
+    )
+
     kind: Literal["normalised"] = "normalised"
     mean_snr_db: RatioDb = 20.0
     """Mean ratio at the receiver."""
@@ -175,6 +193,11 @@ class NormalisedSettings(BlockSettings):
 
 class CalibratedSettings(PlacedSettings):
     """A cell around one antenna, by the mean ratio at one distance, in both directions."""
+
+    acts_if = by_key(
+        reference_snr_db=WIRELESS,
+        reference_distance_m=WIRELESS,
+    )
 
     kind: Literal["calibrated"] = "calibrated"
     reference_snr_db: RatioDb = 20.0
@@ -186,12 +209,18 @@ class CalibratedSettings(PlacedSettings):
 class TraceSettings(TransferSettings):
     """Measured rates: every wireless client lives through one record of a network trace."""
 
+    acts_if = by_key(
+        shift=WIRELESS,
+        rate_scale=WIRELESS,
+        up_over_down=WIRELESS,
+    )
+
     kind: Literal["trace"] = "trace"
     trace: str
     """Network trace: bundled name, or path of a folder or file."""
     shift: NetShift = "random"
     """random: each client begins its record anywhere in it. none: at its beginning."""
-    rate_scale: Annotated[float, Field(gt=0.0, le=1e9)] = 1.0
+    rate_scale: Annotated[float, Field(ge=1e-9, le=1e9)] = 1.0
     """Factor on all rates, such as 0.5 for a plan of half the speed."""
-    up_over_down: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
+    up_over_down: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     """Rate up over rate down, in place of the trace's own rates up; needed where it has none."""

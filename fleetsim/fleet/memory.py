@@ -30,12 +30,13 @@ from fleetsim.contracts import FloatArray, IntArray, ModelCost, StepMemory
 from fleetsim.effects import by_key, device_kind
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.profile import DeviceProfile
+from fleetsim.ranges import PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_MIB
 
 Engine = Literal["mnn", "autograd"]
 """`mnn`: a phone engine that lays convolutions out as matrix products; `autograd`: PyTorch."""
-FreeFraction = Annotated[float, Field(gt=0.0, le=1.0)]
+FreeFraction = PositiveFraction
 
 
 @dataclass(frozen=True, slots=True)

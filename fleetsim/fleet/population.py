@@ -48,6 +48,7 @@ from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
 from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
+from fleetsim.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
 
@@ -65,7 +66,7 @@ class FleetSettings(Settings):
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
-    devices: dict[str, Annotated[float, Field(gt=0.0)]]
+    devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1. The name
     `market` stands for phones as fast as those on the market."""
     unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
@@ -79,7 +80,7 @@ class FleetSettings(Settings):
     battery: BatterySettings = BatterySettings()
     thermal: ThermalSettings = NoThermalSettings()
     memory: MemorySettings = UncheckedSettings()
-    crash_per_hour: Annotated[float, Field(ge=0.0)] = 0.0
+    crash_per_hour: RatePerHour = 0.0
     """Rate at which a client's process dies while it works on a task (exponential)."""
 
     @field_validator("devices")

@@ -14,10 +14,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from fleetsim.faults import at
+from fleetsim.ranges import DrawW, MemoryGib, PowerW, RateBitPerS, VoltageV
 from fleetsim.settings import Settings
-
-# No figure of a device lies outside these bounds; inside them no product or quotient overflows.
-_LEAST, _MOST = 1e-12, 1e12
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DeviceKind = Literal["phone", "board", "vm"]
@@ -34,24 +32,114 @@ class Sourced(Settings):
 
 
 class Figure(Sourced):
-    """A positive number and where it comes from."""
+    """A positive number and where it comes from; a subclass gives the range of its quantity."""
 
-    value: Annotated[float, Field(ge=_LEAST, le=_MOST)]
+    value: float
 
 
 class LevelFigure(Sourced):
-    """A number that may be 0, and where it comes from."""
+    """A number that may be 0, and where it comes from; a subclass gives the range."""
 
-    value: Annotated[float, Field(ge=0.0, le=_MOST)]
+    value: float
+
+
+class GflopPerSFigure(Figure):
+    """A rate of computing, up to 10 PFLOP/s."""
+
+    value: Annotated[float, Field(ge=1e-6, le=1e7)]
+
+
+class RatioFigure(Figure):
+    """A rate over another."""
+
+    value: Annotated[float, Field(ge=1e-6, le=1e3)]
+
+
+class SecondsFigure(Figure):
+    """An overhead or a delay, up to some hours."""
+
+    value: Annotated[float, Field(ge=1e-9, le=1e4)]
+
+
+class PowerFigure(Figure):
+    """A power that is never 0."""
+
+    value: PowerW
+
+
+class BitPerSFigure(Figure):
+    """A rate of a cable."""
+
+    value: RateBitPerS
+
+
+class ChargeFigure(Figure):
+    """What a battery holds, from a hearing aid to a bus."""
+
+    value: Annotated[float, Field(ge=1.0, le=1e7)]
+
+
+class VoltFigure(Figure):
+    """A voltage of a battery."""
+
+    value: VoltageV
+
+
+class GibFigure(Figure):
+    """An amount of memory."""
+
+    value: MemoryGib
+
+
+class CreditsFigure(Figure):
+    """A number of CPU credits."""
+
+    value: Annotated[float, Field(ge=1e-3, le=1e6)]
+
+
+class LaunchCreditsFigure(LevelFigure):
+    """A number of CPU credits that may be 0."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e6)]
+
+
+class KelvinPerWattFigure(Figure):
+    """A thermal resistance."""
+
+    value: Annotated[float, Field(ge=1e-3, le=1e3)]
+
+
+class TimeConstantFigure(Figure):
+    """Seconds in which a skin warms up."""
+
+    value: Annotated[float, Field(ge=1e-3, le=1e6)]
+
+
+class DrawFigure(LevelFigure):
+    """A power that may be 0."""
+
+    value: DrawW
+
+
+class SlopeFigure(LevelFigure):
+    """Power per rate of a radio, in mW per Mbit/s."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e6)]
+
+
+class TailFigure(LevelFigure):
+    """Seconds that a radio stays awake."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e4)]
 
 
 class PhiFile(Settings):
     """Rate of each class of operations over the rate of convolutions, whose own factor is 1."""
 
-    depthwise: Figure
-    gemm: Figure
-    rnn: Figure
-    tiny: Figure
+    depthwise: RatioFigure
+    gemm: RatioFigure
+    rnn: RatioFigure
+    tiny: RatioFigure
 
 
 class ComputeFile(Settings):
@@ -59,13 +147,13 @@ class ComputeFile(Settings):
 
     backend: Backend
     """Where it computes."""
-    conv_gflop_per_s: Figure
+    conv_gflop_per_s: GflopPerSFigure
     """Rate of convolutions while training."""
-    peak_gflop_per_s: Figure | None = None
+    peak_gflop_per_s: GflopPerSFigure | None = None
     """FP32 peak of the cores that train; shown, never computed with."""
-    dispatch_s: Figure
+    dispatch_s: SecondsFigure
     """Overhead of one batch."""
-    parameter_s_per_mparam: Figure
+    parameter_s_per_mparam: SecondsFigure
     """Overhead of one trained batch per million model parameters."""
     phi: PhiFile
 
@@ -73,31 +161,31 @@ class ComputeFile(Settings):
 class PowerFile(Settings):
     """What the device draws."""
 
-    idle_awake_w: Figure
+    idle_awake_w: PowerFigure
     """Awake, screen off, doing nothing."""
-    train_above_idle_w: Figure
+    train_above_idle_w: PowerFigure
     """Training at full speed, on top of idle."""
 
 
 class WifiFile(Settings):
     """What Wi-Fi draws while it is busy, on top of idle."""
 
-    receive_w: Figure
-    transmit_w: Figure
+    receive_w: PowerFigure
+    transmit_w: PowerFigure
 
 
 class WiredFile(Settings):
     """A cable."""
 
-    bit_per_s: Figure
+    bit_per_s: BitPerSFigure
     """Rate in either direction."""
 
 
 class BatteryFile(Settings):
     """A full battery."""
 
-    capacity_mah: Figure
-    nominal_v: Figure
+    capacity_mah: ChargeFigure
+    nominal_v: VoltFigure
 
 
 class CountFigure(Sourced):
@@ -109,9 +197,7 @@ class CountFigure(Sourced):
 class FiguresFile(Sourced):
     """Several numbers that belong together, and where they come from."""
 
-    values: Annotated[
-        tuple[Annotated[float, Field(ge=_LEAST, le=1000.0)], ...], Field(min_length=1)
-    ]
+    values: Annotated[tuple[Annotated[float, Field(ge=1e-6, le=1000.0)], ...], Field(min_length=1)]
 
 
 class CreditsFile(Settings):
@@ -121,11 +207,11 @@ class CreditsFile(Settings):
     """
 
     num_vcpus: CountFigure
-    per_hour: Figure
+    per_hour: CreditsFigure
     """Credits earned in an hour, idle or not."""
-    maximum: Figure
+    maximum: CreditsFigure
     """Earned credits that it can hold."""
-    launch: LevelFigure
+    launch: LaunchCreditsFigure
     """Credits that it begins with, on top of the earned ones."""
 
 
@@ -136,9 +222,9 @@ class ThermalFile(Settings):
     """Skin temperatures above which the clock is capped, rising."""
     clock_fraction: FiguresFile
     """Share of the full clock that is left above each of them, falling."""
-    resistance_k_per_w: Figure | None = None
+    resistance_k_per_w: KelvinPerWattFigure | None = None
     """Kelvin by which a watt lifts the skin in the end; without it the scenario's."""
-    time_constant_s: Figure | None = None
+    time_constant_s: TimeConstantFigure | None = None
     """Seconds in which the skin covers 63 % of the way; without it the scenario's."""
 
     @model_validator(mode="after")
@@ -173,7 +259,7 @@ class DeviceFile(Settings):
     wired: WiredFile | None = None
     battery: BatteryFile | None = None
     """None: mains powered."""
-    ram_gib: Figure
+    ram_gib: GibFigure
     credits: CreditsFile | None = None
     """None: full speed for as long as it likes."""
     thermal: ThermalFile | None = None
@@ -195,15 +281,15 @@ class DeviceFile(Settings):
 class DirectionFile(Settings):
     """What a busy radio draws in one direction, on top of idle: base + slope x rate."""
 
-    base_w: LevelFigure
-    slope_mw_per_mbit_per_s: LevelFigure
+    base_w: DrawFigure
+    slope_mw_per_mbit_per_s: SlopeFigure
 
 
 class PromotionFile(Settings):
     """What an idle radio draws before the first bit moves, on top of idle."""
 
-    power_w: Figure
-    delay_s: Figure
+    power_w: PowerFigure
+    delay_s: SecondsFigure
 
 
 class RadioFile(Settings):
@@ -214,9 +300,9 @@ class RadioFile(Settings):
     """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
     receive: DirectionFile | None = None
     transmit: DirectionFile | None = None
-    tail_w: LevelFigure
+    tail_w: DrawFigure
     """Drawn for `tail_s` after a transfer."""
-    tail_s: LevelFigure
+    tail_s: TailFigure
     promotion: PromotionFile | None = None
     """None: it is awake at once."""
 

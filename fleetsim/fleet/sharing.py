@@ -27,9 +27,10 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.effects import WIRELESS, by_key
 from fleetsim.fleet.direction import Direction
+from fleetsim.ranges import RateBitPerS
 from fleetsim.settings import Settings
 
-Capacity = Annotated[float, Field(gt=0.0, le=1e18)] | None
+Capacity = RateBitPerS | None
 
 
 class SharedLinksSettings(Settings):

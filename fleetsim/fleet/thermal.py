@@ -53,9 +53,9 @@ class SkinSettings(Settings):
     kind: Literal["skin"]
     ambient_c: Annotated[float, Field(ge=-40.0, le=60.0)] = 25.0
     """Temperature of the air."""
-    resistance_k_per_w: Annotated[float, Field(gt=0.0, le=1000.0)] = 6.8
+    resistance_k_per_w: Annotated[float, Field(ge=1e-3, le=1000.0)] = 6.8
     """Kelvin by which a watt lifts the skin in the end, of devices whose file does not say."""
-    time_constant_s: Annotated[float, Field(gt=0.0, le=1e6)] = 70.0
+    time_constant_s: Annotated[float, Field(ge=1e-3, le=1e6)] = 70.0
     """Seconds in which the skin covers 63 % of the way, of devices whose file does not say."""
 
 

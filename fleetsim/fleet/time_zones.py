@@ -22,7 +22,7 @@ class TimeZoneSettings(Settings):
 
     utc_offset_h: Annotated[float, Field(ge=-MOST_UTC_OFFSET_H, le=MOST_UTC_OFFSET_H)]
     """Hours by which local clocks are ahead of virtual time."""
-    weight: Annotated[float, Field(gt=0.0, le=1e9)]
+    weight: Annotated[float, Field(ge=1e-9, le=1e9)]
     """Clients that live there, relative to the weights of the other zones."""
 
 

@@ -25,6 +25,7 @@ from fleetsim.fleet.synthetic_usage import SyntheticUsageSettings
 from fleetsim.fleet.time_zones import TimeZoneSettings
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_forms import Unknown
+from fleetsim.ranges import OffsetS
 from fleetsim.settings import Settings
 
 Shift = Literal["days", "none"]
@@ -53,7 +54,7 @@ class UsageSettings(Settings):
     shift: Shift = "days"
     """days: each client begins its user's record a random whole number of days in, so that clients
     with the same user differ and night stays night. none: everybody begins at the beginning."""
-    starts_at_s: Annotated[int, Field(ge=0)] = 0
+    starts_at_s: OffsetS = 0
     """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
     records begin at midnight, those of people-week on a Monday."""
     time_zones: tuple[TimeZoneSettings, ...] = ()

@@ -38,6 +38,7 @@ from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.effects import BUFFERED, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.shares import are_shares
+from fleetsim.ranges import Gain, PositiveFraction
 from fleetsim.settings import Settings
 
 
@@ -51,7 +52,7 @@ class PolynomialStaleness(Settings):
     """(tau + 1)^(-a)."""
 
     kind: Literal["polynomial"] = "polynomial"
-    a: Annotated[float, Field(gt=0.0)] = 0.5
+    a: Gain = 0.5
     """Exponent."""
 
 
@@ -59,9 +60,9 @@ class HingeStaleness(Settings):
     """1 up to b versions, 1 / (a (tau - b) + 1) beyond; a and b of WwZzz/easyFL@a8a7f05 (FLGo)."""
 
     kind: Literal["hinge"] = "hinge"
-    a: Annotated[float, Field(gt=0.0)] = 10.0
+    a: Gain = 10.0
     """Slope beyond b."""
-    b: Annotated[int, Field(ge=0)] = 6
+    b: Annotated[int, Field(ge=0, le=100_000_000)] = 6
     """Versions without a penalty."""
 
 
@@ -78,7 +79,7 @@ class FedAsyncSettings(Settings):
     )
 
     kind: Literal["fedasync"] = "fedasync"
-    mixing: Annotated[float, Field(gt=0.0, le=1.0)] = 0.6
+    mixing: PositiveFraction = 0.6
     """Share alpha of a fresh update in the new model."""
     staleness: StalenessSettings = PolynomialStaleness()
 
@@ -91,7 +92,7 @@ class FedBuffSettings(Settings):
     )
 
     kind: Literal["fedbuff"] = "fedbuff"
-    server_learning_rate: Annotated[float, Field(gt=0.0, le=1e30)] = 1.0
+    server_learning_rate: Gain = 1.0
     """Step eta along the mean change."""
     staleness: StalenessSettings = PolynomialStaleness()
 

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 
 from fleetsim import rng
 from fleetsim.contracts import IntArray
+from fleetsim.ranges import Samples
 from fleetsim.settings import Settings
 
 _MAX_SAMPLE_VALUES = 100_000_000
@@ -30,9 +31,11 @@ class BlankSettings(Settings):
     """No data, only shapes and sizes; for runs without training."""
 
     kind: Literal["blank"] = "blank"
-    input_shape: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_in_memory)
-    ] = (1, 28, 28)
+    input_shape: Annotated[tuple[Samples, ...], Field(min_length=1), AfterValidator(_in_memory)] = (
+        1,
+        28,
+        28,
+    )
     """Shape of one sample, as the model sees it."""
     num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
     median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200

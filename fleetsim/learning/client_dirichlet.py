@@ -30,12 +30,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.membership import members
 from fleetsim.numerics import one_blas_thread
+from fleetsim.ranges import Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -59,7 +60,7 @@ class ClientDirichletSettings(Settings):
     concentration: Annotated[float, Field(ge=1e-3, le=1e6)]
     """Zeta of GPFL: the total over all labels, which share it by their frequency. Large values give
     every client the mix of the whole set, small ones about one label each."""
-    min_samples: PositiveInt = 1
+    min_samples: Samples = 1
     """The mixes are drawn anew until every client has so many samples."""
     when_infeasible: Literal["nearest", "refuse"] = "nearest"
     """What happens if no sizes make the drawn mixes add up to the data set, as with few clients:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from pydantic import Field
 
 from fleetsim import rng
@@ -56,7 +56,7 @@ class TopKSettings(Settings):
     )
 
     kind: Literal["top-k"] = "top-k"
-    fraction: Annotated[float, Gt(0), Le(0.5), Field(examples=[0.1])]
+    fraction: Annotated[float, Ge(1e-6), Le(0.5), Field(examples=[0.1])]
     """Share of the entries that is sent; above one half their places cost more than they save."""
     error_feedback: bool = False
     """Whether a client adds what it has not sent to its next update (Stich et al. 2018). Every
@@ -73,7 +73,7 @@ class Quantise8BitSettings(Settings):
     kind: Literal["quantise-8bit"] = "quantise-8bit"
     rounding: Literal["stochastic", "nearest"] = "stochastic"
     """Rounded at random so that entries are right on average, or to the nearest step."""
-    bucket_size: Annotated[int, Ge(2)] = 512
+    bucket_size: Annotated[int, Ge(2), Le(1_000_000_000)] = 512
     """Consecutive entries that share one range; smaller is more exact and costs more bytes."""
 
 

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from annotated_types import Ge, Gt, Le, Lt
-from pydantic import Field, PositiveInt, model_validator
+from annotated_types import Ge, Le
+from pydantic import Field, model_validator
 
 from fleetsim import paths
 from fleetsim.contracts import BoolArray, IntArray
@@ -41,6 +41,7 @@ from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.text import check_memory, most_frequent
+from fleetsim.ranges import PartFraction, Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import shown
@@ -59,7 +60,7 @@ class DrawnTestSettings(Settings):
     """Of every user the same share of texts, at random but the same for every seed."""
 
     kind: Literal["drawn"] = "drawn"
-    fraction: Annotated[float, Gt(0), Lt(1)] = 0.2
+    fraction: PartFraction = 0.2
     """Share of each user's texts that is for testing, rounded down."""
 
 
@@ -92,7 +93,7 @@ class LabelledTextSettings(Settings):
         DrawnTestSettings()
     )
     """Which texts the server tests on."""
-    min_texts: PositiveInt = 1
+    min_texts: Samples = 1
     """Users with fewer texts are left out."""
     max_tokens: Annotated[int, Ge(1), Le(100_000)] = 25
     """Words of a sample."""

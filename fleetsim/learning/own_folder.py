@@ -26,6 +26,7 @@ from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.dataset import Dataset, Inputs
 from fleetsim.learning.idx import read_idx
 from fleetsim.learning.standardise import by_training_part, from_pixels, moments_in, scaled
+from fleetsim.ranges import PartFraction
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -43,7 +44,7 @@ class FolderSettings(Settings):
     folder: str
     """Folder with `train.npz` (arrays `images` or `inputs`, `labels`, perhaps `client`) and perhaps
     `test.npz`, or with the same arrays as IDX files (`train-images-idx3-ubyte.gz` ...)."""
-    test_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    test_fraction: PartFraction | None = None
     """Share of every client's training samples, drawn at random but the same for every seed, that
     becomes the test part; for a folder without one, and only for such."""
     standardise: bool = False

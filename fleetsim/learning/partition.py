@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
@@ -28,6 +28,7 @@ from fleetsim.learning.client_dirichlet import ClientDirichletSettings, client_d
 from fleetsim.learning.membership import members
 from fleetsim.learning.one_class import OneClassSettings, one_class
 from fleetsim.learning.partly_iid import PartlyIidSettings, partly_iid
+from fleetsim.ranges import Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -48,7 +49,7 @@ class DirichletSettings(Settings):
     alpha: Annotated[float, Field(ge=1e-6, le=1e6)]
     """Concentration: large values give every client all labels alike, small ones few labels each
     and unequal numbers of samples."""
-    min_samples: PositiveInt = 10
+    min_samples: Samples = 10
     """The least that a client is to have."""
     when_short: Literal["redraw", "top-up"] = "redraw"
     """What happens if clients have fewer: the split is drawn anew until none has, or they are given
@@ -59,7 +60,7 @@ class ShardsSettings(Settings):
     """Equal shards of the samples sorted by label, dealt at random."""
 
     kind: Literal["shards"] = "shards"
-    shards_per_client: PositiveInt = 2
+    shards_per_client: Samples = 2
     """Shards of each client, so about how many labels it sees at most."""
     single_label: bool = False
     """Cut the shards inside the labels, so that none holds two: what a label's samples leave over,

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import Clients, Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
@@ -31,9 +32,9 @@ class PartlyIidSettings(Settings):
     """The first clients with samples of all labels alike, the others with few labels each."""
 
     kind: Literal["partly-iid"] = "partly-iid"
-    num_iid: PositiveInt
+    num_iid: Clients
     """Clients with i.i.d. samples; they are the first of the fleet, 0 to num_iid - 1."""
-    runs_per_client: PositiveInt = 1
+    runs_per_client: Samples = 1
     """Runs of the samples sorted by label that each other client gets, so about its labels."""
     size_sigma: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
     """Standard deviation of the logarithm of the clients' numbers of samples; 0: all alike."""

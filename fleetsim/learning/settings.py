@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from fleetsim.effects import TRAINING, by_key
 from fleetsim.learning.asynchronous import FedAsyncSettings, FedBuffSettings
+from fleetsim.ranges import Epochs, PositiveFraction, Rounds, Samples, Steps
 from fleetsim.settings import Settings
 
 Units = Annotated[int, Gt(0), Le(1_000_000)]
 """Units of a layer."""
-StepFactor = Annotated[float, Le(1e30)]
+StepFactor = Annotated[float, Le(1e12)]
 """What multiplies weights or gradients; bounded, because these are 32-bit floats."""
+LearningRate = Annotated[StepFactor, Ge(1e-30)]
+"""Step size of an optimizer."""
 
 # --- models -------------------------------------------------------------------------------------
 
@@ -165,10 +168,10 @@ class StepDecaySettings(Settings):
     """The learning rate is multiplied by a factor after each of some rounds."""
 
     kind: Literal["steps"] = "steps"
-    after_rounds: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1)]
     """Rounds after which it is multiplied once more, ascending: the next one is the first with the
     new rate."""
-    factor: Annotated[float, Gt(0), Le(1)]
+    factor: PositiveFraction
     """What it is multiplied by each time."""
 
     @model_validator(mode="after")
@@ -182,9 +185,9 @@ class ExponentialDecaySettings(Settings):
     """The learning rate is multiplied by a factor after every so many rounds."""
 
     kind: Literal["exponential"] = "exponential"
-    factor: Annotated[float, Gt(0), Le(1)]
+    factor: PositiveFraction
     """What it is multiplied by each time."""
-    every_rounds: PositiveInt = 1
+    every_rounds: Rounds = 1
     """Rounds between two multiplications."""
 
 
@@ -198,10 +201,11 @@ class SgdSettings(Settings):
 
     acts_if = by_key(
         decay=TRAINING,
+        weight_decay=TRAINING,
     )
 
     kind: Literal["sgd"] = "sgd"
-    learning_rate: Annotated[StepFactor, Gt(0)]
+    learning_rate: LearningRate
     """Step size of the local updates, in the first round."""
     decay: DecaySettings = NoDecaySettings()
     """How the step size falls from round to round."""
@@ -217,12 +221,12 @@ OptimizerSettings = SgdSettings
 class LocalSettings(Settings):
     """What a client does with the model that it was sent."""
 
-    epochs: PositiveInt | None = None
+    epochs: Epochs | None = None
     """Passes over the client's own samples in one task; this or `steps`."""
-    steps: PositiveInt | None = None
+    steps: Steps | None = None
     """Steps of SGD in one task, for every client as many, through its samples as often as that
     takes; this or `epochs`."""
-    batch_size: PositiveInt
+    batch_size: Samples
     """Samples of one step; the last batch of an epoch may be smaller."""
     optimizer: OptimizerSettings
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
@@ -230,7 +234,7 @@ class LocalSettings(Settings):
     partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
     """Chance that a client trains only a part in a task, as FedProx's stragglers do: any number of
     epochs (or steps) below the full one, all as likely, at least one."""
-    clock_fraction: Annotated[float, Gt(0), Le(1)] = 1.0
+    clock_fraction: Annotated[float, Ge(0.001), Le(1)] = 1.0
     """Share of its full clock at which a device trains: slower in proportion, at the square of it
     in power."""
 
@@ -275,7 +279,7 @@ ClientWeights = Literal["samples", "uniform"]
 """Whether a client counts by its number of samples, or every client the same."""
 Decay = Annotated[float, Ge(0), Lt(1)]
 """Share of what was remembered that is kept."""
-Positive = Annotated[StepFactor, Gt(0)]
+Positive = LearningRate
 Tau = Annotated[StepFactor, Ge(1e-12)]
 
 

@@ -24,7 +24,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 from annotated_types import Ge, Le
-from pydantic import PositiveInt
 
 from fleetsim import paths
 from fleetsim.contracts import IntArray
@@ -34,6 +33,7 @@ from fleetsim.learning.fetch import cache_folder, find_files, own_folders
 from fleetsim.learning.registry import RemoteSet
 from fleetsim.learning.text import check_memory, spread, windows
 from fleetsim.learning.zip_members import read_zip
+from fleetsim.ranges import Samples
 from fleetsim.settings import Settings
 
 ALPHABET = "\n !\"&'(),-." + string.digits + ":;>?" + string.ascii_uppercase + "[]"
@@ -63,9 +63,9 @@ class ShakespeareSettings(Settings):
     predict: Literal["last", "each"] = "last"
     """What is predicted: the character behind the sample (LEAF), or the next one at each of its
     positions, which learns 80 times as much from the same arithmetic."""
-    min_characters: PositiveInt = 1000
+    min_characters: Samples = 1000
     """Roles with a shorter text are left out, and those too short for one sample to train on."""
-    test_samples: PositiveInt | None = None
+    test_samples: Samples | None = None
     """Test on so many samples only, evenly spread over all roles; by default on all."""
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Le
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from fleetsim import paths
 from fleetsim.contracts import IntArray
@@ -30,6 +30,7 @@ from fleetsim.learning.fetch import find_files
 from fleetsim.learning.registry import RemoteSet
 from fleetsim.learning.text import check_memory, most_frequent, spread, windows
 from fleetsim.learning.zip_members import read_zip
+from fleetsim.ranges import Samples
 from fleetsim.settings import Settings
 
 _ARCHIVE = "wikitext-2-raw-v1.zip"
@@ -71,7 +72,7 @@ class WikiText2Settings(Settings):
     """What a token is."""
     context: Annotated[int, Ge(1), Le(100_000)] = 64
     """Tokens of a sample."""
-    test_samples: PositiveInt | None = None
+    test_samples: Samples | None = None
     """Test on so many samples only, evenly spread over all articles; by default on all."""
 
 

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -42,15 +43,21 @@ AMOUNTS: Mapping[str, str] = {
 """Columns of a bill: what each is called."""
 
 
+class PriceFigure(LevelFigure):
+    """A price or a carbon intensity."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e6)]
+
+
 class Prices(Settings):
     """One file of prices; what it does not name is not weighed."""
 
     title: Text
-    grid_gram_per_kwh: LevelFigure | None = None
+    grid_gram_per_kwh: PriceFigure | None = None
     """Carbon intensity of the electricity that charges or feeds the devices, CO2e."""
-    usd_per_kwh: LevelFigure | None = None
+    usd_per_kwh: PriceFigure | None = None
     """Price of that electricity."""
-    usd_per_hour: dict[Text, LevelFigure] = Field(default_factory=dict)
+    usd_per_hour: dict[Text, PriceFigure] = Field(default_factory=dict)
     """Rent of a device by the name of its profile."""
 
     @model_validator(mode="after")

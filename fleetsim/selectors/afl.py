@@ -49,6 +49,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
+from fleetsim.ranges import Weight
 from fleetsim.selectors import answers
 from fleetsim.selectors.afl_equations import (
     Rounding,
@@ -81,7 +82,7 @@ class AflSettings(Settings):
     kind: Literal["afl"] = "afl"
     alpha_1: _Fraction = 0.75
     """Share of the candidates, those of the smallest valuations, that is not drawn actively."""
-    alpha_2: Annotated[float, Field(ge=0.0)] = 0.01
+    alpha_2: Weight = 0.01
     """How sharply the chance rises with the valuation."""
     alpha_3: _Fraction = 0.1
     """Share of the cohort that is drawn uniformly."""

@@ -70,6 +70,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.effects import NO_DISTANCES, all_of, beside, by_key
+from fleetsim.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import answers
 from fleetsim.selectors.belief_propagation import (
     Potentials,
@@ -122,9 +123,6 @@ SCALAR_BYTE = 8
 """One number of 64 bit, with framing."""
 _NO_BELIEF = 0.5
 
-_Positive = Annotated[float, Field(gt=0.0)]
-
-
 _BELIEFS = beside("potentials", "agreement", "pue")
 """Printed potentials do not depend on the state: all beliefs are one half, whatever is set."""
 
@@ -143,17 +141,17 @@ class BpUcbSettings(Settings):
     )
 
     kind: Literal["bp-ucb"] = "bp-ucb"
-    mu: Annotated[float, Field(ge=0.0)] = 0.01
+    mu: Weight = 0.01
     """Weight of the exploration."""
-    slot_rounds: Annotated[int, Field(ge=1)] = Field(default=15, examples=[1])
+    slot_rounds: Rounds = Field(default=15, examples=[1])
     """Rounds for which the chosen clients train before they are judged (L)."""
     potentials: Potentials = "agreement"
     """How opinions and distances become beliefs."""
-    distance_decay: _Positive = 1e-3
+    distance_decay: Gain = 1e-3
     """C of exp(-C d^beta), which says how alike two clients are."""
-    distance_exponent: _Positive = 3.7
+    distance_exponent: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.7
     """beta."""
-    distance_unit_m: _Positive = 100.0
+    distance_unit_m: LengthM = 100.0
     """Unit in which d is counted."""
     graph: GraphSettings = Field(
         default=MUTUAL_NEAREST,
@@ -165,13 +163,13 @@ class BpUcbSettings(Settings):
         ],
     )
     """Who is whose neighbour."""
-    side_m: _Positive = 1000.0
+    side_m: LengthM = 1000.0
     """Side of the square in which clients stand, in a world without distances."""
     damping: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the old message that is kept in each exchange."""
-    tolerance: _Positive = 1e-9
+    tolerance: Annotated[float, Field(ge=1e-300, le=1.0)] = 1e-9
     """Largest change of a message that counts as none."""
-    max_exchanges: Annotated[int, Field(ge=1)] = 200
+    max_exchanges: Steps = 200
     """Exchanges after which beliefs are taken as they are."""
     ties: TieRule = "random"
     """Order among equal indices."""

@@ -30,6 +30,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.ranges import Clients, LengthM
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class MutualNearestSettings(Settings):
     """Two clients are neighbours if each is among the other's nearest."""
 
     kind: Literal["mutual-nearest"] = "mutual-nearest"
-    num_nearest: Annotated[int, Field(ge=1)] = 4
+    num_nearest: Clients = 4
     """Nearest clients that each looks at; of equally near ones those of lower id."""
 
 
@@ -53,7 +54,7 @@ class NearestSettings(Settings):
     """Two clients are neighbours if one is among the other's nearest."""
 
     kind: Literal["nearest"] = "nearest"
-    num_nearest: Annotated[int, Field(ge=1)] = 4
+    num_nearest: Clients = 4
     """Nearest clients that each looks at; of equally near ones those of lower id."""
 
 
@@ -61,7 +62,7 @@ class RadiusSettings(Settings):
     """Two clients are neighbours if they are near enough."""
 
     kind: Literal["radius"] = "radius"
-    radius_m: Annotated[float, Field(gt=0.0)]
+    radius_m: LengthM
     """Largest distance between neighbours."""
 
 

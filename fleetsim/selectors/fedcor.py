@@ -64,6 +64,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.effects import beside, by_key
+from fleetsim.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import answers
 from fleetsim.selectors.fedcor_equations import (
     SumOver,
@@ -99,8 +100,8 @@ __all__ = [
     "scores",
 ]
 
-_Count = Annotated[int, Field(ge=1)]
-_Factor = Annotated[float, Field(gt=0.0, le=1.0)]
+_Count = Steps
+_Factor = PositiveFraction
 
 
 class FedCorSettings(Settings):
@@ -122,11 +123,11 @@ class FedCorSettings(Settings):
     """Weight of an observation, to the power of its age in rounds (gamma)."""
     annealing: _Factor = 0.95
     """Factor on a client's score each time it is chosen, until the next fit (beta)."""
-    dimensions: _Count = 15
+    dimensions: Annotated[int, Field(ge=1, le=1000)] = 15
     """Coordinates of the point of a client (D)."""
-    noise: Annotated[float, Field(gt=0.0)] = 0.01
+    noise: Gain = 0.01
     """Standard deviation of what clients do not share (sigma_n)."""
-    learning_rate: Annotated[float, Field(gt=0.0)] = 0.01
+    learning_rate: Gain = 0.01
     """Of Adam, in a fit."""
     fit_steps: _Count = 100
     """Steps of Adam after a shadow round."""

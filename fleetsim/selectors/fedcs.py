@@ -33,7 +33,7 @@ of three scalars. No losses, no state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -52,6 +52,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.fleet.compute import num_trained
+from fleetsim.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors.fedcs_equations import num_asked, pack, round_s, uploaded_at_s
 from fleetsim.selectors.ties import TieRule, tie_keys
 from fleetsim.selectors.uniform import draw
@@ -62,18 +63,18 @@ __all__ = ["FedCSSelector", "FedCSSettings", "num_asked", "pack", "round_s", "up
 
 _ANSWER_BYTE = 24
 """Speed and the two rates of the link."""
-_Seconds = Annotated[float, Field(ge=0.0)]
+_Seconds = DelayS
 
 
 class FedCSSettings(Settings):
     """As many clients as a round has time for, by what they say of their resources."""
 
     kind: Literal["fedcs"] = "fedcs"
-    round_s: Annotated[float, Field(gt=0.0)] = 180.0
+    round_s: DurationS = 180.0
     """Deadline T_round that the cohort is packed for."""
-    asked_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.1
+    asked_fraction: PositiveFraction = 0.1
     """Share of the fleet that is asked for its resources (C)."""
-    max_clients: Annotated[int, Field(ge=1)] | None = Field(default=None, examples=[2])
+    max_clients: Clients | None = Field(default=None, examples=[2])
     """At most so many are chosen; null: as many as the server wants."""
     selection_s: _Seconds = 0.0
     """Part of T_round that goes by before the model is sent (T_cs)."""

@@ -62,6 +62,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors.fedgra_equations import (
     Mapping,
     Overflow,
@@ -113,15 +114,15 @@ class FedGRASettings(Settings):
     """The best of four metrics at once, asked of everybody, with a turn for all."""
 
     kind: Literal["fedgra"] = "fedgra"
-    every_rounds: Annotated[int, Field(ge=1)] = 5
+    every_rounds: Rounds = 5
     """Rounds from one selection to the next, in which the same clients train (t_select)."""
-    distinguishing: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    distinguishing: PositiveFraction = 0.5
     """Distinguishing coefficient rho of the grey relational coefficients."""
     smoothing: _Fraction = 0.9
     """Weight theta of the newest answer in a client's processing power and memory."""
-    fairness_increment: Annotated[float, Field(gt=0.0)] = 1.0
+    fairness_increment: Gain = 1.0
     """By how much the fairness F of a client grows when it is not selected (f)."""
-    fairness_bound: Annotated[float, Field(gt=1.0)] = 6.0
+    fairness_bound: Annotated[float, Field(gt=1.0, le=1e12)] = 6.0
     """Fairness from which a client must be selected (b)."""
     weighting: Weighting = "ewm"
     """Whether metrics count by their entropy weight, or by its inverse as (16) is printed."""

@@ -26,6 +26,7 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import ClientId
 from fleetsim.settings import Settings
 
 
@@ -36,9 +37,7 @@ def _distinct(clients: tuple[int, ...]) -> tuple[int, ...]:
     return clients
 
 
-ClientIds = Annotated[
-    tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), AfterValidator(_distinct)
-]
+ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), AfterValidator(_distinct)]
 """At least one client, none of them twice."""
 
 

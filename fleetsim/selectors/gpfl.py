@@ -48,10 +48,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -69,6 +68,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import Samples, Weight
 from fleetsim.selectors.gpfl_equations import (
     Adjustment,
     PlayCount,
@@ -109,12 +109,12 @@ class GPFLSettings(Settings):
     """Updates that point along the global direction, with a bonus for clients rarely seen."""
 
     kind: Literal["gpfl"] = "gpfl"
-    exploration: Annotated[float, Field(ge=0.0)] = 1.0
+    exploration: Weight = 1.0
     """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T."""
     vector: Literal["gradient", "delta", "last_gradient"] = "gradient"
     """A client's vector: the sum of its gradients, (w - w_i) / eta, its update, w - w_i, or the
     gradient at its own w_i, for which those who delivered are asked before the next choice."""
-    initial_batch: Annotated[int, Field(ge=1)] | None = None
+    initial_batch: Samples | None = None
     """Samples of the gradients that clients are asked for; null: all of them."""
     adjustment: Adjustment = "printed"
     """Factor (8) on rewards: as printed, or falling with accuracy and rising loss."""

@@ -78,6 +78,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.counts import floor_product
 from fleetsim.effects import beside, beside_any, by_key
+from fleetsim.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.oort_equations import (
     clipped,
     cut_off_pool,
@@ -124,7 +125,7 @@ __all__ = [
 ]
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-_Seconds = Annotated[float, Field(gt=0.0)]
+_Seconds = DurationS
 
 
 class OortOptions(Settings):
@@ -139,21 +140,23 @@ class OortOptions(Settings):
     kind: str
     exploration_fraction: _Fraction = 0.9
     """Share of never-explored clients in round 1 (epsilon)."""
-    exploration_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 0.98
+    exploration_decay: PositiveFraction = 0.98
     """Factor on that share from round to round."""
     exploration_min_fraction: _Fraction = 0.2
     """Share below which it does not fall."""
     exploration_weights: Literal["size", "uniform"] = "size"
     """Chance of a never-explored client: proportional to its samples, or the same for all."""
-    exploration_window: Annotated[float, Field(ge=1.0)] | None = Field(default=None, examples=[2.0])
+    exploration_window: Annotated[float, Field(ge=1.0, le=1e9)] | None = Field(
+        default=None, examples=[2.0]
+    )
     """Explorers are drawn among so many times as many as are wanted; null: among all."""
     cut_off_fraction: _Fraction = 0.95
     """Share of the cut-off utility that still admits a client to the pool (c)."""
-    clip_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.95
+    clip_fraction: PositiveFraction = 0.95
     """Statistical utilities are clipped at this quantile."""
     scale_utilities: bool = Field(default=False, examples=[True])
     """Whether statistical utilities are scaled to [0, 1] before the bonus is added."""
-    penalty_exponent: Annotated[float, Field(ge=0.0)] = 2.0
+    penalty_exponent: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
     """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
     preferred_duration_s: _Seconds | None = None
     """Preferred duration T to begin with; null: median duration of the first delivering round."""
@@ -163,13 +166,13 @@ class OortOptions(Settings):
     """Percentile of all known durations that T is, to begin with; null: T is a duration."""
     pacer_step_s: _Seconds | None = None
     """Step Delta by which T grows; null: as long as T was in the beginning."""
-    pacer_step_percent: Annotated[float, Field(gt=0.0, le=100.0)] = 5.0
+    pacer_step_percent: Annotated[float, Field(ge=1e-6, le=100.0)] = 5.0
     """Step by which the percentile grows or shrinks; with preferred_percentile only."""
-    pacer_window_rounds: Annotated[int, Field(ge=1)] = 20
+    pacer_window_rounds: Rounds = 20
     """Rounds in each of the two windows that the pacer compares (W)."""
     pacer_every: Literal["window", "round"] = "window"
     """Whether the pacer compares once a window or in every round."""
-    max_selections: Annotated[int, Field(ge=1)] | None = Field(default=None, examples=[10])
+    max_selections: Rounds | None = Field(default=None, examples=[10])
     """A client asked so many times is not exploited any more; null: no limit."""
     max_blacklist_fraction: _Fraction = 0.3
     """At most this share of the fleet is barred by `max_selections`, the most asked first."""

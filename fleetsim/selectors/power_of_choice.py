@@ -33,10 +33,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -53,6 +52,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.effects import beside, by_key
+from fleetsim.ranges import Clients, Samples
 from fleetsim.selectors.ties import TieRule, best, tie_keys
 from fleetsim.selectors.training_loss import Epochs, asking, training_loss
 from fleetsim.selectors.uniform import draw
@@ -81,9 +81,9 @@ class PowerOfChoiceSettings(Settings):
     kind: Literal["power-of-choice"] = "power-of-choice"
     variant: Literal["pow-d", "cpow-d", "rpow-d"] = "pow-d"
     """Loss by a probe on all samples, by a probe on one mini-batch, or as last reported."""
-    d: Annotated[int, Field(ge=1)] | None = None
+    d: Clients | None = None
     """Candidates drawn; null: twice as many as are wanted."""
-    batch: Annotated[int, Field(ge=1)] = 64
+    batch: Samples = 64
     """Samples of the mini-batch; cpow-d only."""
     loss: Epochs = "last_epoch"
     """Of which local epochs the reported loss is the mean; rpow-d only."""

@@ -48,6 +48,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import Gain, Weight
 from fleetsim.selectors.rbcs_f_equations import (
     NUM_FEATURES,
     choose,
@@ -86,11 +87,11 @@ class RBCSFSettings(Settings):
     kind: Literal["rbcs-f"] = "rbcs-f"
     guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
     """Share of rounds that everybody shall be selected in at least (beta); at most K / N."""
-    penalty: Annotated[float, Field(ge=0.0)] = 10.0
+    penalty: Weight = 10.0
     """Price V of a second of the slowest client, against the lengths of queues."""
-    confidence: Annotated[float, Field(ge=0.0)] = 0.1
+    confidence: Weight = 0.1
     """Width alpha of the confidence interval of an exchange time."""
-    ridge: Annotated[float, Field(gt=0.0)] = 1.0
+    ridge: Gain = 1.0
     """Ridge lambda of the regression."""
     ties: TieRule = "random"
     """Order among equal queues."""

@@ -19,9 +19,10 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, Cohort, IntArray, Parameters, RoundOutcome, State
+from fleetsim.ranges import Rounds
 
 SlotModel = Literal["persist", "reset"]
-SlotRounds = Annotated[int, Field(ge=1, examples=[15])]
+SlotRounds = Annotated[Rounds, Field(examples=[15])]
 """Rounds of a slot of a baseline, which looks at nothing else than the number of a round."""
 
 

@@ -57,6 +57,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.effects import beside, by_key
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import Clients, DurationS, Rounds
 from fleetsim.selectors.tifl_equations import (
     DROPPED,
     Fill,
@@ -104,17 +105,17 @@ class TiFLSettings(Settings):
     )
 
     kind: Literal["tifl"] = "tifl"
-    num_tiers: Annotated[int, Field(ge=1)] = 5
+    num_tiers: Clients = 5
     """Tiers that clients are cut into by latency (m)."""
-    profile_rounds: Annotated[int, Field(ge=1)] = Field(default=1, examples=[3])
+    profile_rounds: Annotated[int, Field(ge=1, le=1000)] = Field(default=1, examples=[3])
     """Times that a client runs the training task before its first choice (R)."""
-    max_s: Annotated[float, Field(gt=0.0)] | None = Field(default=None, examples=[60.0])
+    max_s: DurationS | None = Field(default=None, examples=[60.0])
     """T_max of a profiling task; null: the longest that the server waited for one."""
     split: Split = "count"
     """Tiers of equal size, or of equal stretches of latency."""
     credits: Literal["planned", "unlimited"] = "planned"
     """How often a tier may be drawn: its share of stop.rounds, or without end."""
-    interval_rounds: Annotated[int, Field(ge=1)] = Field(default=10, examples=[2])
+    interval_rounds: Rounds = Field(default=10, examples=[2])
     """Rounds from one measurement of the tiers' accuracies to the next (I)."""
     trigger: Trigger = "stalled"
     """Whether probabilities change when the current tier stalls, or at each measurement."""

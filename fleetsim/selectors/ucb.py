@@ -55,6 +55,7 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.ranges import Rounds, Weight
 from fleetsim.selectors import answers
 from fleetsim.selectors.slots import Slot, SlotModel, sent_out
 from fleetsim.selectors.ties import TieRule, best, tie_keys
@@ -88,15 +89,15 @@ class SetBanditOptions(Settings):
     """What can be set of any bandit over sets."""
 
     kind: str
-    mu: Annotated[float, Field(ge=0.0)] = 1.0
+    mu: Weight = 1.0
     """Weight of the exploration."""
-    slot_rounds: Annotated[int, Field(ge=1)] = Field(default=15, examples=[1])
+    slot_rounds: Rounds = Field(default=15, examples=[1])
     """Rounds for which a set trains before it is judged (L)."""
     ties: TieRule = "random"
     """Order among sets of equal index, and of clients in the cold start."""
     model: SlotModel = "persist"
     """Whether a slot goes on with the model of the one before, or begins with the initial one."""
-    max_sets: Annotated[int, Field(ge=1)] = MOST_ARMS
+    max_sets: Annotated[int, Field(ge=1, le=1_000_000_000)] = MOST_ARMS
     """Sets beyond which a run is refused: each takes memory, 16 byte and 8 for each member."""
 
 

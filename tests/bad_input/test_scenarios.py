@@ -68,14 +68,14 @@ SCENARIOS = {
     ),
     "not a number": bad(
         "deadline_s: 60", "deadline_s: .nan", "bad.yaml:21: server.deadline_s = .nan", "finite",
-        "> 0",
+        ">= 0.001",
     ),
     "infinity": bad(
         "deadline_s: 60", "deadline_s: .inf", "bad.yaml:21: server.deadline_s = .inf", "finite",
-        "> 0",
+        ">= 0.001",
     ),
     "negative deadline": bad(
-        "deadline_s: 60", "deadline_s: -60", "bad.yaml:21: server.deadline_s = -60", "> 0"
+        "deadline_s: 60", "deadline_s: -60", "bad.yaml:21: server.deadline_s = -60", ">= 0.001"
     ),
     "cohort of nobody": bad("cohort: 3", "cohort: 0", "bad.yaml:19: server.cohort = 0", ">= 1"),
     "fewer chosen than wanted": bad(
@@ -88,7 +88,7 @@ SCENARIOS = {
     "name with a slash": bad("name: small", "name: a/b", "bad.yaml:1: name = 'a/b'", "pattern"),
     "learning rate beyond float32": bad(
         "learning_rate: 0.1", "learning_rate: 1e300",
-        "bad.yaml:10: task.local.optimizer.learning_rate = 1e+300", "<= 1e+30",
+        "bad.yaml:10: task.local.optimizer.learning_rate = 1e+300", "<= 1000000000000",
     ),
     "sample of nothing": bad(
         "kind: digits", "kind: blank, input_shape: []", "bad.yaml:4: task.dataset.input_shape",
@@ -210,7 +210,7 @@ SCENARIOS = {
     ),
     "network trace scaled to nothing": bad(
         "kind: fading", "kind: trace, trace: commute-5g, rate_scale: 0",
-        "bad.yaml:16: fleet.channel.rate_scale", "> 0",
+        "bad.yaml:16: fleet.channel.rate_scale", ">= 1e-09",
     ),
     "trace without a name": bad(
         "trace: null", "trace: ''", "bad.yaml:17: fleet.usage.trace", "people-week"
@@ -219,7 +219,7 @@ SCENARIOS = {
     "shares over 1": bad(
         "pixel-6: 0.5", "pixel-6: 0.6", "bad.yaml:13: fleet.devices", "must sum to 1", "1.1"
     ),
-    "negative share": bad("pixel-6: 0.5", "pixel-6: -0.5", "bad.yaml:14: fleet.devices", "> 0"),
+    "negative share": bad("pixel-6: 0.5", "pixel-6: -0.5", "bad.yaml:14: fleet.devices", ">= 1e-09"),
     "no devices": bad(DEVICES, " {}", "bad.yaml:13: fleet.devices", "at least one"),
     "cohort larger than the fleet": bad(
         "cohort: 3", "cohort: 9", "bad.yaml:19: server.cohort = 9", "at most", "fleet.size = 8"
@@ -288,7 +288,7 @@ SCENARIOS = {
     # files of one's own
     "device without power": device(POWER, "", "own.yaml:1: power: missing"),
     "device with negative watts": device(
-        "value: 0.15", "value: -0.15", "own.yaml:14: power.idle_awake_w.value = -0.15", ">= 1e-12"
+        "value: 0.15", "value: -0.15", "own.yaml:14: power.idle_awake_w.value = -0.15", ">= 1e-06"
     ),
     "device without a source": device(
         "value: 8, source: measured", "value: 8", "own.yaml:19: ram_gib.source: missing"

@@ -276,7 +276,7 @@ def test_the_servers_models_are_judged_as_by_serial_training(
 
 
 def test_a_diverged_result_is_returned_as_it_is() -> None:
-    trainer, base = trainer_of(StackedKernel, learning_rate=1e30)
+    trainer, base = trainer_of(StackedKernel, learning_rate=1e12)
     result = trainer.results(submitted(trainer, base))[4]
 
     assert not np.isfinite(vector_of(result)).all()

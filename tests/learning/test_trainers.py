@@ -226,7 +226,7 @@ def test_work_without_computation_yields_nothing() -> None:
 
 
 def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
-    trainer, base = trainer_of(three_clients(), TwoNNSettings(), learning_rate=1e30)
+    trainer, base = trainer_of(three_clients(), TwoNNSettings(), learning_rate=1e12)
     result = run(trainer, 0, base)
     report = Report(
         0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, result.num_samples, vector=result.vector
