@@ -201,7 +201,7 @@ def run(
     if numerics is not None:
         os.environ[VARIABLE] = numerics.value
     settle()
-    loaded = _load(scenario, set_, seed, plugin)
+    loaded = _load(scenario, set_, seed, plugin, train=not no_train)
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(loaded)
@@ -424,11 +424,18 @@ def trace_import(
     typer.echo(dest)
 
 
-def _load(scenario: str, set_: list[str] | None, seed: int | None, plugin: str | None) -> Scenario:
+def _load(
+    scenario: str,
+    set_: list[str] | None,
+    seed: int | None,
+    plugin: str | None,
+    *,
+    train: bool = True,
+) -> Scenario:
     from fleetsim.scenario import doubts, load
 
     loaded = load(scenario, set_ or (), seed=seed, plugin=plugin)
-    for line in doubts(loaded):
+    for line in doubts(loaded, train=train):
         _say(f"warning: {line}")
     return loaded
 

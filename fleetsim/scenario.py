@@ -8,7 +8,7 @@ identity: `content_hash` of all of it, `world_hash` of what selectors share when
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
@@ -30,13 +30,13 @@ from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import FleetSettings, places_m
 from fleetsim.inert_keys import ScenarioFacts, inert_keys, unused_chargers
-from fleetsim.learning import choose
+from fleetsim.learning import choose, known_sizes
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
 from fleetsim.learning.compress import CompressionSettings, UncompressedSettings
-from fleetsim.learning.data import DatasetSettings
+from fleetsim.learning.data import DatasetSettings, MnistSettings
 from fleetsim.learning.holdout import HoldoutFrom
-from fleetsim.learning.partition import IidSettings, PartitionSettings
+from fleetsim.learning.partition import IidSettings, NaturalSettings, PartitionSettings, shortage
 from fleetsim.learning.settings import (
     AggregatorSettings,
     FedAvgSettings,
@@ -355,6 +355,16 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
         says = "the blank data set has no samples to split; leave it out"
         found.append((("task", "partition"), says))
+    found.extend(_too_few_samples(scenario))
+    stop = scenario.stop
+    if stop.accuracy is None and not stop.ends_without_accuracy:
+        if "time_s" not in stop.model_fields_set:
+            says = "says nothing of when the run ends; set rounds, accuracy, time_s or energy_j"
+            found.append((("stop",), says))
+    elif isinstance(task.dataset, BlankSettings):
+        never = never_ends(scenario)
+        if never is not None:
+            found.append((("stop", "accuracy"), never))
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
         says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
         found.append((("task", "holdout_from"), says))
@@ -363,6 +373,47 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
     return found
+
+
+def _too_few_samples(scenario: Scenario) -> Iterator[Fault]:
+    """What a fleet asks of a data set whose size is known without its files."""
+    task, size = scenario.task, scenario.fleet.size
+    if isinstance(task.dataset, BlankSettings):
+        return
+    num_samples = known_sizes.num_training(task.dataset)
+    if num_samples is not None:
+        num_samples -= int(scenario.evaluate.validation_fraction * num_samples)
+        short = shortage(task.partition, num_samples=num_samples, num_clients=size)
+        if short is not None:
+            yield short
+            return
+        if task.holdout_fraction > 0.0 and 2 * size > num_samples:
+            says = (
+                f"{size} clients need 2 samples each to hold one out, but there are {num_samples};"
+                " lower fleet.size, or leave it out"
+            )
+            yield ("task", "holdout_fraction"), says
+    if isinstance(task.partition, NaturalSettings):
+        num_owners = known_sizes.num_natural(task.dataset)
+        if num_owners == 0:
+            says = f"{task.dataset.kind} has no clients of its own; choose another partition"
+            if isinstance(task.dataset, MnistSettings):
+                says = "needs task.dataset.writers: true; set that, or choose another partition"
+            yield ("task", "partition", "kind"), says
+        elif num_owners is not None and size > num_owners:
+            says = f"the data set has {num_owners} clients of its own; set it to that or less"
+            yield ("fleet", "size"), says
+
+
+def never_ends(scenario: Scenario) -> str | None:
+    """Why a run without training has no end, and the way out; None if it has one."""
+    stop = scenario.stop
+    if stop.accuracy is None or stop.ends_without_accuracy:
+        return None
+    return (
+        "cannot be reached without training, and nothing else ends the run; set stop.rounds,"
+        " stop.time_s or stop.energy_j"
+    )
 
 
 def _set_selector_up(scenario: Scenario, document: Document) -> None:
@@ -402,13 +453,24 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
     return [(p.name, p.reproduction) for p in profiles if p.reproduction is not None]
 
 
-def doubts(scenario: Scenario) -> list[str]:
-    """Warnings about a loaded scenario, one line each: what it may be run with, if one knows."""
+def doubts(scenario: Scenario, *, train: bool = True) -> list[str]:
+    """Warnings about a loaded scenario, one line each: what it may be run with, if one knows.
+
+    Args:
+        scenario: the scenario.
+        train: whether it is to be run with training.
+    """
     said = [
         f"fleet.devices: {name} is a reproduction, not physical: {why}"
         for name, why in reproductions(scenario)
     ]
     said.extend(scenario._inert)
+    can_train = not isinstance(scenario.task.dataset, BlankSettings)
+    if can_train and not train and scenario.stop.accuracy is not None:
+        said.append(
+            f"stop.accuracy = {scenario.stop.accuracy:g}: has no effect: a run without training has"
+            " no accuracy; another rule ends it"
+        )
     selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
     if isinstance(selector, BpUcbSettings):
         position_m = places_m(fleet.channel, seed=seed, size=fleet.size)

@@ -68,7 +68,7 @@ from fleetsim.record.run_folder import (
     with_platform,
     write_manifest,
 )
-from fleetsim.scenario import BufferedServerSettings, Scenario, doubts
+from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends
 from fleetsim.selectors import needs
 from fleetsim.termination import Terminated, terminable
 
@@ -182,6 +182,9 @@ def _simulate(
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
     if says is not None:
         raise ScenarioError(f"server.selector.kind = {scenario.server.selector.kind!r} {says}")
+    never = None if train else never_ends(scenario)
+    if never is not None:
+        raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
     prepared = _prepare(
         scenario, train=train, torch_device=torch_device, workers=workers, reading=reading
     )
@@ -456,7 +459,7 @@ def _folder(
         world_hash=scenario.world_hash,
         platforms=(prepared.platform,),
         versions=versions(),
-        warnings=tuple(doubts(scenario)),
+        warnings=tuple(doubts(scenario, train=trainer != _UNTRAINED)),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     if resume:

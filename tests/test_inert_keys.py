@@ -193,6 +193,7 @@ EXAMPLES = {
     ),
     "EvaluateSettings.every_rounds": inert("evaluate.every_rounds=2", BLANK),
     "EvaluateSettings.validation_fraction": inert("evaluate.validation_fraction=0.5", BLANK),
+    "StopSettings.accuracy": inert("stop.accuracy=0.9", BLANK),
     "DivFlSettings.sample_fraction": selector("divfl", "sample_fraction=0.5"),
     "FedCorSettings.warm_up_fit_steps": selector(
         "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3", "warm_up_fit_steps=2"
@@ -309,7 +310,7 @@ ALWAYS_ACT = {
     "SharedLinksSettings": "server_in_bit_per_s server_out_bit_per_s",
     "ShuffleNetV2Settings": "norm",
     "SkinSettings": "ambient_c resistance_k_per_w time_constant_s",
-    "StopSettings": "rounds accuracy time_s energy_j",
+    "StopSettings": "rounds time_s energy_j",
     "SuccessSettings": "share",
     "SurveySettings": "policy weights",
     "SvmSettings": "hinge",

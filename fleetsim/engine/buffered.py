@@ -42,7 +42,7 @@ from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.rounds import Span, report_of, task_rows
 from fleetsim.engine.server import Parts, Server
-from fleetsim.engine.stop import StopSettings, nobody_will_come
+from fleetsim.engine.stop import MOST_WAIT_S, StopSettings, nobody_will_come, waited_in_vain
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.windows import window_end_s
 from fleetsim.errors import ScenarioError, SimulationError
@@ -192,7 +192,13 @@ class BufferedServer(Server):
             ends = [self._freed, self._done]
             if len(self._flights) < self._settings.concurrency:
                 change_s = self._world.next_change_s(self.now_s)
-                if change_s < math.inf:
+                # Tasks end in the order of the list: the last one is the latest.
+                busy_until_s = self._closed_at_s
+                if self._ended:
+                    busy_until_s = max(busy_until_s, self._ended[-1].finished_at_s)
+                if not self._flights and self.now_s - busy_until_s > MOST_WAIT_S:
+                    self._done.succeed(waited_in_vain(now_s=self.now_s, minimum=1, num_eligible=0))
+                elif change_s < math.inf:
                     ends.append(self._wake_at(change_s))
                 elif not self._flights:
                     self._done.succeed(

@@ -38,7 +38,7 @@ from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.rounds import Span, report_of, task_rows
 from fleetsim.engine.server import Parts, Server
-from fleetsim.engine.stop import StopSettings, nobody_will_come
+from fleetsim.engine.stop import MOST_WAIT_S, StopSettings, nobody_will_come, waited_in_vain
 from fleetsim.engine.ties import Rank
 from fleetsim.errors import SimulationError
 from fleetsim.ranges import Clients, DurationS
@@ -164,6 +164,8 @@ class SynchronousServer(Server):
                 round_.num_eligible = num_eligible
                 round_.idle_s += self.now_s - began_s
                 return None
+            if self.now_s - round_.started_at_s > MOST_WAIT_S:
+                return waited_in_vain(now_s=self.now_s, minimum=minimum, num_eligible=num_eligible)
             change_s = self._world.next_change_s(self.now_s)
             if change_s == math.inf:
                 return nobody_will_come(

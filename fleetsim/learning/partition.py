@@ -24,6 +24,7 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.faults import Fault
 from fleetsim.learning.client_dirichlet import ClientDirichletSettings, client_dirichlet
 from fleetsim.learning.membership import members
 from fleetsim.learning.one_class import OneClassSettings, one_class
@@ -31,6 +32,7 @@ from fleetsim.learning.partly_iid import PartlyIidSettings, partly_iid
 from fleetsim.ranges import Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
+from fleetsim.strict_yaml import spelled
 
 MAX_ATTEMPTS = 1000
 """How often a Dirichlet split is drawn anew before the scenario is called infeasible."""
@@ -115,11 +117,9 @@ def split(
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be at least 1, got {num_clients}")
-    if num_clients > len(labels):
-        raise ScenarioError(
-            f"fleet.size: {num_clients} clients are more than the {len(labels)} training samples; "
-            f"at most {len(labels)} clients can have one each"
-        )
+    short = shortage(settings, num_samples=len(labels), num_clients=num_clients)
+    if short is not None:
+        raise ScenarioError(f"{spelled(short[0])}: {short[1]}")
     if labels.ndim > 1 and not isinstance(settings, IidSettings | NaturalSettings):
         raise ScenarioError(
             f"task.partition.kind: {settings.kind} splits by label, but every sample of this data "
@@ -142,6 +142,34 @@ def split(
             return partly_iid(settings, labels, num_clients, seed)
 
 
+def shortage(settings: PartitionSettings, *, num_samples: int, num_clients: int) -> Fault | None:
+    """The key that asks for more samples than there are, and the way out; None if there are enough.
+
+    Only numbers are looked at, so that a scenario is checked before its data are read.
+    """
+    if num_clients > num_samples:
+        says = (
+            f"{num_clients} clients are more than the {num_samples} training samples; set it to"
+            f" {num_samples} or less, so that each has one, or choose a larger data set"
+        )
+        return ("fleet", "size"), says
+    each = num_samples // num_clients
+    match settings:
+        case DirichletSettings() | ClientDirichletSettings():
+            key, wanted, noun = "min_samples", settings.min_samples, "samples"
+        case ShardsSettings():
+            key, wanted, noun = "shards_per_client", settings.shards_per_client, "shards"
+        case _:
+            return None
+    if wanted <= each:
+        return None
+    says = (
+        f"{num_clients} clients with {wanted} {noun} each need {num_clients * wanted} samples, but"
+        f" there are {num_samples}; lower it to {each} or less, or fleet.size"
+    )
+    return ("task", "partition", key), says
+
+
 def _iid(num_samples: int, num_clients: int, seed: int) -> tuple[IntArray, ...]:
     order = stream(seed, "partition/iid").permutation(num_samples)
     return tuple(np.sort(part) for part in np.array_split(order, num_clients))
@@ -156,13 +184,6 @@ def _dirichlet(
     floor(n_l * (p_l1 + .. + p_l(k-1))) and floor(n_l * (p_l1 + .. + p_lk)) of the label's samples
     in random order. Attempt a draws its shares from an address of its own.
     """
-    needed = num_clients * settings.min_samples
-    if needed > len(labels):
-        raise ScenarioError(
-            f"task.partition.min_samples: {num_clients} clients with {settings.min_samples} "
-            f"samples each need {needed}, but there are {len(labels)}; lower min_samples to "
-            f"{len(labels) // num_clients} or less, or fleet.size"
-        )
     values, label_sizes = np.unique(labels, return_counts=True)
     most = 0
     for attempt in range(MAX_ATTEMPTS):
@@ -227,12 +248,6 @@ def _shards(
     """
     num_shards = num_clients * settings.shards_per_client
     shard_size = len(labels) // num_shards
-    if shard_size == 0:
-        raise ScenarioError(
-            f"task.partition.shards_per_client: {num_clients} clients with "
-            f"{settings.shards_per_client} shards each need {num_shards} samples, but there are "
-            f"{len(labels)}; lower it to {len(labels) // num_clients} or less, or fleet.size"
-        )
     by_label = np.argsort(labels, kind="stable")
     if settings.single_label:
         shards = _pure_shards(labels[by_label], by_label, num_shards)

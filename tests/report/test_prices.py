@@ -11,18 +11,17 @@ from fleetsim import bundled
 from fleetsim.contracts import Outcome
 from fleetsim.errors import DataError
 from fleetsim.fleet.profile import device_names
-from fleetsim.fleet.profile_files import LevelFigure
 from fleetsim.record.run import Run
 from fleetsim.report import compare, page, prices
-from fleetsim.report.prices import Prices
+from fleetsim.report.prices import PriceFigure, Prices
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row, task_row
 
 KWH_J = 3.6e6
 
 
-def figure(value: float) -> LevelFigure:
-    return LevelFigure(value=value, source="made up")
+def figure(value: float) -> PriceFigure:
+    return PriceFigure(value=value, source="made up")
 
 
 ALL = Prices(
