@@ -1,8 +1,9 @@
 """The command line: verbs over scenarios and run folders.
 
-Exit codes: 0 done; 1 the simulation broke an invariant, a training process died, there is a bug, or
-the output cannot be written; 2 the input is wrong (one line per fault); 130 interrupted, 143 ended
-by SIGTERM (and how to resume). A traceback goes to a file that the one line on the terminal names.
+Exit codes: 0 done; 1 the simulation broke an invariant, training diverged, a training process died,
+there is a bug, or the output cannot be written; 2 the input is wrong (one line per fault); 130
+interrupted, 143 ended by SIGTERM (and how to resume). A traceback goes to a file that the one line
+on the terminal names.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from fleetsim import __version__, crash_file
-from fleetsim.errors import DataError, ScenarioError, SimulationError, TrainingError
+from fleetsim.errors import (
+    DataError,
+    DivergenceError,
+    ScenarioError,
+    SimulationError,
+    TrainingError,
+)
 from fleetsim.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.quoting import MAX_VALUE, one_line, quoted
 from fleetsim.termination import Terminated, terminable
@@ -513,11 +520,13 @@ def main() -> None:
             _say(f"error: {line}")
         _say("What was recorded is in the run folder; go on with --resume.")
         sys.exit(1)
+    except DivergenceError as fault:
+        _say(f"error: {fault}; what was recorded is in the run folder")
+        sys.exit(1)
     except SimulationError as fault:
         _say(
-            f"simulation error: {fault}; unless it is training that diverged, this is a bug of"
-            f" fleetsim or of a plug-in, {_where_told(fault)}. What was recorded is in the run"
-            " folder."
+            f"simulation error: {fault}; this is a bug of fleetsim or of a plug-in,"
+            f" {_where_told(fault)}. What was recorded is in the run folder."
         )
         sys.exit(1)
     except Exception as fault:  # the last resort: a bug is told in one line, too

@@ -5,6 +5,7 @@ FleetsimError
 |-- ScenarioError     the scenario or the command is wrong: file, line, key, way out   (exit 2)
 |-- DataError         a device file, trace, data set or run folder is wrong: file, row (exit 2)
 |-- TrainingError     a process that trains failed or was killed                       (exit 1)
+|-- DivergenceError   the global model is no longer finite                             (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
 ```
 """
@@ -50,6 +51,10 @@ class DataError(FleetsimError):
 
 class TrainingError(FleetsimError):
     """A process that trains failed or was killed; the run can be resumed."""
+
+
+class DivergenceError(FleetsimError):
+    """The global model has weights that are not finite; no later number would mean anything."""
 
 
 class SimulationError(FleetsimError):

@@ -51,6 +51,7 @@ from fleetsim.learning.stacked_kernel import StackedKernel
 from fleetsim.learning.trainers import DataTrainer, NullTrainer
 from fleetsim.learning.vectorised_kernel import VectorisedKernel
 from fleetsim.numerics import one_blas_thread
+from fleetsim.record.failures import Baseline, Course, failures
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
@@ -100,6 +101,8 @@ class _Prepared:
     trainer_kind: str
     platform: PlatformRecord
     """Numerical platform of this process for this task."""
+    baseline: Baseline | None
+    """What a constant answer scores on the test set; None without training."""
 
 
 @terminable()
@@ -244,7 +247,7 @@ def _simulate(
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
-        return _run(server, recorder, folder, manifest)
+        return _run(server, recorder, folder, manifest, scenario.server.selector.kind)
 
 
 @contextmanager
@@ -270,6 +273,7 @@ def _run(
     recorder: RunRecorder,
     folder: Path,
     manifest: Manifest,
+    selector: str,
 ) -> Run:
     """Run to the end; whatever happens, keep what was recorded."""
     began_s = time.perf_counter()
@@ -300,9 +304,22 @@ def _run(
         says = str(fault) or type(fault).__name__
         write_manifest(folder, standing(status="failed", stop_text=says))
         raise
+    found = failures(
+        Course.read(folder),
+        baseline=manifest.baseline,
+        stop_rule=reason.rule,
+        stop_text=reason.text,
+        selector=selector,
+    )
     write_manifest(
         folder,
-        standing(status="done", stop_rule=reason.rule, stop_text=reason.text, digest=digest),
+        standing(
+            status="done",
+            stop_rule=reason.rule,
+            stop_text=reason.text,
+            digest=digest,
+            failures=tuple(found),
+        ),
     )
     return open_run(folder)
 
@@ -386,6 +403,7 @@ def _prepare(
         cost = replace(cost, memory=step_memory(module, input_shape, task.local))
     kind: str
     trainer: Trainer
+    baseline: Baseline | None
     if train and not isinstance(task.dataset, BlankSettings):
         kind = choose_trainer(scenario.trainer, task.model, torch_device=torch_device)
         data = TrainerData(
@@ -408,13 +426,17 @@ def _prepare(
         )
         trainer = DataTrainer(kernel, workers=workers)
         platform = PlatformRecord.of(resolve(torch_device=torch_device), kernel.forms())
+        baseline = Baseline.of(dataset.test_labels)
     else:
         kind, trainer = _UNTRAINED, NullTrainer(num_samples, num_judged)
         platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
+        baseline = None
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
-    return _Prepared(num_samples, num_judged, parameters, buffers, cost, trainer, kind, platform)
+    return _Prepared(
+        num_samples, num_judged, parameters, buffers, cost, trainer, kind, platform, baseline
+    )
 
 
 def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
@@ -460,6 +482,7 @@ def _folder(
         platforms=(prepared.platform,),
         versions=versions(),
         warnings=tuple(doubts(scenario, train=trainer != _UNTRAINED)),
+        baseline=prepared.baseline,
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     if resume:

@@ -18,6 +18,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.errors import DivergenceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,19 @@ class GlobalModel:
 
         Raises:
             ValueError: an update is not finite.
+            DivergenceError: the new model is not finite.
         """
         if any(report.vector is not None for report in delivered):
-            self.parameters = self._aggregator.aggregate(self.parameters, delivered)
+            parameters = self._aggregator.aggregate(self.parameters, delivered)
+            # In one step in the usual case: with a weight that is not finite no sum is, either.
+            if not np.isfinite(parameters.sum(dtype=np.float64)):
+                num_broken = int(np.count_nonzero(~np.isfinite(parameters)))
+                raise DivergenceError(
+                    f"{num_broken} of {parameters.size} weights of global model"
+                    f" {self.version + 1} are not finite: training diverged; lower"
+                    " task.local.optimizer.learning_rate, or that of server.aggregator"
+                )
+            self.parameters = parameters
         self.version += 1
 
     def replace(self, parameters: Parameters) -> None:

@@ -27,6 +27,7 @@ from pydantic import Field, model_validator
 from fleetsim import faults, overrides, strict_yaml
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record import checkpoint, files
+from fleetsim.record.failures import Baseline, Failure
 from fleetsim.record.tables import TableName
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document
@@ -139,6 +140,10 @@ class Manifest(Settings):
     """fleetsim, Python, platform and libraries that ran it."""
     warnings: tuple[str, ...] = ()
     """What was said of the scenario before it ran, such as keys without effect."""
+    baseline: Baseline | None = None
+    """What a constant answer scores on the test set; null without training."""
+    failures: tuple[Failure, ...] = ()
+    """Failures of the whole run, the gravest first; none while it runs."""
 
     @model_validator(mode="after")
     def _done_with_digest(self) -> Manifest:

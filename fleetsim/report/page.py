@@ -136,6 +136,7 @@ def summary_lines(run: Run) -> list[str]:
     if totals.waiting_mean_s is not None:
         waiting = f", {quantities.text(totals.waiting_mean_s, 's')} mean waiting"
     lines = [
+        *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
         ("folder", str(run.folder)),
         (
             "rounds",
@@ -327,8 +328,11 @@ def _banners(run: Run) -> Iterator[tuple[str, str]]:
         yield f"This run is not complete ({manifest.status}).", words
     if run.rounds.empty:
         yield "No round was recorded.", manifest.stop_text or ""
-    elif not summary.is_trained(run):
+    yield from ((failure.what, failure.cause) for failure in manifest.failures)
+    if not run.rounds.empty and not summary.is_trained(run):
         yield "No accuracy.", "The run was made without training, or no round was evaluated."
+    if manifest.warnings:
+        yield "Warned of before the run:", "; ".join(manifest.warnings)
 
 
 def _versions(run: Run) -> Table:

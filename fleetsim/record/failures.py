@@ -1,0 +1,265 @@
+"""Failures of a whole run, read from its tables: what a reader must know before any other number.
+
+A run can end by its rules and still be no result: nobody delivered, the model learned nothing, its
+loss is not a number. Each failure names its likely cause and the key to change.
+
+A model is at chance if its accuracy is not clearly above that of the constant answer that suits
+most test samples: not above p + 3 sqrt(p (1 - p) / n) with the share p of the most frequent label
+and n test samples. By luck alone a constant answer gets beyond that once in 700 times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Purpose
+from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FEW_FRACTION = 0.05
+"""Train tasks that are delivered, of all that the server did not cancel, below which a run is said
+to have delivered almost nothing."""
+_MANY_TASKS = 20
+_LAST_ROUNDS = 5
+"""Rounds without a delivery at the end of a run, and half of it at least, that are reported."""
+_SAME_ROUNDS = 30
+"""Rounds after which a selector that always takes the same clients is reported."""
+_DEVIATIONS = 3.0
+_TASK_COLUMNS = ["round", "client", "purpose", "outcome"]
+
+_CAUSES: Mapping[str, str] = {
+    Outcome.LATE: "the deadline was too short: raise server.deadline_s, or lower the work of"
+    " task.local and task.model",
+    Outcome.OFFLINE: "clients left in mid-task: look at fleet.usage and server.eligibility, or set"
+    " server.interruption.kind: pause",
+    Outcome.BATTERY: "batteries ran low in mid-task: raise server.eligibility.min_battery_fraction,"
+    " or look at fleet.battery",
+    Outcome.LINK: "transfers were given up: raise fleet.channel.give_up_s or the channel's rates,"
+    " or set server.compression",
+    Outcome.CRASHED: "clients crashed: lower fleet.crash_per_hour",
+    Outcome.MEMORY: "devices had too little memory: look at fleet.memory, or lower"
+    " task.local.batch_size or task.model",
+    Outcome.CANCELLED: "the run ended before any answer: raise stop.time_s",
+    Outcome.STALE: "updates were too old: raise server.max_staleness, or lower server.concurrency",
+    Outcome.REFUSED: "updates were not finite, or larger than server.max_update_norm: lower"
+    " task.local.optimizer.learning_rate",
+}
+
+
+class Failure(Settings):
+    """One failure of a whole run."""
+
+    kind: str
+    """Short name, such as `nothing_delivered`."""
+    what: str
+    """What happened, one sentence."""
+    cause: str
+    """Its likely cause and the key to change, one sentence."""
+
+
+class Baseline(Settings):
+    """What a constant answer scores on the test set."""
+
+    accuracy: float
+    """Share of the most frequent label."""
+    num_samples: int
+    """Labels of the test set; those of sequences count one by one."""
+
+    @classmethod
+    def of(cls, labels: NDArray[np.integer[Any]]) -> Baseline:
+        """The baseline of test labels of any shape."""
+        _, counts = np.unique(labels, return_counts=True)
+        return cls(accuracy=float(counts.max() / labels.size), num_samples=int(labels.size))
+
+    @property
+    def most_by_luck(self) -> float:
+        """Accuracy that is not clearly above the baseline."""
+        variance = self.accuracy * (1.0 - self.accuracy) / self.num_samples
+        return self.accuracy + _DEVIATIONS * math.sqrt(variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """The columns that failures are read from."""
+
+    accuracy: FloatArray
+    """Of every round [R], NaN where it was not evaluated."""
+    loss: FloatArray
+    """Likewise."""
+    num_eligible: IntArray
+    num_delivered: IntArray
+    aggregated: BoolArray
+    task_round: IntArray
+    """Of every train task [T]."""
+    client: IntArray
+    outcome: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, rounds: pa.Table, tasks: pa.Table) -> Course:
+        """The columns of the rounds table and of the tasks table."""
+
+        def floats(name: str) -> FloatArray:
+            return np.asarray(rounds[name].to_numpy(), dtype=np.float64)
+
+        train = tasks.filter(pc.equal(tasks["purpose"], str(Purpose.TRAIN)))
+        return cls(
+            accuracy=floats("accuracy"),
+            loss=floats("loss"),
+            num_eligible=rounds["num_eligible"].to_numpy(),
+            num_delivered=rounds["num_delivered"].to_numpy(),
+            aggregated=np.asarray(rounds["aggregated"].to_numpy(), dtype=np.bool_),
+            task_round=train["round"].to_numpy(),
+            client=train["client"].to_numpy(),
+            outcome=np.asarray(train["outcome"].to_numpy(), dtype=np.str_),
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> Course:
+        """The columns of a run folder whose tables are complete."""
+        tasks = pq.read_table(folder / "tasks.parquet", columns=_TASK_COLUMNS)
+        return cls.of(pq.read_table(folder / "rounds.parquet"), tasks)
+
+
+def failures(
+    course: Course, *, baseline: Baseline | None, stop_rule: str, stop_text: str, selector: str
+) -> list[Failure]:
+    """The failures of a run that has ended, the gravest first; none if it went well.
+
+    Args:
+        course: what happened.
+        baseline: of the test set; None: the run was made without training.
+        stop_rule: which rule ended the run.
+        stop_text: in which words.
+        selector: kind of the selector.
+    """
+    if not course.accuracy.size:
+        return [
+            Failure(
+                kind="no_round",
+                what="No round was completed.",
+                cause=f"{stop_text}; see server.eligibility, fleet.usage and stop.time_s.",
+            )
+        ]
+    found = [*_deliveries(course)]
+    if baseline is not None:
+        found.extend(_learning(course, baseline, is_starved=bool(found)))
+    if stop_rule == "no_clients":
+        found.append(Failure(kind="ended_early", what="The run ended early.", cause=stop_text))
+    if selector != "fixed":
+        found.extend(_selection(course))
+    return found
+
+
+def _deliveries(course: Course) -> Iterator[Failure]:
+    num_rounds = course.accuracy.size
+    reached = course.outcome == str(Outcome.DELIVERED)
+    if not reached.any():
+        yield Failure(
+            kind="nothing_delivered",
+            what=f"Nothing was delivered: none of {reached.size:,} train tasks in {num_rounds:,}"
+            " round(s).",
+            cause=_likely(course.outcome),
+        )
+        return
+    if not course.aggregated.any():
+        yield Failure(
+            kind="nothing_aggregated",
+            what=f"The model was never updated: {int(reached.sum()):,} train tasks were delivered,"
+            " but in no round enough of them.",
+            cause="Lower server.minimum_reports, or see why the others were lost.",
+        )
+        return
+    counted = course.outcome != str(Outcome.CANCELLED)
+    share = reached.sum() / max(1, counted.sum())
+    last = int(np.flatnonzero(course.num_delivered).max()) + 1 if course.num_delivered.any() else 0
+    if counted.sum() >= _MANY_TASKS and share < _FEW_FRACTION:
+        yield Failure(
+            kind="almost_nothing_delivered",
+            what=f"Almost nothing was delivered: {int(reached.sum()):,} of {int(counted.sum()):,}"
+            " train tasks.",
+            cause=_likely(course.outcome[~reached & counted]),
+        )
+    elif num_rounds - last >= max(_LAST_ROUNDS, num_rounds // 2):
+        yield Failure(
+            kind="deliveries_ended",
+            what=f"After round {last:,} nothing was delivered any more, in {num_rounds - last:,}"
+            " rounds.",
+            cause=_likely(course.outcome[course.task_round > last]),
+        )
+
+
+def _likely(outcomes: NDArray[np.str_]) -> str:
+    """The cause of the most frequent outcome, one sentence."""
+    if not outcomes.size:
+        return "No client was chosen: see server.selector and server.eligibility."
+    kinds, counts = np.unique(outcomes, return_counts=True)
+    most = str(kinds[counts.argmax()])
+    share = counts.max() / outcomes.size
+    return f"{share:.0%} of them ended as {most}: {_CAUSES[most]}."
+
+
+def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterator[Failure]:
+    was_evaluated = np.isfinite(course.accuracy)
+    if not was_evaluated.any():
+        return
+    accuracy, loss = course.accuracy[was_evaluated], course.loss[was_evaluated]
+    rate = "task.local.optimizer.learning_rate"
+    broken = np.flatnonzero(~np.isfinite(loss))
+    if broken.size:
+        first = int(np.flatnonzero(was_evaluated)[broken[0]]) + 1
+        yield Failure(
+            kind="loss_not_finite",
+            what=f"The model's loss is not finite from round {first:,} on.",
+            cause=f"Training diverged: lower {rate}, or that of server.aggregator.",
+        )
+        return
+    chance = f"{baseline.accuracy:.1%}, which the most frequent label alone gets"
+    if accuracy.max() <= baseline.most_by_luck:
+        yield Failure(
+            kind="nothing_learned",
+            what=f"Nothing was learned: accuracy never rose clearly above {chance}; the best is"
+            f" {accuracy.max():.1%}.",
+            cause="The model got no updates, see above."
+            if is_starved
+            else f"Change {rate} (too low learns nothing, too high diverges), train longer"
+            " (task.local.epochs, stop.rounds), or look at the data.",
+        )
+    elif accuracy[-1] <= baseline.most_by_luck:
+        yield Failure(
+            kind="unlearned",
+            what=f"What was learned was lost: accuracy fell from {accuracy.max():.1%} to"
+            f" {accuracy[-1]:.1%}, about {chance}.",
+            cause=f"Training diverged: lower {rate}, let it decay, or lower that of"
+            " server.aggregator.",
+        )
+
+
+def _selection(course: Course) -> Iterator[Failure]:
+    present = np.unique(course.task_round)
+    if present.size < _SAME_ROUNDS:
+        return
+    order = np.lexsort((course.client, course.task_round))
+    rounds, clients = course.task_round[order], course.client[order]
+    cohorts = np.split(clients, np.flatnonzero(np.diff(rounds)) + 1)
+    first = cohorts[0]
+    if any(not np.array_equal(first, cohort) for cohort in cohorts[1:]):
+        return
+    num_eligible = int(np.median(course.num_eligible))
+    if num_eligible > first.size:
+        yield Failure(
+            kind="same_clients",
+            what=f"Every round chose the same {first.size:,} client(s), of {num_eligible:,} that"
+            " were eligible.",
+            cause="The selector never tried others: see its exploration keys in server.selector.",
+        )
