@@ -199,6 +199,10 @@ def _deliveries(course: Course) -> Iterator[Failure]:
         )
 
 
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"
+
+
 def _likely(outcomes: NDArray[np.str_]) -> str:
     """The cause of the most frequent outcome, one sentence."""
     if not outcomes.size:
@@ -206,7 +210,7 @@ def _likely(outcomes: NDArray[np.str_]) -> str:
     kinds, counts = np.unique(outcomes, return_counts=True)
     most = str(kinds[counts.argmax()])
     share = counts.max() / outcomes.size
-    return f"{share:.0%} of them ended as {most}: {_CAUSES[most]}."
+    return f"{_percent(share)} of them ended as {most}: {_CAUSES[most]}."
 
 
 def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterator[Failure]:
@@ -224,12 +228,12 @@ def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterat
             cause=f"Training diverged: lower {rate}, or that of server.aggregator.",
         )
         return
-    chance = f"{baseline.accuracy:.1%}, which the most frequent label alone gets"
+    chance = f"{_percent(baseline.accuracy)}, which the most frequent label alone gets"
     if accuracy.max() <= baseline.most_by_luck:
         yield Failure(
             kind="nothing_learned",
             what=f"Nothing was learned: accuracy never rose clearly above {chance}; the best is"
-            f" {accuracy.max():.1%}.",
+            f" {_percent(accuracy.max())}.",
             cause="The model got no updates, see above."
             if is_starved
             else f"Change {rate} (too low learns nothing, too high diverges), train longer"
@@ -238,8 +242,8 @@ def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterat
     elif accuracy[-1] <= baseline.most_by_luck:
         yield Failure(
             kind="unlearned",
-            what=f"What was learned was lost: accuracy fell from {accuracy.max():.1%} to"
-            f" {accuracy[-1]:.1%}, about {chance}.",
+            what=f"What was learned was lost: accuracy fell from {_percent(accuracy.max())} to"
+            f" {_percent(accuracy[-1])}, about {chance}.",
             cause=f"Training diverged: lower {rate}, let it decay, or lower that of"
             " server.aggregator.",
         )

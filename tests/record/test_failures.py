@@ -94,7 +94,7 @@ def test_deliveries_that_end_half_way_are_reported_with_the_cause_from_then_on()
 
     assert set(told) == {"deliveries_ended"}
     assert "After round 6" in told["deliveries_ended"].what
-    assert "100% of them ended as refused" in told["deliveries_ended"].cause
+    assert "100.0 % of them ended as refused" in told["deliveries_ended"].cause
 
 
 def test_too_few_answers_in_every_round_name_minimum_reports():
@@ -113,7 +113,7 @@ def test_an_accuracy_that_falls_back_to_chance_is_lost():
     told = found(course([0.5, 0.8, 0.1]))
 
     assert set(told) == {"unlearned"}
-    assert "from 80.0% to 10.0%" in told["unlearned"].what
+    assert "from 80.0 % to 10.0 %" in told["unlearned"].what
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
