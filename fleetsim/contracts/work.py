@@ -107,9 +107,11 @@ class ModelCost:
 
     forward_flop: Mapping[str, float]
     """FLOP of one sample's forward pass (2 per multiply-add) by operation class: conv, depthwise,
-    gemm, rnn or tiny (spelt as in the `phi` table of the device profiles)."""
+    gemm or rnn (spelt as in the `phi` table of the device profiles)."""
     num_parameters: int
     payload_byte: int
     """Bytes of one model on the wire, from its state dict."""
+    num_layers: int = 0
+    """Layers that multiply matrices, each of which costs a device an overhead per batch."""
     memory: StepMemory | None = None
     """None in worlds where nobody's memory is looked at."""

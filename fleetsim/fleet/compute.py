@@ -2,21 +2,26 @@
 
 Unloaded, a client with n samples in batches of B trains for
 
-    T = epochs * (ceil(n / B) * (t_d + k_p * P) + 3 n * sum over c of F_c / (phi_c * R))
+    T = epochs * (ceil(n / B) * (t_d + k_l * L + k_p * P) + 3 n * sum over c of F_c / (phi_c * R))
 
-seconds: t_d to dispatch a batch, k_p per parameter of the model (P of them) for its update, and the
-arithmetic. F_c is the FLOP of one sample's forward pass in operation class c, R the device's rate
-of convolutions, phi_c that of class c over R; forward and backward together are 3 F. A last,
-partial batch costs its overhead and its own samples. Forward passes over m samples take
-ceil(m / B) * t_d + m * sum F_c / (phi_c R).
+seconds: t_d to dispatch a batch, k_l for each of the model's L layers, k_p per parameter of the
+model (P of them) for its update, and the arithmetic. F_c is the FLOP of one sample's forward pass
+in operation class c, R the device's rate of convolutions, phi_c that of class c over R; forward and
+backward together are 3 F. A last, partial batch costs its overhead and its own samples. Forward
+passes over m samples take ceil(m / B) * (t_d + k_l * L / 3) + m * sum F_c / (phi_c R).
+
+All terms are sums with factors above 0, so a model with more of anything never takes less time, and
+one with a little more of everything takes little more.
 
 Training of s steps, with m = ceil(n / B) steps an epoch, has s batches of floor(s / m) n +
 (s mod m) B samples together: whole epochs, and full batches of one more.
 
 The form is that of measured on-device training, where the time of a batch is affine in its size
-and the offset grows with the parameters (UbiquitousLearning/Benchmark-On-Device-Training@752659f,
-MNN on a Snapdragon 855: 40 points, mean error 13.7 %). "Training is 3 inferences" fails on phone
-engines (5.6x to 16.8x measured there), therefore R is a rate of training.
+and the offset grows with the layers and the parameters
+(UbiquitousLearning/Benchmark-On-Device-Training@752659f, MNN on a Snapdragon 855: 40 points, mean
+error 9.8 %; 14.2 % without k_l). PyTorch on Jetson GPUs has the same offset per layer
+(NVIDIA-AI-IOT/torch2trt@353a703, 34 networks). "Training is 3 inferences" fails on phone engines
+(5.6x to 16.8x measured there), therefore R is a rate of training.
 
 A background load l leaves a computation the share 1 - l of the device: it runs at speed 1 - l and
 is charged train_above_idle_w * (1 - l). The joules of a computation hence do not depend on the
@@ -46,7 +51,9 @@ LoadAfter = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Load of some rows at times (each [k]), and the moments until which it holds [k]."""
 
 _TRAIN_PER_FORWARD = 3
-"""FLOP of forward and backward pass over those of the forward pass."""
+"""FLOP and launches of forward and backward pass over those of the forward pass."""
+_FIRST_SEGMENTS = 4
+"""Segments that a computation has room for at first."""
 _STEP_SLACK = 1e-9
 """A step that lacks less of itself than this is done: it lacks it by rounding."""
 
@@ -68,7 +75,7 @@ def unloaded_s(
             training on part of the samples.
 
     >>> from fleetsim.fleet.profile import load_device
-    >>> resnet18 = ModelCost({"conv": 1.1108e9}, num_parameters=11_170_000, payload_byte=44_700_000)
+    >>> resnet18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
     >>> nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=5)
     >>> seconds = unloaded_s(nano, resnet18, train, num_samples=np.array([500]), batch_size=32)
     >>> np.round(seconds / 60, 2).tolist()
@@ -79,9 +86,10 @@ def unloaded_s(
     if work.kind is WorkKind.NONE:
         return np.zeros(num_samples.size)
     passes = _forward_passes(work, num_samples, batch_size)
-    batch_s = compute.dispatch_s
-    if work.kind is not WorkKind.EVALUATE:
-        batch_s += compute.parameter_s * cost.num_parameters
+    if work.kind is WorkKind.EVALUATE:
+        batch_s = compute.dispatch_s + compute.layer_s * cost.num_layers / _TRAIN_PER_FORWARD
+    else:
+        batch_s = _trained_batch_s(compute, cost)
     if work.kind is WorkKind.TRAIN:
         num_batches = num_steps(work, num_samples, batch_size)
     else:
@@ -129,7 +137,8 @@ def steps_done(
 ) -> IntArray:
     """Whole steps of local training in the first part of it [n].
 
-    A step takes t_d + k_p P and the arithmetic of its batch; the last of an epoch may be smaller.
+    A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may be
+    smaller.
 
     Args:
         compute: the device.
@@ -147,7 +156,7 @@ def steps_done(
     [0, 1, 2, 4]
     """
     per_epoch = -(-num_samples // batch_size)
-    batch_s = compute.dispatch_s + compute.parameter_s * cost.num_parameters
+    batch_s = _trained_batch_s(compute, cost)
     sample_s = _TRAIN_PER_FORWARD * _forward_s(compute, cost)
     epoch_s = per_epoch * batch_s + num_samples * sample_s
     step_s = batch_s + np.minimum(batch_size, num_samples) * sample_s
@@ -199,6 +208,15 @@ def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntAr
             return _TRAIN_PER_FORWARD * num_trained(work, num_samples, batch_size)
 
 
+def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
+    """Overhead of a trained batch in seconds, whatever its size."""
+    return (
+        compute.dispatch_s
+        + compute.layer_s * cost.num_layers
+        + compute.parameter_s * cost.num_parameters
+    )
+
+
 def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:
     """Seconds of arithmetic in one sample's forward pass, at the rates of training."""
     seconds = 0.0
@@ -218,6 +236,7 @@ def lay_out_computations(
     train_above_idle_w: FloatArray,
     load_after: LoadAfter,
     paces: Paces | None = None,
+    matters_until_s: FloatArray | None = None,
 ) -> Timelines:
     """Computations laid out under background load; progress in unloaded seconds.
 
@@ -227,6 +246,9 @@ def lay_out_computations(
         train_above_idle_w: power of each above idle without load [n].
         load_after: the load of rows [k] of these at times [k], in [0, 1), and until when it holds.
         paces: what else slows each; None: nothing.
+        matters_until_s: when each is cut off or lost at the latest [n]; None: never. A computation
+            that goes on for longer is laid out as if its pace then never changed again: it ends
+            after that time, and what it does until then is exact.
 
     Raises:
         ValueError: negative work, a load outside [0, 1), or a load that holds for no time.
@@ -243,6 +265,7 @@ def lay_out_computations(
     power_w = np.empty((start_s.size, 0))
     now_s, now_speed = start_s.copy(), np.zeros(start_s.size)
     now_w = np.full(start_s.size, -1.0)
+    limit_s = np.full(start_s.size, np.inf) if matters_until_s is None else matters_until_s
     rows = np.flatnonzero(unloaded_s > 0.0)
     while rows.size:
         load, until_s = load_after(rows, now_s[rows])
@@ -253,6 +276,7 @@ def lay_out_computations(
             slowed, thinned, change_s = paces.at(rows, now_s[rows])
             speed, at_w = speed * slowed, at_w * thinned
             until_s = np.minimum(until_s, change_s)
+        until_s = np.where(until_s > limit_s[rows], np.inf, until_s)
         # Equal steps are one segment, so that its end is computed once and from its start.
         fresh = rows[(speed != now_speed[rows]) | (at_w != now_w[rows])]
         begun = fresh[num_segments[fresh] > 0]
@@ -260,8 +284,7 @@ def lay_out_computations(
         done_s = (now_s[begun] - edges_s[begun, last]) * now_speed[begun]
         done_s += progress[begun, last]
         if fresh.size and num_segments[fresh].max() == power_w.shape[1]:
-            edges_s, progress = _wider(edges_s), _wider(progress)
-            power_w = np.hstack([power_w, np.zeros((start_s.size, 1))])
+            edges_s, progress, power_w = _wider(edges_s, progress, power_w)
         edges_s[begun, last + 1] = now_s[begun]
         progress[begun, last + 1] = np.minimum(done_s, unloaded_s[begun])
         num_segments[fresh] += 1
@@ -278,14 +301,26 @@ def lay_out_computations(
         progress[done] = np.where(after, unloaded_s[done, np.newaxis], progress[done])
         now_s[rows] = until_s
         rows = rows[~is_done]
+    most = int(num_segments.max(initial=0))
     return Timelines(
-        edges_s, progress, power_w, num_segments, np.ones(start_s.size, dtype=np.bool_)
+        edges_s[:, : most + 1].copy(),
+        progress[:, : most + 1].copy(),
+        power_w[:, :most].copy(),
+        num_segments,
+        np.ones(start_s.size, dtype=np.bool_),
     )
 
 
-def _wider(columns: FloatArray) -> FloatArray:
-    """With one more column, equal to the last."""
-    return np.hstack([columns, columns[:, -1:]])
+def _wider(
+    edges_s: FloatArray, progress: FloatArray, power_w: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Room for twice the segments: edges and progress repeat their last column, power is 0."""
+    more = max(power_w.shape[1], _FIRST_SEGMENTS)
+    return (
+        np.pad(edges_s, ((0, 0), (0, more)), mode="edge"),
+        np.pad(progress, ((0, 0), (0, more)), mode="edge"),
+        np.pad(power_w, ((0, 0), (0, more))),
+    )
 
 
 def _check_loads(load: FloatArray, now_s: FloatArray, until_s: FloatArray) -> None:

@@ -254,11 +254,13 @@ class Fleet:
         batch_size: int,
         *,
         left_s: FloatArray | None = None,
+        matters_until_s: FloatArray | None = None,
     ) -> Timelines:
         """The same work of clients [n] that starts at `start_s` [n], progress in unloaded s.
 
         Their condition [n, c], as of `Throttle`, is that of the start. Of a work that was begun
-        before, only what is left [n] in unloaded seconds is laid out.
+        before, only what is left [n] in unloaded seconds is laid out; of none more than
+        `lay_out_computations` needs to know what it does until `matters_until_s` [n].
         """
         device, num_samples = self.device[clients], self.samples_for(work)[clients]
         seconds, power_w = np.empty(clients.size), np.empty(clients.size)
@@ -275,6 +277,7 @@ class Fleet:
             power_w,
             lambda rows, t_s: self.usage.load_after(clients[rows], t_s),
             self.throttle.paces(clients, condition, start_s, work.clock_fraction),
+            matters_until_s,
         )
 
     def steps_done(

@@ -42,6 +42,8 @@ class ComputeProfile:
     """Overhead of one batch."""
     parameter_s: float
     """Overhead of one trained batch per model parameter."""
+    layer_s: float = 0.0
+    """Overhead of one trained batch per layer of the model; a forward pass has a third of it."""
     peak_flop_per_s: float | None = None
     """FP32 peak of the cores that train, where known."""
 
@@ -252,10 +254,10 @@ def _compute(file: ComputeFile) -> ComputeProfile:
             "depthwise": phi.depthwise.value,
             "gemm": phi.gemm.value,
             "rnn": phi.rnn.value,
-            "tiny": phi.tiny.value,
         },
         dispatch_s=file.dispatch_s.value,
         parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
+        layer_s=0.0 if file.layer_s is None else file.layer_s.value,
         peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
     )
 

@@ -7,6 +7,7 @@ refused, it does not run on 0 W. `fleetsim.fleet.profile` turns the figures into
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -16,6 +17,9 @@ from pydantic import Field, StringConstraints, model_validator
 from fleetsim.faults import at
 from fleetsim.ranges import DrawW, MemoryGib, PowerW, RateBitPerS, VoltageV
 from fleetsim.settings import Settings
+
+_PEAK_TOLERANCE = 0.01
+"""How far a peak may be rounded."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DeviceKind = Literal["phone", "board", "vm"]
@@ -59,6 +63,12 @@ class SecondsFigure(Figure):
     """An overhead or a delay, up to some hours."""
 
     value: Annotated[float, Field(ge=1e-9, le=1e4)]
+
+
+class OverheadFigure(LevelFigure):
+    """An overhead in seconds that may be 0."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e4)]
 
 
 class PowerFigure(Figure):
@@ -139,7 +149,42 @@ class PhiFile(Settings):
     depthwise: RatioFigure
     gemm: RatioFigure
     rnn: RatioFigure
-    tiny: RatioFigure
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_tiny(cls, data: object) -> object:
+        if isinstance(data, dict) and "tiny" in data:
+            says = (
+                "small networks have no rate of their own any more; leave it out and give"
+                " compute.layer_s, the overhead of a layer (docs/devices.md)"
+            )
+            raise at(("tiny",), says)
+        return data
+
+
+class CoreFile(Settings):
+    """Cores of one kind that train; what `peak_gflop_per_s` and the watts were computed from."""
+
+    core: Text
+    count: Annotated[int, Field(ge=1, le=1_000_000)]
+    clock_ghz: Annotated[float, Field(ge=1e-3, le=10.0)]
+    """Clock of all figures of the file."""
+    flop_per_cycle: Annotated[float, Field(ge=0.1, le=1024.0)]
+    """FP32 operations of one core in a cycle, 2 a multiply-add."""
+    run: Text | None = None
+    """Run in measurements/core-power.csv that has the watts of one such core."""
+    cpu: Annotated[int, Field(ge=0, le=1023)] | None = None
+    """Its number in that run."""
+    less_w: DrawW = 0.0
+    """Part of the measured watts that is not the core's."""
+    exponent: Annotated[float, Field(ge=0.1, le=10.0)] | None = None
+    """Exponent of power over clock, where the clock lies beyond the measured ones."""
+
+    @model_validator(mode="after")
+    def _names_a_run_whole(self) -> CoreFile:
+        if (self.run is None) != (self.cpu is None):
+            raise at(("cpu",), "run and cpu name a measurement together; give both or neither")
+        return self
 
 
 class ComputeFile(Settings):
@@ -147,15 +192,30 @@ class ComputeFile(Settings):
 
     backend: Backend
     """Where it computes."""
+    cores: Annotated[tuple[CoreFile, ...], Field(min_length=1)] | None = None
+    """The cores that train, one entry a kind; shown and checked, never computed with."""
     conv_gflop_per_s: GflopPerSFigure
     """Rate of convolutions while training."""
     peak_gflop_per_s: GflopPerSFigure | None = None
     """FP32 peak of the cores that train; shown, never computed with."""
-    dispatch_s: SecondsFigure
-    """Overhead of one batch."""
+    dispatch_s: OverheadFigure
+    """Overhead of one batch, whatever the model."""
+    layer_s: OverheadFigure | None = None
+    """Overhead of one trained batch per layer of the model that multiplies matrices; a forward pass
+    has a third of it. None: `dispatch_s` holds all that was measured."""
     parameter_s_per_mparam: SecondsFigure
     """Overhead of one trained batch per million model parameters."""
     phi: PhiFile
+
+    @model_validator(mode="after")
+    def _peaks_as_its_cores(self) -> ComputeFile:
+        if self.cores is None or self.peak_gflop_per_s is None:
+            return self
+        peak = sum(core.count * core.clock_ghz * core.flop_per_cycle for core in self.cores)
+        if not math.isclose(self.peak_gflop_per_s.value, peak, rel_tol=_PEAK_TOLERANCE):
+            says = f"the cores' count x clock_ghz x flop_per_cycle are {peak:g}"
+            raise at(("peak_gflop_per_s", "value"), says)
+        return self
 
 
 class PowerFile(Settings):

@@ -2,12 +2,9 @@
 
 FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions,
 and classed by the layer that spends them, because processors reach different shares of their speed
-on different kinds of layers. Convolutions and matrix products of networks below `TINY_FORWARD_FLOP`
-form a class of their own: their time goes into the overhead of many small operations. On a
-Snapdragon 855 with MNN, LeNet-class networks train at .68 of the rate of large convolutional ones
-(UbiquitousLearning/Benchmark-On-Device-Training@752659f, own fit); where exactly "tiny" ends was
-not measured and is inferred. Depthwise and recurrent layers, slower than that on phones already,
-keep their class in small networks too.
+on different kinds of layers. The layers that spend them are counted, too: each costs a device an
+overhead per batch, which is most of the time of a small network (`fleetsim.fleet.compute`). A
+recurrent layer counts once for each of its layers and directions, whatever the number of steps.
 
 Transformers have no class of their own. Their linear layers, their attention and their logits are
 matrix products, and a transformer is what the matrix products of the boards were measured on
@@ -27,9 +24,6 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim.contracts import ModelCost
-
-TINY_FORWARD_FLOP = 5e6
-_TINY_IF_SMALL = ("conv", "gemm")
 
 _FREE = (nn.Embedding, nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 """Layers with weights of their own that multiply no matrices."""
@@ -54,33 +48,29 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
     Raises:
         ValueError: it has a layer whose FLOP nobody has said.
     """
-    flop = _forward_flop(module, input_shape)
-    if sum(flop.values()) < TINY_FORWARD_FLOP:
-        flop = _as_tiny(flop)
+    flop, num_layers = _forward_pass(module, input_shape)
     return ModelCost(
         forward_flop=flop,
         num_parameters=sum(parameter.numel() for parameter in module.parameters()),
         payload_byte=sum(
             entry.numel() * entry.element_size() for entry in module.state_dict().values()
         ),
+        num_layers=num_layers,
     )
 
 
-def _as_tiny(flop: dict[str, float]) -> dict[str, float]:
-    """The same, convolutions and matrix products together."""
-    kept = {kind: count for kind, count in flop.items() if kind not in _TINY_IF_SMALL}
-    small = sum(count for kind, count in flop.items() if kind in _TINY_IF_SMALL)
-    return kept | ({"tiny": small} if small else {})
-
-
-def _forward_flop(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, float]:
-    """FLOP of one sample's forward pass by class; classes without any are left out."""
+def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict[str, float], int]:
+    """FLOP of one sample's forward pass by class, none of them 0, and layers that spend them."""
     takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
     sample = torch.zeros(1, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     flop: Counter[str] = Counter()
+    layers: list[int] = []
 
     def count(layer: nn.Module, inputs: tuple[Tensor, ...], outputs: Any) -> None:
-        flop[_operation_class(layer)] += _layer_flop(layer, inputs[0], outputs)
+        spent = _layer_flop(layer, inputs[0], outputs)
+        flop[_operation_class(layer)] += spent
+        if spent > 0:
+            layers.append(_num_launched(layer))
 
     hooks = [layer.register_forward_hook(count) for layer in module.modules()]
     was_training = module.training
@@ -91,7 +81,14 @@ def _forward_flop(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, 
         module.train(was_training)
         for hook in hooks:
             hook.remove()
-    return {kind: float(count) for kind, count in flop.items() if count > 0}
+    return {kind: float(count) for kind, count in flop.items() if count > 0}, sum(layers)
+
+
+def _num_launched(layer: nn.Module) -> int:
+    """Layers that a device launches one by one for this module."""
+    if isinstance(layer, nn.RNNBase):
+        return layer.num_layers * (2 if layer.bidirectional else 1)
+    return 1
 
 
 def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:

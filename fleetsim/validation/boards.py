@@ -22,7 +22,7 @@ from fleetsim.validation.tables import (
     table,
 )
 
-RESNET18 = ModelCost({"conv": 1.1108e9}, num_parameters=11_170_000, payload_byte=44_700_000)
+RESNET18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
 """ResNet-18 for 32 x 32 images: 0.5554 GMAC forward."""
 REPRODUCTION = "reproduction/jetson-nano-fedgcs"
 _SAMPLES, _EPOCHS, _BATCH = 500, 5, 32
@@ -31,6 +31,8 @@ _BLOCKS, _WIDTH, _TOKENS = 12, 768, 256
 _BERT_BATCH = 4
 _BLOCK_FLOP = 24.0 * _TOKENS * _WIDTH**2 + 4.0 * _TOKENS**2 * _WIDTH
 """A block's linear layers and its attention, forward."""
+_BLOCK_LAYERS = 7
+"""Four linear layers of its attention, the attention itself, and two behind it."""
 _BLOCK_PARAMETERS, _BERT_PARAMETERS = 7_087_872, 110_000_000
 
 
@@ -58,7 +60,12 @@ def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
     samples = np.array([_BERT_BATCH])
 
     def seconds(kind: WorkKind, num_blocks: int, num_parameters: int) -> float:
-        cost = ModelCost({"gemm": num_blocks * _BLOCK_FLOP}, num_parameters, 4 * num_parameters)
+        cost = ModelCost(
+            {"gemm": num_blocks * _BLOCK_FLOP},
+            num_parameters,
+            4 * num_parameters,
+            num_layers=num_blocks * _BLOCK_LAYERS,
+        )
         work = Work(kind, epochs=1) if kind is WorkKind.TRAIN else Work(kind)
         return float(
             unloaded_s(compute, cost, work, num_samples=samples, batch_size=_BERT_BATCH)[0]

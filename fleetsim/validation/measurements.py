@@ -9,6 +9,7 @@ from functools import cache
 from fleetsim import bundled
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
+from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,18 @@ class TrainingTimes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class InferenceTimes:
+    """Seconds that a forward pass of one image took on a board's GPU, a row each."""
+
+    board: tuple[str, ...]
+    network: tuple[str, ...]
+    num_layers: IntArray
+    forward_flop: FloatArray
+    num_parameters: FloatArray
+    latency_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Memory:
     """Resident memory while training, a row each."""
 
@@ -41,6 +54,8 @@ class Memory:
 
 MNN = "UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb"
 """Source of `mnn_times` and `mnn_memory`."""
+TORCH2TRT = "NVIDIA-AI-IOT/torch2trt@353a703 and @d1e7d4c, docs/benchmarks"
+"""Source of `jetson_inference`."""
 FEDADAPTER = "UbiquitousLearning/FedAdapter@492f81f, exps_data/draw-cost-energy.py"
 """Source of `bert_batch_s`."""
 FLASH = "PKU-Chengxu/FLASH@70e47eb, models/utils/device_util/device_util.py"
@@ -92,6 +107,20 @@ def mnn_memory() -> Memory:
 def bert_batch_s() -> FloatArray:
     """Seconds of a batch by the number of blocks of BERT-base that are trained, 0 to 12 [13]."""
     return _table("bert-tx2").numbers("batch_s")
+
+
+@cache
+def jetson_inference() -> InferenceTimes:
+    """Latencies of PyTorch on Jetson GPUs, single images of 224 x 224."""
+    table = _table("jetson-inference")
+    return InferenceTimes(
+        table.columns["board"],
+        table.columns["network"],
+        table.whole_numbers("layers"),
+        2.0 * table.numbers("gmac") * FLOP_PER_GFLOP,
+        table.numbers("mparam") * PARAMETERS_PER_MPARAM,
+        table.numbers("latency_ms") / MS_PER_S,
+    )
 
 
 def _times(name: str) -> TrainingTimes:

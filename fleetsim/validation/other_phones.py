@@ -63,6 +63,7 @@ def _of_layers(phone: str) -> ComputeProfile:
         conv_flop_per_s=dense * FLOP_PER_GFLOP,
         phi={**carrier.phi, "gemm": 1.0, "rnn": lstm / dense},
         dispatch_s=0.0,
+        layer_s=0.0,
         parameter_s=0.0,
     )
 
@@ -75,6 +76,7 @@ def _by_latency(phone: str) -> ComputeProfile:
         base,
         conv_flop_per_s=base.conv_flop_per_s / slower,
         dispatch_s=base.dispatch_s * slower,
+        layer_s=base.layer_s * slower,
         parameter_s=base.parameter_s * slower,
     )
 

@@ -14,6 +14,7 @@ from fleetsim.report import look
 from fleetsim.validation import (
     boards,
     channel,
+    launches,
     other_phones,
     peak_memory,
     people,
@@ -60,7 +61,8 @@ _LIMITS = """\
 - **Depthwise convolutions on phones**: one network on one phone, whose points were fitted.
 - **Recurrent networks on phones and transformers on phones**: no time of them in an engine of
   MNN's class was found.
-- **Convolutions on Jetson GPUs, and anything on the Raspberry Pi 5, Xavier NX and Orin Nano**:
+- **Convolutions on Jetson GPUs, small networks on them (the overhead of a layer is that of
+  inference), and anything on the Raspberry Pi 5, Xavier NX and Orin Nano**:
   rates are inferred from matrix products or from other boards.
 - **Evaluation** is timed at the rate of training, which makes it 2 to 6 times too slow on phones.
 - **t2 credits in the field**: rules were read, nobody's run was. How AWS lowers a clock
@@ -96,6 +98,7 @@ class Part:
 PARTS = (
     Part("boards", boards.section),
     Part("the energy of FedGCS", boards.energy_section),
+    Part("overhead of a layer", launches.section),
     Part("phones", phones.section),
     Part("other phones", other_phones.section),
     Part("memory", peak_memory.section),

@@ -46,7 +46,6 @@ compute:
     depthwise: {value: 0.2, source: measured}
     gemm: {value: 1, source: measured}
     rnn: {value: 0.5, source: measured}
-    tiny: {value: 0.7, source: measured}
 power:
   idle_awake_w: {value: 0.15, source: measured}
   train_above_idle_w: {value: 4.8, source: measured}

@@ -1,8 +1,9 @@
 """The buffered server on three clients whose durations are known.
 
 Jetson Nano (CPU) as in test_synchronous: a client with n samples computes for
-c(n) = ceil(n / 50) * 0.032 + 3 n / 4.953 s, and each transfer of the model takes 1 s. A client that
-still holds the version it is sent does not download it again. Client k adds k + 1 to every weight.
+c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s. A client
+that still holds the version it is sent does not download it again. Client k adds k + 1 to every
+weight.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tests.engine.tiny import FirstCome, RateTrainer
 
 
 def compute_s(samples: int) -> float:
-    return math.ceil(samples / 50) * 0.032 + 3 * samples / 4.953
+    return math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
 
 
 C0, C1, C2 = compute_s(100), compute_s(200), compute_s(300)

@@ -22,7 +22,7 @@ from fleetsim.errors import ScenarioError
 from tests.engine.test_course import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
-COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
+COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 WIDE = {"server_in_bit_per_s": 1e18, "server_out_bit_per_s": 1e18}
 NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
 
@@ -73,7 +73,7 @@ def test_an_upload_that_begins_later_slows_the_one_before(tiny):
     # The second client computes d longer. The first is alone for d, then both get half: 8 Mbit are
     # through after d + 2 (1 - d); after 2 s both are.
     tiny.size, tiny.samples, tiny.shared_links = 2, [100, 101], {"cell_up_bit_per_s": 8e6}
-    d = 0.032 + 3 / 4.953
+    d = 0.0305 + 3 / 4.958
     tiny.run()
     first, second = tiny.recorder.tasks
 
@@ -83,7 +83,7 @@ def test_an_upload_that_begins_later_slows_the_one_before(tiny):
 
 def test_a_client_that_goes_leaves_its_share_to_the_others(tiny):
     tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
-    gone_s = 1.0 + 10 * 0.032 + 300 / 4.953 + 1.0  # after half of its upload
+    gone_s = 1.0 + 10 * 0.0305 + 300 / 4.958 + 1.0  # after half of its upload
     gone, stays = settled(Leaving(tiny.fleet(), [gone_s, np.inf]), [task(0, 0), task(1, 1)])
 
     assert (gone.outcome, gone.uploaded_bit) == (Outcome.OFFLINE, pytest.approx(PAYLOAD_BIT / 2))

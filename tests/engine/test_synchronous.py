@@ -1,10 +1,10 @@
 """The synchronous server on a fleet that can be worked out by hand.
 
-Jetson Nano (CPU): 4.953 GFLOP/s conv, 0.02 s per batch, 0.012 s per batch and million parameters,
+Jetson Nano (CPU): 4.958 GFLOP/s conv, 0.02 s per batch, 0.0105 s per batch and million parameters,
 2.1 W idle, 3.3 W training, 2.0 W on Wi-Fi. One task: 100 samples of 1 GFLOP forward, batches of
 50, a model of 1 million parameters and 8 Mbit over 8 Mbit/s: download 1 s, upload 1 s, and
 
-    compute = 2 * (0.02 + 0.012) + 100 * 3 / 4.953 = 60.633 s.
+    compute = 2 * (0.02 + 0.0105) + 100 * 3 / 4.958 = 60.569 s.
 
 The Wi-Fi tail after each transfer costs 0.04 J.
 """
@@ -31,7 +31,7 @@ from fleetsim.errors import SimulationError
 from fleetsim.learning.screen import why_refused
 from tests.engine.tiny import CONSTANT, COST, FirstCome, KnownTrainer, RateTrainer, Tiny
 
-COMPUTE_S = 2 * (0.02 + 0.012) + 300 / 4.953
+COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 TASK_S = COMPUTE_S + 2.0
 TAIL_J = 0.04  # 0.13286 W for 0.30107 s
 
@@ -170,7 +170,7 @@ def test_background_load_slows_a_task_but_does_not_raise_its_compute_joules(tiny
 
 def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
     # Pixel 6: 4614 mAh * 3.85 V = 63,950 J. It starts at 30.1 % and drops out at 30 %: 63.95 J.
-    # Download: 0.363 W + 0.149 W for 1 s and a tail of 0.04 J; then 4.79 W + 0.149 W.
+    # Download: 0.363 W + 0.149 W for 1 s and a tail of 0.04 J; then 4.43 W + 0.149 W.
     tiny.devices = {"pixel-6": 1.0}
     tiny.trace("0,1,0,1,0", span_s=1000)
     tiny.samples = [3000] * 4
@@ -182,7 +182,7 @@ def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
     capacity_j = 4614e-3 * 3600 * 3.85
     left_j = 0.001 * capacity_j - (0.363 + 0.149) - TAIL_J
     assert row.outcome is Outcome.BATTERY
-    assert row.compute_s == pytest.approx(left_j / (4.79 + 0.149), rel=1e-6)
+    assert row.compute_s == pytest.approx(left_j / (4.43 + 0.149), rel=1e-6)
     assert tiny.server_ran.clients().battery_fraction[:2] == pytest.approx([0.3, 0.3])
 
 
@@ -264,14 +264,14 @@ def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
     probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
 
-    # Forward passes only: 2 * 0.02 + 100 / 4.953 s; the answer is 8 byte.
+    # Forward passes only: 2 * 0.02 + 100 / 4.958 s; the answer is 8 byte.
     assert [row.client for row in probed] == [0, 1, 2]
-    assert probed[0].compute_s == pytest.approx(0.04 + 100 / 4.953)
+    assert probed[0].compute_s == pytest.approx(0.04 + 100 / 4.958)
     assert [row.upload_byte for row in probed] == [8, 8, 8]
     assert [row.download_byte for row in trained] == [0, 0]
     row = tiny.recorder.rounds[0]
     assert row.num_probed == 3
-    assert row.probe_s == pytest.approx(1.0 + 0.04 + 100 / 4.953 + 64 / 8e6)
+    assert row.probe_s == pytest.approx(1.0 + 0.04 + 100 / 4.958 + 64 / 8e6)
     assert row.energy_probe_j == pytest.approx(sum(r.energy_j for r in probed))
     assert row.energy_j == pytest.approx(sum(r.energy_j for r in tiny.recorder.tasks))
     assert [r.client for r in tiny.selector.views[0].reports] == [0, 1, 2]
@@ -345,11 +345,11 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     resources = tiny.selector.views[0].reports[0].resources
 
     assert (resources.load_fraction, resources.is_charging) == (0.25, False)
-    assert (resources.flop_per_s, resources.ram_byte) == (39.2e9, 8 * 2**30)
+    assert (resources.flop_per_s, resources.ram_byte) == (42.9e9, 8 * 2**30)
     assert resources.battery_fraction == pytest.approx(0.5, abs=1e-6)
     assert resources.is_unmetered
     # Two batches of 50 on the idle phone, of which its owner takes a quarter.
-    idle_s = 2 * (0.0062 + 0.0118) + 300 / 39.2
+    idle_s = 2 * 0.0105 + 300 / 42.9
     assert resources.samples_per_s == pytest.approx(0.75 * 100 / idle_s, rel=1e-12)
     assert (resources.down_bit_per_s, resources.up_bit_per_s) == (8e6, 8e6)
 
@@ -500,7 +500,7 @@ def test_the_energy_limit_ends_the_run_after_the_round_that_meets_it(tiny):
     tiny.stop = {"energy_j": 700.0}
     reason = tiny.run()
 
-    # A round of two tasks costs 2 * (3.3 * 60.63 + 2.1 * 62.63 + 4.08) = 671 J.
+    # A round of two tasks costs 2 * (3.3 * 60.57 + 2.1 * 62.57 + 4.08) = 671 J.
     assert reason.rule == "energy_j"
     assert len(tiny.recorder.rounds) == 2
 

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import num_trained, steps_done, unloaded_s, work_flop
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.fleet import compute
+from fleetsim.fleet.compute import (
+    lay_out_computations,
+    num_trained,
+    steps_done,
+    unloaded_s,
+    work_flop,
+)
 from fleetsim.fleet.profile import ComputeProfile
 from tests.fleet.alone import compute_timeline
 
@@ -17,12 +24,14 @@ from tests.fleet.alone import compute_timeline
 DEVICE = ComputeProfile(
     backend="cpu",
     conv_flop_per_s=1000.0,
-    phi={"conv": 1.0, "depthwise": 0.1, "gemm": 0.5, "rnn": 0.5, "tiny": 0.5},
-    dispatch_s=2.0,
+    phi={"conv": 1.0, "depthwise": 0.1, "gemm": 0.5, "rnn": 0.5},
+    dispatch_s=0.8,
     parameter_s=0.25,
+    layer_s=0.6,
 )
 # A sample's forward pass: 100 / 1000 + 50 / 500 = 0.2 s. Eight parameters: 2 s a trained batch.
-MODEL = ModelCost({"conv": 100.0, "gemm": 50.0}, num_parameters=8, payload_byte=32)
+# Two layers: 1.2 s a trained batch, 0.4 s a forward pass.
+MODEL = ModelCost({"conv": 100.0, "gemm": 50.0}, num_parameters=8, payload_byte=32, num_layers=2)
 
 
 def seconds(work: Work, num_samples: int = 10, batch_size: int = 4) -> float:
@@ -104,14 +113,14 @@ def test_steps_are_instead_of_epochs_and_of_training_alone() -> None:
         Work(WorkKind.EVALUATE, steps=2)
 
 
-def test_evaluation_costs_dispatch_and_one_forward_pass_but_no_parameter_update() -> None:
-    # 3 batches x 2 s + 10 samples x 0.2 s
-    assert seconds(Work(WorkKind.EVALUATE)) == pytest.approx(8.0)
+def test_evaluation_costs_a_third_of_the_layers_launches_and_no_parameter_update() -> None:
+    # 3 batches x (0.8 s + 0.4 s) + 10 samples x 0.2 s
+    assert seconds(Work(WorkKind.EVALUATE)) == pytest.approx(5.6)
 
 
 def test_evaluation_on_part_of_the_samples_costs_only_that_part() -> None:
-    # 2 batches x 2 s + 5 samples x 0.2 s
-    assert seconds(Work(WorkKind.EVALUATE, num_samples=5)) == pytest.approx(5.0)
+    # 2 batches x (0.8 s + 0.4 s) + 5 samples x 0.2 s
+    assert seconds(Work(WorkKind.EVALUATE, num_samples=5)) == pytest.approx(3.4)
 
 
 def test_asking_for_more_samples_than_the_client_has_means_all_of_them() -> None:
@@ -146,9 +155,7 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
 def test_an_operation_class_without_a_rate_is_named() -> None:
     model = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4)
 
-    with pytest.raises(
-        ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn, tiny"
-    ):
+    with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
         unloaded_s(
             DEVICE,
             model,
@@ -299,3 +306,74 @@ def test_training_time_equals_the_sum_over_its_batches(
             total_s += 2.0 + 0.25 * 8 + in_batch * 3 * (100 / 1000 + 50 / 500)
 
     assert seconds(work, num_samples, batch_size) == pytest.approx(total_s)
+
+
+# --- laying out no further than anybody looks ----------------------------------------------------
+
+
+class Alternating:
+    """Load 0 and 0.5 in turn, a second each; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.num_asked = 0
+
+    def __call__(self, rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        self.num_asked += 1
+        return np.where(np.floor(t_s) % 2 == 0, 0.0, 0.5), np.floor(t_s) + 1.0
+
+
+def test_a_computation_is_asked_for_no_load_after_it_is_cut_off() -> None:
+    load = Alternating()
+    done = lay_out_computations(
+        np.zeros(2), np.array([1e9, 30.0]), np.ones(2), load, None, np.array([100.0, 100.0])
+    )
+
+    assert load.num_asked == 101
+    assert done.end_s[0] > 100.0
+    assert done.progress_until(np.full(2, 100.0)).tolist() == [75.0, 30.0]
+    assert done.energy_until(np.full(2, 100.0)).tolist() == [75.0, 30.0]
+    assert done.progress[:, -1].tolist() == [1e9, 30.0]
+
+
+@given(
+    work_s=st.lists(st.floats(0.0, 60.0), min_size=1, max_size=5),
+    limit_s=st.floats(0.0, 120.0),
+)
+def test_what_ends_before_the_limit_is_laid_out_as_without_one(
+    work_s: list[float], limit_s: float
+) -> None:
+    size = len(work_s)
+    whole, cut = (
+        lay_out_computations(
+            np.zeros(size), np.array(work_s), np.ones(size), Alternating(), None, limit
+        )
+        for limit in (None, np.full(size, limit_s))
+    )
+
+    for row in range(size):
+        ours, others = cut.row(row), whole.row(row)
+        if others.end_s <= limit_s:
+            assert ours.edges_s.tobytes() == others.edges_s.tobytes()
+            assert ours.progress.tobytes() == others.progress.tobytes()
+            assert ours.power_w.tobytes() == others.power_w.tobytes()
+        else:
+            assert ours.end_s > limit_s
+            assert ours.energy_until(limit_s) == pytest.approx(others.energy_until(limit_s))
+            assert ours.progress_until(limit_s) == pytest.approx(others.progress_until(limit_s))
+
+
+def test_arrays_grow_by_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,500 segments in arrays of 4, 8, 16, ... 2,048: ten times, not 1,500."""
+    widths: list[int] = []
+
+    def counted(*arrays: FloatArray) -> tuple[FloatArray, ...]:
+        widths.append(arrays[2].shape[1])
+        return wider(*arrays)
+
+    wider = compute._wider
+    monkeypatch.setattr(compute, "_wider", counted)
+    done = lay_out_computations(np.zeros(1), np.array([1125.0]), np.ones(1), Alternating())
+
+    assert done.num_segments.tolist() == [1500]
+    assert done.power_w.shape == (1, 1500)
+    assert widths == [0, 4, 8, 16, 32, 64, 128, 256, 512, 1024]

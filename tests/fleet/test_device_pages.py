@@ -20,7 +20,7 @@ from fleetsim.fleet.extension import read_device
 from fleetsim.fleet.profile import DeviceProfile, device_names, load_device
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "devices.md"
-RESNET18 = ModelCost({"conv": 1.1108e9}, num_parameters=11_170_000, payload_byte=44_700_000)
+RESNET18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
 
 
 def cell(data: dict[str, Any], keys: str) -> str:
@@ -83,12 +83,13 @@ def details() -> str:
             [
                 f"`{name}`",
                 cell(data, "compute.dispatch_s"),
+                cell(data, "compute.layer_s"),
                 cell(data, "compute.parameter_s_per_mparam"),
                 link,
                 cell(data, "battery.capacity_mah") if has_battery else "mains",
             ]
         )
-    return table("device | t_d | k_p | receive / transmit, or cable | battery mAh", rows)
+    return table("device | t_d | k_l | k_p | receive / transmit, or cable | battery mAh", rows)
 
 
 def load_mbit_per_s(data: dict[str, Any]) -> str:
@@ -141,6 +142,6 @@ def test_the_list_says_speed_power_memory_battery_and_how_much_is_inferred() -> 
 
     # 4614 mAh at 3.85 V are 17.8 Wh; rates, phi, overheads, the peak, training watts, volts
     assert shown["pixel-6"] == [
-        *["pixel-6", "phone", "cpu", "39.2", "4.79", "0.15", "8", "17.8", "10 of 15"],
+        *["pixel-6", "phone", "cpu", "42.9", "4.43", "0.15", "8", "17.8", "10 of 15"],
     ]
-    assert shown["jetson-tx2-max-q"][3:8] == ["110.6", "4.28", "2.00", "8", "mains"]
+    assert shown["jetson-tx2-max-q"][3:8] == ["116.5", "4.28", "2.00", "8", "mains"]

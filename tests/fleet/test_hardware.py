@@ -76,7 +76,7 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -
 
     assert done.end_s * spread.unit_speed == pytest.approx(model.end_s)
     assert done.end_s.min() < 0.9 * model.end_s[0] < 1.1 * model.end_s[0] < done.end_s.max()
-    assert done.energy_until(done.end_s) == pytest.approx(4.79 * done.end_s)
+    assert done.energy_until(done.end_s) == pytest.approx(4.43 * done.end_s)
 
 
 def test_a_client_reports_the_rate_of_its_own_unit() -> None:
@@ -88,7 +88,7 @@ def test_a_client_reports_the_rate_of_its_own_unit() -> None:
     ]
     reported = [asked.flop_per_s for asked in resources]
 
-    assert reported == pytest.approx((39.2e9 * spread.unit_speed).tolist())
+    assert reported == pytest.approx((42.9e9 * spread.unit_speed).tolist())
 
 
 # --- the market ----------------------------------------------------------------------------------

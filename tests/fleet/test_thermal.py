@@ -52,8 +52,8 @@ def test_below_the_first_threshold_heating_and_cooling_are_exponentials() -> Non
 
 
 def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:
-    # Pixel 6: 0.149 W idle, 4.79 W training. At 41 C the air takes (41 - 25) / 6.8 = 2.353 W, of
-    # which 2.204 W are the processor's: between 4.79 x 0.638^2 = 1.948 and 4.79 x 0.754^2 = 2.720.
+    # Pixel 6: 0.149 W idle, 4.43 W training. At 41 C the air takes (41 - 25) / 6.8 = 2.353 W, of
+    # which 2.204 W are the processor's: between 4.43 x 0.638^2 = 1.801 and 4.43 x 0.754^2 = 2.516.
     device = load_device("pixel-6").power
     rules = skins(Heater(PIXEL_3, device.idle_awake_w, device.train_above_idle_w))
     settled_c = rules.after(rules.resting_c, ONE, 1.0, np.array([600.0]))
@@ -61,9 +61,9 @@ def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:
 
     assert settled_c.tolist() == [41.0]
     low, high = 1.6896 / 2.6496, 1.9968 / 2.6496
-    share = ((41 - 25) / 6.8 - 0.149 - 4.79 * low**2) / (4.79 * (high**2 - low**2))
+    share = ((41 - 25) / 6.8 - 0.149 - 4.43 * low**2) / (4.43 * (high**2 - low**2))
     assert leg.speed[0] == pytest.approx(share * high + (1 - share) * low)
-    assert leg.power[0] * 4.79 == pytest.approx((41 - 25) / 6.8 - 0.149)
+    assert leg.power[0] * 4.43 == pytest.approx((41 - 25) / 6.8 - 0.149)
     assert leg.hold_s.tolist() == [np.inf]
 
 

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fleetsim.contracts import ModelCost
 from fleetsim.learning.cost import model_cost
+from fleetsim.learning.measured_networks import measured_cost
 from fleetsim.learning.models import build_model, flatten
 from fleetsim.learning.settings import (
     FedGraCnnSettings,
@@ -33,16 +34,20 @@ def cost_of(model: ModelSettings) -> ModelCost:
     return model_cost(build_model(model, input_shape=MNIST, num_classes=10, seed=0), MNIST)
 
 
-def test_2nn_spends_two_flop_per_weight_and_is_tiny() -> None:
-    assert cost_of(TwoNNSettings()).forward_flop == {"tiny": 2 * (784 * 200 + 200 * 200 + 200 * 10)}
+def test_2nn_spends_two_flop_per_weight_in_three_layers() -> None:
+    cost = cost_of(TwoNNSettings())
+
+    assert cost.forward_flop == {"gemm": 2 * (784 * 200 + 200 * 200 + 200 * 10)}
+    assert cost.num_layers == 3
 
 
-def test_lenet_counts_every_output_pixel_of_its_convolutions_and_is_tiny() -> None:
+def test_lenet_counts_every_output_pixel_of_its_convolutions() -> None:
     conv1 = 2 * (28 * 28) * 6 * (1 * 25)
     conv2 = 2 * (10 * 10) * 16 * (6 * 25)
     dense = 2 * (400 * 120 + 120 * 84 + 84 * 10)
 
-    assert cost_of(LeNet5Settings()).forward_flop == {"tiny": conv1 + conv2 + dense}
+    assert cost_of(LeNet5Settings()).forward_flop == {"conv": conv1 + conv2, "gemm": dense}
+    assert cost_of(LeNet5Settings()).num_layers == 5
 
 
 def test_fedgra_cnn_splits_into_convolutions_and_matrix_products() -> None:
@@ -68,11 +73,11 @@ def test_gpfl_cnn_loses_two_pixels_a_convolution_and_half_in_two_poolings() -> N
     assert cost.payload_byte == 4 * 122_570
 
 
-def test_gpfl_mlp_and_a_linear_svm_are_tiny() -> None:
+def test_gpfl_mlp_and_a_linear_svm_are_matrix_products() -> None:
     mlp = cost_of(TwoNNSettings(hidden=(64, 30)))
 
-    assert mlp.forward_flop == {"tiny": 2 * (784 * 64 + 64 * 30 + 30 * 10)}
-    assert cost_of(SvmSettings()).forward_flop == {"tiny": 2 * 784 * 10}
+    assert mlp.forward_flop == {"gemm": 2 * (784 * 64 + 64 * 30 + 30 * 10)}
+    assert cost_of(SvmSettings()).forward_flop == {"gemm": 2 * 784 * 10}
     assert cost_of(SvmSettings()) == cost_of(LogisticSettings())
 
 
@@ -191,20 +196,29 @@ def test_the_compiler_is_not_imported_to_count() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("width", "kind"), [(1580, "tiny"), (1582, "gemm")])
-def test_five_million_flop_divide_tiny_from_the_rest(width: int, kind: str) -> None:
-    assert model_cost(nn.Linear(width, 1581), (width,)).forward_flop == {kind: 2 * width * 1581}
+def test_layers_without_matrices_are_not_counted() -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 2))
+
+    assert model_cost(module, (3,)).num_layers == 2
 
 
-def test_depthwise_and_recurrent_layers_of_small_networks_keep_their_class() -> None:
-    depthwise = nn.Sequential(nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Conv2d(8, 4, 1))
-    recurrent = nn.RNN(6, 5, batch_first=True)
+def test_a_layer_that_runs_twice_is_launched_twice() -> None:
+    layer = nn.Linear(3, 3)
 
-    assert model_cost(depthwise, (8, 10, 10)).forward_flop == {
-        "depthwise": 2 * 100 * 8 * 9,
-        "tiny": 2 * 100 * 8 * 4,
-    }
-    assert model_cost(recurrent, (7, 6)).forward_flop == {"rnn": 7 * 2 * 5 * (6 + 5)}
+    assert model_cost(nn.Sequential(layer, layer), (3,)).num_layers == 2
+
+
+def test_a_recurrent_layer_counts_its_layers_and_directions() -> None:
+    module = nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+
+    assert model_cost(module, (7, 6)).num_layers == 4
+
+
+@pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])
+def test_measured_networks_have_the_layers_that_their_papers_count(
+    model: str, num_layers: int
+) -> None:
+    assert measured_cost(model).num_layers == num_layers
 
 
 def test_counting_leaves_the_module_as_it_was() -> None:

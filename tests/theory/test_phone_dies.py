@@ -11,7 +11,7 @@ from fleetsim.scenario import load
 from fleetsim.simulate import run
 
 CAPACITY_J = 4.614 * 3600 * 3.85
-IDLE_W, TRAIN_W, RECEIVE_W, TRANSMIT_W = 0.149, 4.79, 0.363, 1.739
+IDLE_W, TRAIN_W, RECEIVE_W, TRANSMIT_W = 0.149, 4.43, 0.363, 1.739
 TAIL_W, TAIL_S = 0.13286, 0.30107
 STANDBY_W, SCREEN_W = 0.05, 1.09
 CHARGE_W, OHM = 7.5, 0.18

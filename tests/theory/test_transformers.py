@@ -12,8 +12,9 @@ from fleetsim.fleet.profile import load_device
 # BERT-base, 12 blocks of width 768, on 256 tokens: 24 t w^2 of the linear layers and 4 t^2 w of
 # attention each. 110 M parameters.
 LINEAR_FLOP, ATTENTION_FLOP = 12 * 24 * 256 * 768**2, 12 * 4 * 256**2 * 768
+# A block launches four linear layers of its attention, the attention, and two behind it.
 BERT = ModelCost(
-    {"gemm": LINEAR_FLOP + ATTENTION_FLOP}, num_parameters=110_000_000, payload_byte=440_000_000
+    {"gemm": LINEAR_FLOP + ATTENTION_FLOP}, 110_000_000, 440_000_000, num_layers=12 * 7
 )
 
 

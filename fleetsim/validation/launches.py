@@ -1,0 +1,114 @@
+"""Overhead of a layer on Jetson GPUs, fitted to latencies of PyTorch.
+
+A forward pass of one image takes
+
+    k * L + q * P + F / R
+
+for a network of L layers that multiply matrices, P parameters and F FLOP: k is the overhead of a
+layer, q the reading of the parameters, R a rate. The squares of relative errors are least, with no
+figure below 0. A trained batch launches each layer three times (forward, and the gradients of
+inputs and of weights), so `layer_s` of the boards is 3 k. The networks ran in half precision, so R
+is no rate of training; k is work of the CPU and does not depend on it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.fleet.profile import load_device
+from fleetsim.units import MS_PER_S
+from fleetsim.validation import measurements
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    Verdict,
+    errors_say,
+    number,
+    percent,
+    table,
+)
+
+_TRAIN_PER_FORWARD = 3.0
+_BOARDS = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}
+"""Measured boards, and the device whose `layer_s` is theirs."""
+
+
+class LayerFit(NamedTuple):
+    """What was fitted to one board."""
+
+    layer_s: float
+    """k: seconds of a layer in a forward pass."""
+    said_s: FloatArray
+    """Latencies of the fit [n], in the order of the table."""
+
+
+def rows_of(board: str) -> BoolArray:
+    """Which rows of the table are a board's."""
+    return np.array([name == board for name in measurements.jetson_inference().board])
+
+
+@cache
+def fit(board: str) -> LayerFit:
+    """Least squares of relative errors over a board's networks."""
+    times, rows = measurements.jetson_inference(), rows_of(board)
+    measured_s = times.latency_s[rows]
+    terms = np.column_stack(
+        [times.num_layers[rows], times.forward_flop[rows], times.num_parameters[rows]]
+    )
+    # Scaled to columns of about 1, so that the solver's tolerance means the same for each.
+    scale = terms.max(axis=0)
+    found, _ = nnls(terms / scale / measured_s[:, np.newaxis], np.ones(measured_s.size))
+    figures = found / scale
+    return LayerFit(float(figures[0]), terms @ figures)
+
+
+def section() -> Section:
+    """The fits, and what the boards' files make of them."""
+    times = measurements.jetson_inference()
+    rows, checks = [], []
+    for board, device in _BOARDS.items():
+        found, of_board = fit(board), rows_of(board)
+        networks = [name for name, is_its in zip(times.network, of_board, strict=True) if is_its]
+        errors = [
+            Check(f"{board}, {network}", "fit", measured, said, "s", measurements.TORCH2TRT)
+            for network, measured, said in zip(
+                networks, times.latency_s[of_board].tolist(), found.said_s.tolist(), strict=True
+            )
+        ]
+        worst = max(errors, key=lambda check: abs(check.error))
+        checks += errors
+        fitted_s = _TRAIN_PER_FORWARD * found.layer_s
+        shipped_s = load_device(device).compute.layer_s
+        rows.append(
+            (
+                board,
+                str(len(errors)),
+                f"{number(found.layer_s * MS_PER_S)} ms",
+                f"{number(fitted_s * MS_PER_S)} ms",
+                f"`{device}`: {number(shipped_s * MS_PER_S)} ms",
+                percent(float(np.mean(np.abs([check.error for check in errors]))), signed=False),
+                f"{percent(worst.error)} ({worst.what.split(', ')[1]})",
+            )
+        )
+    head = ("board", "networks", "k, forward", "3 k", "shipped", "mean error", "worst")
+    text = f"""\
+What a layer costs a Jetson's GPU beside its arithmetic: single images through torchvision's
+networks in PyTorch ({measurements.TORCH2TRT}). On the Xavier the ResNets take time in proportion to
+their layers, and four MNASNets of 0.10 to 0.53 GMAC take the same 15 ms: the CPU that launches
+kernels is what they wait for.
+
+{table(head, rows)}
+
+The Jetson TX2 has the Nano's figure scaled by the clocks of their CPU cores, the Orin Nano the
+Xavier's. No training of a small network on these boards was found to compare with.
+"""
+    return Section(
+        "Boards: overhead of a layer",
+        text,
+        (Verdict("Jetson GPUs, latency by layers", "fit", len(checks), errors_say(checks)),),
+    )

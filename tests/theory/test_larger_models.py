@@ -1,0 +1,133 @@
+"""A larger model never takes less time or fewer joules, and a little larger one takes little more.
+
+Over sizes of networks, from a few FLOP to billions, and every bundled device.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.fleet.compute import lay_out_computations, unloaded_s
+from fleetsim.fleet.profile import DeviceProfile, device_names, load_device
+from fleetsim.learning.cost import model_cost
+
+DEVICES = [load_device(name) for name in device_names()]
+WORKS = (
+    Work(WorkKind.TRAIN, epochs=2),
+    Work(WorkKind.TRAIN, steps=7),
+    Work(WorkKind.GRADIENT),
+    Work(WorkKind.EVALUATE),
+)
+CLASSES = ("conv", "depthwise", "gemm", "rnn")
+
+
+@cache
+def dense(inputs: int, *widths: int) -> ModelCost:
+    sizes = (inputs, *widths, 10)
+    return model_cost(
+        nn.Sequential(*(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))), (inputs,)
+    )
+
+
+@cache
+def convolutional(side: int, first: int, second: int) -> ModelCost:
+    layers = (nn.Conv2d(3, first, 3), nn.Conv2d(first, second, 3), nn.AdaptiveAvgPool2d(1))
+    head = (nn.Flatten(), nn.Linear(second, 10))
+    return model_cost(nn.Sequential(*layers, *head), (3, side, side))
+
+
+def spent(device: DeviceProfile, cost: ModelCost, work: Work) -> tuple[float, float]:
+    """Seconds and joules above idle of a client with 300 samples in batches of 32."""
+    work_s = unloaded_s(device.compute, cost, work, num_samples=np.array([300]), batch_size=32)
+    power_w = np.array([device.power.train_above_idle_w])
+    done = lay_out_computations(
+        np.zeros(1), work_s, power_w, lambda rows, t_s: (0.0 * t_s, t_s + np.inf)
+    )
+    return float(done.end_s[0]), float(done.energy_until(done.end_s)[0])
+
+
+def assert_never_less(smaller: ModelCost, larger: ModelCost) -> None:
+    for device, work in itertools.product(DEVICES, WORKS):
+        small_s, small_j = spent(device, smaller, work)
+        large_s, large_j = spent(device, larger, work)
+
+        assert large_s >= small_s * (1 - 1e-12), device.name
+        assert large_j >= small_j * (1 - 1e-12), device.name
+
+
+@settings(max_examples=25)
+@given(
+    inputs=st.integers(1, 1600),
+    widths=st.tuples(st.integers(1, 1600), st.integers(1, 1600)),
+    wider=st.tuples(st.integers(0, 300), st.integers(0, 300)),
+)
+def test_a_wider_dense_network_never_takes_less(
+    inputs: int, widths: tuple[int, int], wider: tuple[int, int]
+) -> None:
+    larger = (widths[0] + wider[0], widths[1] + wider[1])
+
+    assert_never_less(dense(inputs, *widths), dense(inputs, *larger))
+
+
+@settings(max_examples=15)
+@given(
+    side=st.integers(5, 24),
+    widths=st.tuples(st.integers(1, 24), st.integers(1, 24)),
+    more=st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 8)),
+)
+def test_a_larger_convolutional_network_never_takes_less(
+    side: int, widths: tuple[int, int], more: tuple[int, int, int]
+) -> None:
+    larger = (side + more[0], widths[0] + more[1], widths[1] + more[2])
+
+    assert_never_less(convolutional(side, *widths), convolutional(*larger))
+
+
+COSTS = st.builds(
+    ModelCost,
+    st.dictionaries(st.sampled_from(CLASSES), st.floats(1.0, 1e11), min_size=1),
+    num_parameters=st.integers(0, 10**9),
+    payload_byte=st.just(4),
+    num_layers=st.integers(0, 300),
+)
+
+
+@given(cost=COSTS, factor=st.floats(1.0, 100.0))
+def test_more_flop_alone_never_take_less(cost: ModelCost, factor: float) -> None:
+    flop = {kind: factor * count for kind, count in cost.forward_flop.items()}
+    larger = ModelCost(flop, cost.num_parameters, 4, num_layers=cost.num_layers)
+
+    assert_never_less(cost, larger)
+
+
+@given(cost=COSTS)
+def test_a_thousandth_more_flop_and_parameters_take_less_than_a_hundredth_more(
+    cost: ModelCost,
+) -> None:
+    flop = {kind: 1.001 * count for kind, count in cost.forward_flop.items()}
+    larger = ModelCost(flop, round(1.001 * cost.num_parameters), 4, num_layers=cost.num_layers)
+
+    for device, work in itertools.product(DEVICES, WORKS):
+        (before_s, before_j), (after_s, after_j) = (
+            spent(device, model, work) for model in (cost, larger)
+        )
+        assert before_s <= after_s < 1.01 * before_s
+        assert before_j <= after_j < 1.01 * before_j
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+def test_no_width_around_five_million_flop_is_a_step(device: DeviceProfile) -> None:
+    """784 inputs and a hidden layer of 1,200: a second one of 1,284 to 1,294 units."""
+    seconds = [spent(device, dense(784, 1200, width), WORKS[0])[0] for width in range(1284, 1295)]
+    steps = np.diff(seconds) / seconds[0]
+
+    assert (steps > 0.0).all()
+    assert steps.max() < 0.001
