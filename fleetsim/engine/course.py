@@ -65,8 +65,19 @@ class Course:
         cost: ModelCost,
         batch_size: int,
         interruption: InterruptionSettings = _LOSE,
+        cut_at_s: float = np.inf,
     ) -> None:
         """Lay the tasks out.
+
+        Args:
+            world: the fleet and what it remembers.
+            tasks: what is sent out.
+            now_s: when.
+            cost: the model.
+            batch_size: samples of a full batch.
+            interruption: what becomes of tasks whose clients leave.
+            cut_at_s: when whatever has not ended will be cut off. Nothing is laid out beyond it:
+                a task that lasts longer ends just after it until it is cut off.
 
         Raises:
             SimulationError: a client is in a task already, or its battery left [0, capacity].
@@ -78,7 +89,7 @@ class Course:
         """How tasks bear interruptions; None: none does."""
         if not isinstance(interruption, LoseSettings):
             self._waiting = Waiting(interruption, world.absences(clients, now_s), tasks)
-        self._lives = Lives(world, tasks, self._waiting, now_s=now_s)
+        self._lives = Lives(world, tasks, self._waiting, now_s=now_s, cut_at_s=cut_at_s)
         self._arrives: BoolArray | None = None
         """Whether each upload arrives if it is not cut off [n]; None: all do."""
         if (arrivals := world.fleet.channel.arrivals) is not None:
@@ -181,6 +192,7 @@ class Course:
                 work,
                 self._batch_size,
                 left_s=rest_s[rows] + resume_s if has_begun else None,
+                matters_until_s=np.minimum(lives.lost_at_s(rows), lives.cut_at_s),
             )
             of_whole_s = whole_s[rows] if has_begun else None
             stays.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -61,6 +62,7 @@ class Dispatcher:
         self._interruption = interruption
         self._enlisted = Enlisted(world, energy)
         self.next_task = next_task
+        self._stop_at_s = stop_at_s
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
         """Succeeds when the run's virtual time is over."""
 
@@ -155,6 +157,7 @@ class Dispatcher:
         Raises:
             SimulationError: a client is in a task already, or its battery left [0, capacity].
         """
+        gives_up_at_s = math.inf if deadline_s is None else self._clock.now + deadline_s
         course = Course(
             self._world,
             tasks,
@@ -162,9 +165,10 @@ class Dispatcher:
             cost=self._cost,
             batch_size=self._batch_size,
             interruption=self._interruption,
+            cut_at_s=min(gives_up_at_s, self._stop_at_s),
         )
         if deadline_s is not None:
-            course.give_up(self._clock.now + deadline_s)
+            course.give_up(gives_up_at_s)
         for task, delivers in zip(tasks, course.is_delivered().tolist(), strict=True):
             if task.job is not None and delivers:
                 task.ticket = self._trainer.submit(task.job)

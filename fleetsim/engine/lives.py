@@ -80,15 +80,22 @@ class Lives:
     """n tasks from their dispatch to their end; rows of arrays are tasks in the order given."""
 
     def __init__(
-        self, world: World, tasks: Sequence[Task], waiting: Waiting | None, *, now_s: float
+        self,
+        world: World,
+        tasks: Sequence[Task],
+        waiting: Waiting | None,
+        *,
+        now_s: float,
+        cut_at_s: float = np.inf,
     ) -> None:
-        """Tasks begin.
+        """Tasks begin, and what has not ended at `cut_at_s` will be cut off.
 
         Raises:
             SimulationError: a client is in a task already.
         """
         size = len(tasks)
         self.tasks = tasks
+        self.cut_at_s = cut_at_s
         self.clients = np.array([task.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
         """When each task ends, as far as it is laid out [n]."""
@@ -188,6 +195,10 @@ class Lives:
             is_lost = loss_s < end_s
             if is_lost.any():
                 end_s, outcome = np.minimum(end_s, loss_s), np.where(is_lost, loss, outcome)
+        lasts_too_long = end_s > self.cut_at_s
+        if lasts_too_long.any():  # lost just afterwards, as far as anybody will see
+            end_s = np.where(lasts_too_long, np.nextafter(self.cut_at_s, np.inf), end_s)
+            outcome = np.where(lasts_too_long, LINK, outcome)
         spent_j = timelines.energy_until(end_s)
         charge, empty_s = standing.drained(timelines, spent_j, end_s)
         is_empty = empty_s < end_s
