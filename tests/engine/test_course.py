@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import Outcome, Purpose, Work, WorkKind
+from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose, Work, WorkKind
 from fleetsim.engine.client import Task
 from fleetsim.engine.course import Course
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.ties import Rank, priority
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
+from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
 from fleetsim.units import BIT_PER_BYTE
 from tests.engine.tiny import COST, Tiny
@@ -155,3 +156,69 @@ def test_a_client_is_never_in_two_tasks(tiny):
     laid_out(world, [task(2, 0)])
     with pytest.raises(SimulationError, match="in another task"):
         laid_out(world, [task(3, 2), task(4, 0)])
+
+
+# --- no further than to where tasks are cut off ---------------------------------------------------
+
+
+class Counted:
+    """What people do, and how often somebody asks for their load."""
+
+    def __init__(self, usage: Any) -> None:
+        self._usage = usage
+        self.num_asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._usage, name)
+
+    def load_after(self, clients: IntArray, t_s: FloatArray) -> Any:
+        self.num_asked += 1
+        return self._usage.load_after(clients, t_s)
+
+
+def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
+    """A load that changes every 10 s, 1e9 samples of 0.6 s each, and a deadline after 65 s."""
+    tiny.trace("0,1,0,1,0 10,1,0,1,0.5", span_s=20)
+    tiny.size, tiny.samples = 1, [10**9]
+    fleet = tiny.fleet()
+    usage = Counted(fleet.usage)
+    course = Course(
+        world_of(dataclasses.replace(fleet, usage=usage)),
+        [task(0, 0)],
+        now_s=0.0,
+        cost=COST,
+        batch_size=10,
+        cut_at_s=65.0,
+    )
+    course.give_up(65.0)
+    course.settle()
+    [late] = course.tasks
+
+    assert usage.num_asked <= 10
+    assert (late.outcome, late.finished_at_s, late.compute_s) == (Outcome.LATE, 65.0, 64.0)
+    # Computing from 1 s on: 9, 10, 10 and 5 s without load, three times 10 s at half speed.
+    alone_s = 9.0 + 10.0 + 10.0 + 5.0 + 0.5 * 30.0
+    assert late.energy_j[Component.COMPUTE] == pytest.approx(3.3 * alone_s)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(1, 10**6), deadline_s=st.floats(1.0, 60.0))
+def test_what_ends_before_the_deadline_is_as_if_there_were_none(tiny, seed, deadline_s):
+    fleet = fleet_of(tiny, size=12, seed=seed)
+    known, unknown = ([task(c, c) for c in range(12)] for _ in range(2))
+    for tasks, cut_at_s in ((known, deadline_s), (unknown, math.inf)):
+        course = Course(
+            world_of(fleet), tasks, now_s=0.0, cost=COST, batch_size=10, cut_at_s=cut_at_s
+        )
+        course.give_up(deadline_s)
+        course.settle()
+
+    for ours, theirs in zip(known, unknown, strict=True):
+        if theirs.outcome is not Outcome.LATE:
+            assert dataclasses.astuple(ours) == dataclasses.astuple(theirs)
+        else:
+            assert (ours.outcome, ours.finished_at_s) == (Outcome.LATE, deadline_s)
+            assert ours.energy_j == pytest.approx(theirs.energy_j, rel=1e-9, abs=1e-12)
+            assert ours.flop == pytest.approx(theirs.flop, rel=1e-9)
+            assert ours.downloaded_bit == theirs.downloaded_bit
+            assert ours.uploaded_bit == theirs.uploaded_bit
