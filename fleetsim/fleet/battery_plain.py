@@ -177,7 +177,9 @@ class _RisingWatch:
             stay_s = until_s - t_s[rows]
             is_enough = stay_s >= missing_s[rows]
             done, rest = rows[is_enough], rows[~is_enough]
-            reached_s[done] = t_s[done] + missing_s[done]
+            # Rounding must not let a change to come be now.
+            after_now_s = np.nextafter(self._now_s, np.inf)
+            reached_s[done] = np.maximum(t_s[done] + missing_s[done], after_now_s)
             missing_s[rest] -= stay_s[~is_enough]
             t_s[rest] = until_s[~is_enough]
             rows = rest

@@ -218,3 +218,21 @@ def test_a_rule_without_further_conditions_is_the_charger_the_meter_and_the_leve
     for t_s in np.arange(0.0, 40.0, 0.5).tolist():
         assert bool(world.candidates(t_s).size) == schedule.is_at_one(0, t_s)
         assert world.next_change_s(t_s) == schedule.next_change_after_one(0, t_s)
+
+
+@pytest.mark.parametrize("charge_w", [7.5, 1e9, 1e15])
+def test_the_next_change_is_never_now(tiny, charge_w):
+    """However fast a battery fills: a change that rounds to the present would stop the clock."""
+    tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
+    tiny.battery = {"charge_w": charge_w, "initial_fraction": [0.4, 0.4]}
+    tiny.trace("0,1,0,1,0 500,1,1,1,0", span_s=1000)
+    rule = {"min_battery_fraction": 0.4 + 1e-9}  # 6e-5 J more than it has
+    world = World(tiny.fleet(), EligibilitySettings.model_validate(rule))
+
+    now_s, changes = 500.0, 0
+    while world.candidates(now_s).size == 0:
+        change_s = world.next_change_s(now_s)
+        assert change_s > now_s
+        now_s, changes = change_s, changes + 1
+    # A moment is rounded, so that the battery may lack a little of the level then.
+    assert changes <= 3

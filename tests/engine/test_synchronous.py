@@ -629,3 +629,13 @@ def test_over_commitment_is_rounded_up_from_the_number_as_it_is_written(
     tiny.run()
 
     assert tiny.recorder.rounds[0].num_selected == chosen
+
+
+def test_rounds_that_take_no_time_at_all_stop_the_run_instead_of_hanging_it(tiny):
+    # 1e9 s + 1e-9 s is 1e9 s: everybody is late at once, round after round.
+    tiny.server = {"cohort": 1, "deadline_s": 1e-9}
+    tiny.stop = {"time_s": 2e9}
+    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+
+    with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
+        tiny.run()
