@@ -20,7 +20,7 @@ from fleetsim.scenario import SynchronousServerSettings, load
 COMMANDS = {
     ("run",): {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
-        *("--no-train", "--resume"),
+        *("--no-train", "--resume", "--numerics", "--allow-other-platform"),
     },
     ("validate",): {"--seed", "--set", "--plugin"},
     ("validate-world",): {"--out"},

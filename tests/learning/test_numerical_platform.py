@@ -135,6 +135,23 @@ def test_portable_runs_give_the_same_bytes_whatever_the_libraries_would_choose(t
 
 
 @needs_v3
+def test_the_command_line_chooses_the_mode_before_libraries_are_loaded(tmp_path: Path):
+    kept = {name: value for name, value in os.environ.items() if name not in numerics.DECIDING}
+    words = ["run", "synthetic-fedprox", "--no-train", "--set", "stop.rounds=1", "--out", "run"]
+    subprocess.run(
+        [sys.executable, "-m", "fleetsim.cli", *words, "--numerics", "portable"],
+        env={**kept, "PYTHONPATH": str(Path(fleetsim.__file__).parents[1])},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    features = open_run(tmp_path / "run").manifest.platforms[0].features
+
+    assert features["numerics"] == "portable"
+    assert (features["torch_simd"], features["onednn"]) == ("AVX2", "off")
+
+
+@needs_v3
 def test_helpers_that_start_afresh_are_in_the_mode_too(tmp_path: Path):
     """A spawned process, as on systems without fork, knows only what the environment says."""
     program = (

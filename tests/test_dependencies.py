@@ -1,0 +1,57 @@
+"""What pyproject.toml asks for is what the two files of constraints install."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TO_TEST_WITH = {"hypothesis", "pytest", "pytest-xdist"}
+
+
+def lower_bounds(requirements: list[str]) -> dict[str, tuple[int, ...]]:
+    """Lowest version of each requirement that names one; nothing else may be in it."""
+    found = {}
+    for requirement in requirements:
+        name, _, version = requirement.partition(">=")
+        if version:
+            found[name.lower()] = number(version)
+    return found
+
+
+def pinned(file: str) -> dict[str, tuple[int, ...]]:
+    lines = (ROOT / file).read_text("utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {name.lower(): number(version) for name, version in pairs}
+
+
+def number(version: str) -> tuple[int, ...]:
+    """3.2 and 3.2.0 are one version."""
+    assert re.fullmatch(r"\d+(\.\d+)*", version), version
+    parts = [int(part) for part in version.split(".")]
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
+def test_every_dependency_has_a_lower_bound_and_it_is_what_is_tested():
+    bounds = lower_bounds(PROJECT["dependencies"])
+    assert len(bounds) == len(PROJECT["dependencies"])
+    dev = lower_bounds(PROJECT["optional-dependencies"]["dev"])
+
+    assert pinned("constraints-lowest.txt") == {
+        **bounds,
+        **{name: version for name, version in dev.items() if name in TO_TEST_WITH},
+    }
+
+
+def test_every_dependency_is_pinned_at_a_version_that_is_allowed():
+    pins = pinned("constraints.txt")
+
+    assert {
+        name: (low, pins.get(name))
+        for name, low in lower_bounds(PROJECT["dependencies"]).items()
+        if pins.get(name, ()) < low
+    } == {}
