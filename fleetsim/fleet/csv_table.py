@@ -60,10 +60,8 @@ class CsvTable:
             if is_whole(text) is None:
                 number = self._number(column, index)
                 if math.isfinite(number) and number.is_integer():
-                    raise self.fault(
-                        index,
-                        f"{column} = {shown(text)}: write it as plain digits, at most 15 of them",
-                    )
+                    says = "is no plain whole number; write at most 15 digits and nothing else"
+                    raise self.fault(index, f"{column} = {shown(text)} {says}")
                 raise self.fault(index, f"{column} = {shown(text)} is not a whole number; round it")
         return np.array([int(text) for text in texts], dtype=np.int64)
 
@@ -88,7 +86,9 @@ class CsvTable:
         except KeyError:
             index = next(i for i, text in enumerate(texts) if text not in codes)
         allowed = ", ".join(word or "(empty)" for word in codes)
-        raise self.fault(index, f"{column} = {shown(texts[index])}: must be one of {allowed}")
+        raise self.fault(
+            index, f"{column} = {shown(texts[index])}: must be one of {allowed}; correct it"
+        )
 
     def _number(self, column: str, index: int) -> float:
         text = self.columns[column][index]

@@ -154,7 +154,8 @@ def _check_ends(table: CsvTable, order: IntArray, record: IntArray, is_end: Bool
             raise table.fault(int(order[place]), "ends a trace that has no sample; give it rates")
         if place + 1 < order.size and record[place + 1] == record[place]:
             raise table.fault(
-                int(order[place + 1]), "comes after the row without rates, which ends a trace"
+                int(order[place + 1]),
+                "comes after the row without rates, which ends a trace; drop one of the two",
             )
 
 

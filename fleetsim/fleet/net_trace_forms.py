@@ -24,6 +24,7 @@ from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
 IRISH_APP: Final = "Download"
 """Only while a file is downloaded does the rate show what the link can carry."""
 
+_MOST_T_S = 1e12
 _STAMP = "%Y.%m.%d_%H.%M.%S"
 
 
@@ -56,7 +57,10 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
         }
         for trace, rows in _by_trace(table):
             if trace not in names:
-                raise table.fault(int(rows[0]), f"trace {shown(trace)} is not in {about.path.name}")
+                raise table.fault(
+                    int(rows[0]),
+                    f"trace {shown(trace)} is not in {about.path.name}; list or drop it",
+                )
             if trace in wanted:
                 rates = table.numbers("dl_kbps", rows) * BIT_PER_KBIT
                 times_ms = _shared_seconds(table, rows, _seconds(table, rows))
@@ -122,9 +126,12 @@ def _pairs(
 ) -> tuple[str, IntArray, int, FloatArray]:
     """A log as (name, when rates begin, end, rates)."""
     if t_s.size < 2:
-        raise DataError(f"{where}: log {name!r} has fewer than two samples; drop it")
-    if not np.isfinite(t_s).all():
-        raise DataError(f"{where}: log {name!r} has a time that is not finite; correct it")
+        raise DataError(f"{where}: log {shown(name)} has fewer than two samples; drop it")
+    if not (np.abs(t_s) <= _MOST_T_S).all():
+        raise DataError(
+            f"{where}: log {shown(name)} has a time that is no number or beyond {_MOST_T_S:g} s;"
+            " correct it"
+        )
     times_ms = np.rint((t_s - t_s[0]) * MS_PER_S).astype(np.int64)
     return name, times_ms[:-1], int(times_ms[-1]), mbit_per_s[1:] * BIT_PER_MBIT
 

@@ -69,7 +69,9 @@ def read_fedscale(path: Path) -> Records:
         lives[str(client)] = life
     reasons = ", ".join(f"{count} with {reason}" for reason, count in sorted(left_out.items()))
     if not lives:
-        raise DataError(f"{path}: none of {len(clients)} clients can be read ({reasons})")
+        raise DataError(
+            f"{path}: none of {len(clients)} clients can be read ({reasons}); fetch it again"
+        )
     notes = [f"{len(lives)} of {len(clients)} clients"]
     notes += [f"left out: {reasons}"] if left_out else []
     return _records(str(path), lives, tuple(notes))

@@ -241,7 +241,7 @@ def _spans(users: CsvTable) -> tuple[IntArray, IntArray]:
     """Length of every user's record, and by how much the user's clock is ahead, in seconds."""
     span_s = users.whole_numbers("span_s")
     for user in np.flatnonzero(span_s <= 0)[:1]:
-        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1")
+        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1; correct it")
     if "utc_offset_h" not in users.columns:
         return span_s, np.zeros_like(span_s)
     offset_h = users.numbers("utc_offset_h")

@@ -92,8 +92,8 @@ def _array(
         expected = header.num_byte + math.prod(header.shape) * header.dtype.itemsize
         if expected != member.file_size:
             raise DataError(
-                f"{place}: its header announces shape {header.shape} of {header.dtype}, so"
-                f" {expected} bytes, found {member.file_size}; write the file anew"
+                f"{place}: its header announces shape {str(header.shape)[:60]} of {header.dtype},"
+                f" so {str(expected)[:60]} bytes, found {member.file_size}; write the file anew"
             )
         try:
             content = np.empty(expected - header.num_byte, np.uint8)

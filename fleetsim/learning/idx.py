@@ -100,8 +100,8 @@ def _array(
     shape = tuple(np.frombuffer(dimensions, ">u4").tolist())
     expected_byte = header_byte + math.prod(shape) * dtype.itemsize
     announces = (
-        f"its header announces shape {shape} of {dtype.itemsize}-byte elements, so {expected_byte}"
-        " bytes unpacked"
+        f"its header announces shape {_cut(shape)} of {dtype.itemsize}-byte elements, so"
+        f" {_cut(expected_byte)} bytes unpacked"
     )
     if found_byte is not None and found_byte != expected_byte:
         fault = "truncated" if found_byte < expected_byte else "too long"
@@ -119,6 +119,12 @@ def _array(
     except ValueError as fault:  # an empty array whose other sides are beyond numpy's
         raise DataError(f"{path}: {announces}, which numpy cannot hold; get it anew") from fault
     return elements.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _cut(value: object) -> str:
+    """A value for people, cut to 60 characters."""
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:

@@ -16,6 +16,7 @@ PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """How members may be packed; others take as much memory as the file asks for before they unpack."""
 
 
+_MOST_CHARACTERS = 100
 _FAULTS = (
     *(zipfile.BadZipFile, EOFError, RuntimeError, zlib.error, struct.error),
     *(ValueError, OverflowError, KeyError, IndexError),
@@ -33,7 +34,7 @@ def damage_told(says: str, way_out: str) -> Iterator[None]:
     try:
         yield
     except _FAULTS as fault:
-        reason = " ".join(str(fault).split()) or type(fault).__name__
+        reason = " ".join(str(fault).split())[:_MOST_CHARACTERS] or type(fault).__name__
         raise DataError(f"{says} ({reason}); {way_out}") from fault
 
 

@@ -259,7 +259,7 @@ def intervals(*rows: str) -> dict[str, str]:
         (native("c,0,1,1,1,0"), "states.csv, row 5: user 'c' has no span; list it in users.csv"),
         (native("b,1,1,1,1"), "states.csv, row 5: 5 fields under a header of 6"),
         (native("b,1.5,1,1,1,0"), "states.csv, row 5: t_s = '1.5' is not a whole number; round"),
-        (native("b,1.0,1,1,1,0"), "states.csv, row 5: t_s = '1.0': write it as plain digits"),
+        (native("b,1.0,1,1,1,0"), "states.csv, row 5: t_s = '1.0' is no plain whole number; write"),
         (native("b,nan,1,1,1,0"), "states.csv, row 5: t_s = 'nan' is not a whole number"),
         (native("b,noon,1,1,1,0"), "states.csv, row 5: t_s = 'noon' is not a number; correct it"),
         (native("b,9999999999999999,1,1,1,0"), "states.csv, row 5: t_s = .*at most 15"),
