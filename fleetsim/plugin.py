@@ -28,7 +28,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import create_model
 
-from fleetsim import faults
+from fleetsim import faults, paths
 from fleetsim.contracts import Selector
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import KINDS
@@ -252,9 +252,9 @@ def _source_sha256(cls: type) -> str | None:
     except (TypeError, OSError):
         # Python's words for: it was written in a notebook, at a prompt, or in C.
         return None
-    if path is None or not Path(path).is_file():
+    if path is None or not paths.is_file(Path(path), ScenarioError):
         return None
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(paths.read(Path(path), ScenarioError)).hexdigest()
 
 
 def _told(fault: BaseException) -> str:

@@ -197,11 +197,13 @@ class _Reader:
         except yaml.MarkedYAMLError as cause:
             mark = cause.problem_mark or cause.context_mark
             said = ", ".join(cut(part) for part in (cause.context, cause.problem) if part)
-            hint = "; indent with spaces, not tabs" if r"'\t'" in said else ""
-            raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {said}{hint}") from None
+            hint = "indent with spaces, not tabs" if r"'\\t'" in said else "correct the line"
+            raise self.fault(mark.line + 1 if mark else 1, f"not YAML: {said}; {hint}") from None
         except (ValueError, OverflowError):
             # The scanner's own chr() and int(): "\UFFFFFFFF", or a version of 5000 digits.
-            raise self.fault(loader.line + 1, "not YAML: number or escape out of range") from None
+            raise self.fault(
+                loader.line + 1, "not YAML: number or escape out of range; correct the line"
+            ) from None
 
     def fault(self, line: int, says: str) -> ScenarioError | DataError:
         return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {says}")

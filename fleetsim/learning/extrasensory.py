@@ -223,7 +223,8 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
             encoding="utf-8",
         )
     except (ValueError, UnicodeDecodeError) as error:
-        raise DataError(f"{place}: below the header: {error}") from error
+        says = " ".join(str(error).split())[:200]
+        raise DataError(f"{place}: below the header: {says}; get it anew") from error
     features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
     says = table[:, 1 + len(FEATURES) :] == 1.0
     usable = np.isfinite(features).all(axis=1) & (says.sum(axis=1) == 1)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
+from fleetsim import paths
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, ledger, measures, metrics, run_folder, tables
@@ -409,7 +410,7 @@ class Run:
 
     def _rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
         status = self.manifest.status
-        is_whole = status == "done" or (status != "running" and self._path(name).exists())
+        is_whole = status == "done" or (status != "running" and paths.is_file(self._path(name)))
         if is_whole:
             return tables.to_frame(self._read(name, _AGAIN))
         saved = self.folder / checkpoint.FOLDER

@@ -98,6 +98,11 @@ _PYTHON: Mapping[pa.DataType, tuple[type, ...]] = {
     pa.string(): (str,),
 }
 _ROWS_PER_GROUP = 1 << 20
+_VALUE_BYTE = 8
+_LEAST_LIMIT_BYTE = 512 << 20
+_MOST_RATIO = 256
+_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What pyarrow raises about a damaged file."""
 
 
 def _schema(row: type) -> pa.Schema:
@@ -272,8 +277,17 @@ def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
         DataError: they are not parquet, or hold other columns.
     """
     try:
-        table = pq.ParquetFile(pa.BufferReader(data)).read()
-    except (pa.ArrowException, OSError) as cause:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        # Equal values take no room in the file, so a few bytes may announce any number of rows.
+        num_byte = file.metadata.num_rows * _VALUE_BYTE * len(file.schema_arrow)
+        if num_byte > max(_LEAST_LIMIT_BYTE, _MOST_RATIO * len(data)):
+            raise DataError(
+                f"{source}: announces {file.metadata.num_rows} rows in {len(data)} bytes, more than"
+                f" a run writes; {way_out}"
+            )
+        table = file.read()
+        table.validate(full=True)
+    except _FAULTS as cause:
         raise _not_whole(source, "parquet", cause, way_out) from None
     return _checked(table, name, source, way_out)
 
@@ -302,7 +316,7 @@ def unpack(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
     try:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
-    except (pa.ArrowException, OSError) as cause:
+    except _FAULTS as cause:
         raise _not_whole(source, "Arrow", cause, way_out) from None
     return _checked(table, name, source, way_out)
 

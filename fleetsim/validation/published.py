@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fleetsim import paths
 from fleetsim.contracts import IntArray
 from fleetsim.fleet.csv_table import read_csv_table
 from fleetsim.fleet.net_trace_forms import read_irish_5g, read_norway_3g
@@ -36,7 +37,8 @@ def find(name: str) -> Path | None:
     home = os.environ.get("FLEETSIM_DATA")
     if not home:
         return None
-    return next((p for p in (Path(home) / "traces" / name, Path(home) / name) if p.is_dir()), None)
+    homes = (Path(home) / "traces" / name, Path(home) / name)
+    return next(filter(paths.is_folder, homes), None)
 
 
 def section() -> Section:

@@ -295,3 +295,34 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path
     assert not tables.OPTIONAL["rounds"] & set(kept("plain.parquet", plain).schema.names)
     assert kept("live.parquet", live)["num_off"].to_pylist() == [None, 0]
     assert "accuracy" in kept("plain.parquet", plain).schema.names
+
+
+def test_a_table_that_announces_more_rows_than_its_bytes_can_mean_is_refused_unread():
+    # A column of equal values takes a few bytes for any number of rows.
+    block = pa.table({f"c{i}": pa.array(np.zeros(1_000_000, dtype=np.int64)) for i in range(2)})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, block.schema) as writer:
+        for _ in range(40):
+            writer.write_table(block)
+    data = sink.getvalue().to_pybytes()
+
+    assert len(data) < 1 << 20
+    with pytest.raises(
+        DataError, match=r"^a: announces 40000000 rows in \d+ bytes, .*; run it again"
+    ):
+        tables.decode(data, "rounds", source="a", way_out="run it again")
+
+
+def test_text_that_is_no_utf_8_is_not_whole():
+    schema = tables.SCHEMAS["clients"]
+    name = next(field.name for field in schema if field.type == pa.string())
+    bad = pa.StringArray.from_buffers(
+        1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: bad}), sink)
+
+    with pytest.raises(
+        DataError, match=r"^a: is not a whole parquet file \(.*UTF-?8.*; run it again"
+    ):
+        tables.decode(sink.getvalue().to_pybytes(), "clients", source="a", way_out="run it again")
