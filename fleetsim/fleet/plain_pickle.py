@@ -15,6 +15,7 @@ from fleetsim import paths
 from fleetsim.errors import DataError
 
 _MOST_DEPTH = 16
+_MOST_KEY_BIT = 64
 _IGNORED = frozenset({"PROTO", "FRAME"})
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = frozenset(
@@ -137,6 +138,8 @@ class _Stack:
         for key in keys:
             if not isinstance(key, int | float | str):
                 raise _NotPlainError(f"has a {type(key).__name__} for a key")
+            if isinstance(key, int) and key.bit_length() > _MOST_KEY_BIT:
+                raise _NotPlainError(f"has a key of {key.bit_length()} bit")
         self._deepen(target, values)
         target.update(zip(keys, values, strict=True))
 

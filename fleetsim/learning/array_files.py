@@ -103,6 +103,11 @@ def _array(
         while part := file.read(_CHUNK_BYTE):
             view[num_read : num_read + len(part)] = part
             num_read += len(part)
+        if num_read < len(view):
+            raise DataError(
+                f"{place}: {len(view)} bytes of elements announced, found {num_read}; write the"
+                " file anew"
+            )
     elements = content.view(header.dtype)
     return elements.reshape(header.shape, order="F" if header.is_fortran else "C")
 

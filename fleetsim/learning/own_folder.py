@@ -34,6 +34,7 @@ _ARRAYS = ("images", "inputs", "labels", "client")
 _TEST_STEMS = ("test", "t10k")
 _COLOURS = (1, 3)
 _MAX_CLASSES = 1_000_000
+_MAX_TOKENS = 10_000_000
 _SPLIT_SEED = 0
 
 
@@ -230,8 +231,12 @@ def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> _Array:
             )
         return _with_channel(inputs)
     if array.dtype.kind in "iu" and array.ndim == 2:
-        if array.min() < 0 or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max):
-            raise DataError(f"{place}: tokens are numbered from 0; it holds {array.min()}")
+        for token in (array.min(), array.max()):
+            if not 0 <= token < _MAX_TOKENS:
+                raise DataError(
+                    f"{place}: tokens are numbered from 0; it holds {token}; number them anew, below"
+                    f" {_MAX_TOKENS}"
+                )
         return array.astype(np.int64)
     raise DataError(
         f"{place} holds {array.dtype}; images and vectors are uint8 (divided by 255) or floats "

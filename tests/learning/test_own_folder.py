@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -285,6 +286,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "channels last": ({"inputs": None, "images": WIDE}, r"save array\.transpose\(0, 3, 1, 2\)"),
     "negative tokens": ({"inputs": np.full((6, 2), -1)}, "tokens are numbered from 0; it holds -1"),
+    "absurd tokens": ({"inputs": np.full((6, 2), 10**7)}, "it holds 10000000; number them anew"),
+    "tokens beyond int64": (
+        {"inputs": np.full((6, 2), 2**64 - 1, np.uint64)}, "it holds 18446744073709551615; number"
+    ),
     "fewer labels": ({"labels": np.zeros(5, int)}, "labels is for 5 samples, .* are 6 inputs"),
     "labels as floats": ({"labels": np.zeros(6)}, r"labels holds float64 of shape \(6,\); labels"),
     "negative label": ({"labels": np.array([0, 1, -1, 0, 0, 0])}, "it holds the label -1;"),
@@ -497,6 +502,25 @@ def test_an_array_that_unpacks_to_more_than_its_limit_is_told_before_memory_is_t
     with pytest.raises(DataError, match=r"a\.npz: x: \d+ compressed bytes unpack to more"):
         read_npz(path, ["x"])
     assert peak_byte(lambda: read_npz(path, ["x"])) < 1 << 20
+
+
+def test_a_member_shorter_than_the_archive_says_is_told(tmp_path: Path) -> None:
+    whole = header("(2,)")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("x.npy", whole[:-8])
+        member = packed.getinfo("x.npy")
+    content = (tmp_path / "a.npz").read_bytes()
+    sizes = [
+        struct.pack("<LL", member.compress_size, num_byte)
+        for num_byte in (len(whole) - 8, len(whole))
+    ]
+
+    assert content.count(sizes[0]) == 2
+    (tmp_path / "a.npz").write_bytes(content.replace(*sizes))
+    with pytest.raises(
+        DataError, match=r"a\.npz: x: 16 bytes of elements announced, found 8; write"
+    ):
+        read_npz(tmp_path / "a.npz", ["x"])
 
 
 def test_only_the_arrays_that_are_wanted_are_read(tmp_path: Path) -> None:
