@@ -28,14 +28,14 @@ def all_classes() -> list[type[Settings]]:
     return sorted(found, key=lambda c: (c.__module__, c.__name__))
 
 
-def scenario_classes() -> list[type[BaseModel]]:
+def scenario_classes() -> list[type[Settings]]:
     """The settings classes that a scenario can hold, itself included."""
-    found: dict[type[BaseModel], None] = {Scenario: None}
-    waiting: list[type[BaseModel]] = [Scenario]
+    found: dict[type[Settings], None] = {Scenario: None}
+    waiting: list[type[Settings]] = [Scenario]
     while waiting:
         for info in waiting.pop().model_fields.values():
             for leaf, _ in leaves(info.annotation, ()):
-                if isinstance(leaf, type) and issubclass(leaf, BaseModel) and leaf not in found:
+                if isinstance(leaf, type) and issubclass(leaf, Settings) and leaf not in found:
                     found[leaf] = None
                     waiting.append(leaf)
     return list(found)

@@ -66,7 +66,7 @@ class BufferedSettings(Settings):
     """Clients at work at the same time."""
     buffer_size: Clients | None = None
     """Answers that close a round; this or `window_s`."""
-    window_s: DurationS | None = None
+    window_s: Annotated[float, Field(ge=0.1, le=1e9)] | None = None
     """Virtual seconds after which a round is closed; this or `buffer_size`."""
     max_staleness: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
     """Answers that are more versions old are refused; null: none are."""

@@ -230,6 +230,8 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
             notes.append(
                 f"{entry.label} has no accuracy: it was run without training, or never evaluated"
             )
+        for failure in entry.run.manifest.failures:
+            notes.append(f"{entry.label}: {failure.what.removesuffix('.')}")
     versions = dict.fromkeys(entry.run.manifest.versions.get("fleetsim") for entry in entries)
     if len(versions) > 1:
         notes.append(

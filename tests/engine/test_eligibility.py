@@ -179,7 +179,7 @@ def test_least_values_are_found_wherever_they_stand():
         ({"any_of": [{"charging": None}]}, "asks for nothing"),
         ({"none_of": [{"charging": False}]}, "True"),
         ({"any_of": [{"battery": 0.5}]}, "not permitted"),
-        ({"any_of": [{"min_battery_fraction": 0.0}]}, "greater than 0"),
+        ({"any_of": [{"min_battery_fraction": 0.0}]}, "greater than or equal to 0.000001"),
     ],
 )
 def test_a_condition_that_says_nothing_sure_is_refused(rule, says):

@@ -23,7 +23,7 @@ from tests.engine.test_course import PAYLOAD_BIT, fleet_of, laid_out, task, worl
 from tests.fleet.fair import Flow, ends
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
-WIDE = {"server_in_bit_per_s": 1e18, "server_out_bit_per_s": 1e18}
+WIDE = {"server_in_bit_per_s": 1e15, "server_out_bit_per_s": 1e15}
 NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
 
 

@@ -585,7 +585,7 @@ def test_a_run_that_ended_by_the_clock_does_not_begin_another_round_when_resumed
 
 
 def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny):
-    tiny.crash_per_hour = 1e6
+    tiny.crash_per_hour = 3600.0
     tiny.run()
 
     assert {row.outcome for row in tiny.recorder.tasks} == {Outcome.CRASHED}
