@@ -116,6 +116,8 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
     data = copy.deepcopy(scenario)
     fleet, dataset = data["fleet"], data["task"]["dataset"]
     fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
+    chargers = fleet["battery"]["charge_w_of"]
+    fleet["battery"]["charge_w_of"] = {own("devices", name): w for name, w in chargers.items()}
     for key in ("unmetered_radio", "metered_radio"):
         fleet["channel"][key] = own("radios", fleet["channel"][key])
     if "trace" in fleet["channel"]:
