@@ -16,6 +16,8 @@ from fleetsim.faults import Fault
 from fleetsim.fleet.hardware import MARKET, load_devices
 from fleetsim.fleet.population import FleetSettings
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
+from fleetsim.fleet.thermal import SkinSettings
+from fleetsim.fleet.throttle import skin_of
 
 
 def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
@@ -52,8 +54,9 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
             for profile in profiles.values():
                 if profile.wired is None:
                     wifi_radio(profile, name, beside=beside)
-    heats = any(p.kind == "phone" or p.skin is not None for p in profiles.values())
-    if fleet.thermal.kind == "skin" and not found and not heats:
+    heats = any(skin_of(profile) is not None for profile in profiles.values())
+    # The default heats nobody in a fleet of boards, and is what a resolved scenario says.
+    if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:
         says = "heats nobody: no device is a phone or has a thermal section; leave it out"
         found.append((("fleet", "thermal"), says))
     network = channel.trace if channel.kind == "trace" else None

@@ -28,8 +28,10 @@ from fleetsim.engine.model import Learning
 from fleetsim.engine.server import Parts, Server
 from fleetsim.engine.synchronous import SynchronousServer
 from fleetsim.errors import ScenarioError
+from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.population import build_fleet
+from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.learning.aggregate import build_aggregator
 from fleetsim.learning.ahead import ReadAhead
 from fleetsim.learning.blank import BlankSettings, blank_sizes
@@ -470,12 +472,14 @@ def _folder(
                 on_note(f"{found}: the run is complete, there is nothing to go on with")
             return found, manifest
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
+    profiles = [profile for name in scenario.fleet.devices for profile in load_devices(name)]
     manifest = Manifest(
         name=scenario.name,
         status="running",
         seed=scenario.seed,
         trainer=trainer,
         plugin=plugin,
+        not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,

@@ -41,7 +41,7 @@ from fleetsim.fleet.promotion import with_promotions
 from fleetsim.fleet.radios import Radios, table_of
 from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
 from fleetsim.fleet.synthetic_usage import make_usage
-from fleetsim.fleet.thermal import NoThermalSettings, ThermalSettings
+from fleetsim.fleet.thermal import SkinSettings, ThermalSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.time_zones import deal_time_zones
 from fleetsim.fleet.timeline import Timelines
@@ -78,7 +78,7 @@ class FleetSettings(Settings):
     """Cells and a server's link that transfers share; null: each has all that it can use."""
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
-    thermal: ThermalSettings = NoThermalSettings()
+    thermal: ThermalSettings = SkinSettings()
     memory: MemorySettings = UncheckedSettings()
     crash_per_hour: RatePerHour = 0.0
     """Rate at which a client's process dies while it works on a task (exponential)."""

@@ -276,7 +276,7 @@ class CreditsFile(Settings):
 
 
 class ThermalFile(Settings):
-    """How heat slows the device, in scenarios with `fleet.thermal.kind: skin`."""
+    """How heat slows the device, unless the scenario has `fleet.thermal.kind: none`."""
 
     threshold_c: FiguresFile
     """Skin temperatures above which the clock is capped, rising."""

@@ -50,7 +50,7 @@ class NoThermalSettings(Settings):
 class SkinSettings(Settings):
     """Phones, and devices with a `thermal` section of their own, slow down as their skin heats."""
 
-    kind: Literal["skin"]
+    kind: Literal["skin"] = "skin"
     ambient_c: Annotated[float, Field(ge=-40.0, le=60.0)] = 25.0
     """Temperature of the air."""
     resistance_k_per_w: Annotated[float, Field(ge=1e-3, le=1000.0)] = 6.8

@@ -15,7 +15,7 @@ did since, so a phase that is cut off leaves the condition that it had reached b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from fleetsim.fleet.thermal import (
     PIXEL_3,
     Heater,
     NoThermalSettings,
+    SkinProfile,
     Skins,
     SkinSettings,
     skins_of,
@@ -183,6 +184,25 @@ class Throttle:
         return (~np.isnan(self.skins.rise_k))[self.device[clients]].nonzero()[0]
 
 
+def skin_of(profile: DeviceProfile) -> SkinProfile | None:
+    """How heat slows a type of device: as its file says, phones else as a Pixel 3; None: not."""
+    if profile.skin is None and profile.kind == "phone":
+        return PIXEL_3
+    return profile.skin
+
+
+def not_slowed_by_heat(
+    settings: NoThermalSettings | SkinSettings, profiles: Iterable[DeviceProfile]
+) -> list[str]:
+    """Names of the phones and boards whose clock no heat caps, for want of a model or by wish."""
+    return [
+        profile.name
+        for profile in profiles
+        if profile.kind != "vm"
+        and (isinstance(settings, NoThermalSettings) or skin_of(profile) is None)
+    ]
+
+
 def build_throttle(
     settings: NoThermalSettings | SkinSettings,
     *,
@@ -200,7 +220,7 @@ def build_throttle(
     """
     heaters = [
         Heater(
-            PIXEL_3 if profile.skin is None and profile.kind == "phone" else profile.skin,
+            skin_of(profile),
             profile.power.idle_awake_w,
             profile.power.train_above_idle_w,
         )

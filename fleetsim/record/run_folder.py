@@ -127,6 +127,8 @@ class Manifest(Settings):
     """What trained: the name of the trainer."""
     plugin: PluginRecord | None = None
     """The selector of the user's own that chose; null: it was one of fleetsim's."""
+    not_slowed_by_heat: tuple[str, ...] = ()
+    """Phones and boards of the fleet whose clock no heat caps."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
     scenario_hash: Hash

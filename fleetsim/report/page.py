@@ -90,6 +90,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         subtitle=_subtitle(run),
         banners=list(_banners(run)),
         numbers=summary.numbers(run, totals),
+        notes=list(_notes(run)),
         targets=summary.targets_table(rounds, targets),
         no_targets=(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
@@ -317,6 +318,18 @@ def _ending(run: Run) -> str:
 def _subtitle(run: Run) -> str:
     kind = _setting(run, "server", "selector", "kind") or NOTHING
     return f"selector {kind}, seed {run.manifest.seed}, {_ending(run)}"
+
+
+def _notes(run: Run) -> Iterator[str]:
+    """What a reader of the numbers should know of the models behind them."""
+    cool = run.manifest.not_slowed_by_heat
+    if not cool:
+        return
+    if _setting(run, "fleet", "thermal", "kind") == "none":
+        why = "fleet.thermal.kind is none, so what computes for minutes is too fast"
+    else:
+        why = "no thermal model of them is known"
+    yield f"Heat slows none of {', '.join(cool)}: {why}."
 
 
 def _banners(run: Run) -> Iterator[tuple[str, str]]:

@@ -179,7 +179,7 @@ def _heat_checks() -> list[Check]:
 
 def _skins(skin: SkinProfile) -> Skins:
     """One phone that draws nothing at rest and 5 W at work, in a scenario's default air."""
-    skins = skins_of(SkinSettings(kind="skin"), [Heater(skin, 0.0, _HEATER_W)])
+    skins = skins_of(SkinSettings(), [Heater(skin, 0.0, _HEATER_W)])
     assert skins is not None
     return skins
 

@@ -112,7 +112,7 @@ def test_a_phone_in_use_is_warm_before_it_is_asked(tmp_path: Path) -> None:
     at_s = [np.array([t_s]) for t_s in (0.0, 99_000.0, 100_140.0)]
     warm = fleet.throttle.rested(ONE, initial, at_s[0], at_s[1])
     cooled = fleet.throttle.rested(ONE, warm, at_s[1], at_s[2])
-    rest_c = 25 + 6.8 * 0.02
+    rest_c = 25 + 6.8 * 0.15
     assert initial[0, -1] == pytest.approx(rest_c)
     assert warm[0, -1] == pytest.approx(rest_c + 6.8 * 2.76 / 2)
     assert cooled[0, -1] == pytest.approx(rest_c + 6.8 * 2.76 / 2 * np.exp(-2))
@@ -135,7 +135,7 @@ def test_a_clock_outside_its_range_is_refused(clock: float) -> None:
 
 
 def test_who_has_neither_credits_nor_a_skin_remembers_nothing() -> None:
-    phones = fleet_of({"pixel-6": 0.5, "jetson-nano-cpu": 0.5})
+    phones = fleet_of({"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, thermal={"kind": "none"})
     mixed = fleet_of({"pixel-6": 0.4, "jetson-nano-cpu": 0.3, "t2.small": 0.3}, thermal=SKIN)
 
     assert phones.throttle.initial().shape == (2, 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -309,3 +310,14 @@ def test_totals_by_hand(tmp_path: Path) -> None:
         num_delivered=10,
         waiting_mean_s=3.5,
     )
+
+
+def test_the_page_says_beside_the_numbers_whom_no_heat_slows(run: Run) -> None:
+    cool = dataclasses.replace(
+        run, manifest=run.manifest.model_copy(update={"not_slowed_by_heat": ("raspberry-pi-4",)})
+    )
+
+    assert list(page._notes(run)) == []
+    assert list(page._notes(cool)) == [
+        "Heat slows none of raspberry-pi-4: no thermal model of them is known."
+    ]

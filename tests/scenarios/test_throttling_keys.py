@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import ScenarioError
+from fleetsim.report.page import write_report
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
@@ -27,16 +28,17 @@ def tasks_of(tmp_path, name, *changes):
 
 
 def test_a_lower_clock_takes_longer_and_fewer_joules(tmp_path):
-    plain = tasks_of(tmp_path, "plain")
-    slow = tasks_of(tmp_path, "slow", "task.local.clock_fraction=0.5")
+    cool = "fleet.thermal={kind: none}"
+    plain = tasks_of(tmp_path, "plain", cool)
+    slow = tasks_of(tmp_path, "slow", cool, "task.local.clock_fraction=0.5")
 
     assert np.allclose(slow.compute_s, 2 * plain.compute_s)
     assert np.allclose(slow.energy_compute_j, plain.energy_compute_j / 2)
 
 
 def test_heat_slows_phones_alone(tmp_path):
-    plain = tasks_of(tmp_path, "plain")
-    warm = tasks_of(tmp_path, "warm", "fleet.thermal={kind: skin}")
+    plain = tasks_of(tmp_path, "plain", "fleet.thermal={kind: none}")
+    warm = tasks_of(tmp_path, "warm")
     is_phone = plain.device == "pixel-6"
     # beyond the 36 s in which a cool phone meets the first threshold
     is_long = is_phone & (plain.compute_s > 60)
@@ -56,7 +58,7 @@ def test_heat_slows_phones_alone(tmp_path):
         (["fleet.thermal={kind: hot}"], "fleet.thermal"),
         (["fleet.thermal={kind: none, ambient_c: 20}"], "ambient_c"),
         (
-            ["fleet.thermal={kind: skin}", "fleet.devices={jetson-nano-cpu: 1.0}"],
+            ["fleet.thermal={kind: skin, ambient_c: 30}", "fleet.devices={jetson-nano-cpu: 1.0}"],
             "fleet.thermal.*heats nobody",
         ),
     ],
@@ -64,3 +66,29 @@ def test_heat_slows_phones_alone(tmp_path):
 def test_a_key_that_is_wrong_or_would_do_nothing_is_refused(changes, says):
     with pytest.raises(ScenarioError, match=says):
         load("quickstart", changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ([], ["jetson-nano-gpu"]),
+        (["fleet.thermal={kind: none}"], ["pixel-6", "jetson-nano-gpu"]),
+    ],
+)
+def test_the_manifest_and_the_page_name_whom_heat_does_not_slow(tmp_path, changes, names):
+    devices = "fleet.devices={pixel-6: 0.4, jetson-nano-gpu: 0.4, t2.small: 0.2}"
+    scenario = load("quickstart", [*SMALL, devices, "task.local.epochs=1", *changes])
+    done = run(scenario, out=tmp_path / "run", train=False)
+
+    assert list(done.manifest.not_slowed_by_heat) == names
+    assert f"Heat slows none of {', '.join(names)}:" in write_report(done).read_text()
+
+
+def test_heat_is_on_unless_the_scenario_switches_it_off(tmp_path):
+    """Also where it has nobody to slow, as a run folder's own scenario then says."""
+    assert load("quickstart").fleet.thermal.kind == "skin"
+    boards = load("quickstart", ["fleet.devices={jetson-nano-cpu: 1.0}"])
+    path = tmp_path / "scenario.yaml"
+    path.write_text(boards.to_yaml())
+
+    assert load(path).fleet.thermal == boards.fleet.thermal

@@ -153,7 +153,7 @@ def test_scaling_by_latency_takes_the_ratio_of_latencies() -> None:
 
 
 def test_a_computation_is_as_long_as_asked_where_nothing_slows_it() -> None:
-    timeline = slowdown.computation("pixel-6", work_s=1000.0)
+    timeline = slowdown.computation("pixel-6", work_s=1000.0, thermal={"kind": "none"})
 
     assert timeline.end_s == pytest.approx(1000.0, abs=1.0)
     assert slowdown.speeds(timeline) == pytest.approx([1.0])
