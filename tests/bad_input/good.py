@@ -41,6 +41,7 @@ compute:
   backend: cpu
   conv_gflop_per_s: {value: 40, source: measured}
   dispatch_s: {value: 0.006, source: measured}
+  layer_s: {value: 0.001, source: measured}
   parameter_s_per_mparam: {value: 0.01, source: measured}
   phi:
     depthwise: {value: 0.2, source: measured}

@@ -290,6 +290,19 @@ SCENARIOS = {
     "device with negative watts": device(
         "value: 0.15", "value: -0.15", "own.yaml:14: power.idle_awake_w.value = -0.15", ">= 1e-06"
     ),
+    "device with a rate of tiny networks": device(
+        "    rnn: {value: 0.5, source: measured}",
+        "    rnn: {value: 0.5, source: measured}\n    tiny: {value: 0.7, source: measured}",
+        "own.yaml:13: compute.phi.tiny",
+        "compute.layer_s",
+    ),
+    "device whose peak is not that of its cores": device(
+        "  backend: cpu\n",
+        "  backend: cpu\n  cores: [{core: A, count: 4, clock_ghz: 2.0, flop_per_cycle: 16}]\n"
+        "  peak_gflop_per_s: {value: 100, source: x}\n",
+        "own.yaml:6: compute.peak_gflop_per_s.value = 100",
+        "are 128",
+    ),
     "device without a source": device(
         "value: 8, source: measured", "value: 8", "own.yaml:19: ram_gib.source: missing"
     ),

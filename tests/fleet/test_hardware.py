@@ -28,7 +28,7 @@ def dealt(
 
 
 def fleet(size: int = 50, **settings: object) -> Fleet:
-    data = {"size": size, "usage": ALWAYS_ON, **settings}
+    data = {"size": size, "usage": ALWAYS_ON, "thermal": {"kind": "none"}, **settings}
     samples = np.full(size, 100, dtype=np.int64)
     return build_fleet(FleetSettings.model_validate(data), seed=1, num_samples=samples)
 
