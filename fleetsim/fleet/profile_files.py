@@ -213,7 +213,10 @@ class ComputeFile(Settings):
             return self
         peak = sum(core.count * core.clock_ghz * core.flop_per_cycle for core in self.cores)
         if not math.isclose(self.peak_gflop_per_s.value, peak, rel_tol=_PEAK_TOLERANCE):
-            says = f"the cores' count x clock_ghz x flop_per_cycle are {peak:g}"
+            says = (
+                f"the cores' count x clock_ghz x flop_per_cycle are {peak:g}; correct one of them,"
+                " or say cores: null"
+            )
             raise at(("peak_gflop_per_s", "value"), says)
         return self
 

@@ -95,7 +95,9 @@ def test_training_watts_are_those_of_the_measured_cores_at_the_profiles_clock(na
 
     assert sum(core.count for core in cores_of(name)) == 4
     assert train_w == pytest.approx(VECTOR_UNITS * sum(cores_w), abs=0.006)
-    assert file_of(name).power.train_above_idle_w.inferred
+    figure = file_of(name).power.train_above_idle_w
+    assert figure.inferred
+    assert all(f"results/{core.run}" in figure.source for core in cores_of(name))
 
 
 def test_what_is_subtracted_from_a_core_is_what_both_kinds_draw_at_a_clock_of_zero() -> None:
