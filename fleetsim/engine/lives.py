@@ -96,6 +96,7 @@ class Lives:
         size = len(tasks)
         self.tasks = tasks
         self.cut_at_s = cut_at_s
+        """When whatever has not ended will be cut off; nothing is laid out beyond it."""
         self.clients = np.array([task.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
         """When each task ends, as far as it is laid out [n]."""
