@@ -234,8 +234,8 @@ def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> _Array:
         for token in (array.min(), array.max()):
             if not 0 <= token < _MAX_TOKENS:
                 raise DataError(
-                    f"{place}: tokens are numbered from 0; it holds {token}; number them anew, below"
-                    f" {_MAX_TOKENS}"
+                    f"{place}: tokens are numbered from 0; it holds {token}; number them anew,"
+                    f" below {_MAX_TOKENS}"
                 )
         return array.astype(np.int64)
     raise DataError(

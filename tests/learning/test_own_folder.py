@@ -510,13 +510,13 @@ def test_a_member_shorter_than_the_archive_says_is_told(tmp_path: Path) -> None:
         packed.writestr("x.npy", whole[:-8])
         member = packed.getinfo("x.npy")
     content = (tmp_path / "a.npz").read_bytes()
-    sizes = [
+    true, false = (
         struct.pack("<LL", member.compress_size, num_byte)
         for num_byte in (len(whole) - 8, len(whole))
-    ]
+    )
 
-    assert content.count(sizes[0]) == 2
-    (tmp_path / "a.npz").write_bytes(content.replace(*sizes))
+    assert content.count(true) == 2
+    (tmp_path / "a.npz").write_bytes(content.replace(true, false))
     with pytest.raises(
         DataError, match=r"a\.npz: x: 16 bytes of elements announced, found 8; write"
     ):
