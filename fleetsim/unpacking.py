@@ -9,6 +9,7 @@ they take the memory that their size shows.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -30,6 +31,7 @@ RAISE_LIMIT = (
 """Ends the message about a file that unpacks to more than its limit."""
 
 _MOST_DIGITS = 18
+_CHUNK_BYTE = 1 << 16
 
 
 def limit_byte(packed_byte: int) -> int:
@@ -68,6 +70,21 @@ def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.Buffer
         DataError: when more is read than `limit_byte` allows.
     """
     return io.BufferedReader(_Bounded(file, packed_byte, place))
+
+
+def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
+    """Unpack a gzip stream once and keep nothing, for readers that are slow; then go back.
+
+    A damaged stream is let through: whoever reads it can tell where the damage is.
+
+    Raises:
+        DataError: it unpacks to more than `limit_byte` allows.
+    """
+    stream = unpacked(file, packed_byte, place)
+    with contextlib.suppress(*GZIP_FAULTS):
+        while stream.read1(_CHUNK_BYTE):
+            pass
+    file.seek(0)
 
 
 def gunzip(content: bytes, place: str) -> bytes:

@@ -22,7 +22,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError
 from fleetsim.strict_yaml import shown
-from fleetsim.unpacking import GZIP_FAULTS, unpacked
+from fleetsim.unpacking import GZIP_FAULTS, require_within_limit, unpacked
 
 # Fifteen digits stay exact as a float64 too.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
@@ -106,7 +106,7 @@ def read_csv_header(path: Path) -> tuple[str, ...]:
     Raises:
         DataError: the file cannot be read or is empty.
     """
-    for row in _rows(path):
+    for row in _rows(path, is_whole=False):
         return tuple(row)
     raise _empty(path)
 
@@ -119,7 +119,7 @@ def read_csv_table(path: Path) -> CsvTable:
             `unpacking.limit_byte` allows, names a column twice, or a row has more or fewer fields
             than the header.
     """
-    rows = _rows(path)
+    rows = _rows(path, is_whole=True)
     header = next(rows, None)
     if not header:
         raise _empty(path)
@@ -180,13 +180,16 @@ def _empty(path: Path) -> DataError:
     return DataError(f"{path}, row 1: the file is empty; it must begin with a header")
 
 
-def _rows(path: Path) -> Iterator[list[str]]:
-    """Rows of a file, the header first."""
+def _rows(path: Path, *, is_whole: bool) -> Iterator[list[str]]:
+    """Rows of a file, the header first; `is_whole`: all of them will be read."""
     num_rows = 0
     with paths.opened(path) as file:
         content = file
         if path.suffix == ".gz":
-            content = unpacked(file, os.fstat(file.fileno()).st_size, str(path))
+            packed_byte = os.fstat(file.fileno()).st_size
+            if is_whole:
+                require_within_limit(file, packed_byte, str(path))
+            content = unpacked(file, packed_byte, str(path))
         text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
         try:
             for row in CsvRows(text):
