@@ -396,7 +396,7 @@ def _too_few_samples(scenario: Scenario) -> Iterator[Fault]:
     if isinstance(task.partition, NaturalSettings):
         num_owners = known_sizes.num_natural(task.dataset)
         if num_owners == 0:
-            says = f"{task.dataset.kind} has no clients of its own; choose another partition"
+            says = f"{task.dataset.kind} has no clients of its own; choose iid, dirichlet or shards"
             if isinstance(task.dataset, MnistSettings):
                 says = "needs task.dataset.writers: true; set that, or choose another partition"
             yield ("task", "partition", "kind"), says

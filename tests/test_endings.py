@@ -114,7 +114,7 @@ def test_a_deadline_shorter_than_any_task_ends_with_its_rounds(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (["fleet.size=100000"], r"fleet\.size = 100000: .*1438 training samples; set it to 1438"),
+        (["fleet.size=100000"], r"fleet\.size = 100000: .*1438 training samples; at most 1438"),
         (
             ["evaluate.validation_fraction=0.5", "fleet.size=800"],
             r"fleet\.size = 800: .* 719 training samples",

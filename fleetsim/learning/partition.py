@@ -149,8 +149,8 @@ def shortage(settings: PartitionSettings, *, num_samples: int, num_clients: int)
     """
     if num_clients > num_samples:
         says = (
-            f"{num_clients} clients are more than the {num_samples} training samples; set it to"
-            f" {num_samples} or less, so that each has one, or choose a larger data set"
+            f"{num_clients} clients are more than the {num_samples} training samples; at most"
+            f" {num_samples} clients can have one each; lower it, or choose a larger data set"
         )
         return ("fleet", "size"), says
     each = num_samples // num_clients
