@@ -121,15 +121,15 @@ def test_a_deadline_shorter_than_any_task_ends_with_its_rounds(tmp_path):
         ),
         (
             ["task.partition={kind: dirichlet, alpha: 1, min_samples: 1000}"],
-            r"min_samples = 1000: 6 clients .* need 6000 .* lower it to 239 or less",
+            r"min_samples = 1000: 6 clients .* need 6000, .* lower min_samples to 239 or less",
         ),
         (
             ["task.partition={kind: shards, shards_per_client: 1000}"],
-            r"shards_per_client = 1000: 6 clients .* lower it to 239 or less",
+            r"shards_per_client = 1000: 6 clients .* lower shards_per_client to 239 or less",
         ),
         (
             ["task.partition={kind: client-dirichlet, concentration: 1, min_samples: 1000}"],
-            r"min_samples = 1000: 6 clients .* lower it to 239 or less",
+            r"min_samples = 1000: 6 clients .* lower min_samples to 239 or less",
         ),
         (
             ["fleet.size=1000", "task.holdout_fraction=0.1"],

@@ -82,6 +82,13 @@ def client_dirichlet(
     Raises:
         ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
     """
+    needed = num_clients * settings.min_samples
+    if needed > len(labels):
+        raise ScenarioError(
+            f"task.partition.min_samples: {num_clients} clients with {settings.min_samples} "
+            f"samples each need {needed}, but there are {len(labels)}; lower min_samples to "
+            f"{len(labels) // num_clients} or less, or fleet.size"
+        )
     values, label_sizes = np.unique(labels, return_counts=True)
     most = 0
     for attempt in range(MAX_ATTEMPTS):

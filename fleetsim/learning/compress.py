@@ -56,7 +56,7 @@ class TopKSettings(Settings):
     )
 
     kind: Literal["top-k"] = "top-k"
-    fraction: Annotated[float, Ge(1e-6), Le(0.5), Field(examples=[0.1])]
+    fraction: Annotated[float, Ge(1e-9), Le(0.5), Field(examples=[0.1])]
     """Share of the entries that is sent; above one half their places cost more than they save."""
     error_feedback: bool = False
     """Whether a client adds what it has not sent to its next update (Stich et al. 2018). Every

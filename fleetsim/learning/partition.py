@@ -156,16 +156,17 @@ def shortage(settings: PartitionSettings, *, num_samples: int, num_clients: int)
     each = num_samples // num_clients
     match settings:
         case DirichletSettings() | ClientDirichletSettings():
-            key, wanted, noun = "min_samples", settings.min_samples, "samples"
+            key, wanted, each_need = "min_samples", settings.min_samples, "samples each need"
         case ShardsSettings():
-            key, wanted, noun = "shards_per_client", settings.shards_per_client, "shards"
+            key, wanted = "shards_per_client", settings.shards_per_client
+            each_need = "shards, of a sample at least, each need"
         case _:
             return None
     if wanted <= each:
         return None
     says = (
-        f"{num_clients} clients with {wanted} {noun} each need {num_clients * wanted} samples, but"
-        f" there are {num_samples}; lower it to {each} or less, or fleet.size"
+        f"{num_clients} clients with {wanted} {each_need} {num_clients * wanted}, but there are"
+        f" {num_samples}; lower {key} to {each} or less, or fleet.size"
     )
     return ("task", "partition", key), says
 
