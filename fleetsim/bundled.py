@@ -6,6 +6,7 @@ In a wheel the bundle lies inside the package; in a checkout it is the folders b
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -23,10 +24,16 @@ def folder(kind: Kind) -> Path:
 
 def names(kind: Kind) -> list[str]:
     """Sorted names of what is bundled: file stems, or folder names for traces."""
-    home = folder(kind)
-    if kind == "traces":
-        return sorted(path.parent.name for path in home.glob("*/README.md"))
-    return sorted(str(path.relative_to(home).with_suffix("")) for path in home.rglob("*.yaml"))
+    return list(_names(folder(kind), is_of_folders=kind == "traces"))
+
+
+@lru_cache
+def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
+    """Looked up once: a scenario may name thousands of devices, and the bundle stays as it is."""
+    if is_of_folders:
+        return tuple(sorted(path.parent.name for path in home.glob("*/README.md")))
+    paths = home.rglob("*.yaml")
+    return tuple(sorted(str(path.relative_to(home).with_suffix("")) for path in paths))
 
 
 def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
@@ -43,7 +50,7 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
     """
     suffix = "" if kind == "traces" else ".yaml"
     bundled = folder(kind) / f"{name}{suffix}"
-    if name in names(kind):
+    if name in _names(folder(kind), is_of_folders=kind == "traces"):
         return bundled
     for home in (beside, Path()):
         if home is not None and paths.kind_of(own := home / name) is not None:

@@ -83,27 +83,61 @@ class Spot:
     """True if the last step was the label of one alternative."""
 
 
-def locate(model: type[BaseModel], location: tuple[str | int, ...]) -> Spot:
-    """Follow a location of pydantic's from a settings class downwards."""
-    spot = Spot((), Expected((model,)))
-    rivals: Mapping[str, type[BaseModel]] = {}
-    keys = Expected(())
-    for step in location:
-        expected = spot.expected
+class Locator:
+    """Follows locations of pydantic's from a settings class downwards.
+
+    What a location has in common with one before it is not walked again: a list of a hundred
+    thousand wrong numbers costs a step for each.
+    """
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._walked = {(): _Walk(Spot((), Expected((model,))))}
+
+    def locate(self, location: tuple[str | int, ...]) -> Spot:
+        """Where a location leads."""
+        return self._walk(location, is_kept=False).spot
+
+    def _walk(self, location: tuple[str | int, ...], *, is_kept: bool) -> _Walk:
+        known = self._walked.get(location)
+        if known is not None:
+            return known
+        walked = self._walk(location[:-1], is_kept=True).on(location[-1])
+        if is_kept:
+            self._walked[location] = walked
+        return walked
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A location followed so far."""
+
+    spot: Spot
+    rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    """Tag -> class, of the alternatives between which the last step chose."""
+    keys: Expected = Expected(())
+    """What the keys of the mapping may be that the last step led to a value of."""
+
+    def on(self, step: str | int) -> _Walk:
+        """One step further."""
+        expected = self.spot.expected
+        if self.spot.is_key:
+            return self
         if step == "[key]":
-            return Spot(spot.key_path, keys, is_key=True)
+            return _Walk(Spot(self.spot.key_path, self.keys, is_key=True))
         if len(expected.types) > 1:
-            rivals = expected.tags()
             below = _branch(expected, str(step))
-            spot = replace(spot, expected=below, is_branch=True)
-            continue
+            spot = replace(self.spot, expected=below, is_branch=True)
+            return _Walk(spot, expected.tags(), self.keys)
         here = expected.types[0] if expected.types else None
         keys = _peeled(get_args(here)[0]) if get_args(here) else Expected(())
         owner = here if isinstance(here, type) and issubclass(here, BaseModel) else None
         below = _field(owner, str(step)) if owner else _element(here, step)
-        spot = Spot((*spot.key_path, step), below, owner, rivals)
-        rivals = {}
-    return spot
+        return _Walk(Spot((*self.spot.key_path, step), below, owner, self.rivals), {}, keys)
+
+
+def locate(model: type[BaseModel], location: tuple[str | int, ...]) -> Spot:
+    """Follow one location of pydantic's from a settings class downwards."""
+    return Locator(model).locate(location)
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:

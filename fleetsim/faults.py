@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
-from fleetsim.fault_spot import Spot, keys_of, locate
+from fleetsim.fault_spot import Locator, Spot, keys_of
 from fleetsim.quoting import MAX_VALUE, counted, listed, quoted
 from fleetsim.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
@@ -195,7 +195,8 @@ class _Fault:
 
 def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
     """The finished lines, one per key path, in the order of the file, then of the overrides."""
-    spots = [locate(model, details["loc"]) for details in found]
+    locator = Locator(model)
+    spots = [locator.locate(details["loc"]) for details in found]
     in_order = sorted(
         zip(found, spots, strict=True),
         key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,

@@ -18,6 +18,7 @@ from fleetsim.fleet.population import FleetSettings
 from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
 from fleetsim.fleet.thermal import SkinSettings
 from fleetsim.fleet.throttle import skin_of
+from fleetsim.quoting import MAX_LINES, quoted
 
 
 def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
@@ -33,13 +34,15 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
     found: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:
-        says = None if name == MARKET else _unusable("devices", name, beside)
+        is_listed = len(found) < MAX_LINES
+        says = None if name == MARKET else _unusable("devices", name, beside, asks=is_listed)
         if says is not None:
             found.append((("fleet", "devices", name), says))
             continue
         for profile in load_devices(name, beside=beside):
             if profile.name in profiles:
-                says = f"is a second device called {profile.name!r} in the tables; rename its file"
+                twice = quoted(profile.name)
+                says = f"is a second device called {twice} in the tables; rename its file"
                 found.append((("fleet", "devices", name), says))
             profiles[profile.name] = profile
     channel = fleet.channel
@@ -86,10 +89,14 @@ def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
     return bundled.find(kind, name, beside=beside) if name else None
 
 
-def _unusable(kind: bundled.Kind, name: str, beside: Path | None) -> str | None:
-    """Why a name cannot be used; None if it can."""
+def _unusable(
+    kind: bundled.Kind, name: str, beside: Path | None, *, asks: bool = True
+) -> str | None:
+    """Why a name cannot be used, and what was meant if that is asked; None if it can."""
     try:
-        return not_there(kind, name) if find(kind, name, beside) is None else None
+        if find(kind, name, beside) is not None:
+            return None
+        return not_there(kind, name) if asks else "is not there"
     except DataError as fault:
         return str(fault)
 
@@ -138,4 +145,4 @@ def not_there(kind: bundled.Kind, name: str) -> str:
     if kind == "devices":
         names = [*names, MARKET]
     hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
-    return f"{name!r} is neither bundled nor a path{hint}"
+    return f"{quoted(name)} is neither bundled nor a path{hint}"

@@ -31,6 +31,7 @@ from pydantic import create_model
 from fleetsim import faults, paths
 from fleetsim.contracts import Selector
 from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document, KeyPath
@@ -90,8 +91,8 @@ class Plugin:
             return document
         if not self.is_stand_in:
             says = (
-                f"--plugin {self.name} is the selector of kind {self.kind!r}, which is not asked"
-                f" for; add --set server.selector.kind={self.kind}, or leave out --plugin"
+                f"--plugin {self.name} is the selector of kind {quoted(self.kind)}, which is not"
+                f" asked for; add --set server.selector.kind={self.kind}, or leave out --plugin"
             )
             raise ScenarioError(faults.line(document, _KIND, says))
         for place, words in document.places.items():
@@ -122,7 +123,7 @@ def load_plugin(name: str) -> Plugin:
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         hint = faults.did_you_mean(class_name, classes)
         place = getattr(module, "__file__", None) or module_name
-        raise _refused(name, f"{place} {says} {class_name!r}{hint}")
+        raise _refused(name, f"{place} {says} {quoted(class_name)}{hint}")
     own = _own_settings(found, name)
     if own is None:
         return _stand_in(name, found, lambda settings: found())
@@ -186,7 +187,7 @@ def _imported(module_name: str, name: str) -> ModuleType:
     except (Exception, SystemExit) as fault:
         missing = fault.name if isinstance(fault, ModuleNotFoundError) else None
         if missing is not None and f"{module_name}.".startswith(f"{missing}."):
-            says = f"there is no module {missing!r}, neither in {here} nor installed"
+            says = f"there is no module {quoted(missing)}, neither in {here} nor installed"
         else:
             says = f"importing {module_name} fails: {_told(fault)}"
         raise _refused(name, says) from fault
@@ -206,7 +207,9 @@ def _own_settings(cls: type, name: str) -> tuple[str, type[Settings]] | None:
         says = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
         raise _refused(name, says)
     if kinds[0] in KINDS:
-        raise _refused(name, f"kind {kinds[0]!r} is a selector of fleetsim's; choose another word")
+        raise _refused(
+            name, f"kind {quoted(kinds[0])} is a selector of fleetsim's; choose another word"
+        )
     return kinds[0], own
 
 
@@ -235,7 +238,7 @@ def _require_selector(made: object, name: str) -> None:
     for need in _NEEDS:
         answer = getattr(made, need, None)
         if not isinstance(answer, bool):
-            raise _refused(name, f"{need} must be True or False, not {answer!r}; {_EXAMPLE}")
+            raise _refused(name, f"{need} must be True or False, not {quoted(answer)}; {_EXAMPLE}")
 
 
 def _kind_in(document: Document) -> Any:

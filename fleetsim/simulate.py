@@ -53,6 +53,7 @@ from fleetsim.learning.stacked_kernel import StackedKernel
 from fleetsim.learning.trainers import DataTrainer, NullTrainer
 from fleetsim.learning.vectorised_kernel import VectorisedKernel
 from fleetsim.numerics import one_blas_thread
+from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, Course, failures
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run import Run, open_run
@@ -186,7 +187,9 @@ def _simulate(
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
     if says is not None:
-        raise ScenarioError(f"server.selector.kind = {scenario.server.selector.kind!r} {says}")
+        raise ScenarioError(
+            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"
+        )
     never = None if train else never_ends(scenario)
     if never is not None:
         raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,19 +24,29 @@ import yaml
 from fleetsim import paths
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_VALUE, cut, quoted
-from fleetsim.yaml_scalar import Dumper, Scalar, float_text, meaning
+from fleetsim.yaml_scalar import Scalar, float_text, meaning
+from fleetsim.yaml_text import MAX_BYTE, MAX_DEPTH, MAX_VALUES, UNFIT, dump
+
+__all__ = [
+    "MAX_BYTE",
+    "MAX_DEPTH",
+    "MAX_VALUES",
+    "Document",
+    "InputError",
+    "KeyPath",
+    "dump",
+    "parse",
+    "parse_value",
+    "read",
+    "shown",
+    "spelled",
+]
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands: keys of mappings and indices of lists, from the top."""
 InputError = type[ScenarioError] | type[DataError]
 """Whose fault a bad file is: the scenario's or the data's."""
 
-MAX_BYTE = 1 << 20
-MAX_DEPTH = 32
-MAX_VALUES = 200_000
-"""Scalars, lists and mappings of a document; its keys do not count."""
-
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -264,7 +273,7 @@ class _Reader:
     def scalar(self, event: yaml.Event, line: int) -> Scalar:
         self.refuse_indirection(event, line)
         assert isinstance(event, yaml.ScalarEvent)
-        if unfit := _UNFIT.search(event.value):
+        if unfit := UNFIT.search(event.value):
             raise self.fault(line, f"text may not hold the character {unfit.group()!a}")
         try:
             return event.value if event.style is not None else meaning(event.value)
@@ -282,24 +291,3 @@ class _Reader:
 def _line(event: yaml.Event) -> int:
     assert event.start_mark is not None
     return event.start_mark.line + 1
-
-
-def dump(data: dict[str, Any]) -> str:
-    """YAML that `parse` reads back as equal data, keys in the order given; tuples become lists.
-
-    Raises:
-        ValueError: `data` holds what this module would refuse to read, such as an object, a key
-            that is not text, or a whole number beyond 64 bits.
-
-    >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}}), end="")
-    name: no
-    stop:
-      energy_j: 1000000.0
-      rounds: 5
-    """
-    try:
-        text = yaml.dump(data, None, Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-        parse(text, "the data")
-    except (yaml.representer.RepresenterError, ScenarioError) as cause:
-        raise ValueError(f"cannot be written as YAML: {cause}") from None
-    return text

@@ -1,4 +1,4 @@
-"""What an unquoted YAML scalar stands for: the rules of `fleetsim.strict_yaml`, and their reverse.
+"""What an unquoted YAML scalar stands for: the rules of `fleetsim.strict_yaml`, and floats as text.
 
 PyYAML follows YAML 1.1, where `no` is a boolean, `12:30:00` is 45000, `1e6` is text and `010` is
 eight. Here it is the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section 10.3) without
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
-
-import yaml
 
 Scalar = str | int | float | bool | None
 
@@ -67,35 +64,3 @@ def float_text(value: float) -> str:
     if math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
     return repr(value)
-
-
-class Dumper(yaml.SafeDumper):
-    """Puts in quotes what `meaning` would not take for text; writes plain data only."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Write shared values out each time."""
-        return True
-
-    def represent_number(self, data: float) -> yaml.ScalarNode:
-        """Write all digits of a float."""
-        return self.represent_scalar("tag:yaml.org,2002:float", float_text(data))
-
-    def represent_text(self, data: str) -> yaml.ScalarNode:
-        """Escape what is not printable: PyYAML itself writes U+0085 raw and reads it as a space."""
-        return self.represent_scalar(
-            "tag:yaml.org,2002:str", data, None if data.isprintable() else '"'
-        )
-
-
-Dumper.yaml_representers = {
-    kind: yaml.SafeDumper.yaml_representers[kind]
-    for kind in (dict, list, tuple, bool, int, type(None))
-}
-Dumper.add_representer(float, Dumper.represent_number)
-Dumper.add_representer(str, Dumper.represent_text)
-Dumper.add_multi_representer(object, Dumper.represent_undefined)
-Dumper.yaml_implicit_resolvers = {}
-for _name, _pattern in {"null": _NULL, "bool": _BOOL, "int": _INT, "float": _FLOAT}.items():
-    _tag = f"tag:yaml.org,2002:{_name}"
-    Dumper.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern.pattern})$"), None)
-Dumper.add_implicit_resolver("refused", re.compile(f"(?:<<|{_AMBIGUOUS.pattern})$"), None)

@@ -19,6 +19,7 @@ from pydantic_core.core_schema import ErrorType
 import fleetsim
 from fleetsim import faults
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fault_spot import locate
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import Document, KeyPath, parse
 
@@ -516,7 +517,7 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
     context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
     possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
-    spot = faults.locate(World, ("server", "selector"))
+    spot = locate(World, ("server", "selector"))
 
     assert len(settings) > 100
     assert possible - {"at"} <= set(get_args(ErrorType))

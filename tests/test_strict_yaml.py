@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -374,6 +375,37 @@ def test_text_that_is_safe_is_written_without_quotes():
 
 def test_tuples_are_written_as_lists():
     assert parse(dump({"a": (1, 2)}), "a.yaml").data == {"a": [1, 2]}
+
+
+def test_a_long_key_and_a_long_list_are_written_and_read_back():
+    data = {"x" * 2000: {"y'" * 999: 1}, "clients": list(range(100_000)), "all": [{"z" * 1500: 2}]}
+
+    text = dump(data)
+
+    assert parse(text, "a.yaml").data == data
+    assert "clients: [0, 1, 2, 3" in text
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"a": "x" * (1 << 20)}, "longer than 1 MiB"),
+        ({"a": [0] * 200_000}, "more than 200000 values"),
+        ({"a": reduce(lambda below, _: [below], range(32), 1)}, "deeper than 32 levels"),
+    ],
+    ids=["long", "many", "deep"],
+)
+def test_what_is_too_much_to_read_is_not_written(data, says):
+    with pytest.raises(ValueError, match=says):
+        dump(data)
+
+
+def test_many_values_are_refused_where_they_become_too_many(monkeypatch):
+    monkeypatch.setattr(strict_yaml, "MAX_VALUES", 100)
+
+    assert len(parse(f"a: [{'1, ' * 98}]", "a.yaml").data["a"]) == 98
+    with pytest.raises(ScenarioError, match=r"a\.yaml:2: more than 100 values; "):
+        parse(f"a: [{'1, ' * 98}]\nb: 1", "a.yaml")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fleetsim import paths
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 from fleetsim.unpacking import GZIP_FAULTS, require_within_limit, unpacked
 
 # Fifteen digits stay exact as a float64 too.
@@ -61,8 +61,10 @@ class CsvTable:
                 number = self._number(column, index)
                 if math.isfinite(number) and number.is_integer():
                     says = "is no plain whole number; write at most 15 digits and nothing else"
-                    raise self.fault(index, f"{column} = {shown(text)} {says}")
-                raise self.fault(index, f"{column} = {shown(text)} is not a whole number; round it")
+                    raise self.fault(index, f"{column} = {quoted(text)} {says}")
+                raise self.fault(
+                    index, f"{column} = {quoted(text)} is not a whole number; round it"
+                )
         return np.array([int(text) for text in texts], dtype=np.int64)
 
     def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
@@ -87,7 +89,7 @@ class CsvTable:
             index = next(i for i, text in enumerate(texts) if text not in codes)
         allowed = ", ".join(word or "(empty)" for word in codes)
         raise self.fault(
-            index, f"{column} = {shown(texts[index])}: must be one of {allowed}; correct it"
+            index, f"{column} = {quoted(texts[index])}: must be one of {allowed}; correct it"
         )
 
     def _number(self, column: str, index: int) -> float:
@@ -96,7 +98,7 @@ class CsvTable:
             return float(text)
         except ValueError:
             raise self.fault(
-                index, f"{column} = {shown(text)} is not a number; correct it or drop the row"
+                index, f"{column} = {quoted(text)} is not a number; correct it or drop the row"
             ) from None
 
 

@@ -21,6 +21,7 @@ from typing import Any, TypeGuard
 from fleetsim import bundled, strict_yaml
 from fleetsim.errors import DataError
 from fleetsim.faults import did_you_mean
+from fleetsim.quoting import quoted
 from fleetsim.strict_yaml import Document, KeyPath
 
 KEY = "extends"
@@ -38,8 +39,8 @@ def read_device(path: Path) -> Document:
     base = strict_yaml.read(_extended(document), DataError)
     if KEY in base.data:
         raise DataError(
-            f"{document.where((KEY,))}: {KEY} = {document.data[KEY]!r}: {base.source} extends"
-            f" {base.data[KEY]!r} itself; extend that one, and write out what differs"
+            f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
+            f" {quoted(base.data[KEY])} itself; extend that one, and write out what differs"
         )
     own = {key: value for key, value in document.data.items() if key != KEY}
     replaced: set[KeyPath] = set()

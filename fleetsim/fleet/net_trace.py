@@ -17,6 +17,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.periodic import freeze
 from fleetsim.fleet.trace import Place
+from fleetsim.quoting import quoted
 
 MAX_BIT_PER_S: Final = 1e15
 """No rate is higher."""
@@ -72,7 +73,7 @@ class NetTrace:
     def _place(self, sample: int) -> str:
         record = int(np.searchsorted(self.offsets, sample, side="right")) - 1
         row = sample - int(self.offsets[record]) + 1
-        return f"{self.name}, trace {self.record_ids[record]!r}, sample {row}"
+        return f"{self.name}, trace {quoted(self.record_ids[record])}, sample {row}"
 
     def _check_shapes(self) -> None:
         num_records, num_samples = len(self.record_ids), self.times_ms.size
@@ -128,6 +129,6 @@ class NetTrace:
             carries |= np.maximum.reduceat(rates, first) > 0.0
         for record in np.flatnonzero(~carries)[:1].tolist():
             raise DataError(
-                f"{place(int(first[record]))}: trace {self.record_ids[record]!r} never carries a"
-                " bit; drop it"
+                f"{place(int(first[record]))}: trace {quoted(self.record_ids[record])} never"
+                " carries a bit; drop it"
             )

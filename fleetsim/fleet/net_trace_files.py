@@ -21,7 +21,7 @@ from fleetsim.fleet.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.net_trace import NetTrace
 from fleetsim.fleet.net_trace_forms import IRISH_APP, read_irish_5g, read_norway_3g
 from fleetsim.fleet.trace_folder import check_new, csv_gz, is_unfit, new_folder, put
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 from fleetsim.units import MS_PER_S
 
 NetFormat = Literal["irish-5g", "norway-3g", "rates"]
@@ -50,9 +50,9 @@ def load_net_trace(name: str) -> NetTrace:
     path = bundled.find("traces", name)
     if path is None:
         close = nearest(name, bundled.names("traces"))
-        hint = f"did you mean {close!r}?" if close else "see `fleetsim list traces`"
+        hint = f"did you mean {quoted(close)}?" if close else "see `fleetsim list traces`"
         raise ScenarioError(
-            f"fleet.channel.trace = {name!r}: no such bundled trace or path; {hint}"
+            f"fleet.channel.trace = {quoted(name)}: no such bundled trace or path; {hint}"
         )
     return read_net_trace(path)
 
@@ -75,7 +75,7 @@ def read_net_trace(folder_or_file: Path) -> NetTrace:
     header = tuple(table.columns)
     if header not in (RATES_HEADER, (*RATES_HEADER, UP_COLUMN)):
         raise DataError(
-            f"{table.path}, row 1: unknown header {shown(','.join(header))}; a network trace has"
+            f"{table.path}, row 1: unknown header {quoted(','.join(header))}; a network trace has"
             f" {','.join(RATES_HEADER)}[,{UP_COLUMN}]"
         )
     ids = tuple(dict.fromkeys(table.columns["trace"]))
@@ -130,7 +130,7 @@ def _milliseconds(table: CsvTable) -> IntArray:
     times_ms = np.rint(exact_ms)
     for row in np.flatnonzero(np.abs(exact_ms - times_ms) > _MS_TOLERANCE)[:1].tolist():
         text = table.columns["t_s"][row]
-        raise table.fault(row, f"t_s = {shown(text)} is no whole number of milliseconds; round it")
+        raise table.fault(row, f"t_s = {quoted(text)} is no whole number of milliseconds; round it")
     return times_ms.astype(np.int64)
 
 
@@ -190,7 +190,7 @@ def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
     for name in trace.record_ids:
         if is_unfit(name):
             raise DataError(
-                f"{trace.name}: trace {shown(name)} has a comma, quote, line end or what is no"
+                f"{trace.name}: trace {quoted(name)} has a comma, quote, line end or what is no"
                 " text; rename it"
             )
     down, up = trace.down_bit_per_s.tolist(), trace.up_bit_per_s

@@ -18,7 +18,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.csv_table import CsvTable, read_csv_table
 from fleetsim.fleet.net_trace import NetTrace
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
 
 IRISH_APP: Final = "Download"
@@ -59,7 +59,7 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
             if trace not in names:
                 raise table.fault(
                     int(rows[0]),
-                    f"trace {shown(trace)} is not in {about.path.name}; list or drop it",
+                    f"trace {quoted(trace)} is not in {about.path.name}; list or drop it",
                 )
             if trace in wanted:
                 rates = table.numbers("dl_kbps", rows) * BIT_PER_KBIT
@@ -79,8 +79,8 @@ def read_irish_5g(source: Path, *, app: str) -> NetTrace:
                 logs.append((name, _shared_seconds(table, rows, seconds - seconds[0]), rates))
     if not logs:
         raise DataError(
-            f"{source}: no log of the application {app!r} in it; name the folder of the unpacked"
-            " archive, or another application (Download, Netflix, Amazon_Prime)"
+            f"{source}: no log of the application {quoted(app)} in it; name the folder of the"
+            " unpacked archive, or another application (Download, Netflix, Amazon_Prime)"
         )
     return _joined(source, [(name, t_ms, _end_after(t_ms), rate) for name, t_ms, rate in logs])
 
@@ -107,7 +107,7 @@ def read_norway_3g(source: Path) -> NetTrace:
         for trace, rows in _by_trace(table):
             if trace not in names:
                 raise table.fault(
-                    int(rows[0]), f"trace {shown(trace)} is not in traces.csv; drop it"
+                    int(rows[0]), f"trace {quoted(trace)} is not in traces.csv; drop it"
                 )
             where = table.place(int(rows[0]))
             logs.append(
@@ -126,10 +126,10 @@ def _pairs(
 ) -> tuple[str, IntArray, int, FloatArray]:
     """A log as (name, when rates begin, end, rates)."""
     if t_s.size < 2:
-        raise DataError(f"{where}: log {shown(name)} has fewer than two samples; drop it")
+        raise DataError(f"{where}: log {quoted(name)} has fewer than two samples; drop it")
     if not (np.abs(t_s) <= _MOST_T_S).all():
         raise DataError(
-            f"{where}: log {shown(name)} has a time that is no number or beyond {_MOST_T_S:g} s;"
+            f"{where}: log {quoted(name)} has a time that is no number or beyond {_MOST_T_S:g} s;"
             " correct it"
         )
     times_ms = np.rint((t_s - t_s[0]) * MS_PER_S).astype(np.int64)
@@ -148,7 +148,7 @@ def _two_columns(path: Path) -> tuple[FloatArray, FloatArray]:
             t_s, rate = map(float, fields)
         except ValueError:
             raise DataError(
-                f"{path}, row {number}: {shown(line)} is not a time and a rate; correct or drop it"
+                f"{path}, row {number}: {quoted(line)} is not a time and a rate; correct or drop it"
             ) from None
         pairs.append((t_s, rate))
     columns = np.array(pairs, dtype=np.float64).reshape(-1, 2)
@@ -199,7 +199,7 @@ def _stamps(table: CsvTable) -> IntArray:
             stamp = datetime.strptime(text, _STAMP)
         except ValueError:
             raise table.fault(
-                row, f"Timestamp = {shown(text)} is not like 2019.12.16_13.40.04; correct it"
+                row, f"Timestamp = {quoted(text)} is not like 2019.12.16_13.40.04; correct it"
             ) from None
         seconds.append(round((stamp - begin).total_seconds()))
     return np.array(seconds, dtype=np.int64)

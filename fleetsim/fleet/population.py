@@ -48,6 +48,7 @@ from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
 from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
+from fleetsim.quoting import quoted
 from fleetsim.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
@@ -413,6 +414,8 @@ def find_trace(name: str) -> Path:
     path = bundled.find("traces", name)
     if path is None:
         close = nearest(name, bundled.names("traces"))
-        hint = f"did you mean {close!r}?" if close else "see `fleetsim list traces`"
-        raise ScenarioError(f"fleet.usage.trace = {name!r}: no such bundled trace or path; {hint}")
+        hint = f"did you mean {quoted(close)}?" if close else "see `fleetsim list traces`"
+        raise ScenarioError(
+            f"fleet.usage.trace = {quoted(name)}: no such bundled trace or path; {hint}"
+        )
     return path

@@ -26,6 +26,7 @@ from fleetsim.fleet.profile_files import (
     figures,
 )
 from fleetsim.fleet.thermal import SkinProfile
+from fleetsim.quoting import quoted
 
 _REPRODUCTIONS = "reproduction/"
 
@@ -228,8 +229,8 @@ def wifi_radio(
         return load_radio(name, beside=beside)
     if profile.wifi is None:
         raise DataError(
-            f"{path}: leaves its power to the device's Wi-Fi, and device {profile.name!r} has "
-            f"none; add wifi to the device file or choose a radio such as 'lte'"
+            f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
+            f"has none; add wifi to the device file or choose a radio such as 'lte'"
         )
     return RadioProfile(
         name=path.stem,
@@ -291,5 +292,5 @@ def _read_radio(name: str, beside: Path | None) -> tuple[Path, RadioFile]:
 
 def _unknown(what: str, name: str, names: list[str], way_out: str) -> str:
     close = nearest(name, names)
-    hint = f"did you mean {close!r}? " if close else ""
-    return f"{what} {name!r}: no such bundled {what} or file; {hint}{way_out}"
+    hint = f"did you mean {quoted(close)}? " if close else ""
+    return f"{what} {quoted(name)}: no such bundled {what} or file; {hint}{way_out}"

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.quoting import quoted
 
 Place = Callable[[int], str]
 """Where the change with this index comes from, for messages: 'states.csv, row 7'."""
@@ -93,14 +94,17 @@ class Trace:
     def _place(self, change: int) -> str:
         user = int(np.searchsorted(self.offsets, change, side="right")) - 1
         row = change - int(self.offsets[user])
-        return f"trace {self.name!r}, user {self.user_ids[user]!r}, row {row + 1} of the user"
+        user_id = quoted(self.user_ids[user])
+        return f"trace {quoted(self.name)}, user {user_id}, row {row + 1} of the user"
 
     def _check_shapes(self) -> None:
         num_users, num_changes = len(self.user_ids), self.times_s.size
         if num_users == 0:
-            raise DataError(f"trace {self.name!r} is empty; it needs at least one user")
+            raise DataError(f"trace {quoted(self.name)} is empty; it needs at least one user")
         if len(set(self.user_ids)) < num_users:
-            raise DataError(f"trace {self.name!r}: a user is named twice; make the names distinct")
+            raise DataError(
+                f"trace {quoted(self.name)}: a user is named twice; make the names distinct"
+            )
         if (
             self.span_s.shape != (num_users,)
             or self.offsets.shape != (num_users + 1,)
@@ -109,17 +113,17 @@ class Trace:
             or self.offsets[-1] != num_changes
         ):
             raise DataError(
-                f"trace {self.name!r}: columns of different lengths; give span_s [U], offsets [U+1]"
-                " from 0 to C, and every other column [C]"
+                f"trace {quoted(self.name)}: columns of different lengths; give span_s [U], offsets"
+                " [U+1] from 0 to C, and every other column [C]"
             )
         for user in np.flatnonzero(self.offsets[1:] <= self.offsets[:-1])[:1]:
             raise DataError(
-                f"trace {self.name!r}: user {self.user_ids[user]!r} has no state at all; give it"
-                " one at second 0 or drop the user"
+                f"trace {quoted(self.name)}: user {quoted(self.user_ids[user])} has no state at"
+                " all; give it one at second 0 or drop the user"
             )
         for user in np.flatnonzero(self.span_s <= 0)[:1]:
             raise DataError(
-                f"trace {self.name!r}: user {self.user_ids[user]!r} has span_s ="
+                f"trace {quoted(self.name)}: user {quoted(self.user_ids[user])} has span_s ="
                 f" {self.span_s[user]}; it must be at least 1"
             )
 
@@ -128,8 +132,8 @@ class Trace:
         for user in np.flatnonzero(times_s[first] != 0)[:1]:
             change = int(first[user])
             raise DataError(
-                f"{place(change)}: the first state of user {self.user_ids[user]!r} is at second"
-                f" {times_s[change]}; it must be at 0"
+                f"{place(change)}: the first state of user {quoted(self.user_ids[user])} is at"
+                f" second {times_s[change]}; it must be at 0"
             )
         step_s = np.diff(times_s)
         step_s[first[1:] - 1] = 1
@@ -161,7 +165,9 @@ class Trace:
 def _whole(trace: str, name: str, values: ArrayLike) -> IntArray:
     array = np.array(values)
     if array.dtype.kind not in "iu":
-        raise DataError(f"trace {trace!r}: {name} must be whole numbers, not {array.dtype}; round")
+        raise DataError(
+            f"trace {quoted(trace)}: {name} must be whole numbers, not {array.dtype}; round"
+        )
     return array.astype(np.int64)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from fleetsim.errors import DataError
 from fleetsim.fleet.plain_pickle import read_plain_pickle
 from fleetsim.fleet.trace_records import Records, trace_of_intervals
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 
 _MOST_BYTE = 1 << 30
 _MOST_INTERVALS = 50_000_000
@@ -56,9 +56,9 @@ def read_fedscale(path: Path) -> Records:
     num_intervals = 0
     for client, fields in clients.items():
         if not isinstance(fields, dict):
-            raise DataError(f"{path}: client {shown(client)} is no dict; drop it")
+            raise DataError(f"{path}: client {quoted(client)} is no dict; drop it")
         if str(client) in lives:
-            raise DataError(f"{path}: client {shown(str(client))} is there twice; drop one")
+            raise DataError(f"{path}: client {quoted(str(client))} is there twice; drop one")
         try:
             life = _life(fields)
         except _BrokenLifeError as fault:

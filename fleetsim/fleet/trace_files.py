@@ -28,7 +28,7 @@ from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_folder import csv_gz, is_unfit, put
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import Records, settled
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
@@ -113,7 +113,7 @@ def form_of(main: Path) -> CsvForm:
         (*forms.SAMPLES_HEADER, "..."),
     )
     raise DataError(
-        f"{main}, row 1: unknown header {shown(','.join(header))};"
+        f"{main}, row 1: unknown header {quoted(','.join(header))};"
         f" must be {' or '.join(','.join(names) for names in known)}"
     )
 
@@ -138,7 +138,7 @@ def write_trace(
     for user in trace.user_ids:
         if is_unfit(user):
             raise DataError(
-                f"trace {trace.name!r}: user {shown(user)} has a comma, quote, line end or what is"
+                f"trace {trace.name!r}: user {quoted(user)} has a comma, quote, line end or what is"
                 " no text; rename it"
             )
     users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)

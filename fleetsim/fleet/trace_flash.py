@@ -24,7 +24,7 @@ from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import DAY_S, Records, held, trace_of_changes
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 from fleetsim.unpacking import GZIP_FAULTS, unpacked
 
 OnlineRule = Literal["locked", "always"]
@@ -204,7 +204,7 @@ def _phones(path: Path) -> dict[str, str]:
     for phone, fields in document.items():
         if not isinstance(fields, dict) or not isinstance(fields.get("messages"), str):
             raise DataError(
-                f"{path}: phone {shown(phone)} has no text under messages; add or drop it"
+                f"{path}: phone {quoted(phone)} has no text under messages; add or drop it"
             )
     return {phone: fields["messages"] for phone, fields in document.items()}
 

@@ -9,6 +9,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.net_trace_files import NetFormat, import_net_trace, is_net_format
 from fleetsim.fleet.trace_import import AS_IS, ImportOptions, TraceFormat, import_trace
+from fleetsim.quoting import quoted
 
 
 def import_any(
@@ -46,9 +47,9 @@ def import_any(
     if format_ not in get_args(TraceFormat):
         known = (*get_args(TraceFormat), *get_args(NetFormat))
         close = nearest(format_, known)
-        hint = f"; did you mean {close!r}?" if close else ""
+        hint = f"; did you mean {quoted(close)}?" if close else ""
         raise ScenarioError(
-            f"trace import: format {format_!r} is not known;"
+            f"trace import: format {quoted(format_)} is not known;"
             f" must be one of {', '.join(known)}{hint}"
         )
     if app is not None:

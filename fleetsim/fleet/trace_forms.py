@@ -23,7 +23,7 @@ from fleetsim.fleet.trace_records import (
     trace_of_changes,
     trace_of_intervals,
 )
-from fleetsim.strict_yaml import shown
+from fleetsim.quoting import quoted
 
 Unknown = Literal["hold", "offline"]
 """What to make of times without any sample: the last known state holds, or the user is offline."""
@@ -76,7 +76,7 @@ def read_states(main: Path) -> Records:
     for idle in np.flatnonzero(num_rows == 0)[:1]:
         raise users.fault(
             int(idle),
-            f"user {shown(users.columns['user'][idle])} has no row in {main.name}; drop it",
+            f"user {quoted(users.columns['user'][idle])} has no row in {main.name}; drop it",
         )
     online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
     trace = Trace(
@@ -225,7 +225,7 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
     table = read_csv_table(users_file(main))
     if tuple(table.columns) not in headers:
         raise DataError(
-            f"{table.path}, row 1: unknown header {shown(','.join(table.columns))};"
+            f"{table.path}, row 1: unknown header {quoted(','.join(table.columns))};"
             f" must be {' or '.join(','.join(header) for header in headers)}"
         )
     if table.num_rows == 0:
@@ -233,7 +233,7 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
     index: dict[str, int] = {}
     for row, user in enumerate(table.columns["user"]):
         if index.setdefault(user, row) != row:
-            raise table.fault(row, f"user {shown(user)} is listed twice; drop one")
+            raise table.fault(row, f"user {quoted(user)} is listed twice; drop one")
     return table, index
 
 
@@ -260,6 +260,6 @@ def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArr
     for row in np.flatnonzero(user < 0)[:1]:
         raise table.fault(
             int(row),
-            f"user {shown(names[row])} has no span; list it in {users.name} or drop its rows",
+            f"user {quoted(names[row])} has no span; list it in {users.name} or drop its rows",
         )
     return user

@@ -21,6 +21,7 @@ from fleetsim.fleet.trace_flash import OnlineRule, read_flash
 from fleetsim.fleet.trace_folder import check_new, new_folder
 from fleetsim.fleet.trace_forms import Unknown
 from fleetsim.fleet.trace_records import MOST_UTC_OFFSET_H, Records, settled
+from fleetsim.quoting import quoted
 
 TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
 
@@ -94,9 +95,9 @@ def _check(format_: str, options: ImportOptions) -> None:
     known = get_args(TraceFormat)
     if format_ not in known:
         close = nearest(format_, known)
-        hint = f"; did you mean {close!r}?" if close else ""
+        hint = f"; did you mean {quoted(close)}?" if close else ""
         raise ScenarioError(
-            f"trace import: format {format_!r} is not known;"
+            f"trace import: format {quoted(format_)} is not known;"
             f" must be one of {', '.join(known)}{hint}"
         )
     if options.unknown is not None and format_ not in _TELL_UNKNOWN:

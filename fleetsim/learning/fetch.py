@@ -29,6 +29,7 @@ from fleetsim import paths
 from fleetsim.errors import DataError
 from fleetsim.faults import did_you_mean
 from fleetsim.learning.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.quoting import quoted
 
 _CHUNK_BYTE = 1 << 16
 
@@ -195,7 +196,7 @@ def _root_cause(error: BaseException) -> str:
 def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
     if name not in registry:
         raise DataError(
-            f"data set {name!r} cannot be fetched; known are {', '.join(registry)}"
+            f"data set {quoted(name)} cannot be fetched; known are {', '.join(registry)}"
             f"{did_you_mean(name, registry)}"
         )
     return registry[name]

@@ -26,6 +26,7 @@ from fleetsim.learning.byte_images import ByteImages
 from fleetsim.learning.numerical_platform import settle
 from fleetsim.learning.samples import Samples, as_tensor
 from fleetsim.learning.settings import LocalSettings
+from fleetsim.quoting import quoted
 
 Part = Literal["test", "validation"]
 """Samples of the server: the test set, or those kept for selectors."""
@@ -298,7 +299,7 @@ class Kernel:
 
 def _device(name: str) -> torch.device:
     if name not in ("cpu", "cuda"):
-        raise ScenarioError(f"--torch-device: {name!r} is neither cpu nor cuda")
+        raise ScenarioError(f"--torch-device: {quoted(name)} is neither cpu nor cuda")
     if name == "cuda":
         if not torch.cuda.is_available():
             raise ScenarioError(

@@ -41,10 +41,10 @@ from fleetsim.csv_rows import CsvRows
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.text import check_memory, most_frequent
+from fleetsim.quoting import quoted
 from fleetsim.ranges import PartFraction, Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import shown
 
 PADDING, UNKNOWN = 0, 1
 _WORD = re.compile(r"\w+(?:'\w+)*|[.,!?;]")
@@ -226,7 +226,7 @@ def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[
         elif cells.count(column) != 1:
             raise DataError(
                 f"{where}: {cells.count(column)} columns are called {column!r}; columns are"
-                f" {shown(list(cells))}; a file without a header has numbers, from 0"
+                f" {quoted(list(cells))}; a file without a header has numbers, from 0"
             )
         else:
             places.append(cells.index(column))
@@ -237,12 +237,12 @@ def _row(where: str, cells: Sequence[str]) -> _Row:
     user, text, label, *rest = cells
     if not user or not label:
         raise DataError(
-            f"{where}: a row needs a user and a label, got {shown(user)} and"
-            f" {shown(label)}; complete or remove it"
+            f"{where}: a row needs a user and a label, got {quoted(user)} and"
+            f" {quoted(label)}; complete or remove it"
         )
     part = rest[0] if rest else None
     if part not in (None, "train", "test"):
-        raise DataError(f"{where}: {shown(part)} is neither 'train' nor 'test'; correct it")
+        raise DataError(f"{where}: {quoted(part)} is neither 'train' nor 'test'; correct it")
     return _Row(user, text, label, part)
 
 

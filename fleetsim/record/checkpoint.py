@@ -30,12 +30,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from fleetsim import faults
 from fleetsim.contracts import ClientRows, State, latest_rows
 from fleetsim.errors import DataError
 from fleetsim.record import files, tables
 from fleetsim.settings import Settings
+from fleetsim.strict_yaml import Document
 
 RowTable = Literal["rounds", "tasks"]
 ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
@@ -173,12 +175,11 @@ def read_latest(folder: Path) -> Latest | None:
     with files.telling(path, "cannot be looked for", _way_out(folder)):
         if not path.exists():
             return None
+    data = files.read_json(path, way_out=_way_out(folder))
     try:
-        latest = Latest.model_validate_json(files.read(path, way_out=_way_out(folder)))
-    except ValidationError as cause:
-        first = cause.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "its JSON"
-        raise DataError(f"{path}: {key}: {first['msg']}; {_way_out(folder)}") from None
+        latest = faults.check(Latest, Document(data, str(path)), DataError)
+    except DataError as cause:
+        raise DataError(*(f"{line}; {_way_out(folder)}" for line in cause.faults)) from None
     fault = _contradiction(latest)
     if fault:
         raise DataError(f"{path}: {fault}; {_way_out(folder)}")

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fleetsim import paths
 from fleetsim.errors import DataError
 
 GO_ON = "put that right and go on with --resume; what was recorded before is safe"
+_MAX_JSON_BYTE = 1 << 24
 _TEMPORARY = ".*.tmp"
 _FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
 
@@ -95,6 +98,28 @@ def read(path: Path, *, way_out: str) -> bytes:
     with telling(path, "cannot be read", way_out):
         paths.kind_of(path)  # a pipe would block
         return path.read_bytes()
+
+
+def read_json(path: Path, *, way_out: str) -> dict[str, Any]:
+    """The object in a file that fleetsim has written.
+
+    Raises:
+        DataError: the file is missing, cannot be read, is longer than any that fleetsim writes, or
+            is no JSON object.
+    """
+    with telling(path, "cannot be read", way_out):
+        paths.kind_of(path)  # a pipe would block
+        with path.open("rb") as file:
+            content = file.read(_MAX_JSON_BYTE + 1)
+    if len(content) > _MAX_JSON_BYTE:
+        raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {way_out}")
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as cause:  # not JSON, not UTF-8, or brackets without end
+        raise DataError(f"{path}: is not JSON ({cause}); {way_out}") from None
+    if not isinstance(data, dict):
+        raise DataError(f"{path}: must hold an object of keys; {way_out}")
+    return data
 
 
 def make_folder(path: Path, *, way_out: str, exist_ok: bool = True) -> None:

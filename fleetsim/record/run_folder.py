@@ -344,12 +344,7 @@ def read_manifest(folder: Path) -> Manifest:
             raise DataError(f"{folder}: {says}; {way_out}")
         if not path.exists():
             raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
-    try:
-        data = json.loads(files.read(path, way_out=way_out))
-    except (ValueError, RecursionError) as cause:  # not JSON, or not UTF-8
-        raise DataError(f"{path}: is not JSON ({cause}); run the scenario again") from None
-    if not isinstance(data, dict):
-        raise DataError(f"{path}: must hold an object of keys; run the scenario again")
+    data = files.read_json(path, way_out="run the scenario again")
     return faults.check(Manifest, Document(data, str(path)), DataError)
 
 

@@ -31,6 +31,7 @@ from fleetsim.contracts import (
     TaskRow,
 )
 from fleetsim.errors import DataError
+from fleetsim.quoting import quoted
 from fleetsim.record import files
 
 if TYPE_CHECKING:
@@ -342,15 +343,15 @@ def _column_fault(table: pa.Table, schema: pa.Schema) -> str | None:
     found = table.schema.names
     for column in schema.names:
         if found.count(column) != 1:
-            return f"column {column!r} is there {found.count(column)} times instead of once"
+            return f"column {quoted(column)} is there {found.count(column)} times instead of once"
     for field in table.schema:
         if field.name not in schema.names:
-            return f"column {field.name!r} is not one of this table"
+            return f"column {quoted(field.name)} is not one of this table"
         expected = schema.field(field.name)
         if field.type != expected.type:
-            return f"column {field.name!r} is {field.type}, not {expected.type}"
+            return f"column {quoted(field.name)} is {field.type}, not {expected.type}"
         if not expected.nullable and table[field.name].null_count:
-            return f"column {field.name!r} has {table[field.name].null_count} null value(s)"
+            return f"column {quoted(field.name)} has {table[field.name].null_count} null value(s)"
     return None
 
 

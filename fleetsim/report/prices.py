@@ -25,6 +25,7 @@ from pydantic import Field, model_validator
 from fleetsim import bundled, faults, paths, strict_yaml
 from fleetsim.errors import DataError
 from fleetsim.fleet.profile_files import LevelFigure, Text
+from fleetsim.quoting import quoted
 from fleetsim.record import ledger
 from fleetsim.record.run import Run
 from fleetsim.report import quantities
@@ -101,7 +102,7 @@ def load(name: str) -> Prices:
     if path is None:
         names = bundled.names("prices")
         hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
-        raise DataError(f"--prices {name!r} is neither bundled nor a file{hint}")
+        raise DataError(f"--prices {quoted(name)} is neither bundled nor a file{hint}")
     return faults.check(Prices, strict_yaml.read(path, DataError), DataError)
 
 

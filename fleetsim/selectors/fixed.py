@@ -11,6 +11,7 @@ The server must be told whom to take. No probes, no state.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -31,9 +32,10 @@ from fleetsim.settings import Settings
 
 
 def _distinct(clients: tuple[int, ...]) -> tuple[int, ...]:
-    twice = sorted({client for client in clients if clients.count(client) > 1})
-    if twice:
-        raise ValueError(f"client {twice[0]} is listed twice; list every client once")
+    in_order = sorted(clients)
+    for client, following in itertools.pairwise(in_order):
+        if client == following:
+            raise ValueError(f"client {client} is listed twice; list every client once")
     return clients
 
 

@@ -69,7 +69,8 @@ def set_up(
     selector.setup(
         FleetView(
             seed=seed,
-            num_samples=np.ones(num_clients, dtype=np.int64),
+            # One number that stands N times, and takes the memory of one.
+            num_samples=np.broadcast_to(np.int64(1), num_clients),
             cohort=cohort,
             epochs=epochs,
             steps=steps,

@@ -1,0 +1,34 @@
+"""Memory that this process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux says what a container may use: control groups of version 2 and 1."""
+
+
+def usable_byte() -> int | None:
+    """The machine's memory, or what a container may use of it; None where nobody says."""
+    found = [limit for limit in (_physical_byte(), *map(_limit_in, _CGROUP_LIMITS)) if limit]
+    return min(found, default=None)
+
+
+def _physical_byte() -> int | None:
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" not in names or "SC_PAGE_SIZE" not in names:
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _limit_in(path: Path) -> int | None:
+    """The number in a file; None if there is no such file, or no limit in it."""
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None

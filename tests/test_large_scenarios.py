@@ -1,0 +1,197 @@
+"""Scenarios with very many values: work and memory grow no faster than what the user wrote."""
+
+from __future__ import annotations
+
+import functools
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from fleetsim import bundled, host_memory, simulate
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import LEAST_BYTE_PER_CLIENT, load
+from fleetsim.selectors import fixed
+from tests.bad_input.good import GOOD
+
+MIB = 1 << 20
+GIB = 1 << 30
+DEVICES = "    pixel-6: 0.5\n    t2.small: 0.5\n"
+
+
+def written(tmp_path, *changes):
+    text = GOOD
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = tmp_path / "large.yaml"
+    path.write_text(text)
+    return path
+
+
+def peak_byte(act):
+    """The largest memory that a call takes beyond what was there, and what it raises."""
+    tracemalloc.start()
+    try:
+        act()
+    except ScenarioError as fault:
+        return tracemalloc.get_traced_memory()[1], fault.faults
+    else:
+        return tracemalloc.get_traced_memory()[1], ()
+    finally:
+        tracemalloc.stop()
+
+
+# --- lists of clients -----------------------------------------------------------------------------
+
+
+class Client(int):
+    """A number that counts how often it is compared."""
+
+    num_compared = 0
+
+    def __eq__(self, other):
+        Client.num_compared += 1
+        return int(self) == int(other)
+
+    def __lt__(self, other):
+        Client.num_compared += 1
+        return int(self) < int(other)
+
+    __hash__ = int.__hash__
+
+
+def test_clients_are_compared_with_a_few_others_and_not_with_all():
+    # An order by merging takes at most n log2 n comparisons, and n - 1 follow.
+    size = 4096
+    clients = tuple(Client(n * 1009 % size) for n in range(size))
+    Client.num_compared = 0
+
+    assert fixed._distinct(clients) == clients
+    assert Client.num_compared <= size * 12 + size - 1
+
+
+def test_thousands_of_clients_are_read_checked_and_written_again(tmp_path):
+    clients = ", ".join(map(str, range(30_000)))
+    path = written(
+        tmp_path,
+        ("size: 8", "size: 200000"),
+        ("{kind: random}", f"{{kind: fixed, clients: [{clients}]}}"),
+    )
+
+    loaded = load(path)
+    (tmp_path / "again.yaml").write_text(loaded.to_yaml())
+
+    assert loaded.server.selector.clients == tuple(range(30_000))
+    assert load(tmp_path / "again.yaml") == loaded
+
+
+def test_a_scenario_that_grows_too_long_with_its_defaults_is_refused_in_one_line(tmp_path):
+    # In one character less than 1 MiB, without a space that the resolved scenario would have.
+    clients = ",".join(map(str, range(10**6, 10**6 + 125_000)))
+    path = written(tmp_path, ("{kind: random}", f"{{kind: fixed, clients: [{clients}]}}"))
+    path.write_text(path.read_text().replace("size: 8", "size: 10000000"))
+    assert path.stat().st_size < MIB
+
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+
+    (line,) = caught.value.faults
+    assert line.startswith(f"{path}: with its defaults it cannot be written as YAML: longer than")
+    assert line.endswith("; name fewer clients or devices")
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def test_of_very_many_unknown_devices_twenty_are_listed_and_the_bundle_is_looked_into_once(
+    tmp_path, monkeypatch
+):
+    num_looked = 0
+
+    def counting(real):
+        @functools.wraps(real)
+        def look(path, pattern):
+            nonlocal num_looked
+            num_looked += 1
+            return real(path, pattern)
+
+        return look
+
+    monkeypatch.setattr(Path, "rglob", counting(Path.rglob))
+    bundled._names.cache_clear()
+    share = 1.0 / 2000
+    path = written(tmp_path, (DEVICES, "".join(f"    pixel-{n}x: {share}\n" for n in range(2000))))
+
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+
+    assert len(caught.value.faults) == 21
+    assert "fleet.devices.pixel-0x" in caught.value.faults[0]
+    assert "did you mean 'pixel-" in caught.value.faults[19]
+    assert caught.value.faults[20] == "... and 1980 more"
+    assert num_looked <= len(("devices", "radios", "scenarios"))
+
+
+# --- the size of the fleet ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_16_gib(monkeypatch):
+    monkeypatch.setattr(host_memory, "usable_byte", lambda: 16 * GIB)
+
+
+@pytest.mark.usefixtures("of_16_gib")
+def test_a_fleet_that_no_memory_can_hold_is_refused_before_it_is_made(tmp_path):
+    path = written(tmp_path, ("size: 8", "size: 1000000000"))
+
+    peak, faults = peak_byte(lambda: load(path))
+
+    # 1e9 clients at 380 bytes are 353.9 GiB; 16 GiB are 45,210,182 of them.
+    assert faults == (
+        f"{path}:12: fleet.size = 1000000000: takes at least 354 GiB of memory, of which there are"
+        " 16.0; lower it to 45210182 or less, or take a larger machine",
+    )
+    assert peak < 10 * MIB
+
+
+@pytest.mark.usefixtures("of_16_gib")
+def test_a_large_fleet_is_validated_without_its_arrays(tmp_path):
+    """A column of forty million clients takes 305 MiB."""
+    path = written(tmp_path, ("size: 8", "size: 40000000"))
+
+    peak, faults = peak_byte(lambda: load(path))
+
+    assert faults == ()
+    assert peak < 10 * MIB
+
+
+def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_memory, "usable_byte", lambda: None)
+
+    assert load(written(tmp_path, ("size: 8", "size: 1000000000"))).fleet.size == 10**9
+
+
+def test_a_run_takes_as_much_memory_for_a_client_as_is_said_or_more(tmp_path):
+    dataset = "{kind: blank, input_shape: [8], num_classes: 2}"
+    peaks = []
+    for size in (1000, 20_000, 60_000):  # first with all that is made once
+        path = written(tmp_path, ("size: 8", f"size: {size}"), ("{kind: digits}", dataset))
+        loaded = load(path)
+        out = tmp_path / str(size)
+        peaks.append(peak_byte(lambda: simulate.run(loaded, train=False, out=out))[0])  # noqa: B023
+
+    assert (peaks[2] - peaks[1]) / 40_000 >= LEAST_BYTE_PER_CLIENT
+
+
+def test_a_limit_of_a_container_counts_and_no_limit_does_not(tmp_path, monkeypatch):
+    limited, unlimited = tmp_path / "memory.max", tmp_path / "limit_in_bytes"
+    limited.write_text("1048576\n")
+    unlimited.write_text("max\n")
+
+    def usable(*limits):
+        monkeypatch.setattr(host_memory, "_CGROUP_LIMITS", limits)
+        return host_memory.usable_byte()
+
+    assert usable(limited, unlimited) == MIB
+    assert usable(unlimited, tmp_path / "nowhere") == usable()

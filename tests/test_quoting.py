@@ -1,0 +1,68 @@
+"""What messages show of what users wrote."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fleetsim
+from fleetsim.quoting import MAX_LINE, MAX_VALUE, cut, one_line, quoted
+
+_RAISERS = {"ScenarioError", "DataError", "fault", "_refused", "telling", "line", "at"}
+_AS_REPR = 114
+"""How the syntax tree says `!r`."""
+
+
+@given(st.text(max_size=300))
+def test_a_quoted_value_is_short_printable_and_begins_as_the_value_does(text):
+    shown = quoted(text)
+
+    assert shown.isprintable()
+    assert len(shown) <= MAX_VALUE
+    assert shown == repr(text) or (shown[-3:] == "..." and repr(text)[1:].startswith(shown[1:-3]))
+
+
+@given(st.text(max_size=300))
+def test_a_line_that_is_printable_stays_and_another_becomes_so(text):
+    assert one_line(text).isprintable()
+    assert (one_line(text) == text) == text.isprintable()
+
+
+def test_a_very_long_line_keeps_its_place_and_its_way_out():
+    line = one_line(f"a.yaml:3: {'x' * 10_000}; shorten it")
+
+    assert len(line) == MAX_LINE
+    assert line.startswith("a.yaml:3: xxx")
+    assert line.endswith("xxx; shorten it")
+
+
+def test_what_just_fits_is_not_cut():
+    assert cut("x" * 80) == "x" * 80
+    assert cut("x" * 81) == f"{'x' * 77}..."
+    assert quoted("x" * 78) == f"'{'x' * 78}'"
+
+
+def test_messages_to_users_quote_nothing_at_full_length():
+    """No f-string of theirs has `!r`, which neither cuts nor knows where to; `quoted` does."""
+    found = []
+    package = Path(fleetsim.__file__).parent
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and _name(node.func) in _RAISERS:
+                found += [
+                    f"{path.relative_to(package)}:{inner.lineno}: {ast.unparse(inner.value)}"
+                    for inner in ast.walk(node)
+                    if isinstance(inner, ast.FormattedValue)
+                    and inner.conversion == _AS_REPR
+                    # Numbers and words of fleetsim's own are as short as they are.
+                    and not ast.unparse(inner.value).endswith(("_j", ".kind", "[client])"))
+                ]
+
+    assert not found
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
