@@ -91,7 +91,7 @@ class Locator:
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
-        self._walked = {(): _Walk(Spot((), Expected((model,))))}
+        self._walked: dict[tuple[str | int, ...], _Walk] = {(): _Walk(Spot((), Expected((model,))))}
 
     def locate(self, location: tuple[str | int, ...]) -> Spot:
         """Where a location leads."""

@@ -82,6 +82,7 @@ def test_thousands_of_clients_are_read_checked_and_written_again(tmp_path):
     loaded = load(path)
     (tmp_path / "again.yaml").write_text(loaded.to_yaml())
 
+    assert isinstance(loaded.server.selector, fixed.FixedSettings)
     assert loaded.server.selector.clients == tuple(range(30_000))
     assert load(tmp_path / "again.yaml") == loaded
 
