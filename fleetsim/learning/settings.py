@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.effects import TRAINING, by_key
 from fleetsim.learning.asynchronous import FedAsyncSettings, FedBuffSettings
-from fleetsim.ranges import Epochs, PositiveFraction, Rounds, Samples, Steps
+from fleetsim.ranges import Epochs, Rounds, Samples, Steps
 from fleetsim.settings import Settings
 
 Units = Annotated[int, Gt(0), Le(1_000_000)]
@@ -171,7 +171,7 @@ class StepDecaySettings(Settings):
     after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1)]
     """Rounds after which it is multiplied once more, ascending: the next one is the first with the
     new rate."""
-    factor: PositiveFraction
+    factor: Annotated[float, Ge(1e-30), Le(1)]
     """What it is multiplied by each time."""
 
     @model_validator(mode="after")
@@ -185,7 +185,7 @@ class ExponentialDecaySettings(Settings):
     """The learning rate is multiplied by a factor after every so many rounds."""
 
     kind: Literal["exponential"] = "exponential"
-    factor: PositiveFraction
+    factor: Annotated[float, Ge(1e-30), Le(1)]
     """What it is multiplied by each time."""
     every_rounds: Rounds = 1
     """Rounds between two multiplications."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Purpose
+from fleetsim.record import tables
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -108,27 +108,38 @@ class Course:
     @classmethod
     def of(cls, rounds: pa.Table, tasks: pa.Table) -> Course:
         """The columns of the rounds table and of the tasks table."""
-
-        def floats(name: str) -> FloatArray:
-            return np.asarray(rounds[name].to_numpy(), dtype=np.float64)
-
-        train = tasks.filter(pc.equal(tasks["purpose"], str(Purpose.TRAIN)))
+        is_train = _words(tasks["purpose"]) == str(Purpose.TRAIN)
         return cls(
-            accuracy=floats("accuracy"),
-            loss=floats("loss"),
-            num_eligible=rounds["num_eligible"].to_numpy(),
-            num_delivered=rounds["num_delivered"].to_numpy(),
-            aggregated=np.asarray(rounds["aggregated"].to_numpy(), dtype=np.bool_),
-            task_round=train["round"].to_numpy(),
-            client=train["client"].to_numpy(),
-            outcome=np.asarray(train["outcome"].to_numpy(), dtype=np.str_),
+            accuracy=_numbers(rounds["accuracy"]),
+            loss=_numbers(rounds["loss"]),
+            num_eligible=_numbers(rounds["num_eligible"]).astype(np.int64),
+            num_delivered=_numbers(rounds["num_delivered"]).astype(np.int64),
+            aggregated=_numbers(rounds["aggregated"]).astype(np.bool_),
+            task_round=_numbers(tasks["round"]).astype(np.int64)[is_train],
+            client=_numbers(tasks["client"]).astype(np.int64)[is_train],
+            outcome=_words(tasks["outcome"])[is_train],
         )
 
     @classmethod
     def read(cls, folder: Path) -> Course:
         """The columns of a run folder whose tables are complete."""
-        tasks = pq.read_table(folder / "tasks.parquet", columns=_TASK_COLUMNS)
-        return cls.of(pq.read_table(folder / "rounds.parquet"), tasks)
+        tasks = pq.ParquetFile(folder / "tasks.parquet").read(columns=_TASK_COLUMNS)
+        return cls.of(pq.ParquetFile(folder / "rounds.parquet").read(), tasks)
+
+
+def _numbers(column: pa.ChunkedArray) -> FloatArray:
+    """Values of a column of numbers; null is NaN."""
+    whole = column.combine_chunks()
+    values = tables.to_numpy(whole).astype(np.float64)
+    values[tables.to_numpy(whole.is_null())] = np.nan
+    return values
+
+
+def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    """Values of a column of text without null."""
+    coded = column.combine_chunks().dictionary_encode()
+    words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
+    return words[tables.to_numpy(coded.indices.cast(pa.int64()))]
 
 
 def failures(

@@ -230,7 +230,7 @@ def _hashed(name: str, table: pa.Table) -> Iterator[bytes]:
         column = chunks.combine_chunks()
         yield from block(field.name.encode())
         yield from block(_TYPE_NAMES[field.type].encode())
-        yield from block(_numpy(column.is_null()).tobytes())
+        yield from block(to_numpy(column.is_null()).tobytes())
         for data in _blocks(field.type, column):
             yield from block(data)
 
@@ -419,14 +419,14 @@ def _packed(type_: pa.DataType, values: NDArray[Any], is_null: NDArray[np.bool_]
 
 def _blocks(type_: pa.DataType, column: pa.Array) -> Iterable[bytes]:
     # Nulls are filled here and not by pyarrow, which imports pandas for the value.
-    is_null = _numpy(column.is_null())
+    is_null = to_numpy(column.is_null())
     if type_ == pa.string():
         ends, text = _string_buffers(column)
         length = np.diff(ends)
         yield np.where(is_null, 0, length).astype("<i8").tobytes()
         yield text[np.repeat(~is_null, length)].tobytes()
         return
-    values = np.where(is_null, 0, _numpy(column))
+    values = np.where(is_null, 0, to_numpy(column))
     if type_ == pa.float64():
         values = np.where(np.isnan(values), np.nan, values)
     yield values.astype(_LITTLE_ENDIAN[type_]).tobytes()
@@ -442,7 +442,7 @@ def _string_buffers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uin
     return ends.astype(np.int64), text[ends[0] : ends[-1]]
 
 
-def _numpy(column: pa.Array) -> NDArray[Any]:
+def to_numpy(column: pa.Array) -> NDArray[Any]:
     """The values of a column from its buffer, anything at nulls; `to_numpy` would import pandas.
 
     Whoever only runs a scenario is spared its time and memory.

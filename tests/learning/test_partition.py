@@ -523,7 +523,7 @@ def test_sequences_cannot_be_split_by_label(settings: PartitionSettings) -> None
             11,
             3,
             None,
-            "task.partition.shards_per_client: .* need 12, .* 11; lower shards_per_client to 3",
+            "shards_per_client: .* need 12, .* 11; lower shards_per_client to 3 or less",
         ),
         (NaturalSettings(), 9, 3, None, "task.partition.kind: natural needs a data set with"),
         (

@@ -232,3 +232,12 @@ def test_a_diverged_run_raises_from_python(tmp_path, monkeypatch):
 
     with pytest.raises(DivergenceError, match="not finite"):
         simulate.run(load("quickstart", [*SMALL[:1], buffered]), out=tmp_path / "run", workers=1)
+
+
+def test_a_run_that_nobody_can_take_part_in_has_no_round(tmp_path):
+    changes = [*SMALL, "server.eligibility.min_ram_gib=1000"]
+    done = simulate.run(load("quickstart", changes), out=tmp_path / "run", train=False)
+    (failure,) = done.manifest.failures
+
+    assert failure.kind == "no_round"
+    assert "server.eligibility" in failure.cause
