@@ -139,7 +139,8 @@ def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """Values of a column of text without null."""
     coded = column.combine_chunks().dictionary_encode()
     words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
-    return words[tables.to_numpy(coded.indices.cast(pa.int64()))]
+    values: NDArray[np.str_] = words[tables.to_numpy(coded.indices.cast(pa.int64()))]
+    return values
 
 
 def failures(
