@@ -33,6 +33,18 @@ class Facts(Protocol):
         """Whether any wireless client is ever on a metered network."""
 
     @property
+    def has_cellular(self) -> bool:
+        """Whether any transfer ever goes over the cellular network."""
+
+    @property
+    def has_unmetered(self) -> bool:
+        """Whether any wireless client is ever on an unmetered network."""
+
+    @property
+    def has_wifi(self) -> bool:
+        """Whether any transfer ever goes over Wi-Fi."""
+
+    @property
     def has_batteries(self) -> bool:
         """Whether any device of the fleet runs on a battery."""
 
@@ -114,9 +126,24 @@ PEOPLE = ActsIf(
     "set fleet.usage.trace or fleet.usage.synthetic, and devices of fleet.usage.kinds",
 )
 METERED = ActsIf(
-    lambda _, facts: facts.has_metered,
-    "no wireless client is ever on a metered network",
-    "set fleet.usage.trace to one with times on metered networks",
+    lambda _, facts: facts.has_people or facts.has_metered,
+    "no client is ever on a metered network",
+    "set fleet.usage.trace, or fleet.network.kind to mixed",
+)
+CELLULAR = ActsIf(
+    lambda _, facts: facts.has_cellular,
+    "no client is ever on the cellular network",
+    "set fleet.network.kind to cellular",
+)
+UNMETERED = ActsIf(
+    lambda _, facts: facts.has_unmetered,
+    "no wireless client is ever on an unmetered network",
+    "set fleet.network.kind to wifi",
+)
+WIFI = ActsIf(
+    lambda _, facts: facts.has_wifi,
+    "no client is ever on Wi-Fi",
+    "set fleet.network.kind to wifi, with a Wi-Fi radio as fleet.channel.unmetered_radio",
 )
 BATTERIES = ActsIf(
     lambda _, facts: facts.has_batteries,

@@ -16,8 +16,11 @@ from fleetsim.effects import Facts
 from fleetsim.faults import Fault
 from fleetsim.fleet.channel_settings import PlacedSettings
 from fleetsim.fleet.hardware import load_devices
+from fleetsim.fleet.network import ByUsageSettings, NetworkSettings, can_be_on, in_force
 from fleetsim.fleet.population import FleetSettings, load_trace
 from fleetsim.fleet.profile import DeviceProfile
+from fleetsim.fleet.profile_files import Network
+from fleetsim.fleet.radios import unmetered_radio
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import KeyPath
 
@@ -47,13 +50,42 @@ class ScenarioFacts:
         return self.names_people and not self.device_kinds.isdisjoint(self.fleet.usage.kinds)
 
     @cached_property
+    def has_cellular(self) -> bool:
+        """Whether any transfer ever goes over the cellular network."""
+        return self.has_wireless and (self.has_metered or self._goes_over("cellular"))
+
+    @property
+    def has_unmetered(self) -> bool:
+        """Whether any wireless client is ever on an unmetered network."""
+        return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[0]
+
+    @cached_property
+    def has_wifi(self) -> bool:
+        """Whether any transfer ever goes over Wi-Fi."""
+        return self._goes_over("wifi")
+
+    def _goes_over(self, network: Network) -> bool:
+        """Whether unmetered radios of wireless devices are of a network and ever used."""
+        name = self.fleet.channel.unmetered_radio
+        wireless = (profile for profile in self._profiles if profile.wired is None)
+        return self.has_unmetered and any(
+            unmetered_radio(profile, name).network == network for profile in wireless
+        )
+
+    @cached_property
     def has_metered(self) -> bool:
         """Whether any wireless client is ever on a metered network."""
+        if not isinstance(self._network, ByUsageSettings):
+            return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
         if not self.names_people or all(profile.wired is not None for profile in carried):
             return False
         trace = load_trace(self.fleet.usage, seed=self.seed)
         return trace is not None and bool((trace.online & ~trace.unmetered).any())
+
+    @property
+    def _network(self) -> NetworkSettings:
+        return in_force(self.fleet.network, has_usage=self.has_people)
 
     @property
     def has_batteries(self) -> bool:

@@ -15,7 +15,8 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.faults import Fault
 from fleetsim.fleet.hardware import MARKET, load_devices
 from fleetsim.fleet.population import FleetSettings
-from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
+from fleetsim.fleet.profile import DeviceProfile, RadioProfile
+from fleetsim.fleet.radios import metered_radio, too_much_power, unmetered_radio
 from fleetsim.fleet.thermal import SkinSettings
 from fleetsim.fleet.throttle import skin_of
 from fleetsim.quoting import MAX_LINES, quoted
@@ -48,15 +49,20 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
     channel = fleet.channel
     for key in ("unmetered_radio", "metered_radio"):
         name = getattr(channel, key)
+        radios: list[RadioProfile] = []
         says = _unusable("radios", name, beside)
         if says is not None:
             found.append((("fleet", "channel", key), says))
         elif key == "metered_radio":
-            load_radio(name, beside=beside)
+            radios = [metered_radio(name, beside=beside)]
         else:
-            for profile in profiles.values():
-                if profile.wired is None:
-                    wifi_radio(profile, name, beside=beside)
+            radios = [
+                unmetered_radio(profile, name, beside=beside)
+                for profile in profiles.values()
+                if profile.wired is None
+            ]
+        too_loud = [fault for radio in radios if (fault := too_much_power(radio, channel))]
+        found += [(("fleet", "channel", "tx_power_dbm"), fault) for fault in too_loud[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # The default heats nobody in a fleet of boards, and is what a resolved scenario says.
     if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:

@@ -28,6 +28,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.faults import Fault
 from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
+from fleetsim.fleet.network import can_be_on, in_force
 from fleetsim.fleet.population import FleetSettings, places_m
 from fleetsim.inert_keys import ScenarioFacts, inert_keys, unused_chargers
 from fleetsim.learning import choose, known_sizes
@@ -247,6 +248,7 @@ def load(
     found += named_files.unusable_folder(
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
+    found += [] if found else _without_wifi(scenario, document.folder)
     if found:
         lines = [faults.line(document, key, says) for key, says in found[:MAX_LINES]]
         raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
@@ -391,6 +393,23 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
     return found
+
+
+def _without_wifi(scenario: Scenario, beside: Path | None) -> list[Fault]:
+    """Whether eligibility asks for unmetered networks, on which nobody ever is."""
+    fleet = scenario.fleet
+    if not scenario.server.eligibility.unmetered:
+        return []
+    profiles = [p for name in fleet.devices for p in load_devices(name, beside=beside)]
+    has_usage = fleet.has_usage(profiles)
+    has_wifi, _ = can_be_on(in_force(fleet.network, has_usage=has_usage), has_usage=has_usage)
+    if has_wifi or any(profile.wired is not None for profile in profiles):
+        return []
+    says = (
+        "asks for an unmetered network, and every client is on the cellular one; set"
+        " fleet.network.kind = 'wifi', or name people in fleet.usage"
+    )
+    return [(("server", "eligibility", "unmetered"), says)]
 
 
 def _too_few_samples(scenario: Scenario) -> Iterator[Fault]:

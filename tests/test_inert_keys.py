@@ -28,6 +28,7 @@ server: {cohort: 2}
 stop: {rounds: 2}
 """
 
+ON_WIFI = "fleet.network={kind: wifi}"
 VMS = "fleet.devices={t2.small: 1.0}"
 BOARDS = "fleet.devices={jetson-nano-cpu: 1.0}"
 CONSTANT = "fleet.channel={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"
@@ -108,6 +109,10 @@ EXAMPLES = {
     ),
     "EverydaySettings.cpu_w": inert("fleet.battery.everyday.cpu_w=2", EVERYDAY),
     "FleetSettings.battery": inert("fleet.battery={charge_w: 3, initial_fraction: [0, 0]}", VMS),
+    "FleetSettings.network": inert("fleet.network={kind: wifi}", VMS),
+    "FleetSettings.wifi": inert(
+        "fleet.wifi={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"
+    ),
     "TransferSettings.unmetered_radio": inert("fleet.channel.unmetered_radio=lte", VMS),
     "TransferSettings.metered_radio": inert("fleet.channel.metered_radio=nr-low", MADE_UP),
     "ConstantSettings.down_bit_per_s": inert("fleet.channel.down_bit_per_s=5", VMS, CONSTANT),
@@ -147,12 +152,12 @@ EXAMPLES = {
     "EnginesSettings.board": inert("fleet.memory.engines.board=mnn", VMS, MEMORY),
     "EnginesSettings.vm": inert("fleet.memory.engines.vm=mnn", BOARDS, MEMORY),
     "EligibilitySettings.charging": inert("server.eligibility.charging=true"),
-    "EligibilitySettings.unmetered": inert("server.eligibility.unmetered=true"),
+    "EligibilitySettings.unmetered": inert("server.eligibility.unmetered=true", ON_WIFI),
     "EligibilitySettings.min_battery_fraction": inert(
         "server.eligibility.min_battery_fraction=0.9", VMS
     ),
     "Condition.charging": inert("server.eligibility.all_of=[{charging: true}]"),
-    "Condition.unmetered": inert("server.eligibility.all_of=[{unmetered: true}]"),
+    "Condition.unmetered": inert("server.eligibility.all_of=[{unmetered: true}]", ON_WIFI),
     "Condition.min_battery_fraction": inert(
         "server.eligibility.any_of=[{min_battery_fraction: 0.9}]", VMS
     ),
@@ -267,12 +272,22 @@ ALWAYS_ACT = {
     ),
     "FedYogiSettings": "weights beta1 beta2 tau",
     "FleetSettings": (
-        "unit_spread_sigma heterogeneity channel shared_links usage thermal memory crash_per_hour"
+        "unit_spread_sigma heterogeneity channel transport shared_links usage thermal memory "
+        "crash_per_hour"
     ),
     "FolderSettings": "test_fraction standardise num_classes",
     "GPFLSettings": "exploration vector initial_batch adjustment mean plays ties",
     "Gpt2Settings": "layers heads width",
     "HeterogeneitySettings": "speed bandwidth",
+    "IndoorWifiSettings": (
+        "radius_m min_distance_m path_loss_db_at_1m path_loss_exponent_db shadowing_sd_db "
+        "access_point_tx_power_dbm noise_figure_db bandwidth_hz snr_gap_db max_bit_per_s_per_hz "
+        "airtime_share line_down_bit_per_s line_up_bit_per_s"
+    ),
+    "TcpSettings": (
+        "handshake_round_trips request_round_trips initial_window_segments segment_byte "
+        "receive_window_byte"
+    ),
     "HingeStaleness": "a b",
     "LabelledTextSettings": "encoding user text label test min_texts max_tokens vocabulary_size",
     "LocalSettings": "epochs steps proximal_mu partial_fraction clock_fraction",

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.effects import BATTERIES, PEOPLE, by_key
+from fleetsim.effects import BATTERIES, METERED, PEOPLE, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.periodic import Schedule
 from fleetsim.fleet.population import Fleet
@@ -40,7 +40,7 @@ class Condition(Settings):
 
     acts_if = by_key(
         charging=PEOPLE,
-        unmetered=PEOPLE,
+        unmetered=METERED,
         min_battery_fraction=BATTERIES,
     )
 
@@ -76,7 +76,7 @@ class EligibilitySettings(Settings):
 
     acts_if = by_key(
         charging=PEOPLE,
-        unmetered=PEOPLE,
+        unmetered=METERED,
         min_battery_fraction=BATTERIES,
     )
 

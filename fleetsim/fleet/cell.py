@@ -30,6 +30,7 @@ from fleetsim.fleet.channel_settings import (
 )
 from fleetsim.fleet.direction import ROW, Direction
 from fleetsim.fleet.fading import BlockFading, Law, Nakagami, NoFading, Rayleigh, Rician
+from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.rate import Modem
 from fleetsim.units import db_to_ratio, dbm_to_w
 
@@ -75,7 +76,9 @@ class Cell:
         )
 
 
-def build_cell(settings: CellSettings, *, seed: int, is_wired: BoolArray) -> Cell:
+def build_cell(
+    settings: CellSettings, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
+) -> Cell:
     """Place N clients, cast their shadows and fix their mean ratios.
 
     Client i stands where it stands, in the same shadow, whatever the size N of the fleet.
@@ -84,16 +87,10 @@ def build_cell(settings: CellSettings, *, seed: int, is_wired: BoolArray) -> Cel
         settings: a kind of channel with blocks.
         seed: the scenario's seed.
         is_wired: who has a cable [N].
+        radio: whose modem limits rates where the settings leave it to the modem; None: no limit.
     """
     size = is_wired.size
-    up_hz = settings.bandwidth_hz if settings.up_bandwidth_hz is None else settings.up_bandwidth_hz
-    cap = settings.max_bit_per_s_per_hz
-    modem = Modem(
-        bandwidth_hz=(settings.bandwidth_hz, up_hz),
-        gap=db_to_ratio(settings.snr_gap_db),
-        cap_bit_per_s_per_hz=math.inf if cap is None else cap,
-        outage_bit_per_s_per_hz=settings.outage_bit_per_s_per_hz,
-    )
+    modem = _modem(settings, radio)
     distance_m: FloatArray | None = None
     if isinstance(settings, NormalisedSettings):
         mean_snr = np.full((2, size), db_to_ratio(settings.mean_snr_db))
@@ -109,6 +106,24 @@ def build_cell(settings: CellSettings, *, seed: int, is_wired: BoolArray) -> Cel
     snr = np.where(is_wired, np.nan, mean_snr)
     snr.flags.writeable = False
     return Cell(BlockFading(seed, settings.block_s, _law(settings)), modem, distance_m, snr)
+
+
+def _modem(settings: BlockSettings, radio: RadioProfile | None) -> Modem:
+    up_hz = settings.bandwidth_hz if settings.up_bandwidth_hz is None else settings.up_bandwidth_hz
+    cap = settings.max_bit_per_s_per_hz
+    most_bit_per_s = (math.inf, math.inf)
+    if cap == "modem":
+        cap = None
+        if radio is not None:
+            cap = radio.max_bit_per_s_per_hz
+            most_bit_per_s = (radio.max_down_bit_per_s, radio.max_up_bit_per_s)
+    return Modem(
+        bandwidth_hz=(settings.bandwidth_hz, up_hz),
+        gap=db_to_ratio(settings.snr_gap_db),
+        cap_bit_per_s_per_hz=math.inf if cap is None else cap,
+        most_bit_per_s=most_bit_per_s,
+        outage_bit_per_s_per_hz=settings.outage_bit_per_s_per_hz,
+    )
 
 
 def path_loss(settings: FadingSettings, distance_m: FloatArray) -> FloatArray:

@@ -1,8 +1,10 @@
-"""How fast bits travel to and from a client, and when and at what cost a transfer goes through.
+"""Rates of every client's links, and transfers over them.
 
-Every client has rates that never change (a cable, a constant channel, no fading), rates that change
-from block to block in a radio cell (`cell` and `fading` say to what, `rate` how fast that is), or
-rates that were measured (`net_links`); `transfer` says how bits move over them. Equations, sources,
+A wired client has one link, its cable. Every other client has two: the cellular network that
+`fleet.channel` describes and Wi-Fi (`wifi`); who transfers says over which of them. Cellular rates
+never change (a constant channel, no fading), change from block to block (`cell` and `fading` say to
+what, `rate` how fast that is) or were measured (`net_links`); Wi-Fi rates never change. `transport`
+limits the rates of a new connection, `transfer` moves bits over what is left. Equations, sources,
 limits: docs/models/channel.md.
 """
 
@@ -16,7 +18,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.cell import Cell, build_cell
 from fleetsim.fleet.channel_settings import (
@@ -32,6 +34,8 @@ from fleetsim.fleet.net_trace_files import load_net_trace
 from fleetsim.fleet.profile import RadioProfile
 from fleetsim.fleet.timeline import Timeline, empty
 from fleetsim.fleet.transfer import Asked, LaidOut, lay_out_fading, lay_out_steady
+from fleetsim.fleet.transport import RateCaps
+from fleetsim.fleet.wifi import WifiSettings, wifi_rates_bit_per_s
 
 _MAX_TIME_S: Final = 1e12
 """Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
@@ -48,13 +52,17 @@ class Channel:
 
     give_up_s: float
     fixed_bit_per_s: FloatArray
-    """Rate of the clients whose rate never changes [2, N]: row 0 down, row 1 up; NaN: it does."""
+    """Cellular rate, or that of the cable, of the clients for whom it never changes [2, N]: row 0
+    down, row 1 up; NaN: it does."""
     cell: Cell | None
     """None where no client is in a radio cell: then no rate fades."""
     arrivals: Arrivals | None
     """Which uploads arrive; None where the scenario does not force any to be lost."""
     net: NetLinks | None = None
     """None where no client lives through a network trace."""
+    wifi_bit_per_s: FloatArray | None = None
+    """Wi-Fi rate of every client, or that of its cable [2, N], rows as above; None: nobody is ever
+    on Wi-Fi."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -65,14 +73,16 @@ class Channel:
         self._check(client)
         return math.nan if self.cell is None else float(self.cell.snr[ROW[direction], client])
 
-    def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
-        """Rate in bit/s at a moment.
+    def rate_at(
+        self, client: int, direction: Direction, t_s: float, *, on_wifi: bool = False
+    ) -> float:
+        """Rate in bit/s at a moment, over Wi-Fi or over the cellular network.
 
         Raises:
             ValueError: no such client, or a time not in [0, 1e12] s.
         """
         self._check(client, t_s)
-        rate_bit_per_s = self.fixed_bit_per_s[ROW[direction], client]
+        rate_bit_per_s = self._steady(np.array([client]), direction, np.array([on_wifi]))[0]
         if self.cell is not None and math.isnan(rate_bit_per_s):
             block = self.cell.blocks_at(np.array([t_s]))
             rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
@@ -82,10 +92,21 @@ class Channel:
             rate_bit_per_s = rates[0]
         return float(rate_bit_per_s)
 
+    def _steady(
+        self, clients: IntArray, direction: Direction, on_wifi: BoolArray | None
+    ) -> FloatArray:
+        """Rates of links that never change [n]; NaN for others."""
+        rate_bit_per_s: FloatArray = self.fixed_bit_per_s[ROW[direction], clients]
+        if on_wifi is None or not on_wifi.any():
+            return rate_bit_per_s
+        if self.wifi_bit_per_s is None:
+            raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, which nobody has")
+        return np.where(on_wifi, self.wifi_bit_per_s[ROW[direction], clients], rate_bit_per_s)
+
     def transfer(
         self, client: int, direction: Direction, start_s: float, bit: float, radio: RadioProfile
     ) -> Timeline:
-        """A transfer of one client, as of `transfers`; one of no bits is empty.
+        """A cellular (or wired) transfer of one client, as of `transfers`; of no bits: empty.
 
         Raises:
             ValueError: no such client, a time not in [0, 1e12] s, or bits < 0 or not finite.
@@ -112,11 +133,14 @@ class Channel:
         bit: FloatArray,
         busy_w: FloatArray,
         j_per_bit: FloatArray,
+        *,
+        on_wifi: BoolArray | None = None,
+        caps: RateCaps | None = None,
     ) -> LaidOut:
         """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
 
-        Progress in bits; one segment per block, or step of a trace, that a transfer touches. In
-        each the client draws the radio's base power and energy per bit.
+        Progress in bits; one segment per block, step of a trace or step of the transport's limits
+        that a transfer touches. In each the client draws the radio's base power and energy per bit.
 
         Args:
             clients: who transfers [n].
@@ -125,6 +149,8 @@ class Channel:
             bit: what each moves, > 0 [n].
             busy_w: base power of each client's radio in this direction [n].
             j_per_bit: its energy per bit [n].
+            on_wifi: which of them go over Wi-Fi [n]; None: all over the cellular network.
+            caps: limits of the transport after each start; None: no limits.
 
         Returns:
             (rows of these arguments, their transfers): transfers of similar lengths together.
@@ -134,8 +160,8 @@ class Channel:
         """
         self._check_all(clients, start_s, bit)
         deadline_s = start_s + self.give_up_s
-        asked = Asked(clients, direction, start_s, deadline_s, bit, busy_w, j_per_bit)
-        rate_bit_per_s = self.fixed_bit_per_s[ROW[direction], clients]
+        asked = Asked(clients, direction, start_s, deadline_s, bit, busy_w, j_per_bit, caps)
+        rate_bit_per_s = self._steady(clients, direction, on_wifi)
         fades = np.isnan(rate_bit_per_s)
         steady = (~fades).nonzero()[0]
         laid_out: LaidOut = []
@@ -143,8 +169,14 @@ class Channel:
             laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
         if self.net is not None:
             rows = fades.nonzero()[0]
+
+            def limited(
+                at: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
+            ) -> tuple[FloatArray, FloatArray]:
+                return asked.limited(rows[at], edges_s, rates_bit_per_s)
+
             for part, edges_s, rates_bit_per_s in self.net.windows(
-                clients[rows], ROW[direction], start_s[rows], deadline_s[rows], bit[rows]
+                clients[rows], ROW[direction], start_s[rows], deadline_s[rows], bit[rows], limited
             ):
                 laid_out.append((rows[part], asked.lay_out(rows[part], edges_s, rates_bit_per_s)))
         if self.cell is not None and steady.size < clients.size:
@@ -152,19 +184,24 @@ class Channel:
         return laid_out
 
     def own_rates(
-        self, clients: IntArray, direction: Direction, num_blocks: int
+        self,
+        clients: IntArray,
+        direction: Direction,
+        num_blocks: int,
+        *,
+        on_wifi: BoolArray | None = None,
     ) -> Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """Rates that the channel leaves to clients [n] who share further links, as of `OwnRates`.
 
-        What it returns takes indices into `clients` [k] and moments [k], and gives the rates of
-        `num_blocks` blocks or steps of a trace each, from the one around the moment on; one for
-        ever where nobody's change.
+        `on_wifi` is that of `transfers`. What it returns takes indices into `clients` [k] and
+        moments [k], and gives the rates of `num_blocks` blocks or steps of a trace each, from the
+        one around the moment on; one for ever where nobody's change.
 
         Raises:
             ValueError: no such client, or (by what it returns) a time not in [0, 1e12] s.
         """
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
-        fixed_bit_per_s = self.fixed_bit_per_s[ROW[direction], clients]
+        fixed_bit_per_s = self._steady(clients, direction, on_wifi)
         fades = np.isnan(fixed_bit_per_s)
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -210,12 +247,25 @@ class Channel:
 
 
 def build_channel(
-    settings: ChannelSettings, *, seed: int, size: int, wired_bit_per_s: FloatArray
+    settings: ChannelSettings,
+    *,
+    seed: int,
+    size: int,
+    wired_bit_per_s: FloatArray,
+    wifi: WifiSettings | None = None,
+    radio: RadioProfile | None = None,
 ) -> Channel:
     """Place the clients and fix what never changes.
 
-    Client i stands where it stands whatever the size N of the fleet. `wired_bit_per_s` [N] is
-    the rate of every wired client, both ways; NaN: wireless.
+    Client i stands where it stands whatever the size N of the fleet.
+
+    Args:
+        settings: the cellular network.
+        seed: the scenario's seed.
+        size: number of clients N.
+        wired_bit_per_s: rate of every wired client, both ways [N]; NaN: wireless.
+        wifi: Wi-Fi of the clients; None: nobody is ever on it.
+        radio: their cellular radio, whose modem limits rates where the settings leave it to that.
 
     Raises:
         ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
@@ -233,13 +283,18 @@ def build_channel(
     elif isinstance(settings, TraceSettings):
         net = links_of(settings, seed=seed, size=size)
     else:
-        cell = build_cell(settings, seed=seed, is_wired=is_wired)
+        cell = build_cell(settings, seed=seed, is_wired=is_wired, radio=radio)
         if settings.fading == "none":
             wireless_bit_per_s = cell.steady_bit_per_s()
     fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
     fixed_bit_per_s.flags.writeable = False
+    wifi_bit_per_s: FloatArray | None = None
+    if wifi is not None:
+        rates_bit_per_s = wifi_rates_bit_per_s(wifi, seed=seed, size=size)
+        wifi_bit_per_s = np.where(is_wired, wired_bit_per_s, rates_bit_per_s)
+        wifi_bit_per_s.flags.writeable = False
     arrivals = build_arrivals(settings.upload_success, seed=seed, size=size)
-    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals, net)
+    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals, net, wifi_bit_per_s)
 
 
 def links_of(settings: TraceSettings, *, seed: int, size: int) -> NetLinks:

@@ -1,4 +1,4 @@
-"""What a scenario can say of the wireless channel.
+"""What a scenario can say of the cellular network's channel.
 
 Three kinds have blocks that fade and differ in where a client's mean signal-to-noise ratio comes
 from: `fading` (a link budget), `normalised` (the same for everybody) and `calibrated` (so much at
@@ -13,7 +13,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from fleetsim.effects import METERED, WIRELESS, all_of, beside, by_key
+from fleetsim.effects import CELLULAR, UNMETERED, all_of, beside, by_key
+from fleetsim.fleet.amplifier import (
+    MAX_BASE_STATION_TX_POWER_DBM,
+    MAX_CELLULAR_TX_POWER_DBM,
+    MIN_TX_POWER_DBM,
+)
 from fleetsim.fleet.arrivals import SuccessSettings, check_shares
 from fleetsim.fleet.net_links import NetShift
 from fleetsim.ranges import RateBitPerS
@@ -22,26 +27,29 @@ from fleetsim.settings import Settings
 _MAX_BLOCKS: Final = 10_000_000
 """Blocks of one transfer, which is laid out block by block in memory."""
 
-BandwidthHz = Annotated[float, Field(ge=1.0, le=1e12)]
-PowerDbm = Annotated[float, Field(ge=-100.0, le=100.0)]
-RatioDb = Annotated[float, Field(ge=-100.0, le=200.0)]
-DistanceM = Annotated[float, Field(ge=1.0, le=1e6)]
+BandwidthHz = Annotated[float, Field(ge=1e3, le=1e11)]
+RatioDb = Annotated[float, Field(ge=-100.0, le=100.0)]
+DistanceM = Annotated[float, Field(ge=1.0, le=1e5)]
+
+
+MostPerHz = Annotated[float, Field(ge=1e-6, le=100.0)] | Literal["modem"] | None
 
 
 class TransferSettings(Settings):
     """What every kind of channel has."""
 
     acts_if = by_key(
-        unmetered_radio=WIRELESS,
-        metered_radio=METERED,
+        unmetered_radio=UNMETERED,
+        metered_radio=CELLULAR,
     )
 
     give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
     """A transfer that takes longer than this fails."""
     unmetered_radio: str = "wifi"
-    """Radio whose energy a transfer costs on an unmetered network: bundled name or path."""
+    """Radio that a client uses on an unmetered network: bundled name or path. Bits of a Wi-Fi radio
+    go over `fleet.wifi`, those of a cellular one over this channel."""
     metered_radio: str = "lte"
-    """Radio whose energy a transfer costs on a metered network: bundled name or path."""
+    """Radio that a client uses on a metered network, a cellular one: bundled name or path."""
     upload_success: tuple[SuccessSettings, ...] = (SuccessSettings(probability=1.0),)
     """How often uploads succeed, whatever the link does, and which share of the clients has it."""
 
@@ -55,8 +63,8 @@ class ConstantSettings(TransferSettings):
     """The same rates for every wireless client, always."""
 
     acts_if = by_key(
-        down_bit_per_s=WIRELESS,
-        up_bit_per_s=WIRELESS,
+        down_bit_per_s=CELLULAR,
+        up_bit_per_s=CELLULAR,
     )
 
     kind: Literal["constant"] = "constant"
@@ -70,15 +78,15 @@ class BlockSettings(TransferSettings):
     """What the kinds with fading blocks have in common."""
 
     acts_if = by_key(
-        bandwidth_hz=WIRELESS,
-        up_bandwidth_hz=WIRELESS,
-        fading=WIRELESS,
-        rician_k=WIRELESS,
-        nakagami_m=WIRELESS,
-        block_s=all_of(WIRELESS, beside("fading", "rayleigh", "rician", "nakagami")),
-        snr_gap_db=WIRELESS,
-        max_bit_per_s_per_hz=WIRELESS,
-        outage_bit_per_s_per_hz=WIRELESS,
+        bandwidth_hz=CELLULAR,
+        up_bandwidth_hz=CELLULAR,
+        fading=CELLULAR,
+        rician_k=CELLULAR,
+        nakagami_m=CELLULAR,
+        block_s=all_of(CELLULAR, beside("fading", "rayleigh", "rician", "nakagami")),
+        snr_gap_db=CELLULAR,
+        max_bit_per_s_per_hz=CELLULAR,
+        outage_bit_per_s_per_hz=CELLULAR,
     )
 
     bandwidth_hz: BandwidthHz = 5e6
@@ -93,11 +101,12 @@ class BlockSettings(TransferSettings):
     """Shape: 0.5 fades most, 1 is rayleigh, a large one hardly fades; of `nakagami`."""
     block_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 1.0
     """Length of the blocks in which the gain stays the same (coherence time)."""
-    snr_gap_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    snr_gap_db: Annotated[float, Field(ge=0.0, le=30.0)] = 0.0
     """How much more signal the modems need than Shannon's rate does."""
-    max_bit_per_s_per_hz: Annotated[float, Field(ge=1e-6, le=1e3)] | None = None
-    """Fastest rate of the modems per hertz of bandwidth; null: as fast as the signal allows."""
-    outage_bit_per_s_per_hz: Annotated[float, Field(ge=0.0, le=1e3)] = 0.0
+    max_bit_per_s_per_hz: MostPerHz = None
+    """Fastest rate of the modems per hertz of bandwidth. modem: what `metered_radio` can, per hertz
+    and in all; null: as fast as the signal allows (Shannon)."""
+    outage_bit_per_s_per_hz: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     """A block whose rate per hertz is below this carries nothing; its bits go in later blocks."""
 
     @model_validator(mode="after")
@@ -122,7 +131,7 @@ class BlockSettings(TransferSettings):
     @model_validator(mode="after")
     def _something_gets_through(self) -> BlockSettings:
         cap, outage = self.max_bit_per_s_per_hz, self.outage_bit_per_s_per_hz
-        if cap is not None and outage > cap:
+        if isinstance(cap, float) and outage > cap:
             raise ValueError(
                 f"nothing gets through: outage_bit_per_s_per_hz = {outage:g} is above "
                 f"max_bit_per_s_per_hz = {cap:g}"
@@ -134,17 +143,17 @@ class PlacedSettings(BlockSettings):
     """What the kinds have in common in which distance matters."""
 
     acts_if = by_key(
-        path_loss_exponent_db=WIRELESS,
-        shadowing_sd_db=WIRELESS,
+        path_loss_exponent_db=CELLULAR,
+        shadowing_sd_db=CELLULAR,
     )
 
     cell_radius_m: DistanceM = 500.0
     """Clients stand uniformly over the disk of this radius."""
     min_distance_m: DistanceM = 10.0
     """Nobody stands closer to the antenna; equal to the radius: everybody stands there."""
-    path_loss_exponent_db: Annotated[float, Field(ge=0.0, le=200.0)] = 37.6
-    """Path loss added per factor of 10 in distance."""
-    shadowing_sd_db: Annotated[float, Field(ge=0.0, le=50.0)] = 0.0
+    path_loss_exponent_db: Annotated[float, Field(ge=10.0, le=80.0)] = 37.6
+    """Path loss added per factor of 10 in distance; 20 in free space."""
+    shadowing_sd_db: Annotated[float, Field(ge=0.0, le=20.0)] = 0.0
     """Standard deviation of shadowing: one normal draw in dB per client, for good, both ways."""
 
     @model_validator(mode="after")
@@ -159,31 +168,37 @@ class FadingSettings(PlacedSettings):
     """A cell around one antenna, by a link budget."""
 
     acts_if = by_key(
-        tx_power_dbm=WIRELESS,
-        server_tx_power_dbm=WIRELESS,
-        noise_dbm_per_hz=WIRELESS,
-        noise_figure_db=WIRELESS,
-        path_loss_db_at_1km=WIRELESS,
+        tx_power_dbm=CELLULAR,
+        server_tx_power_dbm=CELLULAR,
+        noise_dbm_per_hz=CELLULAR,
+        noise_figure_db=CELLULAR,
+        path_loss_db_at_1km=CELLULAR,
     )
 
     kind: Literal["fading"] = "fading"
-    tx_power_dbm: PowerDbm = 23.0
-    """Transmit power of a client."""
-    server_tx_power_dbm: PowerDbm = 43.0
+    max_bit_per_s_per_hz: MostPerHz = "modem"
+    """Fastest rate of the modems per hertz of bandwidth. modem: what `metered_radio` can, per hertz
+    and in all; null: as fast as the signal allows (Shannon)."""
+    tx_power_dbm: Annotated[float, Field(ge=MIN_TX_POWER_DBM, le=MAX_CELLULAR_TX_POWER_DBM)] = 23.0
+    """Transmit power of a client, at most that of its radio: 23 dBm in power class 3, which phones
+    have, 26 in class 2. Its amplifier draws more than it emits."""
+    server_tx_power_dbm: Annotated[
+        float, Field(ge=MIN_TX_POWER_DBM, le=MAX_BASE_STATION_TX_POWER_DBM)
+    ] = 43.0
     """Transmit power of the server's antenna to one client."""
-    noise_dbm_per_hz: Annotated[float, Field(ge=-250.0, le=0.0)] = -174.0
+    noise_dbm_per_hz: Annotated[float, Field(ge=-190.0, le=-100.0)] = -174.0
     """Density of the thermal noise (-174 dBm/Hz is kT at 290 K)."""
-    noise_figure_db: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    noise_figure_db: Annotated[float, Field(ge=0.0, le=30.0)] = 0.0
     """Noise that the receiver adds, client and server alike."""
-    path_loss_db_at_1km: Annotated[float, Field(ge=0.0, le=300.0)] = 128.1
-    """Path loss at 1 km."""
+    path_loss_db_at_1km: Annotated[float, Field(ge=70.0, le=250.0)] = 128.1
+    """Path loss at 1 km; in free space 70 dB at 75 MHz, 99 dB at 2 GHz, 121 dB at 28 GHz."""
 
 
 class NormalisedSettings(BlockSettings):
     """The same mean signal-to-noise ratio for every wireless client, in both directions."""
 
     acts_if = by_key(
-        mean_snr_db=WIRELESS,
+        mean_snr_db=CELLULAR,
     )
 
     kind: Literal["normalised"] = "normalised"
@@ -195,8 +210,8 @@ class CalibratedSettings(PlacedSettings):
     """A cell around one antenna, by the mean ratio at one distance, in both directions."""
 
     acts_if = by_key(
-        reference_snr_db=WIRELESS,
-        reference_distance_m=WIRELESS,
+        reference_snr_db=CELLULAR,
+        reference_distance_m=CELLULAR,
     )
 
     kind: Literal["calibrated"] = "calibrated"
@@ -210,9 +225,9 @@ class TraceSettings(TransferSettings):
     """Measured rates: every wireless client lives through one record of a network trace."""
 
     acts_if = by_key(
-        shift=WIRELESS,
-        rate_scale=WIRELESS,
-        up_over_down=WIRELESS,
+        shift=CELLULAR,
+        rate_scale=CELLULAR,
+        up_over_down=CELLULAR,
     )
 
     kind: Literal["trace"] = "trace"

@@ -26,7 +26,8 @@ _ROUNDINGS = 4.0
 
 OwnRates = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Own rates of flows (their indices [k]) from moments [k] on: edges [k, m+1] around each moment and
-all after it, rates in bit/s between them [k, m]; the last edge is inf if the rate never changes."""
+all after it, rates in bit/s between them [k, m], m always the same; the last edge is inf if the
+rate never changes from there on. A row with fewer rates repeats its last edge."""
 
 FairRates = Callable[[FloatArray], FloatArray]
 """Rates of all flows [n] by what the own channel of each allows [n]; 0 for those not under way."""
@@ -110,6 +111,8 @@ class _State:
         self._changes_at_s = np.full(size, np.inf)
         """When the own rate of each changes next."""
         self._edges_s, self._rates_bit_per_s = own_rates(np.arange(size), flows.start_s)
+        self._num_rates = _num_rates(self._edges_s)
+        """How many of these rates each row uses."""
         self._column = np.zeros(size, dtype=np.int64)
         """Which of these rates each has."""
         self._end_s = np.zeros(size)
@@ -142,14 +145,14 @@ class _State:
         rows = (self._changes_at_s <= now_s).nonzero()[0]
         if rows.size == 0:
             return
-        width = self._rates_bit_per_s.shape[1]
         column = self._column[rows] + 1
-        if column.max() == width:
+        if (column == self._num_rates[rows]).any():
             # All at once, or each would ask at a moment of its own.
             rows = self._is_on.nonzero()[0]
             self._edges_s[rows], self._rates_bit_per_s[rows] = self._own_rates(
                 rows, np.full(rows.size, now_s)
             )
+            self._num_rates[rows] = _num_rates(self._edges_s[rows])
             column = np.zeros(rows.size, dtype=np.int64)
         self._column[rows] = column
         self.own_bit_per_s[rows] = self._rates_bit_per_s[rows, column]
@@ -238,3 +241,9 @@ class _State:
             num_segments=num,
             is_complete=self._is_complete[rows],
         )
+
+
+def _num_rates(edges_s: FloatArray) -> IntArray:
+    """Rates between edges [n, m+1] before the first that repeats the last one [n]."""
+    num: IntArray = (edges_s[:, :-1] < edges_s[:, -1:]).sum(axis=1)
+    return num

@@ -23,11 +23,12 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.channel import Channel
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.flows import OwnRates
 from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.transport import RateCaps
 from fleetsim.settings import Settings
 
 MOST_SIGMA = 1.0
@@ -43,7 +44,7 @@ class HeterogeneitySettings(Settings):
     speed: Severity = 0.0
     """Spread of the clients' computing rates; their arithmetic mean is kept."""
     bandwidth: Severity = 0.0
-    """Spread of the clients' rates on the channel, both ways; their arithmetic mean is kept."""
+    """Spread of the clients' rates on their links, both ways; their arithmetic mean is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +54,7 @@ class Heterogeneity:
     speed: FloatArray
     """Computing rate over that of the device [N]."""
     bandwidth: FloatArray | None
-    """Rate on the channel over that of the link, both ways [N]; None: 1 for everybody."""
+    """Rate over that of the link, both ways [N]; None: 1 for everybody."""
 
     def transfers(
         self,
@@ -64,14 +65,29 @@ class Heterogeneity:
         bit: FloatArray,
         busy_w: FloatArray,
         j_per_bit: FloatArray,
+        *,
+        on_wifi: BoolArray | None = None,
+        caps: RateCaps | None = None,
     ) -> list[tuple[IntArray, Timelines]]:
         """`channel.transfers` at the clients' multiples of its rates; arguments as there."""
         if self.bandwidth is None:
-            return channel.transfers(clients, direction, start_s, bit, busy_w, j_per_bit)
-        # At m times the rates, b bits take as long as b / m bits do at the rates.
+            return channel.transfers(
+                clients, direction, start_s, bit, busy_w, j_per_bit, on_wifi=on_wifi, caps=caps
+            )
+        # At m times the rates, b bits take as long as b / m bits do at the rates, and a limit of c
+        # bit/s is one of c / m.
         multiple = self.bandwidth[clients]
+        if caps is not None:
+            caps = RateCaps(caps.offsets_s, caps.cap_bit_per_s / multiple[:, np.newaxis])
         laid_out = channel.transfers(
-            clients, direction, start_s, bit / multiple, busy_w, j_per_bit * multiple
+            clients,
+            direction,
+            start_s,
+            bit / multiple,
+            busy_w,
+            j_per_bit * multiple,
+            on_wifi=on_wifi,
+            caps=caps,
         )
         return [
             (rows, _multiplied(timelines, multiple[rows], bit[rows]))
@@ -79,10 +95,16 @@ class Heterogeneity:
         ]
 
     def own_rates(
-        self, channel: Channel, clients: IntArray, direction: Direction, num_blocks: int
+        self,
+        channel: Channel,
+        clients: IntArray,
+        direction: Direction,
+        num_blocks: int,
+        *,
+        on_wifi: BoolArray | None = None,
     ) -> OwnRates:
         """`channel.own_rates` at the clients' multiples; arguments as there."""
-        rates_from = channel.own_rates(clients, direction, num_blocks)
+        rates_from = channel.own_rates(clients, direction, num_blocks, on_wifi=on_wifi)
         if self.bandwidth is None:
             return rates_from
         multiple = self.bandwidth[clients]

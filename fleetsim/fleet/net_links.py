@@ -12,7 +12,7 @@ bisections, however long it takes; only the touched samples are laid out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
@@ -28,6 +28,10 @@ from fleetsim.fleet.trace import is_change
 from fleetsim.units import MS_PER_S
 
 NetShift = Literal["random", "none"]
+
+Limited = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""Edges in s [k, p+1] and rates in bit/s [k, p] of some transfers (their indices [k]) after limits
+besides the trace's, by the trace's edges [k, m+1] and rates [k, m]."""
 
 _MAX_STEPS: Final = 10_000_000
 """Steps of one transfer, which is laid out step by step in memory."""
@@ -158,6 +162,7 @@ class NetLinks:
         start_s: FloatArray,
         deadline_s: FloatArray,
         bit: FloatArray,
+        limited: Limited,
     ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
         """The steps that transfers touch, each until its last bit or its deadline.
 
@@ -167,11 +172,12 @@ class NetLinks:
             start_s: when each begins [n].
             deadline_s: when each is given up, later than it begins [n].
             bit: what each moves, > 0 [n].
+            limited: what is left of edges and rates of some transfers under other limits.
 
         Yields:
-            (rows of these arguments [k], edges in s [k, m+1], rates in bit/s [k, m]): transfers of
-            similar lengths together. The first edge is the start; edges never fall, and from a
-            deadline on they stay there.
+            (rows of these arguments [k], edges in s [k, m+1], rates in bit/s [k, m] after these
+            limits): transfers of similar lengths together. The first edge is the start; edges never
+            fall, and from a deadline on they stay there.
         """
         steps, record = self.steps[row], self.record[clients]
         span_ms, origin_ms = self.span_ms[record], steps.begins_ms[record]
@@ -191,6 +197,7 @@ class NetLinks:
             rows = rows[: max(1, _STEPS_AT_ONCE // common)]
             edges_s, rates = steps.ahead(record[rows], here[rows], lap_ms[rows], common)
             edges_s = edges_s.clip(start_s[rows, np.newaxis], deadline_s[rows, np.newaxis])
+            edges_s, rates = limited(rows, edges_s, rates)
             total_bit = np.cumsum(rates * np.diff(edges_s, axis=1), axis=1)[:, -1]
             is_through = (total_bit >= bit[rows]) | (most[rows] <= common)
             width[rows[~is_through]] *= 2

@@ -8,6 +8,7 @@ not on the selector, and (but for the exact device counts) not on N.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,9 +18,10 @@ from pydantic import Field, field_validator, model_validator
 
 from fleetsim import bundled, faults, rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
-from fleetsim.effects import BATTERIES, by_key
+from fleetsim.effects import BATTERIES, WIFI, WIRELESS, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
+from fleetsim.fleet.access import Access
 from fleetsim.fleet.battery import Batteries
 from fleetsim.fleet.battery_deal import deal_batteries
 from fleetsim.fleet.battery_settings import BatterySettings
@@ -28,7 +30,6 @@ from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
 from fleetsim.fleet.channel_settings import FadingSettings, PlacedSettings
 from fleetsim.fleet.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.flows import Flows, lay_out_flows
 from fleetsim.fleet.hardware import deal_hardware
 from fleetsim.fleet.heterogeneity import (
     Heterogeneity,
@@ -36,9 +37,15 @@ from fleetsim.fleet.heterogeneity import (
     build_heterogeneity,
 )
 from fleetsim.fleet.memory import FreeMemory, MemorySettings, UncheckedSettings, build_memory
-from fleetsim.fleet.profile import DeviceProfile, load_radio, wifi_radio
-from fleetsim.fleet.promotion import with_promotions
-from fleetsim.fleet.radios import Radios, table_of
+from fleetsim.fleet.network import (
+    AS_RECORDED,
+    NetworkSettings,
+    can_be_on,
+    forced_networks,
+    in_force,
+)
+from fleetsim.fleet.profile import DeviceProfile
+from fleetsim.fleet.radios import Radios, build_radios, cellular_radio
 from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
 from fleetsim.fleet.synthetic_usage import make_usage
 from fleetsim.fleet.thermal import SkinSettings, ThermalSettings
@@ -47,15 +54,18 @@ from fleetsim.fleet.time_zones import deal_time_zones
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.trace import Trace
 from fleetsim.fleet.trace_files import read_trace
+from fleetsim.fleet.transport import (
+    TcpSettings,
+    TransportSettings,
+)
 from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
+from fleetsim.fleet.wifi import IndoorWifiSettings, WifiSettings, top_bit_per_s
 from fleetsim.quoting import quoted
 from fleetsim.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
 
 _FRACTION_TOLERANCE = 1e-6
-_BLOCKS_AHEAD = 64
-"""Fading blocks of clients on shared links that are drawn at once."""
 
 
 class FleetSettings(Settings):
@@ -63,6 +73,8 @@ class FleetSettings(Settings):
 
     acts_if = by_key(
         battery=BATTERIES,
+        network=WIRELESS,
+        wifi=WIFI,
     )
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -74,7 +86,15 @@ class FleetSettings(Settings):
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
     mean time of a piece of work stays. 0: all alike."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
+    network: NetworkSettings | None = None
+    """On which network wireless clients are. null: `by-usage` where `fleet.usage` gives people to
+    some devices, otherwise `cellular`."""
     channel: ChannelSettings = FadingSettings()
+    """The cellular network."""
+    wifi: WifiSettings = IndoorWifiSettings()
+    """Wi-Fi."""
+    transport: TransportSettings = TcpSettings()
+    """Set-up and slow start of each transfer's connection, on every network."""
     shared_links: SharedLinksSettings | None = None
     """Cells and a server's link that transfers share; null: each has all that it can use."""
     usage: UsageSettings = UsageSettings()
@@ -93,6 +113,12 @@ class FleetSettings(Settings):
         if abs(total - 1.0) > _FRACTION_TOLERANCE:
             raise ValueError(f"the shares must sum to 1, they sum to {total:g}")
         return devices
+
+    def has_usage(self, profiles: Iterable[DeviceProfile]) -> bool:
+        """Whether some of these devices, those of the fleet, live through usage records."""
+        usage = self.usage
+        names_people = usage.trace is not None or usage.synthetic is not None
+        return names_people and any(profile.kind in usage.kinds for profile in profiles)
 
     @model_validator(mode="after")
     def _charges_its_own(self) -> FleetSettings:
@@ -136,17 +162,14 @@ class Fleet:
     """Training samples of every client [N]."""
     num_judged: IntArray
     """Samples that every client judges models on [N]."""
-    channel: Channel
+    access: Access
     usage: Usage
     batteries: Batteries
     initial_j: FloatArray
     """Battery level at time 0 [N]; NaN where the device is mains powered."""
     crash_per_hour: float
-    radios: Radios
     throttle: Throttle
     heterogeneity: Heterogeneity
-    links: SharedLinks | None
-    """None where transfers do not slow each other."""
     memory: FreeMemory | None = None
     """None: nobody looks at it."""
 
@@ -154,6 +177,21 @@ class Fleet:
     def size(self) -> int:
         """Number of clients N."""
         return int(self.device.size)
+
+    @property
+    def channel(self) -> Channel:
+        """Rates of the clients' links."""
+        return self.access.channel
+
+    @property
+    def radios(self) -> Radios:
+        """Radios of the clients."""
+        return self.access.radios
+
+    @property
+    def links(self) -> SharedLinks | None:
+        """Links that clients share; None where transfers do not slow each other."""
+        return self.access.shared
 
     def profile(self, client: int) -> DeviceProfile:
         """Hardware of a client."""
@@ -180,10 +218,12 @@ class Fleet:
         return float(seconds[0] / (self.unit_speed[client] * self.heterogeneity.speed[client]))
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
-        """Rate in bit/s of a client's own link at a moment, before any that it shares."""
-        rate_bit_per_s = self.channel.rate_at(client, direction, t_s)
-        multiple = self.heterogeneity.bandwidth
-        return rate_bit_per_s if multiple is None else rate_bit_per_s * float(multiple[client])
+        """Rate in bit/s of a client's own link at a moment, before any that it shares.
+
+        The link is that of the network which the client is on at that moment.
+        """
+        radio = self.radios_at(np.array([client]), np.array([t_s]))
+        return self.access.rate_at(client, direction, t_s, int(radio[0]))
 
     @property
     def position_m(self) -> FloatArray | None:
@@ -208,42 +248,8 @@ class Fleet:
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
     ) -> list[tuple[IntArray, Timelines]]:
-        """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
-
-        Radios that are asleep are promoted before the first bit.
-
-        Args:
-            clients: who transfers [n], and nobody else does so before the last of them ends.
-            direction: which way.
-            start_s: when each begins [n].
-            bit: what each moves, > 0 [n].
-            radio: index of its radio [n].
-            is_asleep: whether that is idle [n].
-            lost_at_s: when each client is lost, and its share free for the others, or inf [n].
-        """
-        links, channel, radios = self.links, self.channel, self.radios
-        busy_w, j_per_bit = radios.busy_w[direction][radio], radios.j_per_bit[direction][radio]
-        promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
-        first_bit_s = start_s + promotion_s
-        if links is None:
-            laid_out = self.heterogeneity.transfers(
-                channel, clients, direction, first_bit_s, bit, busy_w, j_per_bit
-            )
-        else:
-            give_up_at_s = first_bit_s + channel.give_up_s
-            laid_out = lay_out_flows(
-                Flows(first_bit_s, bit, give_up_at_s, lost_at_s, busy_w, j_per_bit),
-                self.heterogeneity.own_rates(channel, clients, direction, _BLOCKS_AHEAD),
-                lambda own_bit_per_s: links.fair_bit_per_s(clients, direction, own_bit_per_s),
-            )
-        if not promotion_s.any():
-            return laid_out
-        promotion_w = radios.promotion_w[radio]
-        return [
-            part
-            for rows, timelines in laid_out
-            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
-        ]
+        """Transfers of clients [n], as of `Access.transfers`."""
+        return self.access.transfers(clients, direction, start_s, bit, radio, is_asleep, lost_at_s)
 
     def computations(
         self,
@@ -339,6 +345,10 @@ def build_fleet(
     wired_bit_per_s = np.array(
         [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles], dtype=np.float64
     )[device]
+    is_wired = ~np.isnan(wired_bit_per_s)
+    has_usage = settings.has_usage(profiles)
+    network = in_force(settings.network, has_usage=has_usage)
+    forced_network = forced_networks(network, seed=seed, is_wired=is_wired)
     usage = build_usage(
         load_trace(settings.usage, seed=seed),
         seed=seed,
@@ -346,6 +356,27 @@ def build_fleet(
         shift=settings.usage.shift,
         starts_at_s=settings.usage.starts_at_s
         + deal_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
+        forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
+    )
+    has_wifi, _ = can_be_on(network, has_usage=has_usage)
+    heterogeneity = build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size)
+    access = Access(
+        channel=build_channel(
+            settings.channel,
+            seed=seed,
+            size=settings.size,
+            wired_bit_per_s=wired_bit_per_s,
+            wifi=settings.wifi if has_wifi else None,
+            radio=cellular_radio(settings.channel),
+        ),
+        radios=build_radios(
+            settings.channel, profiles, top_wifi_bit_per_s=top_bit_per_s(settings.wifi)
+        ),
+        transport=settings.transport,
+        heterogeneity=heterogeneity,
+        shared=None
+        if settings.shared_links is None
+        else build_shared_links(settings.shared_links, seed=seed, wired_bit_per_s=wired_bit_per_s),
     )
     batteries, initial_j = deal_batteries(
         settings.battery,
@@ -361,32 +392,13 @@ def build_fleet(
         unit_speed=hardware.unit_speed,
         num_samples=num_samples,
         num_judged=num_samples if num_judged is None else num_judged,
-        channel=build_channel(
-            settings.channel, seed=seed, size=settings.size, wired_bit_per_s=wired_bit_per_s
-        ),
+        access=access,
         usage=usage,
         batteries=batteries,
         initial_j=initial_j,
         crash_per_hour=settings.crash_per_hour,
-        radios=table_of(
-            [
-                None
-                if profile.wired is not None
-                else wifi_radio(profile, settings.channel.unmetered_radio)
-                for profile in profiles
-            ],
-            metered=load_radio(settings.channel.metered_radio),
-            wired=load_radio("wired"),
-        ),
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
-        heterogeneity=build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size),
-        links=(
-            None
-            if settings.shared_links is None
-            else build_shared_links(
-                settings.shared_links, seed=seed, wired_bit_per_s=wired_bit_per_s
-            )
-        ),
+        heterogeneity=heterogeneity,
         memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
 

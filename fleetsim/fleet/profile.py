@@ -6,6 +6,7 @@ A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from fleetsim import bundled, strict_yaml, units
 from fleetsim.errors import DataError
 from fleetsim.faults import check, nearest
 from fleetsim.fleet.credits import CreditProfile
+from fleetsim.fleet.duty_cycle import duty_cycle
 from fleetsim.fleet.extension import read_device
 from fleetsim.fleet.profile_files import (
     Backend,
@@ -21,6 +23,8 @@ from fleetsim.fleet.profile_files import (
     CreditsFile,
     DeviceFile,
     DeviceKind,
+    Figure,
+    Network,
     RadioFile,
     ThermalFile,
     figures,
@@ -100,6 +104,18 @@ class DeviceProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class AmplifierProfile:
+    """The power amplifier of a radio; `fleetsim.fleet.amplifier` has the equation."""
+
+    max_dbm: float
+    """Highest transmit power of the device class; the radio's transmit figures hold for it."""
+    efficiency: float
+    """Emitted power over what the chain takes for it, at `max_dbm`."""
+    full_bit_per_s: float
+    """Rate at which the transmit figures have it on the air all the time."""
+
+
+@dataclass(frozen=True, slots=True)
 class RadioProfile:
     """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail.
 
@@ -115,6 +131,15 @@ class RadioProfile:
     tail_s: float
     promotion_w: float = 0.0
     promotion_s: float = 0.0
+    network: Network = "cellular"
+    """Where the bits go: over an access point, a cell or a cable."""
+    rtt_s: float = 0.0
+    """Round-trip time to a server."""
+    max_bit_per_s_per_hz: float = math.inf
+    """Fastest modulation and coding, per hertz and spatial stream."""
+    max_down_bit_per_s: float = math.inf
+    max_up_bit_per_s: float = math.inf
+    amplifier: AmplifierProfile | None = None
 
 
 def device_names() -> list[str]:
@@ -193,32 +218,33 @@ def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
             f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
             f"only; here choose a radio such as 'lte' or 'nr-low'"
         )
-    return RadioProfile(
-        name=path.stem,
-        receive_j_per_bit=units.j_per_bit(file.receive.slope_mw_per_mbit_per_s.value),
-        receive_w=file.receive.base_w.value,
-        transmit_j_per_bit=units.j_per_bit(file.transmit.slope_mw_per_mbit_per_s.value),
-        transmit_w=file.transmit.base_w.value,
-        tail_w=file.tail_w.value,
-        tail_s=file.tail_s.value,
-        promotion_w=0.0 if file.promotion is None else file.promotion.power_w.value,
-        promotion_s=0.0 if file.promotion is None else file.promotion.delay_s.value,
+    receive, transmit = (
+        (way.base_w.value, units.j_per_bit(way.slope_mw_per_mbit_per_s.value))
+        for way in (file.receive, file.transmit)
     )
+    return _radio(path.stem, file, receive, transmit)
 
 
 def wifi_radio(
-    profile: DeviceProfile, name: str = "wifi", *, beside: Path | None = None
+    profile: DeviceProfile,
+    name: str = "wifi",
+    *,
+    beside: Path | None = None,
+    top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
     """Radio of a wireless device on an unmetered network.
 
-    Where the radio file leaves power to the device, as the bundled `wifi` does, transfers draw the
-    device's own watts at any rate, and the file gives the tail; any other radio is as `load_radio`
-    has it.
+    Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
+    the file's `connected_w` and, for the share of the time in which it is on the air, the device's
+    own watts (`fleetsim.fleet.duty_cycle`); any other radio is as `load_radio` has it.
 
     Args:
         profile: the device.
         name: bundled name, or path of a radio file.
         beside: folder from which a relative path counts first.
+        top_bit_per_s: fastest rate of the scenario's Wi-Fi. Where it is above the file's
+            `full_mbit_per_s`, the radio is on the air all the time at this one, so that it never
+            draws more than the device's watts.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it leaves its power to a device
@@ -232,17 +258,52 @@ def wifi_radio(
             f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
             f"has none; add wifi to the device file or choose a radio such as 'lte'"
         )
+    watts = (profile.wifi.receive_w, profile.wifi.transmit_w)
+    if file.connected_w is None or file.full_mbit_per_s is None:
+        receive, transmit = ((busy_w, 0.0) for busy_w in watts)
+    else:
+        full_bit_per_s = max(file.full_mbit_per_s.value * units.BIT_PER_MBIT, top_bit_per_s)
+        receive, transmit = (
+            duty_cycle(file.connected_w.value, busy_w, full_bit_per_s) for busy_w in watts
+        )
+    return _radio(path.stem, file, receive, transmit)
+
+
+def _radio(
+    name: str, file: RadioFile, receive: tuple[float, float], transmit: tuple[float, float]
+) -> RadioProfile:
+    """Profile of a radio that draws (watts, joules per bit) in either direction."""
+    promotion, amplifier = file.promotion, file.amplifier
+    network = file.network
+    if network is None:
+        network = "wifi" if file.power_from == "device" else "cellular"
     return RadioProfile(
-        name=path.stem,
-        receive_j_per_bit=0.0,
-        receive_w=profile.wifi.receive_w,
-        transmit_j_per_bit=0.0,
-        transmit_w=profile.wifi.transmit_w,
+        name=name,
+        receive_w=receive[0],
+        receive_j_per_bit=receive[1],
+        transmit_w=transmit[0],
+        transmit_j_per_bit=transmit[1],
         tail_w=file.tail_w.value,
         tail_s=file.tail_s.value,
-        promotion_w=0.0 if file.promotion is None else file.promotion.power_w.value,
-        promotion_s=0.0 if file.promotion is None else file.promotion.delay_s.value,
+        promotion_w=0.0 if promotion is None else promotion.power_w.value,
+        promotion_s=0.0 if promotion is None else promotion.delay_s.value,
+        network=network,
+        rtt_s=_value_or(file.rtt_s, 0.0),
+        max_bit_per_s_per_hz=_value_or(file.max_bit_per_s_per_hz, math.inf),
+        max_down_bit_per_s=_value_or(file.max_down_mbit_per_s, math.inf) * units.BIT_PER_MBIT,
+        max_up_bit_per_s=_value_or(file.max_up_mbit_per_s, math.inf) * units.BIT_PER_MBIT,
+        amplifier=None
+        if amplifier is None
+        else AmplifierProfile(
+            max_dbm=amplifier.max_dbm.value,
+            efficiency=amplifier.efficiency.value,
+            full_bit_per_s=amplifier.full_mbit_per_s.value * units.BIT_PER_MBIT,
+        ),
     )
+
+
+def _value_or(figure: Figure | None, missing: float) -> float:
+    return missing if figure is None else figure.value
 
 
 def _compute(file: ComputeFile) -> ComputeProfile:

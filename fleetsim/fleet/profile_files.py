@@ -24,6 +24,7 @@ _PEAK_TOLERANCE = 0.01
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DeviceKind = Literal["phone", "board", "vm"]
 Backend = Literal["cpu", "gpu"]
+Network = Literal["wifi", "cellular", "wired"]
 
 
 class Sourced(Settings):
@@ -39,6 +40,12 @@ class Figure(Sourced):
     """A positive number and where it comes from; a subclass gives the range of its quantity."""
 
     value: float
+
+
+class EfficiencyFigure(Sourced):
+    """A ratio of powers, and where it comes from."""
+
+    value: Annotated[float, Field(ge=1e-3, le=1.0)]
 
 
 class LevelFigure(Sourced):
@@ -81,6 +88,18 @@ class BitPerSFigure(Figure):
     """A rate of a cable."""
 
     value: RateBitPerS
+
+
+class MbitPerSFigure(Figure):
+    """A rate of a radio, in Mbit/s."""
+
+    value: Annotated[float, Field(ge=1e-6, le=1e7)]
+
+
+class DbmFigure(Figure):
+    """A transmit power, up to that of a broadcasting station."""
+
+    value: Annotated[float, Field(ge=-100.0, le=100.0)]
 
 
 class ChargeFigure(Figure):
@@ -355,14 +374,44 @@ class PromotionFile(Settings):
     delay_s: SecondsFigure
 
 
+class AmplifierFile(Settings):
+    """The power amplifier of a radio, and where its share of the transmit slope was measured."""
+
+    max_dbm: DbmFigure
+    """Highest transmit power of the device class, which the transmit figures are taken to hold
+    for; no scenario sets more."""
+    efficiency: EfficiencyFigure
+    """Emitted power over what the chain takes from the battery for it, at `max_dbm`."""
+    full_mbit_per_s: MbitPerSFigure
+    """Rate at which the radio of the transmit figures is on the air all the time."""
+
+
 class RadioFile(Settings):
     """One radio file."""
 
     title: Text
     power_from: Literal["radio", "device"]
     """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
+    network: Network | None = None
+    """Where the bits go: over an access point, a cell or a cable. None: `wifi` where the power is
+    the device's, else `cellular`."""
+    rtt_s: SecondsFigure | None = None
+    """Round-trip time to a server; None: 0, transfers begin at full rate at once."""
+    max_bit_per_s_per_hz: RatioFigure | None = None
+    """Fastest modulation and coding, per hertz and spatial stream; None: no limit."""
+    max_down_mbit_per_s: MbitPerSFigure | None = None
+    """Fastest rate towards the device; None: no limit."""
+    max_up_mbit_per_s: MbitPerSFigure | None = None
+    """Fastest rate from the device; None: no limit."""
     receive: DirectionFile | None = None
     transmit: DirectionFile | None = None
+    connected_w: PowerFigure | None = None
+    """With `power_from: device`: drawn in a transfer while nothing is on the air."""
+    full_mbit_per_s: MbitPerSFigure | None = None
+    """With `power_from: device`: rate at which it is on the air all the time, at the device's
+    watts. Without both it draws the device's watts at any rate."""
+    amplifier: AmplifierFile | None = None
+    """None: a transmit power that a scenario states changes no watts."""
     tail_w: DrawFigure
     """Drawn for `tail_s` after a transfer."""
     tail_s: TailFigure
@@ -376,6 +425,16 @@ class RadioFile(Settings):
                 raise at((key,), "missing; or write power_from: device")
             if self.power_from == "device" and direction is not None:
                 raise at((key,), "leave it out; or write power_from: radio")
+        for key, figure in (
+            ("connected_w", self.connected_w),
+            ("full_mbit_per_s", self.full_mbit_per_s),
+        ):
+            if self.power_from == "radio" and figure is not None:
+                raise at((key,), "is for power_from: device; leave it out")
+        if (self.connected_w is None) != (self.full_mbit_per_s is None):
+            raise at(("connected_w",), "and full_mbit_per_s belong together; give both or neither")
+        if self.power_from == "device" and self.amplifier is not None:
+            raise at(("amplifier",), "is for power_from: radio; leave it out")
         return self
 
 

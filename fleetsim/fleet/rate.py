@@ -1,7 +1,7 @@
 """What rate a signal-to-noise ratio gives: Shannon's, with what modems lose against it.
 
     R = B log2(1 + snr / gap)                       bit/s
-    R = min(R, cap * B)                             the fastest modulation and coding
+    R = min(R, cap * B, most)                       the fastest modulation and coding
     R = 0 where R < outage * B                      what the slowest one cannot carry is lost
 
 The gap is how much more signal a modem needs than theory (Cioffi's SNR gap: Starr, Cioffi,
@@ -29,6 +29,8 @@ class Modem:
     gap: float = 1.0
     """Ratio >= 1."""
     cap_bit_per_s_per_hz: float = math.inf
+    most_bit_per_s: tuple[float, float] = (math.inf, math.inf)
+    """Fastest rate whatever the bandwidth: down, up."""
     outage_bit_per_s_per_hz: float = 0.0
 
     def rates_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
@@ -45,10 +47,11 @@ class Modem:
         if self.gap != 1.0:
             snr = snr / self.gap
         rates_bit_per_s = shannon_bit_per_s(bandwidth_hz, snr)
-        if self.cap_bit_per_s_per_hz < math.inf:
-            np.minimum(
-                rates_bit_per_s, self.cap_bit_per_s_per_hz * bandwidth_hz, out=rates_bit_per_s
-            )
+        most_bit_per_s = min(
+            self.cap_bit_per_s_per_hz * bandwidth_hz, self.most_bit_per_s[ROW[direction]]
+        )
+        if most_bit_per_s < math.inf:
+            np.minimum(rates_bit_per_s, most_bit_per_s, out=rates_bit_per_s)
         return rates_bit_per_s
 
 

@@ -1,7 +1,8 @@
 """What clients that transmit at once get of links that they share: max-min fair rates.
 
-Wireless clients are spread over cells; all that the clients of a cell move in one direction goes
-through the cell, and what all clients move, wired ones too, through the server's own link. No
+Wireless clients are spread over cells; all that the clients of a cell move in one direction over
+the cellular network goes through the cell, and what all clients move, those on Wi-Fi and on cables
+too, through the server's own link. No
 client moves more than its own channel lets it. A division of the links is max-min fair if nobody
 can get more without somebody who has no more getting less. It is found by progressive filling
 (Bertsekas & Gallager, Data Networks, 2nd edition, section 6.5): all rates rise together, and a
@@ -24,8 +25,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.effects import WIRELESS, by_key
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.effects import CELLULAR, by_key
 from fleetsim.fleet.direction import Direction
 from fleetsim.ranges import RateBitPerS
 from fleetsim.settings import Settings
@@ -37,17 +38,17 @@ class SharedLinksSettings(Settings):
     """Links that transfers of several clients share; null: wide enough for all."""
 
     acts_if = by_key(
-        cells=WIRELESS,
-        cell_up_bit_per_s=WIRELESS,
-        cell_down_bit_per_s=WIRELESS,
+        cells=CELLULAR,
+        cell_up_bit_per_s=CELLULAR,
+        cell_down_bit_per_s=CELLULAR,
     )
 
     cells: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of cells; every wireless client is in one of them, drawn uniformly."""
     cell_up_bit_per_s: Capacity = None
-    """What all clients of a cell together can send."""
+    """What all clients of a cell together can send over the cellular network."""
     cell_down_bit_per_s: Capacity = None
-    """What all clients of a cell together can receive."""
+    """What all clients of a cell together can receive over the cellular network."""
     server_in_bit_per_s: Capacity = None
     """What the server can receive from all clients together."""
     server_out_bit_per_s: Capacity = None
@@ -75,23 +76,34 @@ class SharedLinks:
     cell: IntArray
     """Cell of every client [N]; one past the last for wired clients, who are in none."""
     cell_bit_per_s: Mapping[Direction, FloatArray]
-    """Capacity of each cell [C + 1] by direction, inf: no limit; the last is for wired clients."""
+    """Capacity of each cell [C + 1] by direction, inf: no limit; the last is for transfers that go
+    through no cell."""
     server_bit_per_s: Mapping[Direction, float]
     """Capacity of the server's link by direction; inf: no limit."""
 
-    def fair_bit_per_s(
-        self, clients: IntArray, direction: Direction, own_bit_per_s: FloatArray
-    ) -> FloatArray:
-        """Max-min fair rates of clients [n] that transfer at once.
+    def cells_of(self, clients: IntArray, on_wifi: BoolArray) -> IntArray:
+        """Cells that transfers of clients [n] go through, one past the last for none [n].
 
         Args:
             clients: who transfers [n].
+            on_wifi: which of them do so over Wi-Fi [n].
+        """
+        no_cell = self.cell_bit_per_s[Direction.UP].size - 1
+        return np.where(on_wifi, no_cell, self.cell[clients])
+
+    def fair_bit_per_s(
+        self, cells: IntArray, direction: Direction, own_bit_per_s: FloatArray
+    ) -> FloatArray:
+        """Max-min fair rates of transfers [n] at the same time.
+
+        Args:
+            cells: cell that each goes through [n], as of `cells_of`.
             direction: which way.
             own_bit_per_s: what the channel of each allows [n], >= 0; 0 for who waits.
         """
         return fair_rates(
             own_bit_per_s,
-            self.cell[clients],
+            cells,
             self.cell_bit_per_s[direction],
             self.server_bit_per_s[direction],
         )

@@ -11,6 +11,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.cell import Cell
 from fleetsim.fleet.direction import ROW, Direction
 from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.transport import RateCaps, capped
 
 _FIRST_BLOCKS: Final = 4
 """Blocks that are laid out beyond those that a transfer needs at 1.5 times its mean rate."""
@@ -37,6 +38,16 @@ class Asked(NamedTuple):
     """Base power of each client's radio in this direction [n]."""
     j_per_bit: FloatArray
     """Its energy per bit [n]."""
+    caps: RateCaps | None = None
+    """What the transport protocol allows after each start [n]; None: all that the channel does."""
+
+    def limited(
+        self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Edges [k, m+1] and rates [k, m] of some of them under what the transport allows."""
+        if self.caps is None:
+            return edges_s, rates_bit_per_s
+        return capped(edges_s, rates_bit_per_s, self.start_s[rows], self.caps.take(rows))
 
     def lay_out(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
@@ -78,7 +89,8 @@ class Asked(NamedTuple):
 def lay_out_steady(asked: Asked, rows: IntArray, rate_bit_per_s: FloatArray) -> LaidOut:
     """Transfers of some rows at rates [k] that never change."""
     edges_s = np.array([asked.start_s[rows], asked.deadline_s[rows]]).T
-    return [(rows, asked.lay_out(rows, edges_s, rate_bit_per_s[:, np.newaxis]))]
+    limited = asked.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
+    return [(rows, asked.lay_out(rows, *limited))]
 
 
 def lay_out_fading(asked: Asked, fades: BoolArray, cell: Cell) -> LaidOut:
@@ -106,7 +118,7 @@ def lay_out_fading(asked: Asked, fades: BoolArray, cell: Cell) -> LaidOut:
         rates_bit_per_s = cell.rates_bit_per_s(
             asked.clients[rows], asked.direction, first_block[rows], width
         )
-        timelines = asked.lay_out(rows, edges_s, rates_bit_per_s)
+        timelines = asked.lay_out(rows, *asked.limited(rows, edges_s, rates_bit_per_s))
         is_through = timelines.is_complete | (max_blocks[rows] <= width)
         if not is_through.all():
             num_blocks[rows[~is_through]] = 2 * width

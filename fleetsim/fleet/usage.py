@@ -1,13 +1,16 @@
 """What people do with their devices at any moment: online, charging, network, load and memory.
 
 Each client of a kind that people carry lives through one user's record of a `Trace`, lap after
-lap; each other client is always online, on the mains, unmetered, unloaded and free of apps. Nothing
-here has a memory: every query is a pure function of the time asked for. Who lives whose days is
-drawn from addressed streams, so it depends neither on who asks nor on how many clients there are.
+lap; each other client is always online, on the mains, unloaded and free of apps. Being unmetered
+means being on Wi-Fi, metered on a cellular network; `fleetsim.fleet.network` may fix it for a
+client whatever the record says. Nothing here has a memory: every query is a pure function of the
+time asked for. Who lives whose days is drawn from addressed streams, so it depends neither on who
+asks nor on how many clients there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -19,6 +22,7 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.effects import CARRIED, PEOPLE, PEOPLE_NAMED, all_of, beside_any, by_key
 from fleetsim.fleet.deck import deal
+from fleetsim.fleet.network import AS_RECORDED, METERED, UNMETERED
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
 from fleetsim.fleet.profile_files import DeviceKind
 from fleetsim.fleet.synthetic_usage import SyntheticUsageSettings
@@ -47,8 +51,8 @@ class UsageSettings(Settings):
     )
 
     trace: str | None = None
-    """Usage trace: bundled name or path. Without one everybody is always online, charging, on an
-    unmetered network and unloaded."""
+    """Usage trace: bundled name or path. Without one everybody is always online, charging and
+    unloaded, and `fleet.network` says on which network."""
     synthetic: SyntheticUsageSettings | None = None
     """Made-up availability of a given mean instead of a trace."""
     shift: Shift = "days"
@@ -92,7 +96,7 @@ class States:
     charging: BoolArray
     """On the charger."""
     unmetered: BoolArray
-    """On a network that costs nothing by the byte."""
+    """On Wi-Fi (or a cable), where bytes cost nothing; otherwise on a cellular network."""
     load: FloatArray
     """Fraction of the processor that other apps take, in [0, 1)."""
     ram_byte: IntArray
@@ -226,6 +230,7 @@ def build_usage(
     has_people: BoolArray,
     shift: Shift = "days",
     starts_at_s: int | IntArray = 0,
+    forced_network: IntArray | None = None,
 ) -> Usage:
     """Deal the users of a trace to the clients.
 
@@ -240,6 +245,8 @@ def build_usage(
         shift: "days" begins each record a random whole number of days in, "none" at its beginning.
         starts_at_s: second of the records at which virtual time begins, before any shift; one for
             all, or one each [N].
+        forced_network: network of every client whatever its record says [N], as of
+            `network.forced_networks`; None: as recorded.
     """
     size = has_people.size
     if trace is None:
@@ -255,6 +262,12 @@ def build_usage(
         shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
     span_s, offsets, times_s, states = _records(trace)
     row = np.where(user < 0, span_s.size - 1, user)
+    if forced_network is not None:
+        forms = np.unique(forced_network)
+        row = row + np.searchsorted(forms, forced_network) * span_s.size
+        span_s, offsets, times_s, states = _on_networks(
+            forms.tolist(), span_s, offsets, times_s, states
+        )
     steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, states.columns)
     loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, (states.load,))
     return Usage(user, steps, states.at(kept), loads, states.load[kept_loads])
@@ -275,5 +288,42 @@ def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]
             np.append(trace.unmetered, True),
             np.append(trace.load, 0.0),
             np.append(trace.columns[4], 0),
+        ),
+    )
+
+
+def _on_networks(
+    forms: Sequence[int],
+    span_s: IntArray,
+    offsets: IntArray,
+    times_s: IntArray,
+    states: States,
+) -> tuple[IntArray, IntArray, IntArray, States]:
+    """Records as of `_records`, once for each form that a client's network may have.
+
+    Args:
+        forms: `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
+        span_s: span of each record [R].
+        offsets: where each record's steps begin, and the end of the last one's [R+1].
+        times_s: beginning of each step [C].
+        states: state of each step [C].
+    """
+    num, num_steps = len(forms), times_s.size
+    unmetered_of = {
+        AS_RECORDED: states.unmetered,
+        METERED: np.zeros(num_steps, dtype=np.bool_),
+        UNMETERED: np.ones(num_steps, dtype=np.bool_),
+    }
+    begins = np.arange(num)[:, np.newaxis] * num_steps
+    return (
+        np.tile(span_s, num),
+        np.append((begins + offsets[:-1]).ravel(), num * num_steps),
+        np.tile(times_s, num),
+        States(
+            np.tile(states.online, num),
+            np.tile(states.charging, num),
+            np.concatenate([unmetered_of[form] for form in forms]),
+            np.tile(states.load, num),
+            np.tile(states.ram_byte, num),
         ),
     )

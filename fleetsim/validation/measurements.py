@@ -123,6 +123,12 @@ def jetson_inference() -> InferenceTimes:
     )
 
 
+@cache
+def radio_table(name: str) -> CsvTable:
+    """A table of radios and transfers, such as `radio-power`; the README names their columns."""
+    return _table(name)
+
+
 def _times(name: str) -> TrainingTimes:
     table = _table(name)
     return TrainingTimes(

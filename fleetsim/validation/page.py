@@ -15,13 +15,16 @@ from fleetsim.validation import (
     boards,
     channel,
     launches,
+    link_rates,
     other_phones,
     peak_memory,
     people,
     phones,
     published,
     queueing,
+    radio,
     slowdown,
+    transport,
 )
 from fleetsim.validation.tables import Section, table
 
@@ -53,7 +56,8 @@ _LIMITS = """\
 - **Energy**. No device's joules of training were compared with a meter's reading. Watts are data
   sheets, benchmarks of single cores and other people's samples; the one published figure for a
   whole round, FedGCS's, is not usable. Of t2 instances no power exists at all. Radio power is a
-  fit to two American networks and one phone.
+  fit to two American networks and one phone; Wi-Fi's by rate rests on data sheets and a phone of
+  2012.
 - **Phones but for one chip.** Training was measured on a Snapdragon 855 with MNN. Every other
   phone's rate is that one's scaled by inference latency, which is off by a factor of two on a
   recent phone and of three on an old one. GPUs and NPUs of phones, and other engines, are not
@@ -72,8 +76,10 @@ _LIMITS = """\
 - **Memory that is free** on phones: no data. The `autograd` engine was held to torch on a desktop
   CPU alone.
 - **The channel in the field.** Laws are met; that a given place fades by them, that blocks are
-  independent, that 128.1 + 37.6 log10(d) holds there, is assumed. Defaults give medians near one
-  US operator's on the way up and not on the way down ([channel](models/channel.md)).
+  independent, that 128.1 + 37.6 log10(d) holds there, is assumed. Defaults give the median of one
+  US operator on the way up and a quarter of it on the way down ([channel](models/channel.md)).
+- **Transfers in the field**: TCP was timed over a link without losses or other traffic. Round-trip
+  times of Wi-Fi and cables are inferred.
 - **People** of the bundled traces are made up. Published traces are counted rightly; that their
   people are like yours is not known.
 - **The whole**: no federated run on real devices was found with time, energy and accuracy all
@@ -104,6 +110,9 @@ PARTS = (
     Part("memory", peak_memory.section),
     Part("credits and heat", slowdown.section),
     Part("fading", channel.section),
+    Part("link rates", link_rates.section),
+    Part("radios", radio.section),
+    Part("transport", transport.section),
     Part("waiting", queueing.section),
     Part("bundled traces", people.section),
     Part("published traces", published.section),

@@ -175,6 +175,42 @@ SCENARIOS = {
     "radio without power of its own": bad(
         "kind: fading", "kind: fading, metered_radio: wifi", "wifi.yaml", "'lte'"
     ),
+    "cable on a metered network": bad(
+        "kind: fading", "kind: fading, metered_radio: wired", "radio 'wired'", "cellular", "'lte'"
+    ),
+    "cable on a wireless device": bad(
+        "kind: fading", "kind: fading, unmetered_radio: wired", "radio 'wired'", "is a cable"
+    ),
+    "no path loss": bad(
+        "kind: fading", "kind: fading, path_loss_db_at_1km: 0",
+        "bad.yaml:16: fleet.channel.path_loss_db_at_1km = 0", ">= 70",
+    ),
+    "ten megawatts": bad(
+        "kind: fading", "kind: fading, tx_power_dbm: 100",
+        "bad.yaml:16: fleet.channel.tx_power_dbm = 100", "<= 26",
+    ),
+    "more than the radio's class": bad(
+        "kind: fading", "kind: fading, tx_power_dbm: 24",
+        "bad.yaml:16: fleet.channel.tx_power_dbm = 24", "radio 'lte'", "at most 23 dBm",
+    ),
+    "Wi-Fi only where nobody has it": bad(
+        "t2.small: 0.5\n  channel: {kind: fading}\n  usage: {trace: null}\nserver:\n",
+        "redmi-note-10: 0.5\n  channel: {kind: fading}\nserver:\n"
+        "  eligibility: {unmetered: true}\n",
+        "bad.yaml:18: server.eligibility.unmetered", "fleet.network.kind = 'wifi'",
+    ),
+    "unknown network": bad(
+        "channel: {kind: fading}", "network: {kind: wi-fi}\n  channel: {kind: fading}",
+        "bad.yaml:16: fleet.network.kind", "wifi",
+    ),
+    "more clients on the cell than there are": bad(
+        "channel: {kind: fading}", "network: {kind: mixed, cellular_fraction: 1.5}",
+        "bad.yaml:16: fleet.network.cellular_fraction = 1.5", "<= 1",
+    ),
+    "access point beyond the wall": bad(
+        "channel: {kind: fading}", "wifi: {kind: indoor, min_distance_m: 20}",
+        "bad.yaml:16: fleet.wifi", "min_distance_m = 20 is beyond radius_m = 10",
+    ),
     "law of fading without its parameter": bad(
         "kind: fading", "kind: fading, fading: rician", "bad.yaml:16: fleet.channel",
         "needs rician_k",

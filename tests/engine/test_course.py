@@ -48,7 +48,8 @@ def task(number: int, client: int, **changes: Any) -> Task:
 
 
 def fleet_of(tiny: Tiny, *, size: int, seed: int) -> Fleet:
-    """Phones and boards with fading, crashes, lost uploads, absent owners and weak batteries."""
+    """Phones and boards on Wi-Fi and fading cells over TCP, with crashes, lost uploads, absent
+    owners and weak batteries."""
     tiny.size, tiny.devices, tiny.seed = size, PHONES, seed
     tiny.samples = [20 + 13 * (client % 7) for client in range(size)]
     tiny.channel = {
@@ -56,7 +57,9 @@ def fleet_of(tiny: Tiny, *, size: int, seed: int) -> Fleet:
         "block_s": 0.1,
         "give_up_s": 30.0,
         "upload_success": [{"probability": 0.8}],
+        "unmetered_radio": "wifi",
     }
+    tiny.transport = {"kind": "tcp"}
     tiny.usage = {"trace": "people-week", "starts_at_s": 68400}
     tiny.battery = {"initial_fraction": [0.15, 0.1503]}
     tiny.crash_per_hour = 30.0

@@ -43,6 +43,8 @@ from fleetsim.learning.trainers import NullTrainer
 
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+PLAIN_RADIO = str(Path(__file__).parents[1] / "plain-radio.yaml")
+"""The device's Wi-Fi watts at any rate, over `channel`."""
 NANO = {"jetson-nano-cpu": 1.0}
 
 
@@ -131,7 +133,11 @@ class RateTrainer(KnownTrainer):
 
 @dataclass
 class Tiny:
-    """A run in the making; change what the test is about, then `run()`."""
+    """A run in the making; change what the test is about, then `run()`.
+
+    Everybody transfers over `channel` with a plain radio, unless it names another, and at once:
+    there is no transport protocol.
+    """
 
     folder: Path
     devices: dict[str, float] = field(default_factory=lambda: dict(NANO))
@@ -139,6 +145,10 @@ class Tiny:
     samples: list[int] | None = None
     channel: dict[str, Any] = field(default_factory=lambda: dict(CONSTANT))
     shared_links: dict[str, Any] | None = None
+    network: dict[str, Any] | None = field(default_factory=lambda: {"kind": "by-usage"})
+    wifi: dict[str, Any] = field(default_factory=dict)
+    heterogeneity: dict[str, Any] = field(default_factory=dict)
+    transport: dict[str, Any] = field(default_factory=lambda: {"kind": "none"})
     usage: dict[str, Any] = field(default_factory=dict)
     battery: dict[str, Any] = field(default_factory=dict)
     thermal: dict[str, Any] = field(default_factory=lambda: {"kind": "none"})
@@ -184,7 +194,11 @@ class Tiny:
             {
                 "size": self.size,
                 "devices": self.devices,
-                "channel": self.channel,
+                "network": self.network,
+                "channel": {"unmetered_radio": PLAIN_RADIO, **self.channel},
+                "wifi": {"kind": "indoor", **self.wifi},
+                "transport": self.transport,
+                "heterogeneity": self.heterogeneity,
                 "shared_links": self.shared_links,
                 "usage": self.usage,
                 "battery": self.battery,

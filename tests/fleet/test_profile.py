@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from fleetsim import bundled, strict_yaml
 from fleetsim.errors import DataError
 from fleetsim.fleet.profile import (
+    AmplifierProfile,
     device_names,
     load_device,
     load_radio,
@@ -167,12 +169,61 @@ def test_the_wired_radio_draws_nothing() -> None:
     assert [wired.transmit_j_per_bit, wired.tail_w, wired.tail_s] == [0.0, 0.0, 0.0]
 
 
-def test_wifi_draws_the_devices_own_watts_at_any_rate_and_one_packets_joules_afterwards() -> None:
+def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> None:
+    radio = wifi_radio(load_device("redmi-note-10"))  # 0.703 W either way
+
+    assert (radio.receive_w, radio.transmit_w) == (0.13286, 0.13286)
+    full_w = radio.transmit_w + radio.transmit_j_per_bit * 63e6
+    half_w = radio.receive_w + radio.receive_j_per_bit * 31.5e6
+    assert full_w == pytest.approx(0.703)
+    assert half_w == pytest.approx((0.703 + 0.13286) / 2)
+
+
+def test_a_slow_transfer_over_wifi_hardly_draws_more_than_the_connection() -> None:
+    # 15 kbit/s for 400 s. At the transmit watts of a Pixel 6, 1.739 W, it would be 696 J.
+    radio = wifi_radio(load_device("pixel-6"))
+    joules = 400.0 * (radio.transmit_w + radio.transmit_j_per_bit * 15e3)
+
+    assert joules == pytest.approx(400 * 0.13286 + 400 * 15e3 / 63e6 * (1.739 - 0.13286))
+    assert joules < 54.0
+
+
+def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fastest() -> None:
+    radio = wifi_radio(load_device("pixel-6"), top_bit_per_s=200e6)
+
+    assert radio.transmit_w + radio.transmit_j_per_bit * 200e6 == pytest.approx(1.739)
+    assert wifi_radio(load_device("pixel-6"), top_bit_per_s=1e6) == wifi_radio(
+        load_device("pixel-6")
+    )
+
+
+def test_a_transfer_over_wifi_leaves_the_joules_of_one_packet_as_its_tail() -> None:
     radio = wifi_radio(load_device("redmi-note-10"))
 
-    assert (radio.receive_w, radio.transmit_w) == (0.703, 0.703)
-    assert (radio.receive_j_per_bit, radio.transmit_j_per_bit) == (0.0, 0.0)
     assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)
+
+
+def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None:
+    radios = {name: wifi_radio(load_device("pixel-6"), name) for name in radio_names()}
+
+    assert {name: radio.network for name, radio in radios.items()} == {
+        "3g": "cellular",
+        "lte": "cellular",
+        "lte-2012": "cellular",
+        "nr-low": "cellular",
+        "nr-mmwave": "cellular",
+        "wifi": "wifi",
+        "wired": "wired",
+    }
+    assert all(0.01 < radio.rtt_s < 0.2 for radio in radios.values())
+    assert radios["3g"].rtt_s > radios["lte"].rtt_s > radios["nr-low"].rtt_s > radios["wifi"].rtt_s
+
+
+@pytest.mark.parametrize(("name", "bits", "code_rate"), [("lte", 6, 948), ("nr-low", 8, 948)])
+def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(
+    name: str, bits: int, code_rate: int
+) -> None:
+    assert load_radio(name).max_bit_per_s_per_hz == pytest.approx(bits * code_rate / 1024, abs=5e-5)
 
 
 def test_lte_at_ten_megabits_a_second_draws_base_and_slope() -> None:
@@ -212,6 +263,44 @@ def test_radio_figures_become_si(write: Write) -> None:
     assert (radio.receive_w, radio.receive_j_per_bit) == (0.5, 1e-8)
     assert (radio.transmit_w, radio.transmit_j_per_bit) == (1.0, 2e-8)
     assert (radio.tail_w, radio.tail_s) == (0.1, 3.0)
+
+
+def test_a_radio_file_without_the_newer_keys_is_cellular_without_limits(write: Write) -> None:
+    radio = load_radio(write(RADIO))
+
+    assert (radio.network, radio.rtt_s, radio.amplifier) == ("cellular", 0.0, None)
+    assert radio.max_bit_per_s_per_hz == radio.max_up_bit_per_s == math.inf
+
+
+def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate(
+    write: Write,
+) -> None:
+    plain = {"title": "Plain", "power_from": "device", "tail_w": figure(0.1), "tail_s": figure(1)}
+    radio = wifi_radio(load_device("pixel-6"), write(plain))
+
+    assert (radio.network, radio.receive_w, radio.transmit_w) == ("wifi", 0.363, 1.739)
+    assert (radio.receive_j_per_bit, radio.transmit_j_per_bit) == (0.0, 0.0)
+
+
+def test_limits_and_amplifier_become_si(write: Write) -> None:
+    amplifier = {
+        "max_dbm": figure(26),
+        "efficiency": figure(0.25),
+        "full_mbit_per_s": figure(50),
+    }
+    more = {
+        "network": "wifi",
+        "rtt_s": figure(0.02),
+        "max_bit_per_s_per_hz": figure(5),
+        "max_down_mbit_per_s": figure(100),
+        "max_up_mbit_per_s": figure(40),
+        "amplifier": amplifier,
+    }
+    radio = load_radio(write({**RADIO, **more}))
+
+    assert (radio.network, radio.rtt_s, radio.max_bit_per_s_per_hz) == ("wifi", 0.02, 5.0)
+    assert (radio.max_down_bit_per_s, radio.max_up_bit_per_s) == (100e6, 40e6)
+    assert radio.amplifier == AmplifierProfile(26.0, 0.25, 50e6)
 
 
 def test_a_relative_path_counts_from_the_file_that_names_it(write: Write, tmp_path: Path) -> None:
@@ -295,6 +384,11 @@ def test_a_wrong_value_in_a_device_file_is_one_line_that_names_file_and_key(
         ("power_from", "both", "power_from"),
         ("transmit.base_w.value", -0.1, "transmit.base_w.value"),
         ("tail_s", None, "tail_s"),
+        ("network", "bluetooth", "network"),
+        ("rtt_s", figure(-0.1), "rtt_s.value"),
+        ("connected_w", figure(0.1), "connected_w"),
+        ("full_mbit_per_s", figure(50), "full_mbit_per_s"),
+        ("amplifier", {"max_dbm": figure(23)}, "amplifier"),
     ],
 )
 def test_a_wrong_value_in_a_radio_file_names_file_and_key(
@@ -302,6 +396,26 @@ def test_a_wrong_value_in_a_radio_file_names_file_and_key(
 ) -> None:
     with pytest.raises(DataError, match=rf"mine\.yaml:\d+: {re.escape(names)}"):
         load_radio(write(changed(RADIO, key, value)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names"),
+    [
+        ("connected_w", None, "connected_w"),
+        ("full_mbit_per_s", None, "connected_w"),
+        (
+            "amplifier",
+            {"max_dbm": figure(20), "efficiency": figure(0.2), "full_mbit_per_s": figure(9)},
+            "amplifier",
+        ),
+    ],
+)
+def test_a_wrong_value_in_a_file_of_wifi_names_file_and_key(
+    write: Write, key: str, value: Any, names: str
+) -> None:
+    data = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
+    with pytest.raises(DataError, match=rf"mine\.yaml(:\d+)?: {names}"):
+        wifi_radio(load_device("pixel-6"), write(changed(data, key, value)))
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,13 @@ def test_no_rate_is_above_the_cap() -> None:
     assert modem.rates_bit_per_s(DOWN, SNR) == pytest.approx([0.0, 2e6, 4e6, 6e6, 6e6])
 
 
+def test_a_modem_has_a_fastest_rate_of_its_own_in_each_direction() -> None:
+    modem = Modem((2e6, 2e6), cap_bit_per_s_per_hz=3.0, most_bit_per_s=(5e6, math.inf))
+
+    assert modem.rates_bit_per_s(DOWN, SNR) == pytest.approx([0.0, 2e6, 4e6, 5e6, 5e6])
+    assert modem.rates_bit_per_s(UP, SNR) == pytest.approx([0.0, 2e6, 4e6, 6e6, 6e6])
+
+
 def test_what_is_slower_than_the_slowest_modulation_is_lost() -> None:
     modem = Modem((2e6, 1e6), outage_bit_per_s_per_hz=1.5)
 
@@ -46,6 +53,6 @@ def test_a_cap_on_the_threshold_gets_through() -> None:
 
 def test_the_ratios_that_are_asked_for_are_left_alone() -> None:
     snr = SNR.copy()
-    Modem((1e6, 1e6), 2.0, 3.0, 1.0).rates_bit_per_s(UP, snr)
+    Modem((1e6, 1e6), 2.0, 3.0, outage_bit_per_s_per_hz=1.0).rates_bit_per_s(UP, snr)
 
     assert snr.tolist() == SNR.tolist()

@@ -75,10 +75,21 @@ def test_a_client_stands_in_the_same_cell_whatever_the_size_of_the_fleet():
 def test_a_cable_bypasses_the_cells_and_not_the_server():
     settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
     links = build_shared_links(settings, seed=1, wired_bit_per_s=np.array([np.nan, np.nan, 90.0]))
-    clients, own = np.arange(3), np.array([50.0, 50.0, 90.0])
+    cells = links.cells_of(np.arange(3), np.zeros(3, dtype=bool))
+    own = np.array([50.0, 50.0, 90.0])
 
-    assert links.fair_bit_per_s(clients, Direction.UP, own).tolist() == [5.0, 5.0, 18.0]
-    assert links.fair_bit_per_s(clients, Direction.DOWN, own).tolist() == own.tolist()
+    assert links.fair_bit_per_s(cells, Direction.UP, own).tolist() == [5.0, 5.0, 18.0]
+    assert links.fair_bit_per_s(cells, Direction.DOWN, own).tolist() == own.tolist()
+
+
+def test_wifi_bypasses_the_cells_and_not_the_server():
+    settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
+    links = build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan))
+    cells = links.cells_of(np.arange(3), np.array([False, False, True]))
+
+    assert links.fair_bit_per_s(cells, Direction.UP, np.array([50.0, 50.0, 90.0])).tolist() == [
+        *(5.0, 5.0, 18.0)
+    ]
 
 
 @pytest.mark.parametrize("settings", [{}, {"cells": 4}, {"cells": 4, "server_in_bit_per_s": 1e6}])

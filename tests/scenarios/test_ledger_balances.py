@@ -11,8 +11,8 @@ from fleetsim.record.ledger import COMPONENTS
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
-LATE = ["server.deadline_s=0.25"]
-SHORT = ["server.deadline_s=0.2", "server.minimum_reports=6"]
+LATE = ["server.deadline_s=0.75"]
+SHORT = ["server.deadline_s=0.7", "server.minimum_reports=6"]
 PROBING = ["server.selector.kind=power-of-choice"]
 PAUSED = [
     "server.interruption={kind: pause, max_pause_s: 100, resume_s: 3}",

@@ -9,13 +9,14 @@ import pytest
 
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from tests.engine.tiny import PLAIN_RADIO
 
 CAPACITY_J = 4.614 * 3600 * 3.85
 IDLE_W, TRAIN_W, RECEIVE_W, TRANSMIT_W = 0.149, 4.43, 0.363, 1.739
 TAIL_W, TAIL_S = 0.13286, 0.30107
 STANDBY_W, SCREEN_W = 0.05, 1.09
 CHARGE_W, OHM = 7.5, 0.18
-"""pixel-6, wifi, and the defaults of everyday, charge_w and internal_ohm."""
+"""pixel-6 at any rate, wifi's tail, and the defaults of everyday, charge_w and internal_ohm."""
 BELOW_5_V, BELOW_10_V = 3.453, 3.674
 PLUGGED_S = 4000.0
 SCENARIO = """
@@ -29,7 +30,13 @@ task:
 fleet:
   size: 1
   devices: {pixel-6: 1.0}
-  channel: {kind: constant, down_bit_per_s: 25120.0, up_bit_per_s: 100.0, give_up_s: 1.0e5}
+  channel:
+    kind: constant
+    down_bit_per_s: 25120.0
+    up_bit_per_s: 100.0
+    give_up_s: 1.0e5
+    unmetered_radio: RADIO
+  transport: {kind: none}
   usage: {trace: TRACE, shift: none}
   battery:
     initial_fraction: [0.05, 0.05]
@@ -62,7 +69,9 @@ def test_a_phone_with_5_percent_dies_in_mid_upload_and_returns_when_it_is_charge
     (home / "states.csv").write_text(states, encoding="utf-8")
     (home / "users.csv").write_text("user,span_s\nu,100000\n", encoding="utf-8")
     path = tmp_path / "phone.yaml"
-    path.write_text(SCENARIO.replace("TRACE", str(home)), encoding="utf-8")
+    path.write_text(
+        SCENARIO.replace("TRACE", str(home)).replace("RADIO", PLAIN_RADIO), encoding="utf-8"
+    )
 
     done = run(load(path), out=tmp_path / "run", train=False)
     first, second = done.tasks.iloc[0], done.tasks.iloc[1]

@@ -1,0 +1,126 @@
+"""How clients reach the server: radios, channels, transport protocol and shared links together.
+
+A transfer uses the network, and so the radio and the channel, that its client is on at the moment
+when it starts; it ends over the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.channel import Channel
+from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.flows import Flows, OwnRates, lay_out_flows
+from fleetsim.fleet.heterogeneity import Heterogeneity
+from fleetsim.fleet.promotion import with_promotions
+from fleetsim.fleet.radios import Radios
+from fleetsim.fleet.sharing import SharedLinks
+from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.transport import (
+    NoTransportSettings,
+    RateCaps,
+    TcpSettings,
+    capped,
+    rate_caps,
+)
+
+_BLOCKS_AHEAD: Final = 64
+"""Fading blocks of clients on shared links that are drawn at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Links of N clients; a pure function of time."""
+
+    channel: Channel
+    radios: Radios
+    transport: TcpSettings | NoTransportSettings
+    heterogeneity: Heterogeneity
+    shared: SharedLinks | None
+    """None where transfers do not slow each other."""
+
+    def rate_at(self, client: int, direction: Direction, t_s: float, radio: int) -> float:
+        """Rate in bit/s of a client's link over a radio at a moment, before any that it shares."""
+        on_wifi = bool(self.radios.is_wifi[radio])
+        rate_bit_per_s = self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
+        multiple = self.heterogeneity.bandwidth
+        return rate_bit_per_s if multiple is None else rate_bit_per_s * float(multiple[client])
+
+    def transfers(
+        self,
+        clients: IntArray,
+        direction: Direction,
+        start_s: FloatArray,
+        bit: FloatArray,
+        radio: IntArray,
+        is_asleep: BoolArray,
+        lost_at_s: FloatArray,
+    ) -> list[tuple[IntArray, Timelines]]:
+        """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
+
+        Radios that are asleep are promoted first, then the connection is set up.
+
+        Args:
+            clients: who transfers [n], and nobody else does so before the last of them ends.
+            direction: which way.
+            start_s: when each begins [n].
+            bit: what each moves, > 0 [n].
+            radio: index of its radio [n].
+            is_asleep: whether that is idle [n].
+            lost_at_s: when each client is lost, and its share free for the others, or inf [n].
+        """
+        shared, channel, radios = self.shared, self.channel, self.radios
+        busy_w, j_per_bit = radios.busy_w[direction][radio], radios.j_per_bit[direction][radio]
+        promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
+        awake_s, on_wifi = start_s + promotion_s, radios.is_wifi[radio]
+        caps = rate_caps(self.transport, radios.rtt_s[radio])
+        if shared is None:
+            laid_out = self.heterogeneity.transfers(
+                channel,
+                clients,
+                direction,
+                awake_s,
+                bit,
+                busy_w,
+                j_per_bit,
+                on_wifi=on_wifi,
+                caps=caps,
+            )
+        else:
+            cells = shared.cells_of(clients, on_wifi)
+            own_rates = self.heterogeneity.own_rates(
+                channel, clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi
+            )
+            laid_out = lay_out_flows(
+                Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, busy_w, j_per_bit),
+                own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
+                lambda own_bit_per_s: shared.fair_bit_per_s(cells, direction, own_bit_per_s),
+            )
+        if not promotion_s.any():
+            return laid_out
+        promotion_w = radios.promotion_w[radio]
+        return [
+            part
+            for rows, timelines in laid_out
+            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+        ]
+
+
+def _capped_rates(own_rates: OwnRates, start_s: FloatArray, caps: RateCaps) -> OwnRates:
+    """Own rates of transfers that begin at `start_s` [n] under the limits of their transport."""
+
+    def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        edges_s, rates_bit_per_s = own_rates(rows, t_s)
+        num = rates_bit_per_s.shape[1] + caps.cap_bit_per_s.shape[1]
+        edges_s, rates_bit_per_s = capped(edges_s, rates_bit_per_s, start_s[rows], caps.take(rows))
+        more = num - rates_bit_per_s.shape[1]
+        return (
+            np.pad(edges_s, ((0, 0), (0, more)), mode="edge"),
+            np.pad(rates_bit_per_s, ((0, 0), (0, more))),
+        )
+
+    return rates_from

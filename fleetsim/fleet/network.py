@@ -1,0 +1,101 @@
+"""Which network a wireless client is on: Wi-Fi, or the cellular network of `fleet.channel`.
+
+A link is a radio and a channel together. Wi-Fi radios go over the channel of `fleet.wifi`, cellular
+radios over `fleet.channel`, cables at the rate of the device. The usage flag `unmetered` says which
+of the two wireless networks a client is on at a moment: unmetered means Wi-Fi, metered means
+cellular. `fleet.network` says whether that flag is the one of the usage records or fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.settings import Settings
+
+AS_RECORDED: Final = -1
+METERED: Final = 0
+UNMETERED: Final = 1
+
+
+class ByUsageSettings(Settings):
+    """As the usage records say: Wi-Fi while unmetered, cellular while metered.
+
+    Clients without people (boards, and everybody where `fleet.usage` names none) are on Wi-Fi.
+    """
+
+    kind: Literal["by-usage"] = "by-usage"
+
+
+class CellularSettings(Settings):
+    """Every wireless client is on the cellular network, always."""
+
+    kind: Literal["cellular"] = "cellular"
+
+
+class WifiOnlySettings(Settings):
+    """Every wireless client is on Wi-Fi, always."""
+
+    kind: Literal["wifi"] = "wifi"
+
+
+class MixedSettings(Settings):
+    """Each wireless client is on one network for good, whatever the usage records say."""
+
+    kind: Literal["mixed"] = "mixed"
+    cellular_fraction: Annotated[float, Field(ge=0.0, le=1.0)]
+    """Probability with which a client is on the cellular network; the others are on Wi-Fi."""
+
+
+NetworkSettings = Annotated[
+    ByUsageSettings | CellularSettings | WifiOnlySettings | MixedSettings,
+    Field(discriminator="kind"),
+]
+
+
+def in_force(network: NetworkSettings | None, *, has_usage: bool) -> NetworkSettings:
+    """The settings that hold: those given, or else by usage where there is any, or cellular."""
+    if network is not None:
+        return network
+    return ByUsageSettings() if has_usage else CellularSettings()
+
+
+def can_be_on(network: NetworkSettings, *, has_usage: bool) -> tuple[bool, bool]:
+    """Whether some wireless client can ever be on (Wi-Fi, the cellular network).
+
+    With usage records both are possible; what the records hold is not looked up.
+    """
+    match network:
+        case ByUsageSettings():
+            return True, has_usage
+        case CellularSettings():
+            return False, True
+        case WifiOnlySettings():
+            return True, False
+        case MixedSettings():
+            return network.cellular_fraction < 1.0, network.cellular_fraction > 0.0
+
+
+def forced_networks(network: NetworkSettings, *, seed: int, is_wired: BoolArray) -> IntArray:
+    """`METERED`, `UNMETERED` or `AS_RECORDED` for every client [N].
+
+    Client i is on the same network whatever the size N of the fleet. Wired clients stay as
+    recorded.
+    """
+    forced = np.full(is_wired.size, AS_RECORDED)
+    match network:
+        case CellularSettings():
+            forced[:] = METERED
+        case WifiOnlySettings():
+            forced[:] = UNMETERED
+        case MixedSettings():
+            draw = rng.stream(seed, "network/cellular").random(is_wired.size)
+            forced = np.where(draw < network.cellular_fraction, METERED, UNMETERED)
+        case ByUsageSettings():
+            pass
+    forced[is_wired] = AS_RECORDED
+    return forced

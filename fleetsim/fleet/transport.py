@@ -1,0 +1,217 @@
+"""Connection set-up and TCP slow start of a transfer, as caps on its rate over time.
+
+A transfer begins with `handshake_round_trips` (TCP and TLS) and `request_round_trips`, in which no
+payload moves. Then the sender's window W limits it to W per round-trip time T: in round j,
+
+    W_j = min(W0 * 2^j, receive window),    cap_j = 8 * W_j / T  bit/s   during [j T, (j + 1) T)
+
+so the transfer runs at min(cap_j, rate of the link). W0 is the initial window of RFC 6928; it
+doubles with every round because each acknowledged segment adds one (RFC 5681, section 3.1; with
+byte counting, RFC 3465, delayed acknowledgements do not slow it). Slow start ends where the cap
+passes the rate of the link; nothing is lost and the window never shrinks. Without a limit by the
+link or the receiver, S bytes take T * log2(S / W0 + 1) after n whole rounds: the loss-free slow
+start of Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000), equation for
+E[T_ss] with a growth of 2. Within a round the window is spread over the round, as paced senders
+do. Figures and limits: docs/models/transport.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.settings import Settings
+from fleetsim.units import BIT_PER_BYTE
+
+_GROWTH: Final = 2.0
+"""Factor of the window from one round to the next."""
+
+
+class TcpSettings(Settings):
+    """A connection of TCP and TLS, and slow start."""
+
+    kind: Literal["tcp"] = "tcp"
+    handshake_round_trips: Annotated[float, Field(ge=0.0, le=20.0)] = 2.0
+    """Round trips before the first request of a transfer: 2 for a new connection (TCP 1, TLS 1.3
+    1), 3 with TLS 1.2, 1 with QUIC, 0 where the connection is kept alive."""
+    request_round_trips: Annotated[float, Field(ge=0.0, le=20.0)] = 1.0
+    """Round trips of the request and of the last byte or its confirmation."""
+    initial_window_segments: Annotated[int, Field(ge=1, le=1_000)] = 10
+    """Segments of the first round (RFC 6928); a connection that was idle begins with them again
+    (RFC 5681, section 4.1)."""
+    segment_byte: Annotated[int, Field(ge=48, le=65_495)] = 1460
+    """Payload of a segment: 1500 bytes of Ethernet less 40 of headers."""
+    receive_window_byte: Annotated[int, Field(ge=1_024, le=1 << 30)] = 8_388_608
+    """Most bytes on their way at any time: a rate of at most this per round trip."""
+
+    @model_validator(mode="after")
+    def _window_holds_the_first_round(self) -> TcpSettings:
+        first_byte = self.initial_window_segments * self.segment_byte
+        if first_byte > self.receive_window_byte:
+            raise ValueError(
+                f"receive_window_byte = {self.receive_window_byte} is less than the first window,"
+                f" initial_window_segments * segment_byte = {first_byte}"
+            )
+        return self
+
+    @property
+    def initial_window_bit(self) -> float:
+        """Window of the first round."""
+        return float(self.initial_window_segments * self.segment_byte * BIT_PER_BYTE)
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds whose window is smaller than the receiver's."""
+        window_bit = float(self.receive_window_byte * BIT_PER_BYTE)
+        rounds = 0
+        while self.initial_window_bit * _GROWTH**rounds < window_bit:
+            rounds += 1
+        return rounds
+
+
+class NoTransportSettings(Settings):
+    """Bits flow at the rate of the link from the first moment, as papers assume."""
+
+    kind: Literal["none"] = "none"
+
+
+TransportSettings = Annotated[TcpSettings | NoTransportSettings, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateCaps:
+    """Caps on the rates of n transfers, piecewise constant over K steps."""
+
+    offsets_s: FloatArray
+    """Edges of the steps since the first moment of each transfer [n, K+1]; from 0 to inf, never
+    falling. A step may be empty."""
+    cap_bit_per_s: FloatArray
+    """Most that moves in each step [n, K]; 0 during the set-up, inf: no limit."""
+
+    def take(self, rows: IntArray) -> RateCaps:
+        """The caps of transfers with these indices."""
+        return RateCaps(self.offsets_s[rows], self.cap_bit_per_s[rows])
+
+
+def setup_s(settings: TcpSettings, rtt_s: FloatArray) -> FloatArray:
+    """Seconds before the first payload at these round-trip times, shape kept."""
+    round_trips = settings.handshake_round_trips + settings.request_round_trips
+    return np.asarray(round_trips * rtt_s)
+
+
+def rate_caps(settings: TcpSettings | NoTransportSettings, rtt_s: FloatArray) -> RateCaps | None:
+    """Caps of transfers at round-trip times [n]; None where the settings cap nothing.
+
+    All rows have the same number of steps: the set-up, the rounds of slow start and what follows.
+    Where the round-trip time is 0 there is neither set-up nor cap.
+    """
+    if isinstance(settings, NoTransportSettings):
+        return None
+    rounds = settings.num_rounds
+    window_bit = np.append(
+        settings.initial_window_bit * _GROWTH ** np.arange(rounds),
+        float(settings.receive_window_byte * BIT_PER_BYTE),
+    )
+    offsets_s = np.zeros((rtt_s.size, rounds + 3))
+    offsets_s[:, 1:-1] = setup_s(settings, rtt_s)[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(
+        rounds + 1
+    )
+    offsets_s[:, -1] = math.inf
+    cap_bit_per_s = np.zeros((rtt_s.size, rounds + 2))
+    with np.errstate(divide="ignore"):
+        cap_bit_per_s[:, 1:] = window_bit / rtt_s[:, np.newaxis]
+    return RateCaps(offsets_s, cap_bit_per_s)
+
+
+def capped(
+    edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
+) -> tuple[FloatArray, FloatArray]:
+    """Rates of n transfers under their caps.
+
+    Edges of the links stay; those of the caps stay where the rate changes; empty steps are left
+    out. So the first m steps of every row are used if all steps of its link have a length.
+
+    Args:
+        edges_s: edges of the steps of each link [n, m+1], never falling; the last may be inf.
+        rates_bit_per_s: rate of each link between them [n, m].
+        start_s: first moment of each transfer [n]; before it nothing moves.
+        caps: caps from there on.
+
+    Returns:
+        (edges [n, k+1], rates between them [n, k]) over the same time. Rows that need fewer than
+        k steps repeat their last edge, with rate 0 between.
+    """
+    num_edges = edges_s.shape[1]
+    cap_edges_s = np.clip(start_s[:, np.newaxis] + caps.offsets_s, edges_s[:, :1], edges_s[:, -1:])
+    merged_s = np.hstack([edges_s, cap_edges_s])
+    order = np.argsort(merged_s, axis=1, kind="stable")
+    merged_s = np.take_along_axis(merged_s, order, axis=1)
+    is_link_edge = order < num_edges
+    # Of edges at the same moment the last one begins the step; those before it begin empty ones.
+    link_step = np.cumsum(is_link_edge, axis=1)[:, :-1] - 1
+    cap_step = np.cumsum(~is_link_edge, axis=1)[:, :-1] - 1
+    link_step, is_before = np.minimum(link_step, num_edges - 2), cap_step < 0
+    cap_step = np.clip(cap_step, 0, caps.cap_bit_per_s.shape[1] - 1)
+    cap = np.take_along_axis(caps.cap_bit_per_s, cap_step, axis=1)
+    cap[is_before] = 0.0
+    rate = np.minimum(np.take_along_axis(rates_bit_per_s, link_step, axis=1), cap)
+
+    begin_s = merged_s[:, :-1]
+    is_kept = merged_s[:, 1:] > begin_s
+    column = np.arange(rate.shape[1])
+    latest = np.maximum.accumulate(np.where(is_kept, column, -1), axis=1)
+    before = np.hstack([np.full((len(rate), 1), -1), latest[:, :-1]])
+    at = np.maximum(before, 0)
+    is_same = np.take_along_axis(rate, at, axis=1) == rate
+    is_same &= np.take_along_axis(link_step, at, axis=1) == link_step
+    is_kept &= (before < 0) | ~is_same
+
+    num = is_kept.sum(axis=1)
+    place = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(num.max(initial=1))]
+    is_used = np.arange(place.shape[1]) < num[:, np.newaxis]
+    last_s = edges_s[:, -1:]
+    kept_s = np.where(is_used, np.take_along_axis(begin_s, place, axis=1), last_s)
+    kept_rate = np.where(is_used, np.take_along_axis(rate, place, axis=1), 0.0)
+    return np.hstack([kept_s, last_s]), kept_rate
+
+
+def transfer_s(
+    settings: TcpSettings | NoTransportSettings,
+    rtt_s: FloatArray,
+    bit: FloatArray,
+    rate_bit_per_s: FloatArray,
+) -> FloatArray:
+    """Seconds of transfers over links of constant rates, in closed form.
+
+    With W0 the first window, T the round-trip time and J the rounds whose cap is below the rate of
+    the link, all that J rounds move is W0 (2^J - 1); a transfer of more goes on at
+    min(rate, receive window / T), one of less ends in round j = floor(log2(S / W0 + 1)).
+
+    Args:
+        settings: the transport.
+        rtt_s: round-trip times [n].
+        bit: what each transfer moves, > 0 [n].
+        rate_bit_per_s: rate of each link, > 0 [n].
+    """
+    if isinstance(settings, NoTransportSettings):
+        return np.asarray(bit / rate_bit_per_s)
+    first_bit, rounds = settings.initial_window_bit, settings.num_rounds
+    last_window_bit = float(settings.receive_window_byte * BIT_PER_BYTE)
+    # Rounds in which the window, not the link, is the limit: W0 2^j < rate * T.
+    pipe_bit = rate_bit_per_s * rtt_s
+    limited = np.ceil(np.log2(np.maximum(pipe_bit / first_bit, 1.0)))
+    limited = np.minimum(limited, rounds)
+    ramp_bit = first_bit * (_GROWTH**limited - 1.0)
+    # exp2 and log2 are inverse to rounding only; the round is right either way at its border.
+    whole = np.minimum(np.floor(np.log2(bit / first_bit + 1.0)), limited)
+    in_round_bit = bit - first_bit * (_GROWTH**whole - 1.0)
+    within_s = rtt_s * (whole + in_round_bit / (first_bit * _GROWTH**whole))
+    with np.errstate(divide="ignore"):
+        steady_bit_per_s = np.minimum(rate_bit_per_s, last_window_bit / rtt_s)
+    beyond_s = rtt_s * limited + (bit - ramp_bit) / steady_bit_per_s
+    return np.asarray(setup_s(settings, rtt_s) + np.where(bit <= ramp_bit, within_s, beyond_s))

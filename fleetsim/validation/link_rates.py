@@ -1,0 +1,135 @@
+"""Rates of links as scenarios have them by default, beside rates that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.channel import build_channel
+from fleetsim.fleet.channel_settings import FadingSettings
+from fleetsim.fleet.direction import ROW, Direction
+from fleetsim.fleet.radios import cellular_radio
+from fleetsim.fleet.wifi import IndoorWifiSettings, wifi_rates_bit_per_s
+from fleetsim.units import BIT_PER_MBIT
+from fleetsim.validation import measurements
+from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, table
+
+_SEED = 1
+_SIZE = 4000
+_NUM_BLOCKS = 40
+_PERCENTILES = (10, 50, 90)
+_CAMPAIGNS = {
+    "speedtest": "Speedtests of one US operator",
+    "ireland": "downloads in Ireland, driving and standing",
+    "norway": "commuters around Oslo, 2010-2011",
+    "mobiperf": "MobiPerf 2018, a selected sample",
+}
+_HEAD = ("link", "way", "10 %", "50 %", "90 %")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Percentiles 10, 50 and 90 of the rates of one link in one direction, in Mbit/s."""
+
+    title: str
+    direction: str
+    mbit_per_s: FloatArray
+
+    def cells(self) -> tuple[str, ...]:
+        """As a row of a table."""
+        return (self.title, self.direction, *(number(float(x)) for x in self.mbit_per_s))
+
+
+def cell_rates(title: str, direction: Direction, **keys: Any) -> Rates:
+    """Rates of a default cell, these keys changed, over clients and fading blocks."""
+    settings = FadingSettings.model_validate({"kind": "fading", **keys})
+    channel = build_channel(
+        settings,
+        seed=_SEED,
+        size=_SIZE,
+        wired_bit_per_s=np.full(_SIZE, np.nan),
+        radio=cellular_radio(settings),
+    )
+    assert channel.cell is not None
+    clients, first = np.arange(_SIZE), np.zeros(_SIZE, dtype=np.int64)
+    rates = channel.cell.rates_bit_per_s(clients, direction, first, _NUM_BLOCKS) / BIT_PER_MBIT
+    return Rates(title, direction.value, np.percentile(rates, _PERCENTILES))
+
+
+def wifi_rates(direction: Direction) -> Rates:
+    """Rates of clients on Wi-Fi by default."""
+    rates = wifi_rates_bit_per_s(IndoorWifiSettings(), seed=_SEED, size=_SIZE)[ROW[direction]]
+    percentiles = np.percentile(rates / BIT_PER_MBIT, _PERCENTILES)
+    return Rates("`fleet.wifi`", direction.value, percentiles)
+
+
+def measured() -> list[Rates]:
+    """Rates that were measured."""
+    data = measurements.radio_table("link-rates")
+    columns = [data.numbers(f"p{percent}_mbit_per_s") for percent in _PERCENTILES]
+    return [
+        Rates(f"{network}: {_CAMPAIGNS[campaign]}", direction, percentiles)
+        for network, campaign, direction, percentiles in zip(
+            data.columns["network"],
+            data.columns["campaign"],
+            data.columns["direction"],
+            np.array(columns).T,
+            strict=True,
+        )
+    ]
+
+
+def simulated() -> list[Rates]:
+    """Rates of defaults, and of what a user may set instead."""
+    ways = (Direction.DOWN, Direction.UP)
+    return [
+        *(cell_rates("`fleet.channel`, by default", way) for way in ways),
+        *(cell_rates("without the modem's limit", way, max_bit_per_s_per_hz=None) for way in ways),
+        *(
+            cell_rates("a whole carrier, 20 MHz, noise figure 9 dB", way, **_CARRIER)
+            for way in ways
+        ),
+        *(wifi_rates(way) for way in ways),
+    ]
+
+
+_CARRIER = {"bandwidth_hz": 20e6, "noise_figure_db": 9.0}
+
+
+def section() -> Section:
+    """Percentiles of simulated rates beside measured ones."""
+    said, found = simulated(), measured()
+    up, wifi = said[1], said[-2]
+    checks = [
+        Check(title, "prediction", float(there), float(here), "Mbit/s", "")
+        for title, here, there in (
+            ("LTE up, median", up.mbit_per_s[1], found[1].mbit_per_s[1]),
+            *(
+                (f"Wi-Fi down, {percent} %", wifi.mbit_per_s[i], found[-1].mbit_per_s[i])
+                for i, percent in enumerate(_PERCENTILES)
+            ),
+        )
+    ]
+    text = f"""\
+Mbit/s over clients and fading blocks, by default and with other settings; below, what was measured.
+
+{table(_HEAD, [rates.cells() for rates in said])}
+
+{table(_HEAD, [rates.cells() for rates in found])}
+
+A client of the default cell has 5 MHz, a quarter of a carrier, and one spatial stream: on the way
+down it is slower than a Speedtest, which has the whole carrier and two streams, and faster than a
+phone in a moving car. Nobody in the cell is out of coverage, where a tenth of the samples in
+Ireland are. The spread of Wi-Fi was chosen to meet its sample; that of the lines behind it was not.
+"""
+    return Section(
+        "Rates of links",
+        text,
+        (
+            Verdict("LTE up, median of the default", "prediction", 1, errors_say(checks[:1])),
+            Verdict("Wi-Fi down, percentiles", "fit", 3, errors_say(checks[1:])),
+        ),
+    )

@@ -1,0 +1,330 @@
+"""Radios beside measurements: power by rate and by transmit power, Wi-Fi, round trips.
+
+Power of a phone is the model's radio plus its screen; that of a walk is given without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.amplifier import amplifier_w, with_tx_power
+from fleetsim.fleet.csv_table import CsvTable
+from fleetsim.fleet.profile import RadioProfile, load_device, load_radio, wifi_radio
+from fleetsim.units import BIT_PER_MBIT, MS_PER_S
+from fleetsim.validation import measurements
+from fleetsim.validation.tables import (
+    Check,
+    Section,
+    Verdict,
+    checks_table,
+    errors_say,
+    number,
+    percent,
+    table,
+)
+
+ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
+_SCREEN_W = 2.35
+"""Screen at its brightest, which the fits took off (Galaxy S20 Ultra)."""
+_RADIOS = ("lte", "nr-low", "nr-mmwave")
+_CONNECTED_2012_W, _UP_2012 = 0.13286, 283.17
+"""Wi-Fi of MobiSys'12: watts, mW per Mbit/s up."""
+_CAMPAIGNS = {
+    "speedtest": f"{ARTIFACT}, Speedtests all over the US",
+    "ireland": "uccmisl/5Gdataset@306d92e, Ireland",
+    "norway": "confiwent/Real-world-bandwidth-traces@d28c4fd, Norway 2010-2011",
+}
+_CAP_HEAD = ("radio", "campaign", "samples", "median", "99 %", "fastest", "`max_down`")
+_WIFI_PHONE = "pixel-6"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLine:
+    """One radio and direction beside the mean power at each rate that was asked for."""
+
+    radio: str
+    direction: str
+    mbit_per_s: FloatArray
+    measured_w: FloatArray
+    """Whole phone."""
+    said_w: FloatArray
+    """Radio of the model and the screen."""
+
+    @property
+    def correlation(self) -> float:
+        """Between measured and said power."""
+        return float(np.corrcoef(self.measured_w, self.said_w)[0, 1])
+
+    @property
+    def phone_error(self) -> float:
+        """Mean absolute error of the phone's power."""
+        return float(np.mean(np.abs(self.said_w / self.measured_w - 1.0)))
+
+    @property
+    def radio_error(self) -> float:
+        """Mean absolute error over the mean power of the radio alone."""
+        radio_w = np.mean(self.measured_w - _SCREEN_W)
+        return float(np.mean(np.abs(self.said_w - self.measured_w)) / radio_w)
+
+
+def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
+    """Watts of a busy radio above idle at these rates, shape kept."""
+    bit_per_s = mbit_per_s * BIT_PER_MBIT
+    if direction == "down":
+        return radio.receive_w + radio.receive_j_per_bit * bit_per_s
+    return radio.transmit_w + radio.transmit_j_per_bit * bit_per_s
+
+
+def power_lines() -> list[PowerLine]:
+    """The radios of the Galaxy S20 Ultra, either way."""
+    data = measurements.radio_table("radio-power")
+    rates, measured_w = data.numbers("mbit_per_s"), data.numbers("power_w")
+    lines = []
+    for radio in _RADIOS:
+        for direction in ("down", "up"):
+            rows = _rows(data, radio=radio, direction=direction)
+            said_w = _SCREEN_W + power_w(load_radio(radio), direction, rates[rows])
+            lines.append(PowerLine(radio, direction, rates[rows], measured_w[rows], said_w))
+    return lines
+
+
+def walk_checks() -> list[Check]:
+    """Seconds of a walk with mmWave 5G, in groups; the screen is taken off."""
+    data, radio = measurements.radio_table("radio-walk"), load_radio("nr-mmwave")
+    columns = zip(
+        data.columns["direction"],
+        data.columns["low"],
+        data.columns["high"],
+        data.numbers("mbit_per_s"),
+        data.numbers("power_w"),
+        strict=True,
+    )
+    return [
+        Check(
+            f"down, {low} to {high} Mbit/s"
+            if direction == "down"
+            else f"up, signal of {low} to {high} dBm, {number(float(rate))} Mbit/s",
+            "prediction",
+            float(measured_w),
+            float(power_w(radio, direction, np.array([rate]))[0]),
+            "W",
+            f"{ARTIFACT}, Power-Throughput-RSRP",
+        )
+        for direction, low, high, rate, measured_w in columns
+    ]
+
+
+def weak_signal_check() -> Check:
+    """The weakest signals of the walk, where a phone emits all that it may."""
+    (check,) = (c for c in walk_checks() if "-120" in c.what)
+    data = measurements.radio_table("radio-walk")
+    rate = data.numbers("mbit_per_s")[_rows(data, direction="up", low="-120")]
+    radio = with_tx_power(load_radio("nr-mmwave"), 23.0)
+    said_w = float(power_w(radio, "up", rate)[0])
+    return Check(f"{check.what}, at 23 dBm", "prediction", check.expected, said_w, "W", "as above")
+
+
+def modem_checks() -> list[Check]:
+    """What modems draw above reception, by transmit power; medians over five phones."""
+    data, amplifier = measurements.radio_table("modem-transmit"), load_radio("lte").amplifier
+    assert amplifier is not None
+    dbm, watts = data.numbers("tx_dbm"), data.numbers("above_receive_w")
+    return [
+        Check(
+            f"{level:g} dBm, five phones from {number(watts[dbm == level].min())} to"
+            f" {number(watts[dbm == level].max())} W",
+            "fit",
+            float(np.median(watts[dbm == level])),
+            amplifier_w(amplifier, float(level)),
+            "W",
+            "power_profile.xml of five phones (measurements/README.md)",
+        )
+        for level in np.unique(dbm)
+    ]
+
+
+def wifi_rows() -> list[tuple[float, float, float, float]]:
+    """Mbit/s up, watts of a phone of 2012, watts of the model, watts before the duty cycle."""
+    device = load_device(_WIFI_PHONE)
+    assert device.wifi is not None
+    radio = wifi_radio(device)
+    rows = []
+    for rate in (0.015, 0.15, 1.0, 5.0, 20.0, 60.0):
+        said_w = float(power_w(radio, "up", np.array([rate]))[0])
+        measured_w = _CONNECTED_2012_W + _UP_2012 * rate / MS_PER_S
+        rows.append((rate, measured_w, said_w, device.wifi.transmit_w))
+    return rows
+
+
+def round_trip_checks() -> list[Check]:
+    """Medians of two campaigns beside the round-trip times of the radio files."""
+    data = measurements.radio_table("latency")
+    rows = zip(
+        data.columns["radio"],
+        data.columns["campaign"],
+        data.numbers("low_s").tolist(),
+        data.numbers("rtt_s").tolist(),
+        data.numbers("high_s").tolist(),
+        strict=True,
+    )
+    return [
+        Check(
+            f"`{radio}`, {low_s * MS_PER_S:.0f} to {high_s * MS_PER_S:.0f} ms",
+            "fit" if campaign == "speedtest" or radio == "3g" else "prediction",
+            rtt_s * MS_PER_S,
+            load_radio(radio).rtt_s * MS_PER_S,
+            "ms",
+            _CAMPAIGNS[campaign],
+        )
+        for radio, campaign, low_s, rtt_s, high_s in rows
+    ]
+
+
+def cap_rows() -> list[tuple[str, ...]]:
+    """Rates that downloads in cars and trains had, beside the fastest rate of each radio file."""
+    data = measurements.radio_table("fastest-samples")
+    rows = zip(
+        data.columns["radio"],
+        data.columns["campaign"],
+        data.columns["num"],
+        *(data.numbers(f"{which}_mbit_per_s").tolist() for which in ("p50", "p99", "most")),
+        strict=True,
+    )
+    return [
+        (
+            f"`{radio}`",
+            _CAMPAIGNS[campaign],
+            num,
+            *(f"{number(rate)}" for rate in rates),
+            number(load_radio(radio).max_down_bit_per_s / BIT_PER_MBIT),
+        )
+        for radio, campaign, num, *rates in rows
+    ]
+
+
+def section() -> Section:
+    """Radios and transport."""
+    lines, walk, weak = power_lines(), walk_checks(), weak_signal_check()
+    modem, trips, wifi = modem_checks(), round_trip_checks(), wifi_rows()
+    num_points = sum(line.measured_w.size for line in lines)
+    radio_error = float(np.mean([line.radio_error for line in lines]))
+    phone_error = float(np.mean([line.phone_error for line in lines]))
+    wifi_errors = [(rate, said / measured - 1.0) for rate, measured, said, _ in wifi]
+    predicted_trips = [check for check in trips if check.kind == "prediction"]
+    fitted_trips = [check for check in trips if check.kind == "fit"]
+    text = f"""\
+### Power by rate
+Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these very points, so that their
+errors are those of a line. Each point is the mean over all seconds in which so many Mbit/s were
+asked for; {number(_SCREEN_W)} W of it is the screen, which hides the radio's error in the phone's.
+
+{
+        table(
+            ("radio", "way", "points", "Mbit/s", "r", "error of the phone", "error of the radio"),
+            [
+                (
+                    f"`{line.radio}`",
+                    line.direction,
+                    str(line.measured_w.size),
+                    f"{number(float(line.mbit_per_s.min()))} to {number(float(line.mbit_per_s.max()))}",
+                    f"{line.correlation:.3f}",
+                    percent(line.phone_error, signed=False),
+                    percent(line.radio_error, signed=False),
+                )
+                for line in lines
+            ],
+        )
+    }
+
+Nothing was fitted to the walk with mmWave 5G. At a middling rate on the way down, and with a weak
+signal on the way up, a phone draws more than the line: the radio works harder per bit where the
+signal is weak. With a strong signal it needs less than the line says. The last row has the amplifier
+at its most, 23 dBm, as scenarios with a link budget state it.
+
+{checks_table([*walk, weak])}
+
+### Transmit power
+The efficiency at 23 dBm and the exponent 0.36 are fits to these medians. The phones differ by more
+than a factor of two.
+
+{checks_table(modem)}
+
+### Wi-Fi
+A Pixel 6 sends over Wi-Fi; beside it the law of a phone of 2012 (Huang et al., MobiSys'12), which
+counts the processor's work, too, and was measured at rates of that time; and what fleetsim said
+before it had a duty cycle. At low rates the connection is all there is, and the model meets it. With
+the rate it falls below the law of 2012; from some 3 Mbit/s on it is **further from it than before**.
+No measurement of a recent phone by rate was found.
+
+{
+        table(
+            ("Mbit/s up", "phone of 2012", "model", "error", "before", "error before"),
+            [
+                (
+                    number(rate),
+                    f"{number(measured)} W",
+                    f"{number(said)} W",
+                    percent(said / measured - 1.0),
+                    f"{number(before)} W",
+                    percent(before / measured - 1.0),
+                )
+                for rate, measured, said, before in wifi
+            ],
+        )
+    }
+
+### Round trips and fastest rates
+Medians, with the percentiles 10 and 90: the model has one figure for all. Where the servers stand
+decides: those of the Speedtests were 1500 km away in the median, that of the pings in Ireland is not
+known. Wi-Fi and cables have no measurement of their own.
+
+{checks_table(trips)}
+
+Mbit/s of samples while something was downloaded, beside the fastest rate that the radio file allows:
+one sample in a hundred or fewer is faster.
+
+{table(_CAP_HEAD, cap_rows())}
+"""  # noqa: E501
+    return Section(
+        "Radios",
+        text,
+        (
+            Verdict(
+                "Radio power by rate, Galaxy S20 Ultra",
+                "fit",
+                num_points,
+                f"mean error of the phone {percent(phone_error, signed=False)}, of the radio"
+                f" {percent(radio_error, signed=False)}",
+            ),
+            Verdict("mmWave power on a walk", "prediction", len(walk), errors_say(walk)),
+            Verdict("mmWave, weakest signal, at 23 dBm", "prediction", 1, errors_say([weak])),
+            Verdict("Modems by transmit power", "fit", len(modem), errors_say(modem)),
+            Verdict(
+                "Wi-Fi power by rate against 2012",
+                "prediction",
+                len(wifi),
+                f"{percent(wifi_errors[0][1])} at {number(wifi_errors[0][0])} Mbit/s,"
+                f" {percent(wifi_errors[-1][1])} at {number(wifi_errors[-1][0])}",
+            ),
+            Verdict(
+                "Round trips, own campaign", "fit", len(fitted_trips), errors_say(fitted_trips)
+            ),
+            Verdict(
+                "Round trips, another campaign",
+                "prediction",
+                len(predicted_trips),
+                errors_say(predicted_trips),
+            ),
+        ),
+    )
+
+
+def _rows(data: CsvTable, **wanted: str) -> np.ndarray:
+    """Indices of the rows with these texts in these columns."""
+    is_wanted = np.ones(data.num_rows, dtype=np.bool_)
+    for column, text in wanted.items():
+        is_wanted &= np.array(data.columns[column]) == text
+    return np.flatnonzero(is_wanted)

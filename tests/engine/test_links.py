@@ -1,0 +1,256 @@
+"""A link is a radio and a channel together: what tasks take and draw on each network.
+
+A megabyte each way at 8 Mbit/s takes one second; nothing is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Work, WorkKind
+from fleetsim.engine.client import Task
+from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.transport import TcpSettings, transfer_s
+from tests.engine.test_course import laid_out, task, world_of
+from tests.engine.tiny import CONSTANT, Tiny
+
+PHONE = {"pixel-6": 1.0}
+WIFI = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+DEAD_CELL = {"kind": "constant", "down_bit_per_s": 1.0, "up_bit_per_s": 1.0, "give_up_s": 60.0}
+LTE_DOWN_W = 0.369 + 15.02e-3 * 8.0
+LTE_UP_W = 0.543 + 79.53e-3 * 8.0
+LTE_TAIL_W, LTE_TAIL_S = 0.122, 5.0
+WIFI_UP_W = 0.13286 + (1.739 - 0.13286) / 63.0 * 8.0
+"""Connected all the time, and on the air for 8 of the 63 Mbit/s that it can."""
+
+
+def phones(tiny: Tiny, channel: dict[str, Any], **settings: Any) -> Tiny:
+    """Phones with the radios that scenarios have."""
+    tiny.devices, tiny.network = PHONE, None
+    tiny.channel = {"unmetered_radio": "wifi", **channel}
+    for key, value in settings.items():
+        setattr(tiny, key, value)
+    return tiny
+
+
+def done(tiny: Tiny, at_s: float = 0.0, client: int = 0) -> Task:
+    return done_all(tiny, at_s, [client])[0]
+
+
+def done_all(tiny: Tiny, at_s: float, clients: list[int]) -> list[Task]:
+    tasks = [task(i, client, work=Work(WorkKind.NONE)) for i, client in enumerate(clients)]
+    course = laid_out(world_of(tiny.fleet()), tasks, at_s)
+    course.settle()
+    return tasks
+
+
+def test_without_usage_a_phone_draws_the_watts_of_the_cellular_radio(tiny: Tiny) -> None:
+    row = done(phones(tiny, CONSTANT))
+
+    # The upload begins in the tail of the download, which is paid for and prolonged by a second.
+    assert row.energy_j[1] == pytest.approx(LTE_DOWN_W)
+    assert row.energy_j[2] == pytest.approx(LTE_UP_W - LTE_TAIL_W)
+    assert row.energy_j[3] == pytest.approx(LTE_TAIL_W * (LTE_TAIL_S + 1.0))
+
+
+def test_the_metered_radio_acts_without_usage(tiny: Tiny) -> None:
+    row = done(phones(tiny, {**CONSTANT, "metered_radio": "3g"}))
+
+    assert row.download_s == pytest.approx(0.5821 + 1.0)
+    assert row.energy_j[1] == pytest.approx(0.6594 * 0.5821 + 0.81788 + 0.12212 * 8.0)
+
+
+def test_wifi_does_not_go_through_the_cell(tiny: Tiny) -> None:
+    tiny.shared_links = {"cell_up_bit_per_s": 1.0, "cell_down_bit_per_s": 1.0}
+    row = done(phones(tiny, DEAD_CELL, network={"kind": "wifi"}, wifi=WIFI))
+
+    assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
+    paid_s = 0.30107
+    assert row.energy_j[2] == pytest.approx(WIFI_UP_W - 0.13286 * paid_s)
+
+
+def test_an_unmetered_cellular_radio_goes_through_the_cell(tiny: Tiny) -> None:
+    channel = {**CONSTANT, "unmetered_radio": "lte"}
+    row = done(phones(tiny, channel, network={"kind": "wifi"}, wifi={"line_up_bit_per_s": 1.0}))
+
+    assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
+    assert row.energy_j[1] == pytest.approx(LTE_DOWN_W)
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "transmit_j"),
+    [
+        (0.0, WIFI_UP_W - 0.13286 * 0.30107),
+        (9.5, LTE_UP_W),  # the download began over Wi-Fi and ends over it
+        (20.0, LTE_UP_W - LTE_TAIL_W),
+    ],
+)
+def test_a_transfer_takes_the_network_of_the_moment_it_starts(
+    tiny: Tiny, begins_s: float, transmit_j: float
+) -> None:
+    tiny.trace("0,1,0,1,0 10,1,0,0,0", 100)
+    row = done(phones(tiny, CONSTANT, wifi=WIFI), begins_s)
+
+    assert (row.download_s, row.upload_s) == pytest.approx((1.0, 1.0))
+    assert row.energy_j[2] == pytest.approx(transmit_j)
+
+
+@pytest.mark.parametrize("people", ["none", "synthetic", "intervals"])
+def test_clients_may_be_split_over_the_networks_whatever_their_usage(
+    tiny: Tiny, people: str
+) -> None:
+    if people == "synthetic":
+        tiny.usage = {"synthetic": {"availability": 0.99, "users": 3}}
+    elif people == "intervals":
+        (tiny.folder / "intervals.csv").write_text("user,start_s,end_s\nu,0,90000\n")
+        (tiny.folder / "users.csv").write_text("user,span_s\nu,100000\n")
+        tiny.usage = {"trace": str(tiny.folder), "shift": "none"}
+    tiny.size = 400
+    fleet = phones(tiny, CONSTANT, network={"kind": "mixed", "cellular_fraction": 0.25}).fleet()
+    clients, zero_s = np.arange(400), np.zeros(400)
+    is_cellular = ~fleet.radios.is_wifi[fleet.radios_at(clients, zero_s)]
+
+    # Binomial: 100 of 400 on average, with a standard deviation of 8.7.
+    assert 60 < is_cellular.sum() < 140
+    assert (fleet.usage.is_unmetered_at(clients, zero_s) == ~is_cellular).all()
+    assert (fleet.usage.is_unmetered_at(clients, zero_s + 5e5) == ~is_cellular).all()
+    online = fleet.usage.state_at(clients, zero_s).online
+    tiny.network = {"kind": "by-usage"}
+    assert (tiny.fleet().usage.state_at(clients, zero_s).online == online).all()
+
+
+def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: Tiny) -> None:
+    tiny.size = 30
+    devices = {"jetson-nano-cpu": 0.5, "t2.small": 0.4, "pixel-6": 0.1}
+    phones(tiny, CONSTANT, devices=devices)
+    cellular, wifi, wired = (
+        sorted(("lte", "wifi", "wired")).index(n) for n in ("lte", "wifi", "wired")
+    )
+    for usage, network, of_boards in (
+        ({"trace": "people-week"}, None, wifi),
+        ({}, None, cellular),
+        ({"trace": "people-week"}, {"kind": "cellular"}, cellular),
+    ):
+        tiny.usage, tiny.network = usage, network
+        fleet = tiny.fleet()
+        names = fleet.radios.name[fleet.radios_at(np.arange(30), np.zeros(30))]
+        kinds = np.array([fleet.profile(client).kind for client in range(30)])
+        assert set(names[kinds == "board"].tolist()) == {of_boards}
+        assert set(names[kinds == "vm"].tolist()) == {wired}
+
+
+def test_a_trace_that_nobody_lives_through_puts_nobody_on_wifi(tiny: Tiny) -> None:
+    tiny.usage = {"trace": "people-week"}
+    fleet = phones(tiny, CONSTANT, devices={"jetson-nano-cpu": 1.0}).fleet()
+
+    assert not fleet.usage.is_unmetered_at(np.arange(4), np.zeros(4)).any()
+
+
+def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
+    channel = {"kind": "fading", "fading": "none", "bandwidth_hz": 1e6}
+    at = {"min_distance_m": 100.0, "cell_radius_m": 100.0}
+    loud, quiet = (
+        phones(tiny, {**channel, **at, "tx_power_dbm": dbm}).fleet().radios for dbm in (23.0, 13.0)
+    )
+
+    lte = 1
+    loud_w, quiet_w = (radios.busy_w[Direction.UP][lte] for radios in (loud, quiet))
+    amplifier_w = 10.0 ** (2.3 - 3.0) / 0.165  # 23 dBm at the efficiency of the file
+    assert loud_w == pytest.approx(0.543 + amplifier_w, rel=1e-6)
+    assert quiet_w == pytest.approx(0.543 + amplifier_w * 0.1**0.36, rel=1e-6)
+    assert loud.busy_w[Direction.DOWN][lte] == 0.369
+
+
+# --- transport ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", ["cellular", "wifi"])
+def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(
+    tiny: Tiny, shared: bool, kind: str
+) -> None:
+    if shared:
+        tiny.shared_links = {"server_in_bit_per_s": 1e15, "cell_up_bit_per_s": 1e15}
+    row = done(phones(tiny, CONSTANT, network={"kind": kind}, wifi=WIFI, transport={"kind": "tcp"}))
+    rtt_s = {"cellular": 0.071, "wifi": 0.037}[kind]
+    takes_s = transfer_s(TcpSettings(), np.array([rtt_s]), np.array([8e6]), np.array([8e6]))[0]
+
+    # Three round trips of set-up, then rounds of 14,600, 29,200 ... bytes up to 8 Mbit/s.
+    window_bit, ramp_s, moved_bit = 8 * 14_600.0, 3 * rtt_s, 0.0
+    while window_bit / rtt_s < 8e6:
+        ramp_s, moved_bit, window_bit = ramp_s + rtt_s, moved_bit + window_bit, 2 * window_bit
+    assert takes_s == pytest.approx(ramp_s + (8e6 - moved_bit) / 8e6, rel=1e-12)
+    assert (row.download_s, row.upload_s) == pytest.approx((takes_s, takes_s), rel=1e-9)
+    if kind == "cellular":
+        # Base watts for the time, joules for the bits: ramp-up costs time alone.
+        assert row.energy_j[1] == pytest.approx(0.369 * takes_s + 15.02e-9 * 8e6, rel=1e-9)
+
+
+def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float, multiple: float) -> float:
+    """End of an upload over fading blocks of 0.1 s under slow start, walked edge by edge."""
+    rtt_s, window_bit = 0.071, 8 * 14_600.0
+    offsets, caps = [0.0, 3 * rtt_s], [0.0]
+    while window_bit < 8 * 8_388_608:
+        offsets.append(offsets[-1] + rtt_s)
+        caps.append(window_bit / rtt_s)
+        window_bit *= 2
+    now_s, left_bit, block = start_s, bit, int(start_s / 0.1 + 1e-9)
+    while True:
+        into_s = now_s - start_s
+        step = sum(offset <= into_s + 1e-9 for offset in offsets) - 1
+        cap = caps[step] if step < len(caps) else 8 * 8_388_608 / rtt_s
+        edge_s = min((block + 1) * 0.1, start_s + offsets[step + 1] if step < len(caps) else np.inf)
+        rate = fleet.channel.rate_at(client, Direction.UP, (block + 0.5) * 0.1)
+        rate = min(rate * multiple, cap)
+        if rate * (edge_s - now_s) >= left_bit:
+            return now_s + left_bit / rate
+        left_bit -= rate * (edge_s - now_s)
+        now_s = edge_s
+        block += now_s >= (block + 1) * 0.1 - 1e-9
+
+
+@pytest.mark.parametrize("severity", [0.0, 0.7])
+@pytest.mark.parametrize("shared", [False, True])
+def test_slow_start_over_fading_blocks_equals_a_walk(
+    tiny: Tiny, shared: bool, severity: float
+) -> None:
+    channel = {"kind": "fading", "block_s": 0.1, "max_bit_per_s_per_hz": None}
+    tiny.size = 12
+    if shared:
+        tiny.shared_links = {"server_in_bit_per_s": 1e15}
+    phones(tiny, channel, transport={"kind": "tcp"}, heterogeneity={"bandwidth": severity})
+    fleet = tiny.fleet()
+    clients, bit = np.arange(12), np.geomspace(1e4, 3e8, 12)
+    start_s = np.linspace(0.0, 7.0, 12)
+    radio = fleet.radios_at(clients, start_s)
+    laid = fleet.transfers(
+        clients, Direction.UP, start_s, bit, radio, np.zeros(12, bool), np.full(12, np.inf)
+    )
+    multiples = fleet.heterogeneity.bandwidth
+    rows = np.concatenate([rows for rows, _ in laid])
+    assert sorted(rows.tolist()) == list(range(12))
+    for some, timelines in laid:
+        for row, timeline in ((row, timelines.row(i)) for i, row in enumerate(some.tolist())):
+            multiple = 1.0 if multiples is None else float(multiples[row])
+            end_s = slow_end_s(fleet, row, float(start_s[row]), float(bit[row]), multiple)
+            assert timeline.end_s == pytest.approx(end_s, rel=1e-9)
+            assert timeline.progress[-1] == bit[row]
+            assert (np.diff(timeline.edges_s) > 0.0).all()
+            assert timeline.start_s == start_s[row]
+
+
+def test_slow_start_over_a_network_trace_equals_the_closed_form_in_one_step(tiny: Tiny) -> None:
+    (tiny.folder / "rates.csv").write_text(
+        "trace,t_s,down_bit_per_s,up_bit_per_s\na,0,8e6,8e6\na,1,4e6,8e6\na,1000,,\n"
+    )
+    trace = {"kind": "trace", "trace": str(tiny.folder), "shift": "none"}
+    row = done(phones(tiny, trace, transport={"kind": "tcp"}))
+    by_hand_s = transfer_s(TcpSettings(), np.array([0.071]), np.array([8e6]), np.array([8e6]))[0]
+
+    assert row.upload_s == pytest.approx(by_hand_s, rel=1e-9)
+    # Of the download, what is left after a second goes at half the rate.
+    assert row.download_s == pytest.approx(1.0 + 2.0 * (by_hand_s - 1.0), rel=1e-9)

@@ -1,0 +1,136 @@
+"""Radios beside measurements: the carried means are those of the raw data, the fits are fits."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.fleet.profile import load_radio
+from fleetsim.validation import measurements, radio, transport
+
+NAMES = {"LTE": "lte", "NSALow": "nr-low", "mmwave": "nr-mmwave"}
+WAYS = {"downlink": "down", "uplink": "up"}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_lines_of_the_radio_files_are_the_least_squares_lines_of_the_points() -> None:
+    for line in radio.power_lines():
+        slope, intercept = np.polyfit(line.mbit_per_s, line.measured_w, 1)
+        base, steep = radio.power_w(load_radio(line.radio), line.direction, np.array([0.0, 1.0]))
+        assert base + 2.35 == pytest.approx(intercept, abs=2e-3)
+        assert steep - base == pytest.approx(slope, rel=1e-2)
+
+
+def test_points_of_power_by_rate_are_means_of_the_raw_seconds(
+    real_trace: Callable[[str], Path],
+) -> None:
+    seconds = defaultdict(list)
+    for row in rows_of(real_trace("radio-power-5g") / "transfer_power.csv.gz"):
+        key = NAMES[row["network type"]], WAYS[row["direction"]], float(row["target bandwidth"])
+        seconds[key].append((float(row["throughput"]), float(row["avg_power"]) / 1e3))
+    table = measurements.radio_table("radio-power")
+    carried = zip(
+        table.columns["radio"],
+        table.columns["direction"],
+        table.numbers("target_mbit_per_s").tolist(),
+        table.numbers("mbit_per_s").tolist(),
+        table.numbers("power_w").tolist(),
+        table.whole_numbers("num_s").tolist(),
+        strict=True,
+    )
+    assert table.num_rows == len(seconds) == 99
+    for name, way, target, rate, power_w, num in carried:
+        mean_rate, mean_w = np.mean(seconds[name, way, target], axis=0)
+        assert len(seconds[name, way, target]) == num
+        assert rate == pytest.approx(mean_rate, abs=0.006)
+        assert power_w == pytest.approx(mean_w, abs=6e-4)
+
+
+def test_latencies_and_single_connections_are_medians_of_the_raw_tests(
+    real_trace: Callable[[str], Path],
+) -> None:
+    kinds = {"4G-LTE": "lte", "5G-NSA-Low-Band": "nr-low", "5G-NSA-mmWave": "nr-mmwave"}
+    latency, single = defaultdict(list), []
+    for row in rows_of(real_trace("radio-power-5g") / "speedtest.csv.gz"):
+        if row["type"] == "latency" and row["radio_type"] in kinds:
+            latency[kinds[row["radio_type"]]].append(float(row["latency_ms"]))
+        if (row["type"], row["connection_mode"], row["radio_type"]) == (
+            "downlink",
+            "single",
+            "5G-NSA-mmWave",
+        ):
+            single.append((float(row["latency_ms"]), float(row["downlink_Mbps"])))
+    for name, milliseconds in latency.items():
+        assert load_radio(name).rtt_s == pytest.approx(np.median(milliseconds) / 1e3)
+    table, tests = measurements.radio_table("one-connection"), np.array(single)
+    edges = [0, 20, 40, 55, 65, 75, 85, 120]
+    group = np.searchsorted(edges, tests[:, 0], side="right") - 1
+    medians = [np.median(tests[group == index], axis=0) for index in range(7)]
+    assert table.numbers("rtt_s") == pytest.approx([ms / 1e3 for ms, _ in medians])
+    assert table.numbers("mbit_per_s") == pytest.approx([mbit for _, mbit in medians], abs=0.06)
+    # What the default receive window is read off: rate times round trip, in MiB.
+    far = tests[tests[:, 0] > 20]
+    window_mib = far[:, 0] / 1e3 * far[:, 1] * 1e6 / 8 / 2**20
+    assert np.percentile(window_mib, [25, 75]) == pytest.approx([7.3, 7.9], abs=0.06)
+
+
+def test_pings_in_ireland_are_the_round_trip_of_3g(real_trace: Callable[[str], Path]) -> None:
+    pings = [
+        float(row["ping_avg_ms"])
+        for row in rows_of(real_trace("net-5g-irish") / "samples.csv.gz")
+        if row["mode"] == "HSPA+" and row["ping_avg_ms"]
+    ]
+
+    assert len(pings) == 278
+    assert load_radio("3g").rtt_s == pytest.approx(np.median(pings) / 1e3)
+
+
+def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(
+    real_trace: Callable[[str], Path],
+) -> None:
+    home = real_trace("net-5g-irish")
+    apps = {row["trace"]: row["app"] for row in rows_of(home / "traces.csv.gz")}
+    rates = defaultdict(list)
+    for row in rows_of(home / "samples.csv.gz"):
+        if apps[row["trace"]] == "Download":
+            rates[row["mode"]].append(float(row["dl_kbps"]) / 1e3)
+    table = measurements.radio_table("fastest-samples")
+    for place, (mode, name) in enumerate((("LTE", "lte"), ("5G", "nr-low"), ("HSPA+", "3g"))):
+        most = load_radio(name).max_down_bit_per_s / 1e6
+        assert np.mean(np.array(rates[mode]) > most) < 0.01
+        assert (table.columns["radio"][place], int(table.columns["num"][place])) == (
+            name,
+            len(rates[mode]),
+        )
+        assert table.numbers("p99_mbit_per_s")[place] == pytest.approx(
+            np.percentile(rates[mode], 99), abs=0.06
+        )
+
+
+def test_every_transfer_is_nearer_with_round_trips_than_without() -> None:
+    measured = transport.transfers()
+    error = np.abs(measured.said_s / measured.cubic_s - 1.0)
+
+    assert error.size == 20
+    assert error.mean() < 0.1
+    assert (error < 0.3).all()
+    assert (error < np.abs(measured.plain_s / measured.cubic_s - 1.0)).all()
+
+
+def test_wifi_at_fifteen_kilobits_a_second_draws_a_twelfth_of_what_it_did() -> None:
+    (rate, measured_w, said_w, before_w), *_ = radio.wifi_rows()
+
+    assert rate == 0.015
+    assert measured_w == pytest.approx(0.13286 + 0.28317 * 0.015)
+    assert said_w == pytest.approx(measured_w, rel=0.05)
+    assert before_w / said_w > 12.0
