@@ -24,6 +24,7 @@ from enum import StrEnum
 from importlib import metadata
 
 from fleetsim.errors import ScenarioError
+from fleetsim.quoting import quoted
 
 VARIABLE = "FLEETSIM_NUMERICS"
 """Environment variable that names the mode."""
@@ -78,7 +79,7 @@ def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
         return Numerics(named)
     except ValueError:
         raise ScenarioError(
-            f"{VARIABLE}={named[:80]!r}: is neither fastest nor portable; set one of them, or none"
+            f"{VARIABLE}={quoted(named)}: is neither fastest nor portable; set one of them, or none"
         ) from None
 
 

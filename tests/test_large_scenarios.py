@@ -16,11 +16,13 @@ from tests.bad_input.good import GOOD
 
 MIB = 1 << 20
 GIB = 1 << 30
+BLANK = "{kind: blank, input_shape: [8], num_classes: 2}"
+"""A data set that feeds any number of clients."""
 DEVICES = "    pixel-6: 0.5\n    t2.small: 0.5\n"
 
 
 def written(tmp_path, *changes):
-    text = GOOD
+    text = GOOD.replace("{kind: digits}", BLANK)
     for old, new in changes:
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -174,10 +176,9 @@ def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path,
 
 
 def test_a_run_takes_as_much_memory_for_a_client_as_is_said_or_more(tmp_path):
-    dataset = "{kind: blank, input_shape: [8], num_classes: 2}"
     peaks = []
     for size in (1000, 100_000, 200_000):  # first with all that is made once
-        path = written(tmp_path, ("size: 8", f"size: {size}"), ("{kind: digits}", dataset))
+        path = written(tmp_path, ("size: 8", f"size: {size}"))
         loaded = load(path)
         out = tmp_path / str(size)
         peaks.append(peak_byte(lambda: simulate.run(loaded, train=False, out=out))[0])  # noqa: B023

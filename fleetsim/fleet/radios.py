@@ -24,6 +24,7 @@ from fleetsim.fleet.profile import (
     load_radio,
     wifi_radio,
 )
+from fleetsim.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +111,8 @@ def metered_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
     radio = load_radio(name, beside=beside)
     if radio.network != "cellular":
         raise DataError(
-            f"radio {name!r}: its network is {radio.network}, and metered networks are cellular;"
-            " choose a cellular radio such as 'lte', or set fleet.network.kind = 'wifi'"
+            f"radio {quoted(name)}: its network is {radio.network}, and metered networks are"
+            " cellular; choose a cellular radio such as 'lte', or set fleet.network.kind = 'wifi'"
         )
     return radio
 
@@ -131,8 +132,8 @@ def unmetered_radio(
     radio = wifi_radio(profile, name, beside=beside, top_bit_per_s=top_bit_per_s)
     if radio.network == "wired":
         raise DataError(
-            f"radio {name!r}: is a cable, and device {profile.name!r} is wireless; choose 'wifi',"
-            " or a cellular radio such as 'lte'"
+            f"radio {quoted(name)}: is a cable, and device {quoted(profile.name)} is wireless;"
+            " choose 'wifi', or a cellular radio such as 'lte'"
         )
     return radio
 

@@ -138,8 +138,8 @@ def write_trace(
     for user in trace.user_ids:
         if is_unfit(user):
             raise DataError(
-                f"trace {trace.name!r}: user {quoted(user)} has a comma, quote, line end or what is"
-                " no text; rename it"
+                f"trace {quoted(trace.name)}: user {quoted(user)} has a comma, quote, line end or"
+                " what is no text; rename it"
             )
     users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)
     online, charging, unmetered, load, ram_byte = trace.columns

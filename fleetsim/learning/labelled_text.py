@@ -225,7 +225,7 @@ def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[
             places.append(column)
         elif cells.count(column) != 1:
             raise DataError(
-                f"{where}: {cells.count(column)} columns are called {column!r}; columns are"
+                f"{where}: {cells.count(column)} columns are called {quoted(column)}; columns are"
                 f" {quoted(list(cells))}; a file without a header has numbers, from 0"
             )
         else:

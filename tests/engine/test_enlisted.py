@@ -1,7 +1,7 @@
 """Clients that have answered and wait for the server: who waits, how long, and who is charged.
 
 Jetson Nano (CPU) as in test_synchronous: 2.1 W idle, a client with n samples computes for
-c(n) = ceil(n / 50) * 0.032 + 3 n / 4.953 s, and each transfer of the model takes 1 s.
+c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING = Work(WorkKind.NONE)
 
 
 def task_s(samples: int) -> float:
-    return math.ceil(samples / 50) * 0.032 + 3 * samples / 4.953 + 2.0
+    return math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958 + 2.0
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from fleetsim.learning.compress import UncompressedSettings, Uplink
 from fleetsim.learning.screen import why_refused
 from fleetsim.learning.settings import FedAvgSettings
 from fleetsim.learning.trainers import NullTrainer
+from fleetsim.settings import Settings
 
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
@@ -154,8 +155,8 @@ class Tiny:
     thermal: dict[str, Any] = field(default_factory=lambda: {"kind": "none"})
     memory: dict[str, Any] = field(default_factory=lambda: {"kind": "unchecked"})
     crash_per_hour: float = 0.0
-    server: dict[str, Any] = field(default_factory=lambda: {"cohort": 2})
-    stop: dict[str, Any] = field(default_factory=lambda: {"rounds": 1})
+    server: dict[str, Any] | Settings = field(default_factory=lambda: {"cohort": 2})
+    stop: dict[str, Any] | Settings = field(default_factory=lambda: {"rounds": 1})
     selector: Selector = field(default_factory=FirstCome)
     idle: str = "not_charged"
     """Whether waiting is charged; most tests are about tasks alone."""
