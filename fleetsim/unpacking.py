@@ -116,7 +116,10 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         # `read` would lose what comes before a fault.
-        part = self._stream.read1(len(buffer))
+        try:
+            part = self._stream.read1(len(buffer))
+        except zlib.error as fault:  # whose own words are "Error -3 while decompressing data"
+            raise gzip.BadGzipFile("the compressed data are damaged") from fault
         self._num_read += len(part)
         if self._num_read > self._limit:
             raise too_large(self._place, self._packed_byte, self._limit)

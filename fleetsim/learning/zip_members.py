@@ -34,7 +34,9 @@ def damage_told(says: str, way_out: str) -> Iterator[None]:
     try:
         yield
     except _FAULTS as fault:
-        reason = " ".join(str(fault).split())[:_MOST_CHARACTERS] or type(fault).__name__
+        reason = " ".join(str(fault).split())[:_MOST_CHARACTERS] or "it ends too early"
+        if isinstance(fault, zlib.error):
+            reason = "the compressed data are damaged"
         raise DataError(f"{says} ({reason}); {way_out}") from fault
 
 
