@@ -228,7 +228,7 @@ def run(
                 resume=resume,
                 allow_other_platform=allow_other_platform,
                 on_progress=on_progress,
-                on_note=_say,
+                on_note=_note,
                 reading=reading,
             )
     try:
@@ -479,6 +479,11 @@ def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
     if isinstance(dataset, BlankSettings):
         return None
     return ReadAhead(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+
+
+def _note(line: str) -> None:
+    """Write a line that is neither a warning nor an error."""
+    _say(f"note: {line}")
 
 
 def _say(line: str) -> None:

@@ -236,7 +236,7 @@ class _Reader:
             return self.scalar(event, line)
         self.refuse_indirection(event, line)
         if len(path) >= MAX_DEPTH:
-            raise self.fault(line, f"nested deeper than {MAX_DEPTH} levels")
+            raise self.fault(line, f"nested deeper than {MAX_DEPTH} levels; make it flatter")
         if self.is_one_value and not event.flow_style:
             raise self.fault(line, "write a list as [a, b] and a mapping as {key: value}")
         return (self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping)(path)
@@ -274,7 +274,7 @@ class _Reader:
         self.refuse_indirection(event, line)
         assert isinstance(event, yaml.ScalarEvent)
         if unfit := UNFIT.search(event.value):
-            raise self.fault(line, f"text may not hold the character {unfit.group()!a}")
+            raise self.fault(line, f"text may not hold the character {unfit.group()!a}; remove it")
         try:
             return event.value if event.style is not None else meaning(event.value)
         except ValueError as cause:

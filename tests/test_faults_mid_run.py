@@ -374,7 +374,7 @@ def test_the_command_says_that_a_run_is_complete(scenario, whole, tmp_path, monk
     assert not called(monkeypatch, "run", tmp_path / "small.yaml", "--out", out, "--resume")
 
     assert capsys.readouterr().err == (
-        f"{out}: the run is complete, there is nothing to go on with\n"
+        f"note: {out}: the run is complete, there is nothing to go on with\n"
     )
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, Phase
 from tests.fuzz.cases import TARGETS, Case
 from tests.fuzz.sandbox import Sandbox
 from tests.fuzz.verdict import faults
+
+_CASES_OF_A_SEED = 10
+"""Of one seed hypothesis draws many a case that is much like the one before."""
 
 
 @dataclass
@@ -52,20 +56,9 @@ class Tally:
 
 def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) -> Tally:
     """Run cases of a target; the same seed draws the same cases."""
-    strategy, _ = TARGETS[target]
     tally = Tally()
-
     with Sandbox() as sandbox, tempfile.TemporaryDirectory(prefix="fuzz-") as place:
 
-        @hypothesis.seed(seed)
-        @hypothesis.settings(
-            max_examples=num_cases,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @hypothesis.given(strategy())
         def look(case: Case) -> None:
             folder = Path(place) / "case"
             folder.mkdir()
@@ -85,8 +78,30 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                     _keep(case, words, [*found, ending.stderr[-6000:]], keep / target)
             shutil.rmtree(folder)
 
-        look()
+        for part in range(0, num_cases, _CASES_OF_A_SEED):
+            _draw(target, look, (seed, part), min(_CASES_OF_A_SEED, num_cases - part))
     return tally
+
+
+def _draw(
+    target: str, look: Callable[[Case], None], address: tuple[int, int], num_cases: int
+) -> None:
+    """Show cases of a target, drawn from an address, to a function."""
+    strategy, _ = TARGETS[target]
+
+    @hypothesis.seed(int(hashlib.sha256(repr(address).encode()).hexdigest()[:12], 16))
+    @hypothesis.settings(
+        max_examples=num_cases,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(strategy())
+    def shown(case: Case) -> None:
+        look(case)
+
+    shown()
 
 
 def _without_numbers(says: str) -> str:
