@@ -125,7 +125,7 @@ class BlockSettings(TransferSettings):
             if self.fading == law and value is None:
                 raise ValueError(f"fading: {law} needs {key}")
             if self.fading != law and value is not None:
-                raise ValueError(f"{key} is of fading: {law}, not of {self.fading}")
+                raise ValueError(f"{key} is of fading: {law}, not of {self.fading}; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -61,14 +61,15 @@ task:
     median_samples: 200
     sigma: 0.0
   model: {{kind: 2nn}}
-  local: {{epochs: 1000000000, batch_size: 10, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+  local: {{epochs: 100000, batch_size: 10, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
 fleet:
   size: {size}
   devices: {{jetson-nano-cpu: 1.0}}
   channel: {{kind: constant, down_bit_per_s: 1.0e+15, up_bit_per_s: 1.0e+15}}
+  transport: {{kind: none}}
   crash_per_hour: {crash_per_hour}
 server: {{cohort: {size}, over_commit: 1.0, selector: {{kind: random}}}}
-stop: {{rounds: {rounds}, time_s: 1.0e+12}}
+stop: {{rounds: {rounds}, time_s: 1.0e+9}}
 checkpoint: {{every_rounds: {rounds}}}
 """
 
