@@ -43,7 +43,7 @@ for changes in SMALL.values():
         "task.partition.min_samples=2",
     ]
 SCENARIOS = {name: name for name in SMALL} | {"interruptions-fedbuff": "interruptions"}
-NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "3"))
+NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "4"))
 
 
 def command(name, out, workers) -> list[str]:
@@ -106,15 +106,19 @@ def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(name, r
     num_cut = 0
     for kill in range(NUM_KILLS):
         out = tmp_path / f"run-{kill}"
-        # A round is drawn, not a second: how long a run lasts depends on the machine.
-        after_round = 0 if kill == 0 else int(moments.integers(2, 37))
         process = subprocess.Popen(command(name, out, 1 + kill % 3), stdout=subprocess.DEVNULL)
-        while process.poll() is None and num_rounds_saved(out) < after_round:
-            time.sleep(0.001)
-        time.sleep(float(moments.uniform(0.0, 0.1)))
+        if kill % 4 == 3:
+            # Before there is a folder, while it is made, or soon after.
+            time.sleep(float(moments.uniform(0.0, 4.0)))
+        else:
+            # A round is drawn, not a second: how long a run lasts depends on the machine.
+            after_round = 0 if kill == 0 else int(moments.integers(2, 37))
+            while process.poll() is None and num_rounds_saved(out) < after_round:
+                time.sleep(0.001)
+            time.sleep(float(moments.uniform(0.0, 0.1)))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        num_cut += open_run(out).manifest.status == "running"
+        num_cut += (out / "manifest.json").exists() and open_run(out).manifest.status == "running"
 
         resumed = subprocess.run(
             [*command(name, out, 1 + (kill + 1) % 3), "--resume"],
