@@ -113,7 +113,10 @@ class BlockSettings(TransferSettings):
     def _blocks_fit(self) -> BlockSettings:
         blocks = self.give_up_s / self.block_s
         if self.fading != "none" and blocks > _MAX_BLOCKS:
-            raise ValueError(f"give_up_s spans {blocks:g} blocks of block_s, over {_MAX_BLOCKS:g}")
+            raise ValueError(
+                f"give_up_s spans {blocks:g} blocks of block_s, over {_MAX_BLOCKS:g}; make the"
+                " blocks longer or give up sooner"
+            )
         return self
 
     @model_validator(mode="after")
@@ -134,7 +137,7 @@ class BlockSettings(TransferSettings):
         if isinstance(cap, float) and outage > cap:
             raise ValueError(
                 f"nothing gets through: outage_bit_per_s_per_hz = {outage:g} is above "
-                f"max_bit_per_s_per_hz = {cap:g}"
+                f"max_bit_per_s_per_hz = {cap:g}; lower it"
             )
         return self
 
@@ -160,7 +163,9 @@ class PlacedSettings(BlockSettings):
     def _distances_ordered(self) -> PlacedSettings:
         low_m, high_m = self.min_distance_m, self.cell_radius_m
         if low_m > high_m:
-            raise ValueError(f"min_distance_m = {low_m:g} is beyond cell_radius_m = {high_m:g}")
+            raise ValueError(
+                f"min_distance_m = {low_m:g} is beyond cell_radius_m = {high_m:g}; lower it"
+            )
         return self
 
 

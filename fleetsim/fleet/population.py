@@ -60,7 +60,7 @@ from fleetsim.fleet.transport import (
 )
 from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
 from fleetsim.fleet.wifi import IndoorWifiSettings, WifiSettings, top_bit_per_s
-from fleetsim.quoting import quoted
+from fleetsim.quoting import cut, quoted
 from fleetsim.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
@@ -126,7 +126,7 @@ class FleetSettings(Settings):
             if name not in self.devices:
                 raise faults.at(
                     ("battery", "charge_w_of", name),
-                    f"is not one of fleet.devices ({', '.join(self.devices)})",
+                    f"is not one of fleet.devices ({cut(', '.join(self.devices))}); leave it out",
                 )
         return self
 

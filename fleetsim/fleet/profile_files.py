@@ -354,7 +354,9 @@ class DeviceFile(Settings):
         if self.wifi is not None and self.wired is not None:
             raise at(("wired",), "the device has wifi already; give it one of them")
         if self.credits is not None and (self.thermal is not None or self.kind != "vm"):
-            raise at(("credits",), "are for devices of kind vm, without a thermal section")
+            raise at(
+                ("credits",), "are for devices of kind vm, without a thermal section; drop one"
+            )
         if self.thermal is not None and self.kind == "vm":
             raise at(("thermal",), "is for phones and boards; a vm has no skin")
         return self

@@ -55,7 +55,7 @@ class TcpSettings(Settings):
         if first_byte > self.receive_window_byte:
             raise ValueError(
                 f"receive_window_byte = {self.receive_window_byte} is less than the first window,"
-                f" initial_window_segments * segment_byte = {first_byte}"
+                f" initial_window_segments * segment_byte = {first_byte}; raise it"
             )
         return self
 

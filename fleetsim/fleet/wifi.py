@@ -83,7 +83,9 @@ class IndoorWifiSettings(Settings):
     def _ordered(self) -> IndoorWifiSettings:
         low_m, high_m = self.min_distance_m, self.radius_m
         if low_m > high_m:
-            raise ValueError(f"min_distance_m = {low_m:g} is beyond radius_m = {high_m:g}")
+            raise ValueError(
+                f"min_distance_m = {low_m:g} is beyond radius_m = {high_m:g}; lower it"
+            )
         low, high = self.airtime_share
         if low > high:
             raise ValueError(f"airtime_share = [{low:g}, {high:g}] falls; give the smaller first")

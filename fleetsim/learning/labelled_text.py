@@ -108,10 +108,12 @@ class LabelledTextSettings(Settings):
         if len({type(column) for column in columns}) > 1:
             raise ValueError(
                 f"columns are all named, or all numbered from 0 in a file without a header, got"
-                f" {', '.join(map(repr, columns))}"
+                f" {', '.join(map(quoted, columns))}; use one of the two"
             )
         if len(set(columns)) < len(columns):
-            raise ValueError(f"columns differ, got {', '.join(map(repr, columns))}")
+            raise ValueError(
+                f"columns differ, got {', '.join(map(quoted, columns))}; name each of them once"
+            )
         return self
 
 

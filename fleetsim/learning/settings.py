@@ -136,7 +136,9 @@ class Gpt2Settings(Settings):
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
         if self.width % self.heads:
-            raise ValueError(f"width {self.width} is no multiple of heads {self.heads}")
+            raise ValueError(
+                f"width {self.width} is no multiple of heads {self.heads}; make it one"
+            )
         return self
 
 
