@@ -34,7 +34,7 @@ _WAY_OUT: Final = re.compile(
     r"say |put |remove |drop |name |take |make |add |quote|empty |import |fetch|run |start |"
     r"expected|needs? |keep |only |download|delete |pass |instead|rename |split |shorten|at most|"
     r"at least|mount|free |check |without|unpack|convert|replace|correct|save |restore|copy |ask |"
-    r"go on|begin |end |try ",
+    r"go on|begin |end |try |get |it is a key of",
     re.IGNORECASE,
 )
 
