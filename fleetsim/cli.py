@@ -448,7 +448,7 @@ def _load(
 
 
 def _ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
-    """What to raise when a verb was interrupted, once that is said."""
+    """Say that a verb was interrupted, and return the exit to raise."""
     is_asked = isinstance(interrupt, Terminated)
     _say(f"{'ended by SIGTERM' if is_asked else 'interrupted'}{says}")
     return typer.Exit(TERMINATED if is_asked else INTERRUPTED)
@@ -544,7 +544,7 @@ def main() -> None:
 
 
 def _where_told(fault: Exception) -> str:
-    """Where the traceback is; the terminal gets it where no file can be written."""
+    """Write the traceback to a file, or to the terminal if that fails, and say where it is."""
     try:
         return f"please report it with {crash_file.write(fault)}"
     except OSError as cause:

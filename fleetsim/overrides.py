@@ -93,7 +93,9 @@ class _Target:
     def put(self, change: str) -> None:
         """Apply one override."""
         if not change.isprintable():
-            raise ScenarioError(f"--set {quoted(change)}: holds a character that is not text")
+            raise ScenarioError(
+                f"--set {quoted(change)}: holds a character that is not text; remove it"
+            )
         name = f"--set {cut(change)}"
         steps, text = _split(change, name)
         value = parse_value(text, name)

@@ -109,6 +109,7 @@ class _Prepared:
 
 
 @terminable()
+@one_blas_thread()
 def run(
     scenario: Scenario,
     *,
@@ -154,35 +155,6 @@ def run(
     require_portable(torch_device=torch_device)
     if selector is not None:
         scenario = scenario.with_selector(selector)
-    with one_blas_thread():
-        return _simulate(
-            scenario,
-            out,
-            train=train,
-            torch_device=torch_device,
-            workers=workers,
-            resume=resume,
-            allow_other_platform=allow_other_platform,
-            on_progress=on_progress,
-            on_note=on_note,
-            reading=reading,
-        )
-
-
-def _simulate(
-    scenario: Scenario,
-    out: str | Path | None,
-    *,
-    train: bool,
-    torch_device: str,
-    workers: int | None,
-    resume: bool,
-    allow_other_platform: bool,
-    on_progress: Callable[[Progress], None] | None,
-    on_note: Callable[[str], None] | None,
-    reading: ReadAhead | None,
-) -> Run:
-    """Run a scenario into a folder; arguments and errors are those of `run`."""
     chosen = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
     says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)

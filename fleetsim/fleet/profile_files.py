@@ -72,8 +72,8 @@ class SecondsFigure(Figure):
     value: Annotated[float, Field(ge=1e-9, le=1e4)]
 
 
-class OverheadFigure(LevelFigure):
-    """An overhead in seconds that may be 0."""
+class DelayFigure(LevelFigure):
+    """An overhead or a tail in seconds, which may be 0."""
 
     value: Annotated[float, Field(ge=0.0, le=1e4)]
 
@@ -156,12 +156,6 @@ class SlopeFigure(LevelFigure):
     value: Annotated[float, Field(ge=0.0, le=1e6)]
 
 
-class TailFigure(LevelFigure):
-    """Seconds that a radio stays awake."""
-
-    value: Annotated[float, Field(ge=0.0, le=1e4)]
-
-
 class PhiFile(Settings):
     """Rate of each class of operations over the rate of convolutions, whose own factor is 1."""
 
@@ -217,9 +211,9 @@ class ComputeFile(Settings):
     """Rate of convolutions while training."""
     peak_gflop_per_s: GflopPerSFigure | None = None
     """FP32 peak of the cores that train; shown, never computed with."""
-    dispatch_s: OverheadFigure
+    dispatch_s: DelayFigure
     """Overhead of one batch, whatever the model."""
-    layer_s: OverheadFigure | None = None
+    layer_s: DelayFigure | None = None
     """Overhead of one trained batch per layer of the model that multiplies matrices; a forward pass
     has a third of it. None: `dispatch_s` holds all that was measured."""
     parameter_s_per_mparam: SecondsFigure
@@ -416,7 +410,7 @@ class RadioFile(Settings):
     """None: a transmit power that a scenario states changes no watts."""
     tail_w: DrawFigure
     """Drawn for `tail_s` after a transfer."""
-    tail_s: TailFigure
+    tail_s: DelayFigure
     promotion: PromotionFile | None = None
     """None: it is awake at once."""
 

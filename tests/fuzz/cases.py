@@ -20,7 +20,9 @@ from fleetsim.simulate import run
 from tests.bad_input.good import DEVICE, GOOD
 from tests.fuzz import damage, documents, sources
 
-_ROUNDS: Final = ("--set", "stop.rounds=2")
+_RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
+"""A run that ends soon."""
+_UNTRAINED: Final = (*_RUN, "--no-train")
 _SMALL: Final = 400
 """Largest fleet and cohort of a scenario that is run."""
 
@@ -105,9 +107,8 @@ def runs(draw: st.DrawFn) -> Case:
     document = draw(documents.damaged(_scenarios(), _schema()).filter(_is_small))
     text = draw(documents.texts(document))
     training = () if draw(st.integers(0, 4)) == 0 else ("--no-train",)
-    words = ("run", "s.yaml", "--workers", "1", "--out", "out", *training)
-    small = ("--set", "stop={rounds: 2, time_s: 1e6}")
-    return Case(((*words, *small),), {"s.yaml": text.encode("utf-8", "surrogatepass")})
+    words = (*_RUN, "--workers", "1", *training)
+    return Case((words,), {"s.yaml": text.encode("utf-8", "surrogatepass")})
 
 
 def _scenario(**changes: Any) -> bytes:
@@ -174,16 +175,7 @@ def traces(draw: st.DrawFn) -> Case:
         whole = sources.NETWORK_TRACES[draw(st.sampled_from(sorted(sources.NETWORK_TRACES)))]
         scenario = _scenario(fleet__channel={"kind": "trace", "trace": "./trace"})
     files = _below("trace", draw(_with_damage(whole)))
-    words = (
-        "run",
-        "s.yaml",
-        "--no-train",
-        "--out",
-        "out",
-        "--set",
-        "stop={rounds: 2, time_s: 1e6}",
-    )
-    return Case((("validate", "s.yaml"), words), {"s.yaml": scenario} | files)
+    return Case((("validate", "s.yaml"), _UNTRAINED), {"s.yaml": scenario} | files)
 
 
 @functools.cache
@@ -206,16 +198,7 @@ def profiles(draw: st.DrawFn) -> Case:
     if kind == "radios":
         changes = {"fleet__channel": {"kind": "fading", "metered_radio": "./mine.yaml"}}
     files = {"s.yaml": _scenario(**changes), "mine.yaml": text.encode("utf-8", "surrogatepass")}
-    words = (
-        "run",
-        "s.yaml",
-        "--no-train",
-        "--out",
-        "out",
-        "--set",
-        "stop={rounds: 2, time_s: 1e6}",
-    )
-    return Case((words,), files)
+    return Case((_UNTRAINED,), files)
 
 
 @functools.cache

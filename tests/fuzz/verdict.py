@@ -20,7 +20,7 @@ MOST_LINES: Final = 22
 MOST_CHARACTERS: Final = 900
 _FOREIGN: Final = (
     r"Traceback \(most recent call last\)",
-    r"\b(?:[A-Z][A-Za-z]*)?(?:Error|Exception|Warning)\b(?!:? *simulation)",
+    r"\b(?:[A-Z][A-Za-z]*)?(?:Error|Exception|Warning)\b",
     r"Input should|validation error|For further information|pydantic",
     r"<[\w.]+ object at 0x[0-9a-f]+>|np\.(?:int|float)\d+\(|\bNoneType\b|PosixPath\(",
 )
@@ -29,14 +29,11 @@ _PLACE: Final = re.compile(
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
 )
 _WAY_OUT: Final = re.compile(
-    r"must (?:be|have|hold|match|not|come|name|end|start|begin|sum)|missing|has |allowed|"
-    r"did you mean|known are|bundled are|see `|choose|use |give |set |leave |lower |raise |write |"
-    r"say |put |remove |drop |name |take |make |add |quote|empty |import |fetch|run |start |"
-    r"expected|needs? |keep |only |download|delete |pass |instead|rename |split |shorten|at most|"
-    r"at least|mount|free |check |without|unpack|convert|replace|correct|save |restore|copy |ask |"
-    r"go on|begin |end |try |get |it is a key of",
-    re.IGNORECASE,
+    r"; [a-z`'{]|: write |must (?:be|have|hold|match|not|sum|name)|missing|"
+    r"did you mean|it is a key of"
 )
+"""A second clause after what is wrong, or what must be there instead."""
+_MORE: Final = re.compile(r"error: \.\.\. and \d+ more$")
 
 
 def faults(ending: Ending, *, draws_figures: bool = False) -> list[str]:
@@ -72,7 +69,9 @@ def _faults_of(line: str) -> list[str]:
         found.append(f"a line of {len(line)} characters")
     if not line.isprintable():
         found.append("not printable")
-    if line.startswith("error: ") and line != "error: ... and":
+    if _MORE.match(line):
+        return found
+    if line.startswith("error: "):
         if not _PLACE.match(line):
             found.append("no place")
         if not _WAY_OUT.search(line):
