@@ -137,7 +137,7 @@ class _Target:
         rest = ".".join(map(str, steps[len(path) :]))
         if step not in here and rest != step and rest in here:
             instead = f'{spelled(path)}."{rest}"'.removeprefix(".")
-            raise ScenarioError(f"{name}: a key with a dot stands in quotes: {instead}")
+            raise ScenarioError(f"{name}: a key with a dot stands in quotes; write {instead}")
         return step
 
     def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:
