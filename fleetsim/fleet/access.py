@@ -74,7 +74,7 @@ class Access:
             lost_at_s: when each client is lost, and its share free for the others, or inf [n].
         """
         shared, channel, radios = self.shared, self.channel, self.radios
-        busy_w, j_per_bit = radios.busy_w[direction][radio], radios.j_per_bit[direction][radio]
+        power = radios.power[direction].take(radio)
         promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
         awake_s, on_wifi = start_s + promotion_s, radios.is_wifi[radio]
         caps = rate_caps(self.transport, radios.rtt_s[radio])
@@ -85,8 +85,7 @@ class Access:
                 direction,
                 awake_s,
                 bit,
-                busy_w,
-                j_per_bit,
+                power,
                 on_wifi=on_wifi,
                 caps=caps,
             )
@@ -96,7 +95,7 @@ class Access:
                 channel, clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi
             )
             laid_out = lay_out_flows(
-                Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, busy_w, j_per_bit),
+                Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
                 own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
                 lambda own_bit_per_s: shared.fair_bit_per_s(cells, direction, own_bit_per_s),
             )

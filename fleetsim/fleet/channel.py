@@ -32,6 +32,7 @@ from fleetsim.fleet.direction import ROW, Direction
 from fleetsim.fleet.net_links import NetLinks, build_net_links
 from fleetsim.fleet.net_trace_files import load_net_trace
 from fleetsim.fleet.profile import RadioProfile
+from fleetsim.fleet.radio_power import RadioPower, power_of
 from fleetsim.fleet.timeline import Timeline, empty
 from fleetsim.fleet.transfer import Asked, LaidOut, lay_out_fading, lay_out_steady
 from fleetsim.fleet.transport import RateCaps
@@ -114,14 +115,12 @@ class Channel:
         if bit == 0.0:
             self._check(client, start_s)
             return empty(start_s)
-        is_down = direction == Direction.DOWN
         ((_, laid_out),) = self.transfers(
             np.array([client]),
             direction,
             np.array([start_s]),
             np.array([bit]),
-            np.array([radio.receive_w if is_down else radio.transmit_w]),
-            np.array([radio.receive_j_per_bit if is_down else radio.transmit_j_per_bit]),
+            power_of([radio], direction),
         )
         return laid_out.row(0)
 
@@ -131,8 +130,7 @@ class Channel:
         direction: Direction,
         start_s: FloatArray,
         bit: FloatArray,
-        busy_w: FloatArray,
-        j_per_bit: FloatArray,
+        power: RadioPower,
         *,
         on_wifi: BoolArray | None = None,
         caps: RateCaps | None = None,
@@ -140,15 +138,14 @@ class Channel:
         """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
 
         Progress in bits; one segment per block, step of a trace or step of the transport's limits
-        that a transfer touches. In each the client draws the radio's base power and energy per bit.
+        that a transfer touches. In each the client's radio draws what it does at that rate.
 
         Args:
             clients: who transfers [n].
             direction: which way.
             start_s: when each begins [n].
             bit: what each moves, > 0 [n].
-            busy_w: base power of each client's radio in this direction [n].
-            j_per_bit: its energy per bit [n].
+            power: of each client's radio in this direction [n].
             on_wifi: which of them go over Wi-Fi [n]; None: all over the cellular network.
             caps: limits of the transport after each start; None: no limits.
 
@@ -160,7 +157,7 @@ class Channel:
         """
         self._check_all(clients, start_s, bit)
         deadline_s = start_s + self.give_up_s
-        asked = Asked(clients, direction, start_s, deadline_s, bit, busy_w, j_per_bit, caps)
+        asked = Asked(clients, direction, start_s, deadline_s, bit, power, caps)
         rate_bit_per_s = self._steady(clients, direction, on_wifi)
         fades = np.isnan(rate_bit_per_s)
         steady = (~fades).nonzero()[0]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.timeline import Timelines
 
 _LEAST_WIDTH = 4
@@ -44,10 +45,8 @@ class Flows:
     """When each has taken too long, after its start."""
     lost_at_s: FloatArray
     """When its client is lost, and with it its share of the links free; inf: never."""
-    busy_w: FloatArray
-    """Base power of each client's radio."""
-    j_per_bit: FloatArray
-    """Its energy per bit on top of that."""
+    power: RadioPower
+    """Power of each client's radio."""
 
 
 def lay_out_flows(
@@ -232,8 +231,7 @@ class _State:
         column = np.arange(int(num.max()) + 1)
         is_used: BoolArray = column < num[:, np.newaxis]
         place = np.minimum(first[:, np.newaxis] + column, begin_s.size - 1)
-        busy_w = self._flows.busy_w[rows, np.newaxis]
-        power_w = busy_w + self._flows.j_per_bit[rows, np.newaxis] * rate_bit_per_s[place[:, :-1]]
+        power_w = self._flows.power.take(rows).at(rate_bit_per_s[place[:, :-1]])
         return Timelines(
             edges_s=np.where(is_used, begin_s[place], self._end_s[rows, np.newaxis]),
             progress=np.where(is_used, done_bit[place], self._end_bit[rows, np.newaxis]),

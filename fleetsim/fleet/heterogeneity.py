@@ -27,6 +27,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.channel import Channel
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.flows import OwnRates
+from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.transport import RateCaps
 from fleetsim.settings import Settings
@@ -63,8 +64,7 @@ class Heterogeneity:
         direction: Direction,
         start_s: FloatArray,
         bit: FloatArray,
-        busy_w: FloatArray,
-        j_per_bit: FloatArray,
+        power: RadioPower,
         *,
         on_wifi: BoolArray | None = None,
         caps: RateCaps | None = None,
@@ -72,7 +72,7 @@ class Heterogeneity:
         """`channel.transfers` at the clients' multiples of its rates; arguments as there."""
         if self.bandwidth is None:
             return channel.transfers(
-                clients, direction, start_s, bit, busy_w, j_per_bit, on_wifi=on_wifi, caps=caps
+                clients, direction, start_s, bit, power, on_wifi=on_wifi, caps=caps
             )
         # At m times the rates, b bits take as long as b / m bits do at the rates, and a limit of c
         # bit/s is one of c / m.
@@ -84,8 +84,7 @@ class Heterogeneity:
             direction,
             start_s,
             bit / multiple,
-            busy_w,
-            j_per_bit * multiple,
+            power.at_multiples(multiple),
             on_wifi=on_wifi,
             caps=caps,
         )

@@ -140,6 +140,8 @@ class RadioProfile:
     max_down_bit_per_s: float = math.inf
     max_up_bit_per_s: float = math.inf
     amplifier: AmplifierProfile | None = None
+    drx_inactivity_s: float | None = None
+    """How long it stays awake after a packet, before it draws `tail_w`; None: it never sleeps."""
 
 
 def device_names() -> list[str]:
@@ -299,6 +301,7 @@ def _radio(
             efficiency=amplifier.efficiency.value,
             full_bit_per_s=amplifier.full_mbit_per_s.value * units.BIT_PER_MBIT,
         ),
+        drx_inactivity_s=None if file.drx is None else file.drx.inactivity_s.value,
     )
 
 

@@ -370,6 +370,13 @@ class PromotionFile(Settings):
     delay_s: SecondsFigure
 
 
+class DrxFile(Settings):
+    """Discontinuous reception of a connected radio: its sleep between packets."""
+
+    inactivity_s: SecondsFigure
+    """How long it stays awake after a packet; then it draws the `tail_w` of the radio."""
+
+
 class AmplifierFile(Settings):
     """The power amplifier of a radio, and where its share of the transmit slope was measured."""
 
@@ -408,6 +415,8 @@ class RadioFile(Settings):
     watts. Without both it draws the device's watts at any rate."""
     amplifier: AmplifierFile | None = None
     """None: a transmit power that a scenario states changes no watts."""
+    drx: DrxFile | None = None
+    """None: a transfer keeps it awake, however slow it is."""
     tail_w: DrawFigure
     """Drawn for `tail_s` after a transfer."""
     tail_s: DelayFigure
@@ -429,8 +438,17 @@ class RadioFile(Settings):
                 raise at((key,), "is for power_from: device; leave it out")
         if (self.connected_w is None) != (self.full_mbit_per_s is None):
             raise at(("connected_w",), "and full_mbit_per_s belong together; give both or neither")
-        if self.power_from == "device" and self.amplifier is not None:
-            raise at(("amplifier",), "is for power_from: radio; leave it out")
+        for key, part in (("amplifier", self.amplifier), ("drx", self.drx)):
+            if self.power_from == "device" and part is not None:
+                raise at((key,), "is for power_from: radio; leave it out")
+        for key, direction in (("receive", self.receive), ("transmit", self.transmit)):
+            if self.drx is None or direction is None or direction.base_w.value >= self.tail_w.value:
+                continue
+            raise at(
+                (key, "base_w"),
+                f"is below tail_w = {self.tail_w.value:g}, which the radio draws asleep; raise it"
+                " or leave drx out",
+            )
         return self
 
 

@@ -8,7 +8,7 @@ cellular radio over `fleet.channel`. Which of its two radios a client uses follo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.amplifier import with_tx_power
-from fleetsim.fleet.channel_settings import FadingSettings, TransferSettings
+from fleetsim.fleet.channel_settings import ConstantSettings, FadingSettings, TransferSettings
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.profile import (
     DeviceProfile,
@@ -24,6 +24,7 @@ from fleetsim.fleet.profile import (
     load_radio,
     wifi_radio,
 )
+from fleetsim.fleet.radio_power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
 
@@ -42,10 +43,8 @@ class Radios:
     """Power of each promotion [R]."""
     promotion_s: FloatArray
     """Length of each promotion, before the first bit, of a radio that was idle [R]."""
-    busy_w: dict[Direction, FloatArray]
-    """Base power while it is busy [R]."""
-    j_per_bit: dict[Direction, FloatArray]
-    """Energy per bit on top of that [R]."""
+    power: dict[Direction, RadioPower]
+    """While it is busy [R]."""
     is_wifi: BoolArray
     """Whether bits go over Wi-Fi, not over the cell [R]; without meaning for cables."""
     rtt_s: FloatArray
@@ -69,6 +68,7 @@ def build_radios(
     """The radios of a fleet of these devices.
 
     A channel with a link budget sets the transmit power of cellular radios, and so their watts.
+    Over a channel of constant rates they sleep between packets (`fleetsim.fleet.radio_power`).
 
     Args:
         channel: the cellular network, which names the radios.
@@ -149,7 +149,11 @@ def too_much_power(radio: RadioProfile, channel: TransferSettings) -> str | None
 
 
 def _powered(radio: RadioProfile, channel: TransferSettings) -> RadioProfile:
-    if radio.network == "cellular" and isinstance(channel, FadingSettings):
+    """A radio as it is over a channel: at its transmit power, asleep between packets or not."""
+    if radio.network != "cellular" or isinstance(channel, ConstantSettings):
+        return radio
+    radio = replace(radio, drx_inactivity_s=None)  # the air is what holds packets up
+    if isinstance(channel, FadingSettings):
         return with_tx_power(radio, channel.tx_power_dbm)
     return radio
 
@@ -173,14 +177,7 @@ def table_of(
         tail_s=np.array([radio.tail_s for radio in radios]),
         promotion_w=np.array([radio.promotion_w for radio in radios]),
         promotion_s=np.array([radio.promotion_s for radio in radios]),
-        busy_w={
-            Direction.DOWN: np.array([radio.receive_w for radio in radios]),
-            Direction.UP: np.array([radio.transmit_w for radio in radios]),
-        },
-        j_per_bit={
-            Direction.DOWN: np.array([radio.receive_j_per_bit for radio in radios]),
-            Direction.UP: np.array([radio.transmit_j_per_bit for radio in radios]),
-        },
+        power={way: power_of(radios, way) for way in (Direction.DOWN, Direction.UP)},
         is_wifi=np.array([radio.network == "wifi" for radio in radios]),
         rtt_s=np.array([radio.rtt_s for radio in radios]),
         unmetered=np.where(own, np.cumsum(own) + 1, 0),

@@ -10,6 +10,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.cell import Cell
 from fleetsim.fleet.direction import ROW, Direction
+from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.transport import RateCaps, capped
 
@@ -34,10 +35,8 @@ class Asked(NamedTuple):
     """When each is given up [n]."""
     bit: FloatArray
     """What each moves, > 0 [n]."""
-    busy_w: FloatArray
-    """Base power of each client's radio in this direction [n]."""
-    j_per_bit: FloatArray
-    """Its energy per bit [n]."""
+    power: RadioPower
+    """Power of each client's radio in this direction [n]."""
     caps: RateCaps | None = None
     """What the transport protocol allows after each start [n]; None: all that the channel does."""
 
@@ -75,8 +74,7 @@ class Asked(NamedTuple):
         done_bit = np.where(is_complete, bit, progress[:, -1])
         num_edges = int(last.max()) + 1
         is_after = np.arange(num_edges) >= last[:, np.newaxis]
-        per_bit = self.j_per_bit[rows][:, np.newaxis]
-        power_w = self.busy_w[rows][:, np.newaxis] + per_bit * rates_bit_per_s[:, : num_edges - 1]
+        power_w = self.power.take(rows).at(rates_bit_per_s[:, : num_edges - 1])
         return Timelines(
             edges_s=np.where(is_after, end_s[:, np.newaxis], edges_s[:, :num_edges]),
             progress=np.where(is_after, done_bit[:, np.newaxis], progress[:, :num_edges]),

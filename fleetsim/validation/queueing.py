@@ -23,6 +23,7 @@ from fleetsim.fleet.channel import build_channel
 from fleetsim.fleet.channel_settings import ConstantSettings
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.flows import Flows, lay_out_flows
+from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.sharing import SharedLinksSettings, build_shared_links
 from fleetsim.scenario import load
 from fleetsim.simulate import run
@@ -90,7 +91,11 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
     )
     clients = np.arange(size)
     flows = Flows(
-        start_s, bit, start_s + channel.give_up_s, np.full(size, np.inf), *np.zeros((2, size))
+        start_s,
+        bit,
+        start_s + channel.give_up_s,
+        np.full(size, np.inf),
+        RadioPower.line(*np.zeros((2, size))),
     )
     end_s = np.empty(size)
     for rows, timelines in lay_out_flows(

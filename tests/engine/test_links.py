@@ -158,11 +158,11 @@ def test_the_transmit_power_is_paid_for(tiny: Tiny) -> None:
     )
 
     lte = 1
-    loud_w, quiet_w = (radios.busy_w[Direction.UP][lte] for radios in (loud, quiet))
+    loud_w, quiet_w = (radios.power[Direction.UP].busy_w[lte] for radios in (loud, quiet))
     amplifier_w = 10.0 ** (2.3 - 3.0) / 0.165  # 23 dBm at the efficiency of the file
     assert loud_w == pytest.approx(0.543 + amplifier_w, rel=1e-6)
     assert quiet_w == pytest.approx(0.543 + amplifier_w * 0.1**0.36, rel=1e-6)
-    assert loud.busy_w[Direction.DOWN][lte] == 0.369
+    assert loud.power[Direction.DOWN].busy_w[lte] == 0.369
 
 
 # --- transport ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from fleetsim.fleet.channel import build_channel
 from fleetsim.fleet.channel_settings import FadingSettings
 from fleetsim.fleet.direction import Direction
 from fleetsim.fleet.flows import Flows, OwnRates, lay_out_flows
+from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.sharing import fair_rates
 from fleetsim.fleet.timeline import Timeline
 from tests.fleet.fair import Flow, ends
@@ -55,8 +56,7 @@ def laid_out(
         np.array(bit),
         np.array(start_s) + give_up_s,
         np.array(lost_at_s or [INF] * size),
-        np.full(size, BUSY_W),
-        np.full(size, J_PER_BIT),
+        RadioPower.line(np.full(size, BUSY_W), np.full(size, J_PER_BIT)),
     )
 
     def fair(own_bit_per_s: FloatArray) -> FloatArray:
@@ -230,9 +230,9 @@ def test_links_wide_enough_for_all_change_nothing(fading):
     wired_bit_per_s[7] = 2e7
     channel = build_channel(settings, seed=2, size=30, wired_bit_per_s=wired_bit_per_s)
     clients, start_s = np.arange(30), np.linspace(3.0, 9.0, 30)
-    bit, busy_w = np.geomspace(1e3, 3e9, 30), np.full(30, BUSY_W)
-    alone = channel.transfers(clients, Direction.UP, start_s, bit, busy_w, busy_w)
-    flows = Flows(start_s, bit, start_s + 40.0, np.full(30, INF), busy_w, busy_w)
+    bit, power = np.geomspace(1e3, 3e9, 30), RadioPower.line(*np.full((2, 30), BUSY_W))
+    alone = channel.transfers(clients, Direction.UP, start_s, bit, power)
+    flows = Flows(start_s, bit, start_s + 40.0, np.full(30, INF), power)
     together = lay_out_flows(flows, channel.own_rates(clients, Direction.UP, 8), lambda own: own)
     either = [
         {

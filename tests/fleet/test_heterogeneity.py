@@ -23,6 +23,7 @@ from fleetsim.fleet.heterogeneity import (
     multipliers,
 )
 from fleetsim.fleet.population import FleetSettings, build_fleet
+from fleetsim.fleet.radio_power import RadioPower
 
 SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
 
@@ -93,10 +94,10 @@ def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joul
     channel = build_channel(CHANNELS[kind], seed=1, size=8, wired_bit_per_s=np.full(8, np.nan))
     clients, bit = np.arange(8), np.full(8, 6e6)
     multiple = np.array([0.5, 1.0, 2.0, 3.0, 0.01, 7.0, 1.0, 1.3])
-    start_s, watts, j_per_bit = np.full(8, 3.3), np.zeros(8), np.full(8, 1e-7)
+    start_s, power = np.full(8, 3.3), RadioPower.line(np.zeros(8), np.full(8, 1e-7))
     fleet = Heterogeneity(np.ones(8), multiple)
     rows, laid_out = zip(
-        *fleet.transfers(channel, clients, Direction.UP, start_s, bit, watts, j_per_bit),
+        *fleet.transfers(channel, clients, Direction.UP, start_s, bit, power),
         strict=True,
     )
     for client in range(8):
@@ -104,7 +105,7 @@ def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joul
         timeline = laid_out[part].row(rows[part].tolist().index(client))
         alone = channel.transfers(
             clients[[client]], Direction.UP, start_s[:1], bit[:1] / multiple[client],
-            watts[:1], j_per_bit[:1],
+            power.take(np.array([0])),
         )[-1][1].row(0)  # fmt: skip
 
         assert timeline.end_s == alone.end_s

@@ -15,6 +15,7 @@ from fleetsim.fleet.flows import Flows, lay_out_flows
 from fleetsim.fleet.net_links import milliseconds
 from fleetsim.fleet.net_trace import NetTrace
 from fleetsim.fleet.profile import RadioProfile
+from fleetsim.fleet.radio_power import RadioPower
 from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
 
 DOWN, UP = Direction.DOWN, Direction.UP
@@ -153,8 +154,8 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
     clients = np.arange(50)
     start_s = np.array([1.37 * client for client in range(50)])
     bit = np.array([10.0 ** (1 + client % 7) for client in range(50)])
-    power_w, per_bit = np.full(50, 0.3), np.full(50, 2e-8)
-    parts = channel.transfers(clients, DOWN, start_s, bit, power_w, per_bit)
+    power = RadioPower.line(np.full(50, 0.3), np.full(50, 2e-8))
+    parts = channel.transfers(clients, DOWN, start_s, bit, power)
 
     found = {int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)}
     assert sorted(found) == clients.tolist()
@@ -186,7 +187,11 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
     """Half a megabit each for 3 s, then one alone: 1 s, 3 s of tunnel, and 1 Mbit/s of its 2."""
     channel = channel_of(links(TUNNEL, size=2, shift="none"))
     flows = Flows(
-        np.zeros(2), np.array([1.5e6, 4e6]), np.full(2, 60.0), np.full(2, np.inf), *np.ones((2, 2))
+        np.zeros(2),
+        np.array([1.5e6, 4e6]),
+        np.full(2, 60.0),
+        np.full(2, np.inf),
+        RadioPower.line(*np.ones((2, 2))),
     )
 
     def fair(own_bit_per_s: FloatArray) -> FloatArray:
@@ -208,9 +213,10 @@ def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_st
     channel = replace(channel, fixed_bit_per_s=fixed_bit_per_s)
     clients, start_s = np.arange(size), np.linspace(0.1, 1.3, size)
     # Odd sizes, so that none ends with a step, where rounding decides who waits out an outage.
-    bit, watts = math.pi * np.geomspace(1e3, 1e7, size), np.full(size, 0.5)
-    flows = Flows(start_s, bit, start_s + 2.0, np.full(size, np.inf), watts, watts * 1e-6)
-    alone = channel.transfers(clients, UP, start_s, bit, watts, watts * 1e-6)
+    bit = math.pi * np.geomspace(1e3, 1e7, size)
+    power = RadioPower.line(np.full(size, 0.5), np.full(size, 5e-7))
+    flows = Flows(start_s, bit, start_s + 2.0, np.full(size, np.inf), power)
+    alone = channel.transfers(clients, UP, start_s, bit, power)
     together = lay_out_flows(flows, channel.own_rates(clients, UP, num_steps), lambda own: own)
     ends_s, moved_bit, spent_j = np.full((3, 2, size), np.nan)
     for which, laid_out in enumerate((alone, together)):
