@@ -41,14 +41,20 @@ def main() -> None:
         "task.dataset={kind: blank, input_shape: [64], num_classes: 10, median_samples: 30}",
         "task.partition={kind: iid}",
     ]
-    wide = "{server_in_bit_per_s: 1e18}"
-    full = f"{{server_in_bit_per_s: {options.up:g}, server_out_bit_per_s: {options.up:g}}}"
+    server = f"server_in_bit_per_s: {options.up:g}, server_out_bit_per_s: {options.up:g}"
+    kinds = {
+        "alone": "null",
+        "wide": "{server_in_bit_per_s: 1e15}",
+        "full": f"{{{server}}}",
+        "bands": "{cells: 10}",
+        "both": f"{{cells: 10, {server}}}",
+    }
     profiler = cProfile.Profile()
-    for name, links in (("alone", "null"), ("wide", wide), ("full", full)):
+    for name, links in kinds.items():
         scenario = load("crowded-cell", [*changes, f"fleet.shared_links={links}"])
         with tempfile.TemporaryDirectory() as home:
             began_s = time.process_time()
-            if options.profile and name == "full":
+            if options.profile and name == "both":
                 profiler.enable()
             done = run(scenario, out=Path(home) / "run", train=False)
             profiler.disable()

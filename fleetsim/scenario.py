@@ -26,6 +26,7 @@ from fleetsim.engine.stop import StopSettings
 from fleetsim.engine.synchronous import SynchronousSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import Fault
+from fleetsim.fleet.channel_settings import BlockSettings
 from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.network import can_be_on, in_force
@@ -354,6 +355,17 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         most = fleet.size * 10_000 // server.cohort / 10_000
         says = f"asks for more clients than the fleet has; must be at most {most:g}"
         found.append((("server", "over_commit"), says))
+    if (
+        fleet.shared_links is not None
+        and fleet.shared_links.cells is not None
+        and not fleet.shared_links.has_capacities
+        and not isinstance(fleet.channel, BlockSettings)
+    ):
+        says = (
+            f"shares nothing: fleet.channel.kind = '{fleet.channel.kind}' has no band; give"
+            " cell_up_bit_per_s or cell_down_bit_per_s, or a channel of kind 'fading'"
+        )
+        found.append((("fleet", "shared_links", "cells"), says))
     if fleet.shared_links is not None and not isinstance(server.interruption, LoseSettings):
         found.append((("server", "interruption", "kind"), NOT_SHARED))
     if isinstance(server, SynchronousServerSettings) and server.minimum_reports > server.cohort:

@@ -14,7 +14,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.channel import Channel
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.flows import Flows, OwnRates, lay_out_flows
+from fleetsim.fleet.flows import Flows, OwnRates, RateSteps, lay_out_flows
 from fleetsim.fleet.heterogeneity import Heterogeneity
 from fleetsim.fleet.promotion import with_promotions
 from fleetsim.fleet.radios import Radios
@@ -24,7 +24,7 @@ from fleetsim.fleet.transport import (
     NoTransportSettings,
     RateCaps,
     TcpSettings,
-    capped,
+    capped_steps,
     rate_caps,
 )
 
@@ -91,13 +91,17 @@ class Access:
             )
         else:
             cells = shared.cells_of(clients, on_wifi)
+            bandwidth = self.heterogeneity.bandwidth
+            multiple = None if bandwidth is None else bandwidth[clients]
             own_rates = self.heterogeneity.own_rates(
                 channel, clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi
             )
             laid_out = lay_out_flows(
                 Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
                 own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
-                lambda own_bit_per_s: shared.fair_bit_per_s(cells, direction, own_bit_per_s),
+                lambda own_bit_per_s, channel_bit_per_s: shared.fair_bit_per_s(
+                    cells, direction, own_bit_per_s, channel_bit_per_s, multiple
+                ),
             )
         if not promotion_s.any():
             return laid_out
@@ -112,14 +116,18 @@ class Access:
 def _capped_rates(own_rates: OwnRates, start_s: FloatArray, caps: RateCaps) -> OwnRates:
     """Own rates of transfers that begin at `start_s` [n] under the limits of their transport."""
 
-    def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        edges_s, rates_bit_per_s = own_rates(rows, t_s)
+    def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
+        edges_s, rates_bit_per_s, channel_bit_per_s = own_rates(rows, t_s)
         num = rates_bit_per_s.shape[1] + caps.cap_bit_per_s.shape[1]
-        edges_s, rates_bit_per_s = capped(edges_s, rates_bit_per_s, start_s[rows], caps.take(rows))
-        more = num - rates_bit_per_s.shape[1]
-        return (
-            np.pad(edges_s, ((0, 0), (0, more)), mode="edge"),
-            np.pad(rates_bit_per_s, ((0, 0), (0, more))),
+        edges_s, rates_bit_per_s, step = capped_steps(
+            edges_s, rates_bit_per_s, start_s[rows], caps.take(rows)
+        )
+        channel_bit_per_s = np.take_along_axis(channel_bit_per_s, step, axis=1)
+        more = ((0, 0), (0, num - rates_bit_per_s.shape[1]))
+        return RateSteps(
+            np.pad(edges_s, more, mode="edge"),
+            np.pad(rates_bit_per_s, more),
+            np.pad(channel_bit_per_s, more),
         )
 
     return rates_from

@@ -62,9 +62,16 @@ class Cell:
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
         """Rates of consecutive blocks of each client [n, num]."""
+        band_bit_per_s = self.band_bit_per_s(clients, direction, first_block, num)
+        return self.modem.limited(direction, band_bit_per_s)
+
+    def band_bit_per_s(
+        self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
+    ) -> FloatArray:
+        """What the whole band would carry in consecutive blocks of each client [n, num]."""
         gains = self.fading.gains(clients, direction, first_block, num)
         snr = gains * self.snr[ROW[direction], clients][:, np.newaxis]
-        return self.modem.rates_bit_per_s(direction, snr)
+        return self.modem.band_bit_per_s(direction, snr)
 
     def steady_bit_per_s(self) -> FloatArray:
         """Rates of every client if the gain is always 1 [2, N]; NaN if wired."""

@@ -11,7 +11,6 @@ limits: docs/models/channel.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -29,6 +28,7 @@ from fleetsim.fleet.channel_settings import (
     TraceSettings,
 )
 from fleetsim.fleet.direction import ROW, Direction
+from fleetsim.fleet.flows import OwnRates, RateSteps
 from fleetsim.fleet.net_links import NetLinks, build_net_links
 from fleetsim.fleet.net_trace_files import load_net_trace
 from fleetsim.fleet.profile import RadioProfile
@@ -187,8 +187,8 @@ class Channel:
         num_blocks: int,
         *,
         on_wifi: BoolArray | None = None,
-    ) -> Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Rates that the channel leaves to clients [n] who share further links, as of `OwnRates`.
+    ) -> OwnRates:
+        """Rates that the channel leaves to clients [n] who share further links.
 
         `on_wifi` is that of `transfers`. What it returns takes indices into `clients` [k] and
         moments [k], and gives the rates of `num_blocks` blocks or steps of a trace each, from the
@@ -200,12 +200,14 @@ class Channel:
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
         fades = np.isnan(fixed_bit_per_s)
+        band_bit_per_s = self._steady_band(clients, direction, fixed_bit_per_s, on_wifi)
 
-        def rates_from(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
             self._check_all(clients[rows], t_s, np.ones(rows.size))
             if not fades.any():
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
-                return edges_s, fixed_bit_per_s[rows, np.newaxis]
+                fixed = fixed_bit_per_s[rows, np.newaxis]
+                return RateSteps(edges_s, fixed, band_bit_per_s[rows, np.newaxis])
             at = fades[rows].nonzero()[0]
             rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
             if self.net is not None:
@@ -214,16 +216,36 @@ class Channel:
                 edges_s[at], rates_bit_per_s[at] = self.net.steps_from(
                     clients[rows[at]], ROW[direction], t_s[at], num_blocks
                 )
-                return edges_s, rates_bit_per_s
+                return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
             assert self.cell is not None
             first_block = self.cell.blocks_at(t_s)
             edges_s = self.cell.block_s * (first_block[:, np.newaxis] + np.arange(num_blocks + 1.0))
-            rates_bit_per_s[at] = self.cell.rates_bit_per_s(
+            carried = self.cell.band_bit_per_s(
                 clients[rows[at]], direction, first_block[at], num_blocks
             )
-            return edges_s, rates_bit_per_s
+            channel_bit_per_s = rates_bit_per_s.copy()
+            channel_bit_per_s[at] = carried
+            rates_bit_per_s[at] = self.cell.modem.limited(direction, carried)
+            return RateSteps(edges_s, rates_bit_per_s, channel_bit_per_s)
 
         return rates_from
+
+    def _steady_band(
+        self,
+        clients: IntArray,
+        direction: Direction,
+        fixed_bit_per_s: FloatArray,
+        on_wifi: BoolArray | None,
+    ) -> FloatArray:
+        """`fixed_bit_per_s` [n] without the limits of the modem in a cell that does not fade."""
+        if self.cell is None:
+            return fixed_bit_per_s
+        snr = self.cell.snr[ROW[direction], clients]
+        is_in_cell = ~np.isnan(fixed_bit_per_s) & ~np.isnan(snr)
+        if on_wifi is not None:
+            is_in_cell &= ~on_wifi
+        carried = self.cell.modem.band_bit_per_s(direction, snr)
+        return np.where(is_in_cell, carried, fixed_bit_per_s)
 
     def _check(self, client: int, t_s: float = 0.0) -> None:
         self._check_all(np.array([client]), np.array([t_s]), np.ones(1))

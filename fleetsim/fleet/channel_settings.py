@@ -90,7 +90,8 @@ class BlockSettings(TransferSettings):
     )
 
     bandwidth_hz: BandwidthHz = 5e6
-    """Bandwidth that each client has for itself, in either direction."""
+    """Bandwidth in either direction: of each client, or of a cell, whose clients share it, if
+    `fleet.shared_links` says so."""
     up_bandwidth_hz: BandwidthHz | None = None
     """Bandwidth on the way up, if that is another; `bandwidth_hz` is then that of the way down."""
     fading: Literal["rayleigh", "rician", "nakagami", "none"] = "rayleigh"

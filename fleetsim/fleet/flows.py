@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,25 @@ _LEAST_WIDTH = 4
 _ROUNDINGS = 4.0
 """Ends that are so many spacings of floats apart are one event."""
 
-OwnRates = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
-"""Own rates of flows (their indices [k]) from moments [k] on: edges [k, m+1] around each moment and
-all after it, rates in bit/s between them [k, m], m always the same; the last edge is inf if the
-rate never changes from there on. A row with fewer rates repeats its last edge."""
 
-FairRates = Callable[[FloatArray], FloatArray]
-"""Rates of all flows [n] by what the own channel of each allows [n]; 0 for those not under way."""
+class RateSteps(NamedTuple):
+    """Own rates of k flows from some moments on."""
+
+    edges_s: FloatArray
+    """Edges around each moment and all after it [k, m+1]; the last is inf if the rate never changes
+    from there on. A row with fewer than m rates repeats its last edge."""
+    rates_bit_per_s: FloatArray
+    """What modem and transport allow between the edges [k, m]."""
+    channel_bit_per_s: FloatArray
+    """What the channel would carry without them [k, m]: over the whole band of a cell."""
+
+
+OwnRates = Callable[[IntArray, FloatArray], RateSteps]
+"""Own rates of flows (their indices [k]) from moments [k] on; m is always the same."""
+
+FairRates = Callable[[FloatArray, FloatArray], FloatArray]
+"""Rates of all flows [n] by the own rate of each [n], 0 for those not under way, and by what its
+channel would carry without modem and transport [n]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +83,7 @@ def lay_out_flows(
         state.begin(order[num_begun:now_begun], now_s)
         num_begun = now_begun
         state.change_own_rates(now_s)
-        state.set_rates(fair_rates(state.own_bit_per_s), now_s)
+        state.set_rates(fair_rates(state.own_bit_per_s, state.channel_bit_per_s), now_s)
         now_s = min(float(starts_s[num_begun]), state.next_event_s())
     return state.timelines()
 
@@ -99,6 +112,7 @@ class _State:
         self._flows, self._own_rates = flows, own_rates
         self._is_on = np.zeros(size, dtype=np.bool_)
         self.own_bit_per_s: FloatArray = np.zeros(size)
+        self.channel_bit_per_s: FloatArray = np.zeros(size)
         self._rate_bit_per_s = np.zeros(size)
         self._since_s = flows.start_s.copy()
         """When the present segment of each began."""
@@ -109,8 +123,8 @@ class _State:
         self._leaves_at_s = np.full(size, np.inf)
         self._changes_at_s = np.full(size, np.inf)
         """When the own rate of each changes next."""
-        self._edges_s, self._rates_bit_per_s = own_rates(np.arange(size), flows.start_s)
-        self._num_rates = _num_rates(self._edges_s)
+        self._steps = own_rates(np.arange(size), flows.start_s)
+        self._num_rates = _num_rates(self._steps.edges_s)
         """How many of these rates each row uses."""
         self._column = np.zeros(size, dtype=np.int64)
         """Which of these rates each has."""
@@ -136,8 +150,7 @@ class _State:
         self._is_on[rows] = True
         self._rate_bit_per_s[rows] = np.nan  # so that it differs from any that they will get
         self._leaves_at_s[rows] = np.minimum(flows.lost_at_s[rows], flows.give_up_at_s[rows])
-        self.own_bit_per_s[rows] = self._rates_bit_per_s[rows, 0]
-        self._changes_at_s[rows] = self._edges_s[rows, 1]
+        self._use_step(rows, np.zeros(rows.size, dtype=np.int64))
 
     def change_own_rates(self, now_s: float) -> None:
         """Go on to the own rates that hold from now on."""
@@ -148,14 +161,19 @@ class _State:
         if (column == self._num_rates[rows]).any():
             # All at once, or each would ask at a moment of its own.
             rows = self._is_on.nonzero()[0]
-            self._edges_s[rows], self._rates_bit_per_s[rows] = self._own_rates(
-                rows, np.full(rows.size, now_s)
-            )
-            self._num_rates[rows] = _num_rates(self._edges_s[rows])
+            more = self._own_rates(rows, np.full(rows.size, now_s))
+            for all_rows, new in zip(self._steps, more, strict=True):
+                all_rows[rows] = new
+            self._num_rates[rows] = _num_rates(more.edges_s)
             column = np.zeros(rows.size, dtype=np.int64)
+        self._use_step(rows, column)
+
+    def _use_step(self, rows: IntArray, column: IntArray) -> None:
+        """Own rates of these flows are those of their steps in these columns."""
         self._column[rows] = column
-        self.own_bit_per_s[rows] = self._rates_bit_per_s[rows, column]
-        self._changes_at_s[rows] = self._edges_s[rows, column + 1]
+        self.own_bit_per_s[rows] = self._steps.rates_bit_per_s[rows, column]
+        self.channel_bit_per_s[rows] = self._steps.channel_bit_per_s[rows, column]
+        self._changes_at_s[rows] = self._steps.edges_s[rows, column + 1]
 
     def set_rates(self, rate_bit_per_s: FloatArray, now_s: float) -> None:
         """The links are divided like this from now on."""

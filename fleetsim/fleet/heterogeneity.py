@@ -26,7 +26,7 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.channel import Channel
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.flows import OwnRates
+from fleetsim.fleet.flows import OwnRates, RateSteps
 from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.transport import RateCaps
@@ -108,9 +108,10 @@ class Heterogeneity:
             return rates_from
         multiple = self.bandwidth[clients]
 
-        def multiplied(rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-            edges_s, rates_bit_per_s = rates_from(rows, t_s)
-            return edges_s, rates_bit_per_s * multiple[rows, np.newaxis]
+        def multiplied(rows: IntArray, t_s: FloatArray) -> RateSteps:
+            edges_s, *rates_bit_per_s = rates_from(rows, t_s)
+            factor = multiple[rows, np.newaxis]
+            return RateSteps(edges_s, *(rate * factor for rate in rates_bit_per_s))
 
         return multiplied
 

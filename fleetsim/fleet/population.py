@@ -360,15 +360,16 @@ def build_fleet(
     )
     has_wifi, _ = can_be_on(network, has_usage=has_usage)
     heterogeneity = build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size)
+    channel = build_channel(
+        settings.channel,
+        seed=seed,
+        size=settings.size,
+        wired_bit_per_s=wired_bit_per_s,
+        wifi=settings.wifi if has_wifi else None,
+        radio=cellular_radio(settings.channel),
+    )
     access = Access(
-        channel=build_channel(
-            settings.channel,
-            seed=seed,
-            size=settings.size,
-            wired_bit_per_s=wired_bit_per_s,
-            wifi=settings.wifi if has_wifi else None,
-            radio=cellular_radio(settings.channel),
-        ),
+        channel=channel,
         radios=build_radios(
             settings.channel, profiles, top_wifi_bit_per_s=top_bit_per_s(settings.wifi)
         ),
@@ -376,7 +377,12 @@ def build_fleet(
         heterogeneity=heterogeneity,
         shared=None
         if settings.shared_links is None
-        else build_shared_links(settings.shared_links, seed=seed, wired_bit_per_s=wired_bit_per_s),
+        else build_shared_links(
+            settings.shared_links,
+            seed=seed,
+            wired_bit_per_s=wired_bit_per_s,
+            modem=None if channel.cell is None else channel.cell.modem,
+        ),
     )
     batteries, initial_j = deal_batteries(
         settings.battery,

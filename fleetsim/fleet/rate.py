@@ -35,6 +35,17 @@ class Modem:
 
     def rates_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
         """Rates at these ratios, shape kept; 0 where nothing gets through."""
+        return self.limited(direction, self.band_bit_per_s(direction, snr))
+
+    def limited(self, direction: Direction, band_bit_per_s: FloatArray) -> FloatArray:
+        """What the modem leaves of rates that the band carries, shape kept."""
+        most_bit_per_s = self.most_bit_per_s[ROW[direction]]
+        if most_bit_per_s == math.inf:
+            return band_bit_per_s
+        return np.minimum(band_bit_per_s, most_bit_per_s)
+
+    def band_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
+        """Rates that the band carries at these ratios, shape kept; 0 where nothing gets through."""
         rates_bit_per_s = self.best_bit_per_s(direction, snr)
         if self.outage_bit_per_s_per_hz > 0.0:
             least_bit_per_s = self.outage_bit_per_s_per_hz * self.bandwidth_hz[ROW[direction]]
@@ -42,15 +53,13 @@ class Modem:
         return rates_bit_per_s
 
     def best_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
-        """Rates at these ratios if nothing were ever lost, shape kept."""
+        """Rates that the band would carry if nothing were ever lost, shape kept."""
         bandwidth_hz = self.bandwidth_hz[ROW[direction]]
         if self.gap != 1.0:
             snr = snr / self.gap
         rates_bit_per_s = shannon_bit_per_s(bandwidth_hz, snr)
-        most_bit_per_s = min(
-            self.cap_bit_per_s_per_hz * bandwidth_hz, self.most_bit_per_s[ROW[direction]]
-        )
-        if most_bit_per_s < math.inf:
+        if self.cap_bit_per_s_per_hz < math.inf:
+            most_bit_per_s = self.cap_bit_per_s_per_hz * bandwidth_hz
             np.minimum(rates_bit_per_s, most_bit_per_s, out=rates_bit_per_s)
         return rates_bit_per_s
 

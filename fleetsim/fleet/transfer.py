@@ -98,7 +98,8 @@ def lay_out_fading(asked: Asked, fades: BoolArray, cell: Cell) -> LaidOut:
     max_blocks = cell.blocks_at(np.nextafter(asked.deadline_s, 0.0)) - first_block + 1
     # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
     mean_snr = cell.snr[ROW[asked.direction], asked.clients]
-    mean_bit = cell.modem.best_bit_per_s(asked.direction, mean_snr) * block_s
+    best_bit_per_s = cell.modem.best_bit_per_s(asked.direction, mean_snr)
+    mean_bit = cell.modem.limited(asked.direction, best_bit_per_s) * block_s
     with np.errstate(divide="ignore", over="ignore"):
         num_blocks = np.minimum(max_blocks, _FIRST_BLOCKS + 1.5 * asked.bit / mean_bit)
     laid_out: LaidOut = []

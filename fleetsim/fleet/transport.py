@@ -146,6 +146,17 @@ def capped(
         (edges [n, k+1], rates between them [n, k]) over the same time. Rows that need fewer than
         k steps repeat their last edge, with rate 0 between.
     """
+    kept_s, kept_rate, _ = capped_steps(edges_s, rates_bit_per_s, start_s, caps)
+    return kept_s, kept_rate
+
+
+def capped_steps(
+    edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """What `capped` returns, and for each of its steps the step of the link that it lies in [n, k].
+
+    Arguments as there.
+    """
     num_edges = edges_s.shape[1]
     cap_edges_s = np.clip(start_s[:, np.newaxis] + caps.offsets_s, edges_s[:, :1], edges_s[:, -1:])
     merged_s = np.hstack([edges_s, cap_edges_s])
@@ -177,7 +188,8 @@ def capped(
     last_s = edges_s[:, -1:]
     kept_s = np.where(is_used, np.take_along_axis(begin_s, place, axis=1), last_s)
     kept_rate = np.where(is_used, np.take_along_axis(rate, place, axis=1), 0.0)
-    return np.hstack([kept_s, last_s]), kept_rate
+    kept_step = np.take_along_axis(link_step, place, axis=1)
+    return np.hstack([kept_s, last_s]), kept_rate, kept_step
 
 
 def transfer_s(

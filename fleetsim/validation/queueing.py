@@ -101,7 +101,7 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
     for rows, timelines in lay_out_flows(
         flows,
         channel.own_rates(clients, Direction.UP, 1),
-        lambda own: links.fair_bit_per_s(clients, Direction.UP, own),
+        lambda own, channel: links.fair_bit_per_s(clients, Direction.UP, own, channel),
     ):
         end_s[rows] = timelines.end_s
     return end_s

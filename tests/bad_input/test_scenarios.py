@@ -143,8 +143,13 @@ SCENARIOS = {
         "pixel-6: 0.5", f"{'x' * 300}: 0.5", "bad.yaml:14: fleet.devices", "pixel-6"
     ),
     "shared links that limit nobody": bad(
-        "kind: fading}", "kind: fading}\n  shared_links: {cells: 3}",
-        "bad.yaml:17: fleet.shared_links", "cell_up_bit_per_s",
+        "kind: fading}", "kind: fading}\n  shared_links: {}",
+        "bad.yaml:17: fleet.shared_links", "give cells",
+    ),
+    "cells of a channel without a band": bad(
+        "kind: fading}",
+        "kind: constant, up_bit_per_s: 1e6, down_bit_per_s: 1e6}\n  shared_links: {cells: 3}",
+        "bad.yaml:17: fleet.shared_links.cells = 3", "'constant' has no band; give",
     ),
     "shared links of a buffered server": bad(
         "kind: fading}\n  usage: {trace: null}\nserver:\n  cohort: 3\n  over_commit: 1.0\n"

@@ -69,6 +69,47 @@ def test_k_equal_clients_transfer_in_k_times_the_time_of_one(tiny, k):
         assert row.energy_idle_j == pytest.approx(2.1 * (2 * k + COMPUTE_S))
 
 
+def in_a_cell(tiny, **channel):
+    tiny.devices, tiny.network = {"pixel-6": 1.0}, {"kind": "cellular"}
+    tiny.channel = {"fading": "none", "unmetered_radio": "wifi", **channel}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_k_equal_clients_of_a_cell_divide_its_band(tiny, k):
+    """At 0 dB the band of 8 MHz carries 8 Mbit/s down, and k parts of it, each at k times the
+    ratio, 8 log2(1 + k) Mbit/s up."""
+    in_a_cell(tiny, kind="normalised", mean_snr_db=0.0, bandwidth_hz=8e6)
+    tiny.size, tiny.shared_links = k, {"cells": 1}
+    tasks = settled(world_of(tiny.fleet()), [task(c, c) for c in range(k)])
+
+    for row in tasks:
+        assert row.download_s == pytest.approx(k)
+        assert row.upload_s == pytest.approx(k / math.log2(1 + k))
+
+
+def test_clients_of_several_cells_share_with_their_own(tiny):
+    in_a_cell(tiny, kind="normalised", mean_snr_db=0.0, bandwidth_hz=8e6)
+    tiny.size, tiny.shared_links = 12, {"cells": 3}
+    fleet = tiny.fleet()
+    cell = fleet.access.shared.cell
+    tasks = settled(world_of(fleet), [task(c, c) for c in range(12)])
+
+    size = np.bincount(cell)[cell]
+    assert len(set(size.tolist())) > 1
+    assert [row.download_s for row in tasks] == pytest.approx(size)
+
+
+@pytest.mark.parametrize("client", range(4))
+def test_who_is_alone_in_a_cell_has_what_it_has_without_cells(tiny, client):
+    tiny.size, tiny.transport = 4, {"kind": "tcp"}
+    in_a_cell(tiny, kind="fading", fading="rayleigh", cell_radius_m=3000.0, block_s=0.1)
+    rows = []
+    for tiny.shared_links in (None, {"cells": 1}):
+        rows += settled(world_of(tiny.fleet()), [task(0, client)])
+
+    assert numbers(rows[1:]) == pytest.approx(numbers(rows[:1]), rel=1e-12)
+
+
 def test_an_upload_that_begins_later_slows_the_one_before(tiny):
     # The second client computes d longer. The first is alone for d, then both get half: 8 Mbit are
     # through after d + 2 (1 - d); after 2 s both are.

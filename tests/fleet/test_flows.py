@@ -13,7 +13,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.channel import build_channel
 from fleetsim.fleet.channel_settings import FadingSettings
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.flows import Flows, OwnRates, lay_out_flows
+from fleetsim.fleet.flows import Flows, OwnRates, RateSteps, lay_out_flows
 from fleetsim.fleet.radio_power import RadioPower
 from fleetsim.fleet.sharing import fair_rates
 from fleetsim.fleet.timeline import Timeline
@@ -33,7 +33,7 @@ def steps(own: list[list[tuple[float, float]]]) -> OwnRates:
             left += [(INF, own[row][-1][1])] * (2 - len(left))
             edges_s.append([now_s, *(until_s for until_s, _ in left)])
             rates.append([rate for _, rate in left])
-        return np.array(edges_s), np.array(rates)
+        return RateSteps(np.array(edges_s), np.array(rates), np.array(rates))
 
     return own_rates
 
@@ -59,7 +59,7 @@ def laid_out(
         RadioPower.line(np.full(size, BUSY_W), np.full(size, J_PER_BIT)),
     )
 
-    def fair(own_bit_per_s: FloatArray) -> FloatArray:
+    def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
         return fair_rates(own_bit_per_s, where, np.array(cells), server)
 
     by_row = {
@@ -233,7 +233,7 @@ def test_links_wide_enough_for_all_change_nothing(fading):
     bit, power = np.geomspace(1e3, 3e9, 30), RadioPower.line(*np.full((2, 30), BUSY_W))
     alone = channel.transfers(clients, Direction.UP, start_s, bit, power)
     flows = Flows(start_s, bit, start_s + 40.0, np.full(30, INF), power)
-    together = lay_out_flows(flows, channel.own_rates(clients, Direction.UP, 8), lambda own: own)
+    together = lay_out_flows(flows, channel.own_rates(clients, Direction.UP, 8), lambda own, _: own)
     either = [
         {
             int(row): timelines.row(index)

@@ -194,7 +194,7 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
         RadioPower.line(*np.ones((2, 2))),
     )
 
-    def fair(own_bit_per_s: FloatArray) -> FloatArray:
+    def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
         return own_bit_per_s * min(1.0, 1e6 / max(float(own_bit_per_s.sum()), 1.0))
 
     laid_out = lay_out_flows(flows, channel.own_rates(np.arange(2), DOWN, num_steps), fair)
@@ -217,7 +217,7 @@ def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_st
     power = RadioPower.line(np.full(size, 0.5), np.full(size, 5e-7))
     flows = Flows(start_s, bit, start_s + 2.0, np.full(size, np.inf), power)
     alone = channel.transfers(clients, UP, start_s, bit, power)
-    together = lay_out_flows(flows, channel.own_rates(clients, UP, num_steps), lambda own: own)
+    together = lay_out_flows(flows, channel.own_rates(clients, UP, num_steps), lambda own, _: own)
     ends_s, moved_bit, spent_j = np.full((3, 2, size), np.nan)
     for which, laid_out in enumerate((alone, together)):
         for rows, timelines in laid_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.sharing import SharedLinksSettings, build_shared_links, fair_rates
+from fleetsim.fleet.rate import Modem
+from fleetsim.fleet.sharing import (
+    SharedLinks,
+    SharedLinksSettings,
+    build_shared_links,
+    fair_rates,
+)
 from tests.fleet.fair import filled
 
 rates = st.integers(0, 40).map(float)
@@ -78,8 +85,8 @@ def test_a_cable_bypasses_the_cells_and_not_the_server():
     cells = links.cells_of(np.arange(3), np.zeros(3, dtype=bool))
     own = np.array([50.0, 50.0, 90.0])
 
-    assert links.fair_bit_per_s(cells, Direction.UP, own).tolist() == [5.0, 5.0, 18.0]
-    assert links.fair_bit_per_s(cells, Direction.DOWN, own).tolist() == own.tolist()
+    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
+    assert links.fair_bit_per_s(cells, Direction.DOWN, own, own).tolist() == own.tolist()
 
 
 def test_wifi_bypasses_the_cells_and_not_the_server():
@@ -87,12 +94,126 @@ def test_wifi_bypasses_the_cells_and_not_the_server():
     links = build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan))
     cells = links.cells_of(np.arange(3), np.array([False, False, True]))
 
-    assert links.fair_bit_per_s(cells, Direction.UP, np.array([50.0, 50.0, 90.0])).tolist() == [
-        *(5.0, 5.0, 18.0)
-    ]
+    own = np.array([50.0, 50.0, 90.0])
+    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
 
 
-@pytest.mark.parametrize("settings", [{}, {"cells": 4}, {"cells": 4, "server_in_bit_per_s": 1e6}])
-def test_links_that_limit_nobody_are_refused(settings):
-    with pytest.raises(ValidationError, match="give"):
-        SharedLinksSettings(**settings)
+def test_links_that_limit_nobody_are_refused():
+    with pytest.raises(ValidationError, match="give cells"):
+        SharedLinksSettings()
+
+
+# --- bands ----------------------------------------------------------------------------------------
+
+BAND_HZ = 10e6
+MODEM = Modem(bandwidth_hz=(BAND_HZ, BAND_HZ), cap_bit_per_s_per_hz=5.5)
+
+
+def in_band(num_cells: int, **capacities: float) -> SharedLinks:
+    settings = SharedLinksSettings(cells=num_cells, **capacities)
+    return build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan), modem=MODEM)
+
+
+def part_of(way: Direction, whole: float, rate: float) -> float:
+    """Part of the band that carries a rate: bisection over the law as the module states it."""
+
+    def carried(part: float) -> float:
+        if way == Direction.DOWN:
+            return part * whole
+        snr, least = 2.0 ** (whole / BAND_HZ) - 1.0, 180e3 / BAND_HZ
+        if part < least:
+            return part / least * carried(least)
+        return part * BAND_HZ * min(math.log2(1.0 + snr / part), 5.5)
+
+    low, high = 0.0, 1.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if carried(middle) < rate else (low, middle)
+    return high
+
+
+def test_half_the_band_down_is_half_the_rate_and_up_keeps_the_power():
+    links = in_band(1)
+    whole = np.full(2, BAND_HZ)  # a ratio of 1: 1 bit/s/Hz
+    down, up = (
+        links.fair_bit_per_s(np.zeros(2, dtype=int), way, whole, whole)
+        for way in (Direction.DOWN, Direction.UP)
+    )
+
+    assert down == pytest.approx([5e6, 5e6])
+    assert up == pytest.approx([5e6 * math.log2(3.0)] * 2)  # a ratio of 2 in half the band
+
+
+def test_clients_of_a_cell_have_even_parts_whatever_their_rates():
+    links = in_band(2)
+    whole = np.array([40e6, 4e6, 20e6])
+    rate = links.fair_bit_per_s(np.array([0, 0, 1]), Direction.DOWN, whole, whole)
+
+    assert rate == pytest.approx([20e6, 2e6, 20e6])
+
+
+def test_a_client_that_is_held_up_elsewhere_leaves_its_part_to_the_others():
+    links = in_band(1, server_in_bit_per_s=1e9)
+    whole, own = np.array([40e6, 40e6, 4e6]), np.array([4e6, 40e6, 4e6])
+    rate = links.fair_bit_per_s(np.zeros(3, dtype=int), Direction.DOWN, own, whole)
+
+    # A tenth of the band for the first, 45 % for each of the others.
+    assert rate == pytest.approx([4e6, 18e6, 1.8e6])
+
+
+def test_who_is_held_up_by_the_server_leaves_its_part_to_the_others():
+    links = in_band(1, server_out_bit_per_s=10e6)
+    whole = np.array([40e6, 4e6])
+    rate = links.fair_bit_per_s(np.zeros(2, dtype=int), Direction.DOWN, whole, whole)
+
+    # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, so L = 20 / 3.
+    assert rate == pytest.approx([20e6 / 3, 10e6 / 3])
+
+
+def test_a_capacity_stands_in_for_the_band_in_its_direction():
+    links = in_band(1, cell_up_bit_per_s=6e6)
+    whole = np.array([40e6, 4e6])
+    cells = np.zeros(2, dtype=int)
+
+    assert links.fair_bit_per_s(cells, Direction.UP, whole, whole) == pytest.approx([3e6, 3e6])
+    assert links.fair_bit_per_s(cells, Direction.DOWN, whole, whole) == pytest.approx([20e6, 2e6])
+
+
+def test_multiples_of_rates_are_multiples_of_what_a_part_carries():
+    links = in_band(1)
+    whole, multiple = np.array([10e6, 10e6]), np.array([1.0, 3.0])
+    rate = links.fair_bit_per_s(
+        np.zeros(2, dtype=int), Direction.UP, whole * multiple, whole * multiple, multiple
+    )
+
+    assert rate == pytest.approx(5e6 * math.log2(3.0) * multiple)
+
+
+@given(
+    flows=st.lists(
+        st.tuples(
+            st.floats(1e-2, 5.5), st.one_of(st.just(1.0), st.floats(0.0, 1.0)), st.integers(0, 2)
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    way=st.sampled_from([Direction.DOWN, Direction.UP]),
+    server=st.one_of(st.just(1e12), st.floats(1e4, 2e8)),
+)
+def test_bands_are_divided_max_min_fair(flows, way, server):
+    per_hz, share, cell = (np.array(column) for column in zip(*flows, strict=True))
+    whole = per_hz * BAND_HZ
+    own = whole * share
+    links = in_band(2, server_in_bit_per_s=server, server_out_bit_per_s=server)
+    rate = links.fair_bit_per_s(cell, way, own, whole)  # cell 2 is none
+
+    part = np.array([part_of(way, w, r) for w, r in zip(whole, rate, strict=True)])
+    used = np.bincount(cell, part, minlength=3)
+    most = np.array([part[cell == c].max(initial=0.0) for c in range(3)])
+    assert (rate <= own * (1 + 1e-9)).all()
+    assert (used[:2] <= 1 + 1e-6).all()
+    assert rate.sum() <= server * (1 + 1e-9)
+    is_held = rate >= own * (1 - 1e-9)
+    is_held |= (cell < 2) & (used[cell] >= 1 - 1e-6) & (part >= most[cell] * (1 - 1e-6))
+    is_held |= (rate.sum() >= server * (1 - 1e-9)) & (rate >= rate.max() * (1 - 1e-9))
+    assert is_held.all()

@@ -1,0 +1,107 @@
+"""What a part of a cell's band carries, and how clients that transmit at once divide the band.
+
+A cell gives each of its clients a part x of its band B (OFDMA resource blocks). With R the rate
+that a client has over the whole band,
+
+    down    r(x) = x R                              the server's power is spread over its band
+    up      r(x) = min(x B log2(1 + s / x), c x B), R = B log2(1 + s)
+                                                    a phone has all its power in its own part
+
+so that a far phone, whose power does not suffice for the whole band, loses little by a narrow
+part. No part is narrower than a resource block of 180 kHz (3GPP TS 36.211, 12 subcarriers of
+15 kHz); clients with smaller parts take turns on one: r(x) = (x / x0) r(x0), x0 = 180 kHz / B.
+
+The division is max-min fair in x: nobody can get a larger part without somebody who has no larger
+one getting a smaller. Clients that cannot use an even part, because their modem, their transport
+or the server's link limits them, take the part that they can use and leave the rest to others. This
+is what a scheduler gives in the long run that serves clients in turn or is proportionally fair
+(Kushner & Whiting, "Convergence of proportional-fair sharing algorithms", 2004; from memory).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+
+RESOURCE_BLOCK_HZ: Final = 180e3
+"""Narrowest part of a band: 12 subcarriers of 15 kHz (3GPP TS 36.211)."""
+_MOST_STEPS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The band of every cell in one direction."""
+
+    bandwidth_hz: float
+    is_up: bool
+    """Whether a client's power goes into its own part alone."""
+    most_bit_per_s_per_hz: float = math.inf
+    """Fastest modulation and coding."""
+
+    def rates_bit_per_s(self, whole_bit_per_s: FloatArray, part: FloatArray) -> FloatArray:
+        """Rates over parts in [0, 1] of the band, of clients with these rates over all of it [n].
+
+        Args:
+            whole_bit_per_s: rate over the whole band [n], >= 0, at most what the fastest modulation
+                and coding carries.
+            part: part of the band that each has [n], in [0, 1].
+        """
+        if not self.is_up:
+            return np.asarray(whole_bit_per_s * part)
+        snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
+        per_hz = np.log1p(snr / np.maximum(part, self._least_part)) / math.log(2.0)
+        rate = part * self.bandwidth_hz * np.minimum(per_hz, self.most_bit_per_s_per_hz)
+        # Over the whole band a client has its rate to the last bit.
+        return np.where(part == 1.0, whole_bit_per_s, rate)
+
+    def parts(self, whole_bit_per_s: FloatArray, rate_bit_per_s: FloatArray) -> FloatArray:
+        """Least parts of the band that carry rates [n], the inverse of `rates_bit_per_s`.
+
+        Args:
+            whole_bit_per_s: as there.
+            rate_bit_per_s: in [0, `whole_bit_per_s`] [n].
+        """
+        part = np.zeros(whole_bit_per_s.size)
+        np.divide(rate_bit_per_s, whole_bit_per_s, out=part, where=rate_bit_per_s > 0.0)
+        if not self.is_up:
+            return part
+        rows = np.flatnonzero((part > 0.0) & (part < 1.0))
+        if rows.size:
+            part[rows] = self._narrow_parts(whole_bit_per_s[rows], rate_bit_per_s[rows])
+        return part
+
+    @property
+    def _least_part(self) -> float:
+        return min(1.0, RESOURCE_BLOCK_HZ / self.bandwidth_hz)
+
+    def _narrow_parts(self, whole_bit_per_s: FloatArray, rate_bit_per_s: FloatArray) -> FloatArray:
+        """Parts on the way up [n], rates > 0 and below those of the whole band.
+
+        With u = 1 / x the rate is B log2(1 + s u) / u, whose fall over u is convex: Newton's steps
+        from the left of the solution, u = whole / rate, never pass it.
+        """
+        snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
+        least = self._least_part
+        block_bit_per_s = self.rates_bit_per_s(whole_bit_per_s, np.full(snr.size, least))
+        # Smaller rates are turns on a resource block.
+        most_bit_per_s = np.maximum(rate_bit_per_s, block_bit_per_s)
+        wanted = most_bit_per_s * (math.log(2.0) / self.bandwidth_hz)
+        inverse = whole_bit_per_s / most_bit_per_s
+        for _ in range(_MOST_STEPS):
+            reached = np.log1p(snr * inverse)
+            slope = (snr * inverse / (1.0 + snr * inverse) - reached) / inverse**2
+            step = np.zeros(inverse.size)
+            # So weak a signal that the part makes no difference has no slope.
+            np.divide(wanted - reached / inverse, slope, out=step, where=slope < 0.0)
+            if not (step > inverse * 1e-15).any():
+                break
+            inverse += np.maximum(step, 0.0)
+        fastest = wanted / (math.log(2.0) * self.most_bit_per_s_per_hz)
+        part = np.clip(np.maximum(1.0 / inverse, fastest), least, 1.0)
+        turns = least * (rate_bit_per_s / block_bit_per_s)
+        return np.where(rate_bit_per_s < block_bit_per_s, turns, part)
