@@ -8,13 +8,17 @@ A settings class lists beside its fields those keys that act in some scenarios o
 A condition looks at the settings object that holds the key and at `Facts` of the whole scenario.
 `fleetsim.inert_keys` walks a scenario and reports each key that its user has set away from its
 default and whose condition does not hold.
+
+The entries of a list or mapping have conditions of their own, which look at the entry:
+
+    entries_act_if = by_key(kinds=KIND_IN_FLEET)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 
 class Facts(Protocol):
@@ -61,6 +65,18 @@ class Facts(Protocol):
         """Kinds of device in the fleet: phone, board, vm."""
 
     @property
+    def dealt_devices(self) -> frozenset[str]:
+        """Names in `fleet.devices` that at least one client has."""
+
+    @property
+    def battery_devices(self) -> frozenset[str]:
+        """Names in `fleet.devices` whose devices run on a battery."""
+
+    @property
+    def last_round(self) -> int:
+        """Number of the last round, counted from 1, that the run can reach."""
+
+    @property
     def is_buffered(self) -> bool:
         """Whether the server is a buffered one."""
 
@@ -82,19 +98,47 @@ class ActsIf:
     because: str
     way_out: str
 
+    def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
+        """The condition that does not hold; None if all is well."""
+        return None if self.holds(own, facts) else self
 
-def by_key(**conditions: ActsIf) -> Mapping[str, ActsIf]:
+
+@dataclass(frozen=True)
+class AllOf:
+    """Several conditions that must all hold."""
+
+    conditions: tuple[ActsIf, ...]
+
+    def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
+        """The first condition that does not hold; None if all do."""
+        return next((each for each in self.conditions if not each.holds(own, facts)), None)
+
+
+@dataclass(frozen=True)
+class EntryActsIf:
+    """A condition on each entry of a list or mapping, and what to say where it does not hold."""
+
+    holds: Callable[[Any, Facts], bool]
+    """Of the entry (of a mapping: its key), and of the scenario."""
+    because: str
+    """Why the entry has no effect; `{entry}` stands for it."""
+    way_out: str
+    """What to change; `{entry}` stands for the entry. Empty: only to leave the entry out."""
+    is_refused: bool = False
+    """True if no other key can give the entry an effect: the scenario is refused."""
+
+
+_Condition = TypeVar("_Condition")
+
+
+def by_key(**conditions: _Condition) -> Mapping[str, _Condition]:
     """Conditions by the names of fields."""
     return conditions
 
 
-def all_of(first: ActsIf, second: ActsIf) -> ActsIf:
-    """Both; the message is that of the second."""
-    return ActsIf(
-        lambda own, facts: first.holds(own, facts) and second.holds(own, facts),
-        second.because,
-        second.way_out,
-    )
+def all_of(*conditions: ActsIf) -> AllOf:
+    """All of some conditions; the message is that of the first that does not hold."""
+    return AllOf(conditions)
 
 
 def beside(key: str, *values: object) -> ActsIf:
@@ -179,3 +223,26 @@ def device_kind(kind: str) -> ActsIf:
         f"the fleet has no {kind}",
         f"add a {kind} to fleet.devices",
     )
+
+
+KIND_IN_FLEET = EntryActsIf(
+    lambda kind, facts: kind in facts.device_kinds,
+    "the fleet has no {entry}",
+    "add a {entry} to fleet.devices",
+)
+DEALT = EntryActsIf(
+    lambda device, facts: device in facts.dealt_devices,
+    "its share in fleet.devices is so small that no client has this device",
+    "raise that or fleet.size",
+)
+HAS_BATTERY = EntryActsIf(
+    lambda device, facts: device in facts.battery_devices,
+    "has no battery to charge",
+    "",
+    is_refused=True,
+)
+BEFORE_LAST_ROUND = EntryActsIf(
+    lambda round_, facts: round_ < facts.last_round,
+    "no round follows it, as the run ends with stop.rounds at the latest",
+    "raise stop.rounds",
+)

@@ -187,8 +187,9 @@ class _Fault:
     hint: str = ""
     """How the message ends: the nearest spelling, the way out."""
     is_missing: bool = False
-    is_unlike: bool = False
-    """True if one alternative of a union says that the value is not of its kind."""
+    yields_to_deeper: bool = False
+    """True if any fault further down is the true one: of a union, another alternative says that the
+    value is not of its kind; of a list, only the items without fault were counted."""
     meant: str | None = None
     """The key that an unknown key was taken for."""
 
@@ -209,7 +210,7 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
     by_key: dict[KeyPath, list[_Fault]] = {}
     for fault in faults:
         is_said_better = (fault.is_missing and fault.key_path in meant) or (
-            fault.is_unlike and fault.key_path in deep
+            fault.yields_to_deeper and fault.key_path in deep
         )
         if not is_said_better:
             by_key.setdefault(fault.key_path, []).append(fault)
@@ -246,7 +247,7 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
             choices = re.findall("'([^']*)'", context["expected"])
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
             says = f"must be {context['expected']}"
-            fault = _Fault(key_path, says, hint, is_unlike=spot.is_branch)
+            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
         case _ if kind in _RANGE_SIGNS:
             bound, sign = _RANGE_SIGNS[kind]
             noun = "a whole number" if int in spot.expected.types else "a number"
@@ -255,9 +256,10 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
         case _ if kind in _TYPE_NOUNS:
             says = f"must be {_TYPE_NOUNS[kind]} {spot.expected.limits()}".rstrip()
             hint = _type_hint(kind, value)
-            fault = _Fault(key_path, says, hint, is_unlike=spot.is_branch)
+            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
         case _:
-            fault = _Fault(key_path, _limit(kind, context))
+            is_count = kind == "too_short"
+            fault = _Fault(key_path, _limit(kind, context), yields_to_deeper=is_count)
     return replace(fault, says=f"the key {fault.says}") if spot.is_key else fault
 
 
@@ -326,7 +328,7 @@ def _mapping(spot: Spot, value: Any) -> _Fault:
         says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
         chosen = nearest(value, tags) if isinstance(value, str) else None
         hint = f"; write {{{name}: {chosen}}}" if chosen else ""
-    return _Fault(spot.key_path, says, hint, is_unlike=spot.is_branch)
+    return _Fault(spot.key_path, says, hint, yields_to_deeper=spot.is_branch)
 
 
 def _unknown(spot: Spot) -> _Fault:

@@ -1,19 +1,19 @@
-"""Keys of a scenario that its user has set and that cannot change the run.
+"""Keys of a scenario, and entries of its lists, that were set and cannot change the run.
 
 A key is inert if its value differs from its default and the condition that its settings class
-states for it (`Settings.acts_if`) does not hold. A key with its default value is never reported:
-resolved scenarios write all keys out.
+states for it (`Settings.acts_if`) does not hold. Likewise an entry of a list or mapping is inert if
+a condition of `Settings.entries_act_if` does not hold for it. A key with its default value is never
+reported, nor are its entries: resolved scenarios write all keys out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from fleetsim.effects import Facts
-from fleetsim.faults import Fault
+from fleetsim.effects import EntryActsIf, Facts
 from fleetsim.fleet.channel_settings import PlacedSettings
 from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.network import ByUsageSettings, NetworkSettings, can_be_on, in_force
@@ -34,10 +34,26 @@ class ScenarioFacts:
     is_buffered: bool
     can_train: bool
     partition: str
+    last_round: int
 
     @cached_property
     def _profiles(self) -> tuple[DeviceProfile, ...]:
-        return tuple(p for name in self.fleet.devices for p in load_devices(name))
+        """Of the devices that clients have, in the order of `fleet.devices`."""
+        return tuple(p for name in self.fleet.dealt_devices for p in load_devices(name))
+
+    @cached_property
+    def dealt_devices(self) -> frozenset[str]:
+        """Names in `fleet.devices` that at least one client has."""
+        return frozenset(self.fleet.dealt_devices)
+
+    @cached_property
+    def battery_devices(self) -> frozenset[str]:
+        """Names in `fleet.devices` whose devices run on a battery."""
+        return frozenset(
+            name
+            for name in self.fleet.devices
+            if any(profile.battery_j is not None for profile in load_devices(name))
+        )
 
     @property
     def names_people(self) -> bool:
@@ -108,8 +124,20 @@ class ScenarioFacts:
         return frozenset(profile.kind for profile in self._profiles)
 
 
-def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Fault]:
-    """Inert keys of a settings object and of those below it, in the order of the fields.
+class Inert(NamedTuple):
+    """A key or an entry that has no effect."""
+
+    key_path: KeyPath
+    says: str
+    """Why, with the way out."""
+    is_refused: bool = False
+    """Whether nothing else in the scenario could give it an effect."""
+
+
+def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert]:
+    """Inert keys and entries of a settings object and of those below it, in order of the fields.
+
+    Below an inert key only refused entries are reported.
 
     Args:
         settings: what was made of the mapping.
@@ -117,7 +145,7 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Fault
         facts: of the whole scenario.
 
     Yields:
-        The key and why it has no effect, with the way out.
+        Each key or entry, once.
 
     Raises:
         DataError: a device or trace file is wrong.
@@ -125,33 +153,56 @@ def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Fault
     """
     if not isinstance(written, dict):
         return
-    conditions = settings.conditions()
+    conditions, entry_conditions = settings.conditions(), settings.entry_conditions()
     for name, info in type(settings).model_fields.items():
         key = info.alias or name
         value = getattr(settings, name)
         if key not in written or value == info.get_default(call_default_factory=True):
             continue
+        below = [
+            *_entries((key,), value, written[key], entry_conditions.get(name, ()), facts),
+            *_below((key,), value, written[key], facts),
+        ]
         condition = conditions.get(name)
-        if condition is not None and not condition.holds(settings, facts):
-            says = f"has no effect: {condition.because}; {condition.way_out}, or leave it out"
-            yield (key,), says
-            continue
-        yield from _below((key,), value, written[key], facts)
+        unmet = None if condition is None else condition.unmet(settings, facts)
+        if unmet is not None:
+            yield Inert((key,), _says(unmet.because, unmet.way_out))
+            below = [each for each in below if each.is_refused]
+        yield from below
 
 
-def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterator[Fault]:
-    """Inert keys of settings in a value: the value itself, or the items of a list."""
+def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterator[Inert]:
+    """What is inert in settings in a value: the value itself, or the items of a list."""
     if isinstance(value, Settings):
-        for path, says in inert_keys(value, written, facts):
-            yield (*key_path, *path), says
+        for found in inert_keys(value, written, facts):
+            yield found._replace(key_path=(*key_path, *found.key_path))
     elif isinstance(value, tuple) and isinstance(written, list):
         for index, (item, below) in enumerate(zip(value, written, strict=False)):
             yield from _below((*key_path, index), item, below, facts)
 
 
-def unused_chargers(fleet: FleetSettings) -> Iterator[Fault]:
-    """Devices of `fleet.battery.charge_w_of` that have no battery."""
-    for name in fleet.battery.charge_w_of:
-        if all(profile.battery_j is None for profile in load_devices(name)):
-            says = "has no battery to charge; leave it out"
-            yield ("fleet", "battery", "charge_w_of", name), says
+def _entries(
+    key_path: KeyPath,
+    value: Any,
+    written: Any,
+    conditions: Sequence[EntryActsIf],
+    facts: Facts,
+) -> Iterator[Inert]:
+    """Entries of a list or mapping that are inert, each with the first condition that fails.
+
+    Names of files are written as the user wrote them, and checked as they were resolved.
+    """
+    if not conditions or not isinstance(written, list | dict):
+        return
+    keys = range(len(written)) if isinstance(written, list) else written
+    for key, entry in zip(keys, value, strict=True):
+        unmet = next((each for each in conditions if not each.holds(entry, facts)), None)
+        if unmet is not None:
+            because = unmet.because.format(entry=entry)
+            way_out = unmet.way_out.format(entry=entry)
+            says = f"{because}; leave it out" if unmet.is_refused else _says(because, way_out)
+            yield Inert((*key_path, key), says, unmet.is_refused)
+
+
+def _says(because: str, way_out: str) -> str:
+    return f"has no effect: {because}; {way_out}, or leave it out"

@@ -8,7 +8,7 @@ identity: `content_hash` of all of it, `world_hash` of what selectors share when
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
@@ -31,7 +31,7 @@ from fleetsim.fleet.hardware import load_devices
 from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.network import can_be_on, in_force
 from fleetsim.fleet.population import FleetSettings, places_m
-from fleetsim.inert_keys import ScenarioFacts, inert_keys, unused_chargers
+from fleetsim.inert_keys import Inert, ScenarioFacts, inert_keys
 from fleetsim.learning import choose, known_sizes
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
@@ -269,10 +269,10 @@ def load(
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
-    """Refuse keys that cannot act whatever else is set, and keep a line on each other inert one.
+    """Refuse entries that cannot act whatever else is set, and keep a line on all else inert.
 
     Raises:
-        ScenarioError: a key is refused.
+        ScenarioError: an entry is refused.
     """
     facts = ScenarioFacts(
         fleet=scenario.fleet,
@@ -280,12 +280,18 @@ def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
         is_buffered=isinstance(scenario.server, BufferedServerSettings),
         can_train=not isinstance(scenario.task.dataset, BlankSettings),
         partition=scenario.task.partition.kind,
+        last_round=scenario.stop.last_round,
     )
-    refused = list(unused_chargers(scenario.fleet))
-    if refused:
-        raise ScenarioError(*(faults.line(document, key, says) for key, says in refused))
-    found = inert_keys(scenario, document.data, facts)
-    scenario._inert = tuple(faults.line(document, key, says) for key, says in found)
+    found = list(inert_keys(scenario, document.data, facts))
+    if any(each.is_refused for each in found):
+        raise ScenarioError(*_lines(document, [each for each in found if each.is_refused]))
+    scenario._inert = tuple(_lines(document, found))
+
+
+def _lines(document: Document, found: Sequence[Inert]) -> list[str]:
+    """A line on each key, up to `MAX_LINES`, and how many more there are."""
+    lines = [faults.line(document, each.key_path, each.says) for each in found[:MAX_LINES]]
+    return listed(lines, num_unsaid=len(found) - len(lines))
 
 
 def schema(plugin: str | None = None) -> dict[str, Any]:
@@ -412,7 +418,7 @@ def _without_wifi(scenario: Scenario, beside: Path | None) -> list[Fault]:
     fleet = scenario.fleet
     if not scenario.server.eligibility.unmetered:
         return []
-    profiles = [p for name in fleet.devices for p in load_devices(name, beside=beside)]
+    profiles = [p for name in fleet.dealt_devices for p in load_devices(name, beside=beside)]
     has_usage = fleet.has_usage(profiles)
     has_wifi, _ = can_be_on(in_force(fleet.network, has_usage=has_usage), has_usage=has_usage)
     if has_wifi or any(profile.wired is not None for profile in profiles):

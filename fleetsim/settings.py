@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from fleetsim.effects import ActsIf
+from fleetsim.effects import ActsIf, AllOf, EntryActsIf
 
 
 class Settings(BaseModel):
@@ -26,14 +26,29 @@ class Settings(BaseModel):
         protected_namespaces=(),
     )
 
-    acts_if: ClassVar[Mapping[str, ActsIf]] = {}
+    acts_if: ClassVar[Mapping[str, ActsIf | AllOf]] = {}
     """Keys that can change a run in some scenarios only, with the condition; a subclass adds to
     those of its parents. Keys that are not named act in every scenario that sets them."""
 
+    entries_act_if: ClassVar[Mapping[str, tuple[EntryActsIf, ...]]] = {}
+    """Keys that hold a list or mapping whose entries can change a run in some scenarios only, with
+    the conditions on each entry, the first of which that fails is told; inherited like `acts_if`.
+    """
+
     @classmethod
-    def conditions(cls) -> dict[str, ActsIf]:
+    def conditions(cls) -> dict[str, ActsIf | AllOf]:
         """`acts_if` of this class and of its parents."""
-        found: dict[str, ActsIf] = {}
+        return cls._joined("acts_if")
+
+    @classmethod
+    def entry_conditions(cls) -> dict[str, tuple[EntryActsIf, ...]]:
+        """`entries_act_if` of this class and of its parents."""
+        return cls._joined("entries_act_if")
+
+    @classmethod
+    def _joined(cls, attribute: str) -> dict[str, Any]:
+        """A mapping of this class and of its parents, in which the class itself comes first."""
+        found: dict[str, Any] = {}
         for parent in reversed(cls.__mro__):
-            found |= parent.__dict__.get("acts_if", {})
+            found |= parent.__dict__.get(attribute, {})
         return found

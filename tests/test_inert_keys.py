@@ -108,6 +108,9 @@ EXAMPLES = {
         "fleet.battery.everyday.screen_from_load=0.5", EVERYDAY
     ),
     "EverydaySettings.cpu_w": inert("fleet.battery.everyday.cpu_w=2", EVERYDAY),
+    "BatterySettings.charge_w": inert(
+        "fleet.battery.charge_w=3", "fleet.battery={charge_w_of: {pixel-6: 5}}", PEOPLE
+    ),
     "FleetSettings.battery": inert("fleet.battery={charge_w: 3, initial_fraction: [0, 0]}", VMS),
     "FleetSettings.network": inert("fleet.network={kind: wifi}", VMS),
     "FleetSettings.wifi": inert(
@@ -235,7 +238,7 @@ EXAMPLES = {
 ALWAYS_ACT = {
     "AflSettings": "alpha_1 alpha_2 alpha_3 rounding cold_start ties",
     "BatterySettings": (
-        "charge_w charge_w_of capacity_wh health_fraction initial_fraction "
+        "charge_w_of capacity_wh health_fraction initial_fraction "
         "cutoff_fraction charging discharging everyday"
     ),
     "BlankSettings": "input_shape num_classes median_samples sigma min_samples",

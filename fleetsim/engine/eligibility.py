@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.distinct import Distinct
 from fleetsim.effects import BATTERIES, METERED, PEOPLE, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.periodic import Schedule
@@ -31,6 +32,7 @@ from fleetsim.ranges import MemoryGib, PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 
+Conditions = Annotated[tuple["Condition", ...], Field(min_length=1), Distinct()]
 BatteryLevel = PositiveFraction
 Gib = MemoryGib
 
@@ -54,11 +56,11 @@ class Condition(Settings):
     """The device has at least so much memory."""
     min_free_ram_gib: Gib | None = None
     """At least so much of it is free beside the owner's apps, as `fleet.memory` says."""
-    all_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    all_of: Conditions | None = None
     """All of these hold."""
-    any_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    any_of: Conditions | None = None
     """At least one of these holds."""
-    none_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    none_of: Conditions | None = None
     """None of these holds."""
 
     @model_validator(mode="after")
@@ -90,11 +92,11 @@ class EligibilitySettings(Settings):
     """Only devices with at least so much memory."""
     min_free_ram_gib: Gib | None = None
     """Only with at least so much memory free beside the owner's apps, as `fleet.memory` says."""
-    all_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    all_of: Conditions | None = None
     """Only while all of these hold, besides the above."""
-    any_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    any_of: Conditions | None = None
     """Only while at least one of these holds, besides the above."""
-    none_of: Annotated[tuple[Condition, ...], Field(min_length=1)] | None = None
+    none_of: Conditions | None = None
     """Only while none of these holds, besides the above."""
 
 

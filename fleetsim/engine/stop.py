@@ -38,6 +38,11 @@ class StopSettings(Settings):
         """Whether a rule other than `accuracy` was set, besides the bounds that every run has."""
         return self.rounds is not None or self.energy_j is not None or self.time_s < _YEAR_S
 
+    @property
+    def last_round(self) -> int:
+        """Round after which the run ends if no other rule ends it before."""
+        return MOST_ROUNDS if self.rounds is None else self.rounds
+
     def after_round(
         self, *, round_: int, accuracy: float | None, energy_total_j: float
     ) -> StopReason | None:
@@ -52,7 +57,7 @@ class StopSettings(Settings):
             )
         if self.rounds is not None and round_ >= self.rounds:
             return StopReason("rounds", f"{self.rounds} rounds done")
-        if self.rounds is None and round_ >= MOST_ROUNDS:
+        if round_ >= self.last_round:
             return StopReason(
                 "rounds",
                 f"{MOST_ROUNDS} rounds done, the most of a run without stop.rounds; set it for"

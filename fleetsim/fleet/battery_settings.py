@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fleetsim.effects import PEOPLE, by_key
+from fleetsim.effects import DEALT, HAS_BATTERY, PEOPLE, ActsIf, by_key
 from fleetsim.fleet.energy import Fraction
 from fleetsim.ranges import (
     CapacityWh,
@@ -38,6 +38,12 @@ StepFraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 ShareOfPower = PositiveFraction
 Health = Annotated[float, Field(ge=0.01, le=1.0)]
 Volt = VoltageV
+
+_NOT_ALL_CHARGERS_NAMED = ActsIf(
+    lambda own, facts: not facts.battery_devices & facts.dealt_devices <= own.charge_w_of.keys(),
+    "charge_w_of names every device that has a battery",
+    "leave a device out of charge_w_of",
+)
 
 
 class ConstantChargingSettings(Settings):
@@ -127,6 +133,9 @@ class EverydaySettings(Settings):
 
 class BatterySettings(Settings):
     """Batteries of the clients whose device has one; mains-powered devices are left alone."""
+
+    acts_if = by_key(charge_w=_NOT_ALL_CHARGERS_NAMED)
+    entries_act_if = by_key(charge_w_of=(HAS_BATTERY, DEALT))
 
     charge_w: Watt = 7.5
     """Power that reaches the battery while its owner's trace says charging (5 V x 1.5 A, the

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
+from fleetsim.distinct import Distinct
 from fleetsim.effects import CELLULAR, UNMETERED, all_of, beside, by_key
 from fleetsim.fleet.amplifier import (
     MAX_BASE_STATION_TX_POWER_DBM,
@@ -50,7 +51,10 @@ class TransferSettings(Settings):
     go over `fleet.wifi`, those of a cellular one over this channel."""
     metered_radio: str = "lte"
     """Radio that a client uses on a metered network, a cellular one: bundled name or path."""
-    upload_success: tuple[SuccessSettings, ...] = (SuccessSettings(probability=1.0),)
+    upload_success: Annotated[
+        tuple[SuccessSettings, ...],
+        Distinct("probability", "name it once, with the sum of the shares"),
+    ] = (SuccessSettings(probability=1.0),)
     """How often uploads succeed, whatever the link does, and which share of the clients has it."""
 
     @model_validator(mode="after")

@@ -97,9 +97,19 @@ def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArr
     >>> deal_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
     2
     """
+    counts = device_counts(shares, size=size)
+    in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return rng.stream(seed, "device").permutation(in_order)
+
+
+def device_counts(shares: Mapping[str, float], *, size: int) -> IntArray:
+    """Number of clients with each device, in the order of the shares: exact, by largest remainder.
+
+    >>> device_counts({"a": 0.5, "b": 0.49, "c": 0.01}, size=4).tolist()
+    [2, 2, 0]
+    """
     exact = np.array(list(shares.values())) / sum(shares.values()) * size
     counts = np.floor(exact).astype(np.int64)
     by_remainder = np.argsort(-(exact - counts), kind="stable")
     counts[by_remainder[: size - int(counts.sum())]] += 1
-    in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return rng.stream(seed, "device").permutation(in_order)
+    return counts

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fleetsim import bundled, faults, rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
-from fleetsim.effects import BATTERIES, WIFI, WIRELESS, by_key
+from fleetsim.effects import BATTERIES, DEALT, WIFI, WIRELESS, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.faults import nearest
 from fleetsim.fleet.access import Access
@@ -30,7 +30,7 @@ from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
 from fleetsim.fleet.channel_settings import FadingSettings, PlacedSettings
 from fleetsim.fleet.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.hardware import deal_hardware
+from fleetsim.fleet.hardware import deal_hardware, device_counts
 from fleetsim.fleet.heterogeneity import (
     Heterogeneity,
     HeterogeneitySettings,
@@ -76,19 +76,20 @@ class FleetSettings(Settings):
         network=WIRELESS,
         wifi=WIFI,
     )
+    entries_act_if = by_key(devices=(DEALT,))
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
     devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
-    """Share of the clients per device profile, bundled name or path; the shares sum to 1. The name
-    `market` stands for phones as fast as those on the market."""
+    """Share of the clients per device profile, bundled name or path; the shares sum to 1, and are
+    rounded to whole clients. The name `market` stands for phones as fast as those on the market."""
     unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
     mean time of a piece of work stays. 0: all alike."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
     network: NetworkSettings | None = None
     """On which network wireless clients are. null: `by-usage` where `fleet.usage` gives people to
-    some devices, otherwise `cellular`."""
+    some clients, otherwise `cellular`."""
     channel: ChannelSettings = FadingSettings()
     """The cellular network."""
     wifi: WifiSettings = IndoorWifiSettings()
@@ -114,8 +115,14 @@ class FleetSettings(Settings):
             raise ValueError(f"the shares must sum to 1, they sum to {total:g}")
         return devices
 
+    @property
+    def dealt_devices(self) -> tuple[str, ...]:
+        """Names of `devices` that at least one client has, in their order."""
+        counts = device_counts(self.devices, size=self.size).tolist()
+        return tuple(name for name, num in zip(self.devices, counts, strict=True) if num)
+
     def has_usage(self, profiles: Iterable[DeviceProfile]) -> bool:
-        """Whether some of these devices, those of the fleet, live through usage records."""
+        """Whether some of these devices, those that clients have, live through usage records."""
         usage = self.usage
         names_people = usage.trace is not None or usage.synthetic is not None
         return names_people and any(profile.kind in usage.kinds for profile in profiles)
@@ -346,7 +353,7 @@ def build_fleet(
         [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles], dtype=np.float64
     )[device]
     is_wired = ~np.isnan(wired_bit_per_s)
-    has_usage = settings.has_usage(profiles)
+    has_usage = settings.has_usage(profiles[index] for index in np.unique(device))
     network = in_force(settings.network, has_usage=has_usage)
     forced_network = forced_networks(network, seed=seed, is_wired=is_wired)
     usage = build_usage(

@@ -16,11 +16,21 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.effects import CARRIED, PEOPLE, PEOPLE_NAMED, all_of, beside_any, by_key
+from fleetsim.distinct import Distinct
+from fleetsim.effects import (
+    CARRIED,
+    KIND_IN_FLEET,
+    PEOPLE,
+    PEOPLE_NAMED,
+    ActsIf,
+    all_of,
+    beside_any,
+    by_key,
+)
 from fleetsim.fleet.deck import deal
 from fleetsim.fleet.network import AS_RECORDED, METERED, UNMETERED
 from fleetsim.fleet.periodic import PeriodicSteps, Schedule, freeze
@@ -35,6 +45,11 @@ from fleetsim.settings import Settings
 Shift = Literal["days", "none"]
 
 _DAY_S = 86_400
+_AHEAD = ActsIf(
+    lambda own, _: any(zone.utc_offset_h != 0.0 for zone in own.time_zones),
+    "all clocks show virtual time, as they do without time zones",
+    "set a utc_offset_h other than 0",
+)
 
 
 class UsageSettings(Settings):
@@ -45,9 +60,12 @@ class UsageSettings(Settings):
         synthetic=CARRIED,
         shift=PEOPLE,
         starts_at_s=PEOPLE,
-        time_zones=PEOPLE,
+        time_zones=all_of(PEOPLE, _AHEAD),
         unknown=all_of(PEOPLE, beside_any("trace", "set it")),
         kinds=PEOPLE_NAMED,
+    )
+    entries_act_if = by_key(
+        kinds=(KIND_IN_FLEET,),
     )
 
     trace: str | None = None
@@ -61,13 +79,16 @@ class UsageSettings(Settings):
     starts_at_s: OffsetS = 0
     """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
     records begin at midnight, those of people-week on a Monday."""
-    time_zones: tuple[TimeZoneSettings, ...] = ()
+    time_zones: Annotated[
+        tuple[TimeZoneSettings, ...],
+        Distinct("utc_offset_h", "name it once, with the sum of the weights"),
+    ] = ()
     """Time zones and how many of the clients live in each, drawn by weight; empty: everybody's
     clock shows virtual time."""
     unknown: Unknown = "hold"
     """Times without any sample, in traces that tell them apart: hold keeps the last known state,
     offline makes the client unreachable."""
-    kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("phone",)
+    kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1), Distinct()] = ("phone",)
     """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
 
     @model_validator(mode="after")
@@ -77,14 +98,6 @@ class UsageSettings(Settings):
         if self.time_zones and self.trace is None and self.synthetic is None:
             raise ValueError("time_zones need people: give trace or synthetic")
         return self
-
-    @field_validator("kinds")
-    @classmethod
-    def _named_once(cls, kinds: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
-        twice = [kind for index, kind in enumerate(kinds) if kind in kinds[:index]]
-        if twice:
-            raise ValueError(f"{twice[0]} is named twice; name it once")
-        return kinds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, model_validator
 
-from fleetsim.effects import TRAINING, by_key
+from fleetsim.effects import BEFORE_LAST_ROUND, TRAINING, by_key
 from fleetsim.learning.asynchronous import FedAsyncSettings, FedBuffSettings
 from fleetsim.ranges import Epochs, Rounds, Samples, Steps
 from fleetsim.settings import Settings
@@ -168,6 +168,8 @@ class NoDecaySettings(Settings):
 
 class StepDecaySettings(Settings):
     """The learning rate is multiplied by a factor after each of some rounds."""
+
+    entries_act_if = by_key(after_rounds=(BEFORE_LAST_ROUND,))
 
     kind: Literal["steps"] = "steps"
     after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1)]

@@ -11,12 +11,11 @@ The server must be told whom to take. No probes, no state.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleetsim.contracts import (
     FleetView,
@@ -26,20 +25,12 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
+from fleetsim.distinct import Distinct
 from fleetsim.errors import ScenarioError
 from fleetsim.ranges import ClientId
 from fleetsim.settings import Settings
 
-
-def _distinct(clients: tuple[int, ...]) -> tuple[int, ...]:
-    in_order = sorted(clients)
-    for client, following in itertools.pairwise(in_order):
-        if client == following:
-            raise ValueError(f"client {client} is listed twice; list every client once")
-    return clients
-
-
-ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), AfterValidator(_distinct)]
+ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
 """At least one client, none of them twice."""
 
 

@@ -319,8 +319,8 @@ SCENARIOS = {
         "server.mode = 'buffered'", "server.mode: synchronous",
     ),
     "one client named twice": bad(
-        "kind: random", "kind: fixed, clients: [1, 1]", "bad.yaml:23: server.selector.clients",
-        "client 1", "once",
+        "kind: random", "kind: fixed, clients: [1, 1]",
+        "bad.yaml:23: server.selector.clients[1] = 1", "twice", "once",
     ),
     "two devices of one name": bad(
         "t2.small: 0.5", "./pixel-6.yaml: 0.5", "bad.yaml:15: fleet.devices", "'pixel-6'", "rename",

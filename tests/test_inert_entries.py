@@ -1,0 +1,354 @@
+"""Entries of lists and mappings: none stands twice, and those without effect are warned of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim import bundled
+from fleetsim.cli import main
+from fleetsim.distinct import Distinct
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.population import build_fleet
+from fleetsim.scenario import doubts, load, schema
+from fleetsim.selectors.fixed import ClientIds
+from fleetsim.simulate import run
+from tests.settings_walk import all_classes, declaring, scenario_classes
+from tests.test_inert_keys import BASE, MADE_UP, PEOPLE
+
+MADE_UP_OF = "fleet.usage={{synthetic: {{availability: 0.9}}, kinds: {}}}"
+STEPS = "task.local.optimizer.decay={{kind: steps, after_rounds: {}, factor: 0.5}}"
+ZONES = "fleet.usage.time_zones=[{utc_offset_h: 0, weight: 1}, {utc_offset_h: 1, weight: 1}]"
+RARE = "fleet.devices={pixel-6: 0.5, t2.small: 0.499, pixel-3: 0.001}"
+"""Of 6 clients, 3 have a pixel-6 and 2.994, so 3, a t2.small; nobody is left for the pixel-3."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry that has no effect: what is set with it and without it, and what is said of it."""
+
+    key: str
+    entry: str
+    present: tuple[str, ...]
+    absent: tuple[str, ...]
+    says: str
+    trains: bool = False
+
+
+EXAMPLES = {
+    "FleetSettings.devices": [
+        Entry(
+            'fleet.devices["t2.small"]',
+            "0.01",
+            ("fleet.devices={pixel-6: 0.99, t2.small: 0.01}",),
+            ("fleet.devices={pixel-6: 1.0}",),
+            "no client has this device; raise that or fleet.size, or leave it out",
+        ),
+        Entry(
+            "fleet.devices.pixel-6",
+            "0.01",
+            ("fleet.devices={jetson-nano-cpu: 0.99, pixel-6: 0.01}", PEOPLE),
+            ("fleet.devices={jetson-nano-cpu: 1.0}", PEOPLE),
+            "no client has this device",
+        ),
+    ],
+    "UsageSettings.kinds": [
+        Entry(
+            "fleet.usage.kinds[1]",
+            "'board'",
+            (MADE_UP_OF.format("[phone, board]"),),
+            (MADE_UP_OF.format("[phone]"),),
+            "the fleet has no board; add a board to fleet.devices, or leave it out",
+        ),
+        Entry(
+            "fleet.usage.kinds[0]",
+            "'phone'",
+            (MADE_UP_OF.format("[phone, board]"), "fleet.devices={jetson-nano-cpu: 1.0}"),
+            (MADE_UP_OF.format("[board]"), "fleet.devices={jetson-nano-cpu: 1.0}"),
+            "the fleet has no phone; add a phone to fleet.devices",
+        ),
+    ],
+    "BatterySettings.charge_w_of": [
+        Entry(
+            "fleet.battery.charge_w_of.pixel-3",
+            "5",
+            (RARE, "fleet.battery={charge_w_of: {pixel-6: 5, pixel-3: 5}}"),
+            (RARE, "fleet.battery={charge_w_of: {pixel-6: 5}}"),
+            "no client has this device",
+        )
+    ],
+    "StepDecaySettings.after_rounds": [
+        Entry(
+            "task.local.optimizer.decay.after_rounds[1]",
+            "2",
+            (STEPS.format("[1, 2]"),),
+            (STEPS.format("[1]"),),
+            "the run ends with stop.rounds at the latest; raise stop.rounds, or leave it out",
+            trains=True,
+        )
+    ],
+}
+
+ALL_ACT = {
+    "BlankSettings.input_shape": "sides of a tensor",
+    "Condition.all_of": "keys of the entries have conditions of their own",
+    "Condition.any_of": "likewise",
+    "Condition.none_of": "likewise",
+    "EligibilitySettings.all_of": "likewise",
+    "EligibilitySettings.any_of": "likewise",
+    "EligibilitySettings.none_of": "likewise",
+    "FixedSettings.clients": "any can stand in for those before it",
+    "RandomSettings.from_sets": "each set is drawn",
+    "ResistiveSettings.from_fraction": "a curve",
+    "ResistiveSettings.open_circuit_v": "a curve",
+    "RoundRobinSettings.sets": "any can stand in for those before it",
+    "TaperedChargingSettings.from_fraction": "a curve",
+    "TaperedChargingSettings.power_fraction": "a curve",
+    "TransferSettings.upload_success": "each share is drawn",
+    "UsageSettings.time_zones": "each zone is drawn",
+}
+"""Lists all of whose entries can act wherever the list does, and why."""
+
+MAY_REPEAT = {
+    "BlankSettings.input_shape": "sides of a tensor may be equal",
+    "RandomSettings.from_sets": "a set that stands twice is drawn twice as often",
+    "ResistiveSettings.from_fraction": "must ascend",
+    "ResistiveSettings.open_circuit_v": "a battery's voltage may stay the same",
+    "RoundRobinSettings.sets": "a set that stands twice has two turns",
+    "StepDecaySettings.after_rounds": "must ascend",
+    "TaperedChargingSettings.from_fraction": "must ascend",
+    "TaperedChargingSettings.power_fraction": "the power may stay the same",
+}
+"""Lists in which an entry may stand twice, or that are held to more, and why."""
+
+TWICE = [
+    (MADE_UP_OF.format("[phone, vm, phone]"), "fleet.usage.kinds[2] = 'phone'", 0),
+    ("server.selector={kind: fixed, clients: [4, 1, 1]}", "server.selector.clients[2] = 1", 1),
+    (
+        "server.selector={kind: random, from_sets: [[0, 1], [2, 2]]}",
+        "server.selector.from_sets[1][1] = 2",
+        0,
+    ),
+    (
+        "server.selector={kind: round-robin, sets: [[3, 0, 3]]}",
+        "server.selector.sets[0][2] = 3",
+        0,
+    ),
+    (
+        "server.eligibility.any_of=[{min_ram_gib: 4}, {charging: true}, {min_ram_gib: 4.0}]",
+        "server.eligibility.any_of[2]",
+        0,
+    ),
+    (
+        "server.eligibility.all_of=[{none_of: [{min_ram_gib: 4}, {min_ram_gib: 4}]}]",
+        "server.eligibility.all_of[0].none_of[1]",
+        0,
+    ),
+    (
+        "fleet.usage.time_zones=[{utc_offset_h: 2, weight: 1}, {utc_offset_h: 2, weight: 3}]",
+        "fleet.usage.time_zones[1].utc_offset_h = 2",
+        0,
+    ),
+    (
+        "fleet.channel.upload_success=[{probability: 1, share: 0.5},"
+        " {probability: 0.5, share: 0.2}, {probability: 0.5, share: 0.3}]",
+        "fleet.channel.upload_success[2].probability = 0.5",
+        1,
+    ),
+]
+
+
+@pytest.fixture
+def base(tmp_path):
+    path = tmp_path / "base.yaml"
+    path.write_text(BASE, encoding="utf-8")
+    return path
+
+
+def lists(annotation: Any) -> list[tuple[Any, bool]]:
+    """Lists of any length and mappings in an annotation, and whether each is `Distinct`."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is dict:
+        return [(annotation, True)]
+    if origin is tuple:
+        return [(annotation, False)] if args[-1] is Ellipsis else []
+    held = any(isinstance(item, Distinct) for item in getattr(annotation, "__metadata__", ()))
+    return [(found, held or is_held) for arg in args for found, is_held in lists(arg)]
+
+
+def list_keys() -> dict[str, bool]:
+    """Keys of a scenario that hold a list or mapping, and whether its entries are distinct."""
+    found = {}
+    for owner in scenario_classes():
+        for key, info in owner.model_fields.items():
+            held = any(isinstance(item, Distinct) for item in info.metadata)
+            for _, is_held in lists(info.annotation):
+                found[f"{declaring(owner, key).__name__}.{key}"] = held or is_held
+    return found
+
+
+def test_every_list_says_whether_entries_may_repeat():
+    allowed = {key for key, is_distinct in list_keys().items() if not is_distinct}
+
+    assert allowed == MAY_REPEAT.keys(), "make the list Distinct, or say why entries may repeat"
+
+
+def test_every_list_says_which_of_its_entries_act():
+    declared = {
+        f"{owner.__name__}.{key}"
+        for owner in all_classes()
+        for key in owner.__dict__.get("entries_act_if", {})
+    }
+
+    assert declared == EXAMPLES.keys(), "an entry without effect is an example"
+    assert not declared & ALL_ACT.keys()
+    assert declared | ALL_ACT.keys() == list_keys().keys(), (
+        "state with entries_act_if when the entries of the list act, or say why all always do"
+    )
+
+
+@pytest.mark.parametrize("example", [entry for found in EXAMPLES.values() for entry in found])
+def test_an_entry_that_is_said_to_have_no_effect_has_none(example, base, tmp_path):
+    present, absent = load(base, example.present), load(base, example.absent)
+    lines = [line for line in doubts(present) if example.key in line]
+    digests = [
+        run(scenario, out=tmp_path / str(number), train=example.trains, workers=1).manifest.digest
+        for number, scenario in enumerate((present, absent))
+    ]
+
+    assert not [line for line in doubts(absent) if example.key in line]
+    (line,) = lines
+    assert f": {example.key} = {example.entry}: has no effect: " in line
+    assert example.says in line
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(("change", "place", "first"), TWICE)
+def test_an_entry_that_stands_twice_is_refused_where_it_stands_again(change, place, first, base):
+    changes = [MADE_UP, change] if "time_zones" in change else [change]
+    with pytest.raises(ScenarioError) as fault:
+        load(base, changes)
+
+    (line,) = fault.value.faults
+    assert f": {place}: is named twice, here and in entry {first}; name it once" in line
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [MADE_UP_OF.format("[phone, vm]")],
+        [MADE_UP_OF.format("[vm, phone]")],
+        ["fleet.devices={pixel-6: 0.9, t2.small: 0.1}"],
+        [STEPS.format("[1]")],
+        [STEPS.format("[1, 2, 50]"), "stop.rounds=51"],
+        ["fleet.battery={charge_w_of: {pixel-6: 5}}"],
+        [
+            "fleet.devices={pixel-6: 0.5, pixel-3: 0.5}",
+            "fleet.battery={charge_w: 3, charge_w_of: {pixel-6: 5}}",
+        ],
+        ["server.selector={kind: round-robin, sets: [[0, 1], [0, 1], [2]]}"],
+        [MADE_UP, ZONES],
+    ],
+)  # fmt: skip
+def test_entries_that_act_are_not_warned_of(changes, base):
+    assert doubts(load(base, changes)) == []
+
+
+def test_the_line_of_an_entry_names_file_and_line(base):
+    usage = (
+        "  usage:\n    synthetic: {availability: 0.9}\n    kinds:\n      - phone\n      - board\n"
+    )
+    base.write_text(BASE.replace("server:", usage + "server:"), encoding="utf-8")
+
+    (line,) = doubts(load(base))
+
+    assert line.startswith(f"{base}:14: fleet.usage.kinds[1] = 'board': has no effect: ")
+
+
+def test_a_device_of_ones_own_that_nobody_has_is_named_as_it_was_written(base, tmp_path):
+    text = (bundled.folder("devices") / "pixel-6.yaml").read_text("utf-8")
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    devices = "{t2.small: 0.99, mine.yaml: 0.01}"
+    base.write_text(BASE.replace("{pixel-6: 0.5, t2.small: 0.5}", devices), encoding="utf-8")
+
+    (line,) = [line for line in doubts(load(base)) if "mine" in line]
+
+    assert ': fleet.devices["mine.yaml"] = 0.01: has no effect' in line
+
+
+def test_at_most_twenty_lines_are_said_of_entries(base):
+    rounds = list(range(1, 31))
+
+    said = doubts(load(base, [STEPS.format(rounds)]))
+
+    # Of 30 rounds the first acts, as the run has two.
+    assert len(said) == 21
+    assert said[-1] == "... and 9 more"
+
+
+def test_time_zones_that_all_show_virtual_time_are_warned_of(base):
+    zones = "fleet.usage.time_zones=[{utc_offset_h: 0, weight: 2}]"
+
+    (line,) = doubts(load(base, [MADE_UP, zones]))
+
+    assert "fleet.usage.time_zones" in line
+    assert "has no effect: all clocks show virtual time" in line
+    assert "set a utc_offset_h other than 0" in line
+
+
+def test_a_charger_that_no_battery_can_use_is_refused_beside_a_fleet_without_batteries(base):
+    changes = ["fleet.devices={t2.small: 1.0}", 'fleet.battery.charge_w_of."t2.small"=5']
+    with pytest.raises(ScenarioError, match=r"no battery to charge; leave it out"):
+        load(base, changes)
+
+
+def test_a_device_that_nobody_has_brings_no_people_into_the_fleet(base):
+    of_boards = load(base, ["fleet.devices={jetson-nano-cpu: 1.0}", PEOPLE])
+    with_phone = load(base, ["fleet.devices={jetson-nano-cpu: 0.99, pixel-6: 0.01}", PEOPLE])
+    samples = np.ones(6, dtype=np.int64)
+    fleets = [
+        build_fleet(scenario.fleet, seed=1, num_samples=samples)
+        for scenario in (of_boards, with_phone)
+    ]
+
+    unmetered = [fleet.usage.states.unmetered.tolist() for fleet in fleets]
+    assert unmetered[0] == unmetered[1]
+
+
+def test_validate_prints_one_warning_for_an_entry(base, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "sys.argv",
+        ["fleetsim", "validate", str(base), "--set", MADE_UP_OF.format("[phone, board]")],
+    )
+    with pytest.raises(SystemExit) as end:
+        main()
+
+    assert not end.value.code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: --set fleet.usage=")
+    assert "fleet.usage.kinds[1] = 'board': has no effect: the fleet has no board" in line
+
+
+def test_editors_are_told_of_lists_without_repetition():
+    kinds = schema()["$defs"]["UsageSettings"]["properties"]["kinds"]
+
+    assert kinds["uniqueItems"] is True
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=12))
+def test_a_list_is_taken_if_and_only_if_it_has_no_entry_twice(clients):
+    adapter = TypeAdapter(ClientIds)
+    if len(set(clients)) == len(clients):
+        assert adapter.validate_python(tuple(clients)) == tuple(clients)
+        return
+    with pytest.raises(ValidationError) as fault:
+        adapter.validate_python(tuple(clients))
+    (second,) = fault.value.errors()[0]["ctx"]["key_path"]
+    assert clients[second] in clients[:second]
+    assert len(set(clients[:second])) == second
