@@ -455,19 +455,21 @@ def _ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
 
 
 def _check_own_files(scenario: Scenario) -> None:
-    """Read a data set in the user's own files, whose form no checksum vouches for.
+    """Read a data set in the user's own files, whose form no checksum vouches for, and split it.
 
     Raises:
         DataError: its files are wrong.
-        ScenarioError: a key does not suit them.
+        ScenarioError: a key does not suit them, or they hold too little for the fleet.
     """
     from fleetsim.learning.data import load_dataset
     from fleetsim.learning.labelled_text import LabelledTextSettings
     from fleetsim.learning.own_folder import FolderSettings
+    from fleetsim.scenario import samples_of
 
     dataset = scenario.task.dataset
     if isinstance(dataset, FolderSettings | LabelledTextSettings):
-        load_dataset(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+        read = load_dataset(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+        samples_of(scenario, read)
 
 
 def _begin_to_read(scenario: Scenario) -> ReadAhead | None:

@@ -80,7 +80,7 @@ def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
     """Fault of a data set's folder that cannot be a path; one that is not there is no fault yet."""
     try:
         if folder is not None:
-            _own_folder(folder, beside)
+            own_folder(folder, beside)
     except ScenarioError as fault:
         return [(("task", "dataset", "folder"), str(fault))]
     return []
@@ -107,7 +107,7 @@ def _unusable(
         return str(fault)
 
 
-def _own_folder(folder: str, beside: Path | None) -> Path:
+def own_folder(folder: str, beside: Path | None) -> Path:
     """Absolute path of a data set's folder.
 
     Raises:
@@ -141,7 +141,7 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
     if fleet["usage"]["trace"] is not None:
         fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
     if dataset.get("folder") is not None:
-        dataset["folder"] = str(_own_folder(dataset["folder"], beside))
+        dataset["folder"] = str(own_folder(dataset["folder"], beside))
     return data
 
 

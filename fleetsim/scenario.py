@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, create_model
 
 from fleetsim import faults, host_memory, named_files, overrides, strict_yaml
 from fleetsim.contracts import Selector
-from fleetsim.counts import ceil_product, floor_product
+from fleetsim.counts import ceil_product
 from fleetsim.effects import TRAINING, by_key
 from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
@@ -32,13 +32,16 @@ from fleetsim.fleet.memory import UncheckedSettings
 from fleetsim.fleet.network import can_be_on, in_force
 from fleetsim.fleet.population import FleetSettings, places_m
 from fleetsim.inert_keys import Inert, ScenarioFacts, inert_keys
-from fleetsim.learning import choose, known_sizes
+from fleetsim.learning import choose
 from fleetsim.learning.asynchronous import FedBuffSettings
 from fleetsim.learning.blank import BlankSettings
+from fleetsim.learning.client_samples import ClientSamples, split_samples
 from fleetsim.learning.compress import CompressionSettings, UncompressedSettings
-from fleetsim.learning.data import DatasetSettings, MnistSettings
+from fleetsim.learning.data import DatasetSettings
+from fleetsim.learning.dataset import Dataset
 from fleetsim.learning.holdout import HoldoutFrom
-from fleetsim.learning.partition import IidSettings, NaturalSettings, PartitionSettings, shortage
+from fleetsim.learning.own_folder import FolderSettings
+from fleetsim.learning.partition import IidSettings, PartitionSettings
 from fleetsim.learning.settings import (
     AggregatorSettings,
     FedAvgSettings,
@@ -46,6 +49,7 @@ from fleetsim.learning.settings import (
     ModelSettings,
     TrainerSettings,
 )
+from fleetsim.learning.shortages import shortages
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
 from fleetsim.quoting import MAX_LINES, listed
 from fleetsim.ranges import Gain, Rounds
@@ -250,6 +254,10 @@ def load(
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
     found += [] if found else _without_wifi(scenario, document.folder)
+    dataset = scenario.task.dataset
+    if isinstance(dataset, FolderSettings) and not found:
+        home = named_files.own_folder(dataset.folder, document.folder)
+        found += _too_few_samples(scenario, own_folder=home)
     if found:
         lines = [faults.line(document, key, says) for key, says in found[:MAX_LINES]]
         raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
@@ -430,34 +438,45 @@ def _without_wifi(scenario: Scenario, beside: Path | None) -> list[Fault]:
     return [(("server", "eligibility", "unmetered"), says)]
 
 
-def _too_few_samples(scenario: Scenario) -> Iterator[Fault]:
-    """What a fleet asks of a data set whose size is known without its files."""
-    task, size = scenario.task, scenario.fleet.size
+def _too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Iterator[Fault]:
+    """What a fleet asks of a data set whose size is known without its samples.
+
+    Args:
+        scenario: the scenario.
+        own_folder: where a data set of the user's own lies; None: its files are not looked at.
+
+    Raises:
+        DataError: a file of the folder is damaged, or larger than is read.
+    """
+    task = scenario.task
     if isinstance(task.dataset, BlankSettings):
-        return
-    num_samples = known_sizes.num_training(task.dataset)
-    if num_samples is not None:
-        num_samples -= floor_product(scenario.evaluate.validation_fraction, num_samples)
-        short = shortage(task.partition, num_samples=num_samples, num_clients=size)
-        if short is not None:
-            yield short
-            return
-        if task.holdout_fraction > 0.0 and 2 * size > num_samples:
-            says = (
-                f"{size} clients need 2 samples each to hold one out, but there are {num_samples};"
-                " lower fleet.size, or leave it out"
-            )
-            yield ("task", "holdout_fraction"), says
-    if isinstance(task.partition, NaturalSettings):
-        num_owners = known_sizes.num_natural(task.dataset)
-        if num_owners == 0:
-            says = f"{task.dataset.kind} has no clients of its own; choose iid, dirichlet or shards"
-            if isinstance(task.dataset, MnistSettings):
-                says = "needs task.dataset.writers: true; set that, or choose another partition"
-            yield ("task", "partition", "kind"), says
-        elif num_owners is not None and size > num_owners:
-            says = f"the data set has {num_owners} clients of its own; set it to that or less"
-            yield ("fleet", "size"), says
+        return iter(())
+    return shortages(
+        task.dataset,
+        task.partition,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        holdout_fraction=task.holdout_fraction,
+        own_folder=own_folder,
+    )
+
+
+def samples_of(scenario: Scenario, dataset: Dataset) -> ClientSamples:
+    """Which samples of its data set the server and every client of a scenario have.
+
+    Raises:
+        ScenarioError: they cannot be split so.
+    """
+    task = scenario.task
+    return split_samples(
+        dataset,
+        task.partition,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        holdout_fraction=task.holdout_fraction,
+        holdout_from=task.holdout_from,
+        seed=scenario.seed,
+    )
 
 
 def never_ends(scenario: Scenario) -> str | None:

@@ -41,12 +41,11 @@ from fleetsim.learning.compress import Uplink, compressed_byte
 from fleetsim.learning.cost import model_cost
 from fleetsim.learning.data import load_dataset
 from fleetsim.learning.decay import learning_rate_at
-from fleetsim.learning.holdout import dealt_anew, hold_out, keep_back, num_held
+from fleetsim.learning.holdout import num_held
 from fleetsim.learning.kernels import Kernel, TrainerData
 from fleetsim.learning.memory import step_memory
 from fleetsim.learning.models import build_model, flatten, layout
 from fleetsim.learning.numerical_platform import require_portable, resolve
-from fleetsim.learning.partition import NaturalSettings, split
 from fleetsim.learning.screen import why_refused
 from fleetsim.learning.settings import TrainerKind
 from fleetsim.learning.stacked_kernel import StackedKernel
@@ -72,7 +71,7 @@ from fleetsim.record.run_folder import (
     with_platform,
     write_manifest,
 )
-from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends
+from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends, samples_of
 from fleetsim.selectors import needs
 from fleetsim.termination import Terminated, terminable
 
@@ -343,29 +342,10 @@ def _prepare(
             dataset = reading.take()
         input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
         vocabulary_size, is_sequence = dataset.vocabulary_size, dataset.train_labels.ndim > 1
-        kept, dealt = keep_back(
-            len(dataset.train_labels),
-            scenario.evaluate.validation_fraction,
-            owner=dataset.owner if isinstance(task.partition, NaturalSettings) else None,
-            seed=seed,
-        )
-        shares = tuple(
-            dealt[share]
-            for share in split(
-                task.partition,
-                labels=dataset.train_labels[dealt],
-                owner=None if dataset.owner is None else dataset.owner[dealt],
-                num_clients=size,
-                seed=seed,
-            )
-        )
-        judged = shares
-        if task.holdout_fraction > 0.0:
-            shares, judged = hold_out(shares, task.holdout_fraction, seed=seed)
-            if task.holdout_from == "everybody":
-                judged = dealt_anew(judged, seed=seed)
+        samples = samples_of(scenario, dataset)
         num_samples, num_judged = (
-            np.array([share.size for share in part], dtype=np.int64) for part in (shares, judged)
+            np.array([rows.size for rows in part], dtype=np.int64)
+            for part in (samples.trained, samples.judged)
         )
     module = build_model(
         task.model,
@@ -386,11 +366,11 @@ def _prepare(
         data = TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,
-            shares=shares,
-            judged=judged,
+            shares=samples.trained,
+            judged=samples.judged,
             test_inputs=dataset.test_inputs,
             test_labels=dataset.test_labels,
-            validation_rows=kept if kept.size else None,
+            validation_rows=samples.kept if samples.kept.size else None,
         )
         options = {"precision": scenario.trainer.precision} if kind == "vectorised" else {}
         kernel = _KERNELS[kind](

@@ -74,29 +74,68 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _array(
-    packed: zipfile.ZipFile, member: zipfile.ZipInfo, archive_byte: int, place: str
-) -> NDArray[Any]:
-    """One array of an archive of so many bytes; `place` is what errors call it."""
+def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
+    """Shape of one array of a file; None if the file has no such array. Its elements are not read.
+
+    Raises:
+        DataError: as `read_npz`, but for what only the elements show.
+    """
+    with paths.opened(path) as file:
+        archive_byte = os.fstat(file.fileno()).st_size
+        with (
+            damage_told(f"{path}: damaged .npz file", "write it anew"),
+            zipfile.ZipFile(file) as packed,
+        ):
+            if name + _SUFFIX not in packed.namelist():
+                return None
+            member, place = packed.getinfo(name + _SUFFIX), f"{path}: {name}"
+            _require_readable(member, archive_byte, place)
+            with packed.open(member) as content:
+                return _header_of(content, member, place).shape
+
+
+def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) -> None:
+    """Look that a member is packed by a usual method and within the limit.
+
+    Raises:
+        DataError: it is not.
+    """
     if member.compress_type not in PLAIN_METHODS:
         raise DataError(f"{place} is packed by an unusual method; save it with np.savez_compressed")
     packed_byte = min(member.compress_size, archive_byte)
     if member.file_size > packed_byte and member.file_size > limit_byte(packed_byte):
         raise too_large(place, packed_byte, limit_byte(packed_byte))
+
+
+def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
+    """Header of a member that was just opened, in accordance with the member's length.
+
+    Raises:
+        DataError: it is no array, or announces more or fewer bytes than there are.
+    """
+    try:
+        header = _header(file, place)
+    except _NotAnArrayError as error:
+        says = f"{place} is no array that numpy can read ({error})"
+        raise DataError(f"{says}; save it with np.savez") from error
+    expected = header.num_byte + math.prod(header.shape) * header.dtype.itemsize
+    if expected != member.file_size:
+        raise DataError(
+            f"{place}: its header announces shape {str(header.shape)[:60]} of {header.dtype},"
+            f" so {str(expected)[:60]} bytes, found {member.file_size}; write the file anew"
+        )
+    return header
+
+
+def _array(
+    packed: zipfile.ZipFile, member: zipfile.ZipInfo, archive_byte: int, place: str
+) -> NDArray[Any]:
+    """One array of an archive of so many bytes; `place` is what errors call it."""
+    _require_readable(member, archive_byte, place)
     with packed.open(member) as file:
+        header = _header_of(file, member, place)
         try:
-            header = _header(file, place)
-        except _NotAnArrayError as error:
-            says = f"{place} is no array that numpy can read ({error})"
-            raise DataError(f"{says}; save it with np.savez") from error
-        expected = header.num_byte + math.prod(header.shape) * header.dtype.itemsize
-        if expected != member.file_size:
-            raise DataError(
-                f"{place}: its header announces shape {str(header.shape)[:60]} of {header.dtype},"
-                f" so {str(expected)[:60]} bytes, found {member.file_size}; write the file anew"
-            )
-        try:
-            content = np.empty(expected - header.num_byte, np.uint8)
+            content = np.empty(member.file_size - header.num_byte, np.uint8)
         except MemoryError as error:
             raise DataError(f"{place} does not fit into memory: {error}; split it") from error
         view, num_read = content.data, 0

@@ -11,8 +11,9 @@ from __future__ import annotations
 import io
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ _PREFIX_BYTE = 4
 _DIMENSION_BYTE = 4
 _MAX_DIMENSIONS = 32
 _CHUNK_BYTE = 1 << 20
+_T = TypeVar("_T")
 _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -37,7 +39,17 @@ def read_idx(path: Path) -> NDArray[Any]:
             header announces, or unpacks to more than `unpacking.limit_byte` allows.
     """
     with paths.opened(path) as file:
-        return _read(file, os.fstat(file.fileno()).st_size, str(path))
+        return _read(file, os.fstat(file.fileno()).st_size, str(path), _array)
+
+
+def idx_shape(path: Path) -> tuple[int, ...]:
+    """Shape that the header of an IDX file announces, gzipped or not. Its elements are not read.
+
+    Raises:
+        DataError: as `read_idx`, but for what only the elements show.
+    """
+    with paths.opened(path) as file:
+        return _read(file, os.fstat(file.fileno()).st_size, str(path), _header).shape
 
 
 def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
@@ -46,17 +58,35 @@ def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
     Raises:
         DataError: as `read_idx`.
     """
-    return _read(io.BytesIO(packed), len(packed), path)
+    return _read(io.BytesIO(packed), len(packed), path, _array)
 
 
-def _read(file: io.BufferedIOBase, num_byte: int, path: str) -> NDArray[Any]:
-    """Array in an open file of so many bytes; memory is taken once the header is checked."""
+class _Header(NamedTuple):
+    """What an IDX file says of itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    num_byte: int
+    """Length of what comes before the elements."""
+    expected_byte: int
+    """Length of the whole file, unpacked."""
+    announces: str
+    """The same in words, for errors."""
+
+
+def _read(
+    file: io.BufferedIOBase,
+    num_byte: int,
+    path: str,
+    take: Callable[[io.BufferedIOBase, int | None, int | None, str], _T],
+) -> _T:
+    """What is taken from an open file of so many bytes, unpacked as it is read if it is gzipped."""
     is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)
     if not is_packed:
-        return _array(file, num_byte, None, path)
+        return take(file, num_byte, None, path)
     try:
-        return _array(unpacked(file, num_byte, path), None, limit_byte(num_byte), path)
+        return take(unpacked(file, num_byte, path), None, limit_byte(num_byte), path)
     except EOFError as fault:
         says = "truncated: the gzip checksum at its end is cut; get it anew"
         raise DataError(f"{path}: {says}") from fault
@@ -64,10 +94,10 @@ def _read(file: io.BufferedIOBase, num_byte: int, path: str) -> NDArray[Any]:
         raise DataError(f"{path}: damaged gzip file ({fault}); get the file anew") from fault
 
 
-def _array(
+def _header(
     stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
-) -> NDArray[Any]:
-    """Array in a stream of unpacked bytes.
+) -> _Header:
+    """Header of a stream of unpacked bytes, checked against the stream's length and limit.
 
     Args:
         stream: at its start.
@@ -108,17 +138,29 @@ def _array(
         raise DataError(f"{path}: {fault}: {announces}, found {found_byte}; get the file anew")
     if limit is not None and expected_byte > limit:
         raise DataError(f"{path}: {announces}, more than the {limit} allowed; {RAISE_LIMIT}")
-    content = np.empty(expected_byte - header_byte, np.uint8)
-    num_found = header_byte + _fill(stream, content.data)
-    if num_found < expected_byte:
+    return _Header(shape, dtype, header_byte, expected_byte, announces)
+
+
+def _array(
+    stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
+) -> NDArray[Any]:
+    """Array in a stream of unpacked bytes; memory is taken once the header is checked.
+
+    Arguments are those of `_header`.
+    """
+    header = _header(stream, found_byte, limit, path)
+    announces = header.announces
+    content = np.empty(header.expected_byte - header.num_byte, np.uint8)
+    num_found = header.num_byte + _fill(stream, content.data)
+    if num_found < header.expected_byte:
         raise DataError(f"{path}: truncated: {announces}, found {num_found}; get the file anew")
     if stream.read(1):
         raise DataError(f"{path}: too long: {announces}, found more; get the file anew")
     try:
-        elements = content.view(dtype).reshape(shape)
+        elements = content.view(header.dtype).reshape(header.shape)
     except ValueError as fault:  # an empty array whose other sides are beyond numpy's
         raise DataError(f"{path}: {announces}, which numpy cannot hold; get it anew") from fault
-    return elements.astype(dtype.newbyteorder("="), copy=False)
+    return elements.astype(header.dtype.newbyteorder("="), copy=False)
 
 
 def _cut(value: object) -> str:

@@ -31,7 +31,8 @@ from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
 _ARRAYS = ("images", "inputs", "labels", "client")
-_TEST_STEMS = ("test", "t10k")
+TRAIN_STEM, TEST_STEMS = "train", ("test", "t10k")
+"""What names of files begin with, for either part."""
 _COLOURS = (1, 3)
 _MAX_CLASSES = 1_000_000
 _MAX_TOKENS = 10_000_000
@@ -85,14 +86,14 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
             from; the message names file, array and way out.
         ScenarioError: a key of the scenario does not suit the files.
     """
-    train = _part(folder, "train")
+    train = _part(folder, TRAIN_STEM)
     if train is None:
         where = f"{folder} has no" if paths.is_folder(folder) else f"{folder} is no folder with"
         raise DataError(
             f"{where} train.npz, and no IDX files called train-images-idx* and train-labels-idx*; "
             "put one or the other there"
         )
-    stems = [stem for stem in _TEST_STEMS if _files(folder, stem)]
+    stems = [stem for stem in TEST_STEMS if part_files(folder, stem)]
     if len(stems) > 1:
         raise DataError(f"{folder} has two test parts, {stems[0]} and {stems[1]}; remove one")
     test = _part(folder, stems[0]) if stems else None
@@ -160,7 +161,7 @@ def _as_numbers(
     return train, test
 
 
-def _files(folder: Path, stem: str) -> dict[str, Path]:
+def part_files(folder: Path, stem: str) -> dict[str, Path]:
     """The file of every array of a part, by the array's name; one .npz holds them all.
 
     Raises:
@@ -180,7 +181,7 @@ def _files(folder: Path, stem: str) -> dict[str, Path]:
 
 def _part(folder: Path, stem: str) -> _Part | None:
     """One part, checked; None if the folder has no file of it."""
-    files = _files(folder, stem)
+    files = part_files(folder, stem)
     if not files:
         return None
     packed = folder / f"{stem}.npz"

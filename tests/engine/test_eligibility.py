@@ -52,7 +52,7 @@ CONDITIONS = st.recursive(
     lambda below: st.builds(
         lambda key, parts: {key: parts},
         st.sampled_from(["all_of", "any_of", "none_of"]),
-        st.lists(below, min_size=1, max_size=3),
+        st.lists(below, min_size=1, max_size=3, unique_by=Condition.model_validate),
     ),
     max_leaves=6,
 )
@@ -175,6 +175,7 @@ def test_least_values_are_found_wherever_they_stand():
     ("rule", "says"),
     [
         ({"any_of": []}, "at least 1 item"),
+        ({"any_of": [{"charging": True}, {"charging": True}]}, "named twice"),
         ({"any_of": [{}]}, "asks for nothing"),
         ({"any_of": [{"charging": None}]}, "asks for nothing"),
         ({"none_of": [{"charging": False}]}, "True"),
