@@ -65,6 +65,10 @@ class Facts(Protocol):
         """Kinds of device in the fleet: phone, board, vm."""
 
     @property
+    def least_ram_gib(self) -> float:
+        """Memory of the device that has least of those that clients have."""
+
+    @property
     def dealt_devices(self) -> frozenset[str]:
         """Names in `fleet.devices` that at least one client has."""
 

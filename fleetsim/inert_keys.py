@@ -23,6 +23,7 @@ from fleetsim.fleet.profile_files import Network
 from fleetsim.fleet.radios import unmetered_radio
 from fleetsim.settings import Settings
 from fleetsim.strict_yaml import KeyPath
+from fleetsim.units import BYTE_PER_GIB
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class ScenarioFacts:
     def _profiles(self) -> tuple[DeviceProfile, ...]:
         """Of the devices that clients have, in the order of `fleet.devices`."""
         return tuple(p for name in self.fleet.dealt_devices for p in load_devices(name))
+
+    @cached_property
+    def least_ram_gib(self) -> float:
+        """Memory of the device that has least of those that clients have."""
+        return min(profile.ram_byte for profile in self._profiles) / BYTE_PER_GIB
 
     @cached_property
     def dealt_devices(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ import pytest
 from fleetsim.engine.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data import DigitsSettings, load_dataset
-from fleetsim.learning.known_sizes import num_training
+from fleetsim.learning.known_sizes import num_labels, num_training
 from fleetsim.scenario import doubts, load
 from fleetsim.simulate import run
 
@@ -135,6 +135,18 @@ def test_a_deadline_shorter_than_any_task_ends_with_its_rounds(tmp_path):
             ["fleet.size=1000", "task.holdout_fraction=0.1"],
             r"holdout_fraction = 0\.1: 1000 clients need 2 samples each",
         ),
+        (
+            ["task.partition={kind: one-class}"],
+            r"fleet\.size = 6: one-class deals one label .* 6 clients cannot hold 10 labels",
+        ),
+        (
+            ["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
+            r"fleet\.size = 6: .* 6 clients cannot hold 26 labels",
+        ),
+        (
+            ["task.partition={kind: partly-iid, num_iid: 7}"],
+            r"num_iid = 7: 7 clients are to have i\.i\.d\. samples, but the fleet has 6",
+        ),
         (["task.partition={kind: natural}"], r"partition\.kind.*digits has no clients of its own"),
         (
             ["task.dataset={kind: mnist}", "task.partition={kind: natural}"],
@@ -156,3 +168,4 @@ def test_the_known_size_of_digits_is_that_of_the_data():
     digits = load_dataset(DigitsSettings(), seed=1, num_clients=1)
 
     assert num_training(DigitsSettings()) == len(digits.train_labels)
+    assert num_labels(DigitsSettings()) == digits.num_classes

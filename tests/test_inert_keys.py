@@ -159,6 +159,8 @@ EXAMPLES = {
     "EligibilitySettings.min_battery_fraction": inert(
         "server.eligibility.min_battery_fraction=0.9", VMS
     ),
+    # The smallest device, a t2.small, has 2 GiB.
+    "EligibilitySettings.min_ram_gib": inert("server.eligibility.min_ram_gib=2"),
     "Condition.charging": inert("server.eligibility.all_of=[{charging: true}]"),
     "Condition.unmetered": inert("server.eligibility.all_of=[{unmetered: true}]", ON_WIFI),
     "Condition.min_battery_fraction": inert(
@@ -252,7 +254,7 @@ ALWAYS_ACT = {
     "DirichletSettings": "min_samples when_short",
     "DivFlSettings": "refresh vectors metric search weights ties",
     "DrawnTestSettings": "fraction",
-    "EligibilitySettings": "min_ram_gib min_free_ram_gib all_of any_of none_of",
+    "EligibilitySettings": "min_free_ram_gib all_of any_of none_of",
     "EnergySettings": "idle",
     "EmnistSettings": "split folder",
     "EverydaySettings": "standby_w restart_fraction",
@@ -432,6 +434,7 @@ def test_no_key_of_a_bundled_scenario_is_without_effect(name):
         ["server.eligibility.charging=true", MADE_UP],
         ["fleet.channel.metered_radio=nr-low", PEOPLE],
         ["fleet.battery={charge_w: 3}"],
+        ["server.eligibility.min_ram_gib=2.1"],
         ["fleet.usage.starts_at_s=0"],
         ["server.interruption={kind: lose}"],
     ],

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.distinct import Distinct
-from fleetsim.effects import BATTERIES, METERED, PEOPLE, by_key
+from fleetsim.effects import BATTERIES, METERED, PEOPLE, ActsIf, by_key
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.periodic import Schedule
 from fleetsim.fleet.population import Fleet
@@ -35,6 +35,13 @@ from fleetsim.units import BYTE_PER_GIB
 Conditions = Annotated[tuple["Condition", ...], Field(min_length=1), Distinct()]
 BatteryLevel = PositiveFraction
 Gib = MemoryGib
+
+
+_SOME_HAVE_LESS = ActsIf(
+    lambda own, facts: own.min_ram_gib > facts.least_ram_gib,
+    "every device of the fleet has at least so much memory",
+    "raise it",
+)
 
 
 class Condition(Settings):
@@ -80,6 +87,7 @@ class EligibilitySettings(Settings):
         charging=PEOPLE,
         unmetered=METERED,
         min_battery_fraction=BATTERIES,
+        min_ram_gib=_SOME_HAVE_LESS,
     )
 
     charging: bool = False

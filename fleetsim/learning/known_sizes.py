@@ -2,9 +2,10 @@
 
 Of `digits` 1,438 images are for training (four fifths of each class, docs/data.md). The sizes of
 published sets are those that their authors state: MNIST and Fashion-MNIST 60,000, CIFAR-10 50,000,
-EMNIST 112,800 (balanced) and 124,800 (letters); 539 writers made MNIST's training images (QMNIST).
-A folder that a scenario names for one of these must hold that very set. A data set in a folder of
-the user's own has the size that the headers of its files announce, if they are there.
+EMNIST 112,800 of 47 labels (balanced) and 124,800 of 26 (letters), the others ten labels; 539
+writers made MNIST's training images (QMNIST). A folder that a scenario names for one of these must
+hold that very set. A data set in a folder of the user's own has the size that the headers of its
+files announce, if they are there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _MNIST = 60_000
 _MNIST_WRITERS = 539
 _CIFAR10 = 50_000
 _EMNIST = {"balanced": 112_800, "letters": 124_800}
+_EMNIST_LABELS = {"balanced": 47, "letters": 26}
+_NUM_LABELS = 10
 
 
 def num_training(settings: DatasetSettings, own_folder: Path | None = None) -> int | None:
@@ -66,5 +69,16 @@ def num_natural(settings: DatasetSettings, own_folder: Path | None = None) -> in
             return _MNIST_WRITERS if settings.writers else 0
         case DigitsSettings() | FashionMnistSettings() | Cifar10Settings() | EmnistSettings():
             return 0
+        case _:
+            return None
+
+
+def num_labels(settings: DatasetSettings) -> int | None:
+    """Labels of a data set's training samples; None if only its files tell."""
+    match settings:
+        case DigitsSettings() | MnistSettings() | FashionMnistSettings() | Cifar10Settings():
+            return _NUM_LABELS
+        case EmnistSettings():
+            return _EMNIST_LABELS[settings.split]
         case _:
             return None

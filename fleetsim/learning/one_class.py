@@ -18,15 +18,28 @@ import numpy as np
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.faults import Fault
 from fleetsim.learning.membership import members
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
+from fleetsim.strict_yaml import spelled
 
 
 class OneClassSettings(Settings):
     """One label per client: each label's samples in equal slices, one slice to a client."""
 
     kind: Literal["one-class"] = "one-class"
+
+
+def too_few_clients(*, num_labels: int, num_clients: int) -> Fault | None:
+    """Fault of a fleet with fewer clients than the data set has labels."""
+    if num_clients >= num_labels:
+        return None
+    says = (
+        f"one-class deals one label to a client, and {num_clients} clients cannot hold"
+        f" {num_labels} labels; set fleet.size to {num_labels} or more"
+    )
+    return ("fleet", "size"), says
 
 
 def one_class(labels: IntArray, num_clients: int, seed: int) -> tuple[IntArray, ...]:
@@ -41,11 +54,9 @@ def one_class(labels: IntArray, num_clients: int, seed: int) -> tuple[IntArray, 
         ScenarioError: fewer clients than labels, or too many for a label's samples.
     """
     values, label_sizes = np.unique(labels, return_counts=True)
-    if num_clients < len(values):
-        raise ScenarioError(
-            f"fleet.size: one-class deals one label to a client, and {num_clients} clients cannot"
-            f" hold {len(values)} labels; set fleet.size to {len(values)} or more"
-        )
+    fault = too_few_clients(num_labels=len(values), num_clients=num_clients)
+    if fault is not None:
+        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
     fewest, num_more = divmod(num_clients, len(values))
     owners = stream(seed, "partition/one-class").permutation(num_clients)
     client_of = np.empty(len(labels), dtype=np.int64)

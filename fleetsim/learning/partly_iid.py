@@ -23,9 +23,11 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.faults import Fault
 from fleetsim.ranges import Clients, Samples
 from fleetsim.rng import stream
 from fleetsim.settings import Settings
+from fleetsim.strict_yaml import spelled
 
 
 class PartlyIidSettings(Settings):
@@ -38,6 +40,17 @@ class PartlyIidSettings(Settings):
     """Runs of the samples sorted by label that each other client gets, so about its labels."""
     size_sigma: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
     """Standard deviation of the logarithm of the clients' numbers of samples; 0: all alike."""
+
+
+def too_many_iid(settings: PartlyIidSettings, *, num_clients: int) -> Fault | None:
+    """Fault of settings that want more i.i.d. clients than the fleet has."""
+    if settings.num_iid <= num_clients:
+        return None
+    says = (
+        f"{settings.num_iid} clients are to have i.i.d. samples, but the fleet has {num_clients};"
+        f" lower it to {num_clients} or less"
+    )
+    return ("task", "partition", "num_iid"), says
 
 
 def partly_iid(
@@ -54,11 +67,9 @@ def partly_iid(
     Raises:
         ScenarioError: more i.i.d. clients than clients, or too few samples.
     """
-    if settings.num_iid > num_clients:
-        raise ScenarioError(
-            f"task.partition.num_iid: {settings.num_iid} clients are to have i.i.d. samples, but"
-            f" the fleet has {num_clients}; lower it to {num_clients} or less"
-        )
+    fault = too_many_iid(settings, num_clients=num_clients)
+    if fault is not None:
+        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
     sizes = _sizes(settings.size_sigma, len(labels), num_clients, seed)
     runs_of = np.where(np.arange(num_clients) < settings.num_iid, 1, settings.runs_per_client)
     short = np.flatnonzero(sizes < runs_of)

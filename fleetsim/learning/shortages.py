@@ -13,7 +13,9 @@ from fleetsim.counts import floor_product
 from fleetsim.faults import Fault
 from fleetsim.learning import known_sizes
 from fleetsim.learning.data import DatasetSettings, MnistSettings
+from fleetsim.learning.one_class import OneClassSettings, too_few_clients
 from fleetsim.learning.partition import NaturalSettings, PartitionSettings, shortage
+from fleetsim.learning.partly_iid import PartlyIidSettings, too_many_iid
 
 
 def shortages(
@@ -38,6 +40,11 @@ def shortages(
     Raises:
         DataError: a file of the folder is damaged, or larger than is read.
     """
+    # The server may keep all samples of a label; then the split tells.
+    num_labels = known_sizes.num_labels(dataset) if validation_fraction == 0.0 else None
+    by_kind = _of_kind(partition, num_clients=num_clients, num_labels=num_labels)
+    if by_kind is not None:
+        yield by_kind
     num_samples = known_sizes.num_training(dataset, own_folder)
     if num_samples is not None:
         num_samples -= floor_product(validation_fraction, num_samples)
@@ -66,3 +73,16 @@ def shortages(
         elif num_owners is not None and num_clients > num_owners:
             says = f"the data set has {num_owners} clients of its own; set it to that or less"
             yield ("fleet", "size"), says
+
+
+def _of_kind(
+    partition: PartitionSettings, *, num_clients: int, num_labels: int | None
+) -> Fault | None:
+    """What a kind of partition asks of the number of clients."""
+    match partition:
+        case PartlyIidSettings():
+            return too_many_iid(partition, num_clients=num_clients)
+        case OneClassSettings() if num_labels is not None:
+            return too_few_clients(num_labels=num_labels, num_clients=num_clients)
+        case _:
+            return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ LABELS = np.arange(40) % 4
 def npz(folder, *, test=True, client=None):
     """40 vectors of 2 features with 10 samples of each of 4 labels."""
     folder.mkdir(exist_ok=True)
-    arrays = {"inputs": np.ones((40, 2), np.float32), "labels": LABELS}
+    arrays: dict[str, Any] = {"inputs": np.ones((40, 2), np.float32), "labels": LABELS}
     if client is not None:
         arrays["client"] = client
     np.savez(folder / "train.npz", **arrays)
@@ -64,7 +65,10 @@ def own(partition="{kind: iid}", *, size=4, dataset="", more=""):
     return text + more
 
 
-FROM_HEADERS = {
+Case = tuple[dict[str, Any], str, str]
+"""How the folder differs, the scenario, and what is said of it."""
+
+FROM_HEADERS: dict[str, Case] = {
     "more clients than samples": (
         {},
         own(size=100_000),
@@ -119,7 +123,7 @@ FROM_HEADERS = {
     ),
 }
 
-FROM_SAMPLES = {
+FROM_SAMPLES: dict[str, Case] = {
     "a label without a client": (
         {},
         own("{kind: one-class}", size=3),
@@ -140,7 +144,7 @@ FROM_SAMPLES = {
     "more clients alike than clients": (
         {},
         own("{kind: partly-iid, num_iid: 5}"),
-        "task.partition.num_iid: 5 clients are to have i.i.d. samples",
+        "s.yaml:5: task.partition.num_iid = 5: 5 clients are to have i.i.d. samples",
     ),
     "a natural client's only sample held out": (
         {"client": OWNERS},
@@ -272,8 +276,13 @@ def test_sizes_without_samples_are_those_of_the_data_set(
 ):
     folder = tmp_path_factory.mktemp("own")
     client = np.repeat(np.arange(len(sizes)), sizes)
-    arrays = {"inputs": np.ones((client.size, 2), np.float32), "labels": client % 2}
-    np.savez(folder / "train.npz", **arrays, **({"client": client} if is_owned else {}))
+    arrays: dict[str, Any] = {
+        "inputs": np.ones((client.size, 2), np.float32),
+        "labels": client % 2,
+    }
+    if is_owned:
+        arrays["client"] = client
+    np.savez(folder / "train.npz", **arrays)
     settings = FolderSettings(folder=str(folder), test_fraction=fraction)
     try:
         read = load_dataset(settings, seed=1, num_clients=1)
