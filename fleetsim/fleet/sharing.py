@@ -23,14 +23,13 @@ Ways up and down are apart. `flows` says how transfers go over time under these 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.optimize import brentq
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
@@ -150,17 +149,35 @@ class SharedLinks:
             num_cells,
         )
         rate_bit_per_s[on] = rates(np.inf)
-        top_bit_per_s = float(rate_bit_per_s.max(initial=0.0))
         if rate_bit_per_s.sum() > server_bit_per_s:
-            level_bit_per_s = brentq(
-                lambda most: float(rates(most).sum()) - server_bit_per_s,
-                0.0,
-                top_bit_per_s,
-                xtol=1e-12 * top_bit_per_s,
-                rtol=1e-14,
+            rate_bit_per_s[on] = rates(
+                _server_level(rates, server_bit_per_s, float(rate_bit_per_s.max()))
             )
-            rate_bit_per_s[on] = rates(level_bit_per_s)
         return rate_bit_per_s
+
+
+def _server_level(
+    rates: Callable[[float], FloatArray], server_bit_per_s: float, top_bit_per_s: float
+) -> float:
+    """The most that each may get so that all together get what the server's link carries.
+
+    Args:
+        rates: rates of all under such a limit, falling with it.
+        server_bit_per_s: what the link carries.
+        top_bit_per_s: highest rate without a limit, with which all get more than that.
+    """
+    # Few runs need scipy, which takes long to import.
+    from scipy.optimize import brentq  # noqa: PLC0415
+
+    return float(
+        brentq(
+            lambda most: float(rates(most).sum()) - server_bit_per_s,
+            0.0,
+            top_bit_per_s,
+            xtol=1e-12 * top_bit_per_s,
+            rtol=1e-14,
+        )
+    )
 
 
 def build_shared_links(

@@ -40,7 +40,7 @@ def living(tiny: Tiny, trace: str, span_s: int, **battery: Any) -> Tiny:
 @given(
     states=st.lists(STATES, min_size=1, max_size=6),
     initial=st.floats(0.02, 1.0),
-    others=st.lists(st.sampled_from([0.12, 0.3, 0.85]), min_size=1, max_size=2),
+    others=st.lists(st.sampled_from([0.12, 0.3, 0.85]), min_size=1, max_size=2, unique=True),
     wants_charger=st.booleans(),
 )
 def test_eligible_is_what_level_and_rule_say_at_every_moment(
