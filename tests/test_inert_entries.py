@@ -118,11 +118,11 @@ ALL_ACT = {
 MAY_REPEAT = {
     "BlankSettings.input_shape": "sides of a tensor may be equal",
     "RandomSettings.from_sets": "a set that stands twice is drawn twice as often",
-    "ResistiveSettings.from_fraction": "must ascend",
+    "ResistiveSettings.from_fraction": "must be ascending",
     "ResistiveSettings.open_circuit_v": "a battery's voltage may stay the same",
     "RoundRobinSettings.sets": "a set that stands twice has two turns",
-    "StepDecaySettings.after_rounds": "must ascend",
-    "TaperedChargingSettings.from_fraction": "must ascend",
+    "StepDecaySettings.after_rounds": "must be ascending",
+    "TaperedChargingSettings.from_fraction": "must be ascending",
     "TaperedChargingSettings.power_fraction": "the power may stay the same",
 }
 """Lists in which an entry may stand twice, or that are held to more, and why."""

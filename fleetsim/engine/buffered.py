@@ -79,7 +79,12 @@ class BufferedSettings(Settings):
     @model_validator(mode="after")
     def _closes_rounds_one_way(self) -> BufferedSettings:
         if (self.buffer_size is None) == (self.window_s is None):
-            raise ValueError("give either buffer_size or window_s: what closes a round")
+            both = self.buffer_size is not None
+            raise ValueError(
+                "buffer_size and window_s are both given; leave one out"
+                if both
+                else "nothing closes a round; give buffer_size or window_s"
+            )
         return self
 
 

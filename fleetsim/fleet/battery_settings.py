@@ -184,4 +184,4 @@ def _check_steps(from_fraction: tuple[float, ...], key: str, values: tuple[float
         raise ValueError(f"from_fraction must begin with 0, got {list(from_fraction)}")
     for lower, upper in itertools.pairwise(from_fraction):
         if upper <= lower:
-            raise ValueError(f"from_fraction must ascend, got {upper:g} after {lower:g}")
+            raise ValueError(f"from_fraction must be ascending, got {upper:g} after {lower:g}")

@@ -131,7 +131,7 @@ class BlockSettings(TransferSettings):
             ("nakagami", "nakagami_m", self.nakagami_m),
         ):
             if self.fading == law and value is None:
-                raise ValueError(f"fading: {law} needs {key}")
+                raise ValueError(f"fading: {law} needs {key}; set it, or choose another law")
             if self.fading != law and value is not None:
                 raise ValueError(f"{key} is of fading: {law}, not of {self.fading}; leave it out")
         return self

@@ -109,7 +109,7 @@ class FleetSettings(Settings):
     @classmethod
     def _sums_to_one(cls, devices: dict[str, float]) -> dict[str, float]:
         if not devices:
-            raise ValueError("name at least one device, such as {pixel-6: 1.0}")
+            raise ValueError("no device is named; name one, such as {pixel-6: 1.0}")
         total = sum(devices.values())
         if abs(total - 1.0) > _FRACTION_TOLERANCE:
             raise ValueError(f"the shares must sum to 1, they sum to {total:g}")

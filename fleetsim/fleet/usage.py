@@ -94,9 +94,9 @@ class UsageSettings(Settings):
     @model_validator(mode="after")
     def _is_one_source(self) -> UsageSettings:
         if self.trace is not None and self.synthetic is not None:
-            raise ValueError("give trace or synthetic, not both")
+            raise ValueError("trace and synthetic are both given; leave one out")
         if self.time_zones and self.trace is None and self.synthetic is None:
-            raise ValueError("time_zones need people: give trace or synthetic")
+            raise ValueError("time_zones need people; give trace or synthetic")
         return self
 
 

@@ -23,7 +23,7 @@ _MAX_SAMPLE_VALUES = 100_000_000
 
 def _in_memory(shape: tuple[int, ...]) -> tuple[int, ...]:
     if math.prod(shape) > _MAX_SAMPLE_VALUES:
-        raise ValueError(f"one sample may hold at most {_MAX_SAMPLE_VALUES} numbers")
+        raise ValueError(f"one sample must hold at most {_MAX_SAMPLE_VALUES} numbers")
     return shape
 
 

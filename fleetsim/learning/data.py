@@ -260,15 +260,18 @@ def _synthetic(settings: SyntheticSettings, *, seed: int, num_users: int) -> Dat
     The source shuffles a user's samples first; they are drawn independently, so that changes
     nothing.
     """
-    users = [generate_user(settings, seed=seed, user=user) for user in range(num_users)]
-    num_train = [9 * len(user.labels) // 10 for user in users]
-    pairs = list(zip(users, num_train, strict=True))
+    # Without the users' own models, which may be far larger than their samples.
+    samples = [
+        (user.inputs, user.labels, 9 * len(user.labels) // 10)
+        for user in (generate_user(settings, seed=seed, user=i) for i in range(num_users))
+    ]
+    num_train = [cut for _, _, cut in samples]
     return Dataset(
         name="synthetic",
-        train_inputs=np.concatenate([user.inputs[:cut] for user, cut in pairs]),
-        train_labels=np.concatenate([user.labels[:cut] for user, cut in pairs]),
-        test_inputs=np.concatenate([user.inputs[cut:] for user, cut in pairs]),
-        test_labels=np.concatenate([user.labels[cut:] for user, cut in pairs]),
+        train_inputs=np.concatenate([inputs[:cut] for inputs, _, cut in samples]),
+        train_labels=np.concatenate([labels[:cut] for _, labels, cut in samples]),
+        test_inputs=np.concatenate([inputs[cut:] for inputs, _, cut in samples]),
+        test_labels=np.concatenate([labels[cut:] for _, labels, cut in samples]),
         num_classes=settings.num_classes,
         owner=np.repeat(np.arange(num_users, dtype=np.int64), num_train),
     )

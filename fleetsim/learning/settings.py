@@ -181,7 +181,7 @@ class StepDecaySettings(Settings):
     @model_validator(mode="after")
     def _rounds_ascend(self) -> Self:
         if sorted(set(self.after_rounds)) != list(self.after_rounds):
-            raise ValueError(f"after_rounds must ascend, got {list(self.after_rounds)}")
+            raise ValueError(f"after_rounds must be ascending, got {list(self.after_rounds)}")
         return self
 
 

@@ -37,6 +37,7 @@ models, and so has this; before 54669fd its softmax ran over the samples instead
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -50,6 +51,8 @@ from fleetsim.rng import stream
 from fleetsim.settings import Settings
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
+_LOGITS_AT_ONCE = 1 << 24
+"""Numbers of the largest array of logits; users of default sizes stay far below."""
 _MIN_SAMPLES = 50
 _DECAY = 1.2
 
@@ -122,8 +125,9 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
         bias = draws.normal(model_mean, 1.0, settings.num_classes)
         mean = draws.normal(draws.normal(0.0, settings.beta), 1.0, settings.dimension)
     inputs = _inputs(draws, mean, num_samples)
-    # softmax keeps the order, so the largest logit is the label; of the inputs as they are stored.
-    labels = np.argmax(inputs.astype(np.float64) @ weights + bias, axis=1).astype(np.int64)
+    labels = np.concatenate(
+        [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
+    ).astype(np.int64)
     return SyntheticUser(inputs, labels, weights, bias)
 
 
@@ -139,9 +143,25 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
     own = draws.normal(multiple_mean, _LEAF_STD) * model
     weights, bias = own[1:], own[0]
     inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
-    noise = draws.normal(0.0, _LEAF_STD, (num_samples, settings.num_classes))
-    labels = np.argmax(inputs.astype(np.float64) @ weights + bias + noise, axis=1).astype(np.int64)
+    labels = np.concatenate(
+        [
+            np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
+            for logits in _logits(inputs, weights, bias)
+        ]
+    ).astype(np.int64)
     return SyntheticUser(inputs, labels, weights, bias)
+
+
+def _logits(
+    inputs: NDArray[np.float32], weights: FloatArray, bias: FloatArray
+) -> Iterator[FloatArray]:
+    """Logits of a user's samples as they are stored, some of them at a time [some, C].
+
+    Softmax keeps the order, so the largest logit is the label.
+    """
+    num_at_once = max(_LOGITS_AT_ONCE // bias.size, 1)
+    for first in range(0, len(inputs), num_at_once):
+        yield inputs[first : first + num_at_once].astype(np.float64) @ weights + bias
 
 
 def _inputs(draws: np.random.Generator, mean: FloatArray, num_samples: int) -> NDArray[np.float32]:

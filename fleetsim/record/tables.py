@@ -9,6 +9,7 @@ columns of `OPTIONAL` is without them. docs/outputs.md defines each.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -104,6 +105,9 @@ _LEAST_LIMIT_BYTE = 512 << 20
 _MOST_RATIO = 256
 _FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What pyarrow raises about a damaged file."""
+
+_EXCEPTION_NAME = re.compile(r"\b[A-Z]\w*(?:Exception|Error): ")
+"""How a library's text names an exception of its own, which tells a user nothing."""
 
 
 def _schema(row: type) -> pa.Schema:
@@ -323,7 +327,7 @@ def unpack(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Tab
 
 
 def _not_whole(source: str, kind: str, cause: Exception, way_out: str) -> DataError:
-    first_line = str(cause).partition("\n")[0]
+    first_line = _EXCEPTION_NAME.sub("", str(cause).partition("\n")[0])
     return DataError(f"{source}: is not a whole {kind} file ({first_line}); {way_out}")
 
 

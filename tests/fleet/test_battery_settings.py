@@ -110,7 +110,7 @@ def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
         (
             "charging",
             {"kind": "cc-cv", "from_fraction": (0.0, 0.9, 0.8), "power_fraction": (1, 1, 1)},
-            "must ascend, got 0.8 after 0.9",
+            "must be ascending, got 0.8 after 0.9",
         ),
         (
             "charging",

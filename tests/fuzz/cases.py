@@ -24,6 +24,12 @@ _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_
 """A run that ends soon."""
 _UNTRAINED: Final = (*_RUN, "--no-train")
 _SMALL: Final = 400
+_COUNTS: Final = frozenset(
+    {
+        *("size", "cohort", "concurrency", "epochs", "steps"),
+        *("hidden", "num_classes", "dimension"),
+    }
+)
 """Largest fleet and cohort of a scenario that is run."""
 
 
@@ -95,7 +101,7 @@ def _is_small(document: Any) -> bool:
     """Whether a run may be expected to end soon, if the scenario is accepted."""
     for path in documents.paths_of(document):
         value = functools.reduce(lambda part, key: part[key], path, document)
-        is_count = path[-1] in ("size", "cohort", "concurrency", "epochs", "steps", "hidden")
+        is_count = not _COUNTS.isdisjoint(path)
         if is_count and isinstance(value, int | float) and not -_SMALL < value < _SMALL:
             return False
     return True

@@ -24,6 +24,8 @@ _FOREIGN: Final = (
     r"Input should|validation error|For further information|pydantic",
     r"<[\w.]+ object at 0x[0-9a-f]+>|np\.(?:int|float)\d+\(|\bNoneType\b|PosixPath\(",
 )
+_QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+"""What the user wrote, which may look like a library's text."""
 _PLACE: Final = re.compile(
     r"^(?:error|warning): (?:not enough memory|fleetsim\b|--[a-z-]+|[^:;]{1,400}:[0-9 ]|"
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
@@ -60,7 +62,8 @@ def faults(ending: Ending, *, draws_figures: bool = False) -> list[str]:
 
 
 def _matches(said: str) -> list[str]:
-    return [match[0] for pattern in _FOREIGN if (match := re.search(pattern, said))]
+    own = _QUOTED.sub("''", said)
+    return [match[0] for pattern in _FOREIGN if (match := re.search(pattern, own))]
 
 
 def _faults_of(line: str) -> list[str]:
