@@ -261,7 +261,7 @@ SCENARIOS = {
         "pixel-6: 0.5", "pixel-6: 0.6", "bad.yaml:13: fleet.devices", "must sum to 1", "1.1"
     ),
     "negative share": bad("pixel-6: 0.5", "pixel-6: -0.5", "bad.yaml:14: fleet.devices", ">= 1e-0"),
-    "no devices": bad(DEVICES, " {}", "bad.yaml:13: fleet.devices", "at least one"),
+    "no devices": bad(DEVICES, " {}", "bad.yaml:13: fleet.devices", "name one, such as"),
     "cohort larger than the fleet": bad(
         "cohort: 3", "cohort: 9", "bad.yaml:19: server.cohort = 9", "at most", "fleet.size = 8"
     ),
