@@ -250,7 +250,9 @@ class LocalSettings(Settings):
                 " back"
             )
         if self.partial_fraction and (self.epochs or self.steps or 0) < 2:
-            raise ValueError("partial_fraction needs at least 2 epochs or steps, to do a part of")
+            raise ValueError(
+                "partial_fraction needs at least 2 epochs or steps; raise them, or leave it out"
+            )
         return self
 
 

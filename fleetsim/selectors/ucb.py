@@ -97,7 +97,7 @@ class SetBanditOptions(Settings):
     """Order among sets of equal index, and of clients in the cold start."""
     model: SlotModel = "persist"
     """Whether a slot goes on with the model of the one before, or begins with the initial one."""
-    max_sets: Annotated[int, Field(ge=1, le=1_000_000_000)] = MOST_ARMS
+    max_sets: Annotated[int, Field(ge=1, le=5_000_000)] = MOST_ARMS
     """Sets beyond which a run is refused: each takes memory, 16 byte and 8 for each member."""
 
 
