@@ -1,4 +1,4 @@
-"""What a part of a cell's band carries, and how clients that transmit at once divide the band.
+"""Parts of a cell's band: what they carry, and how clients that transmit at once divide it.
 
 A cell gives each of its clients a part x of its band B (OFDMA resource blocks). With R the rate
 that a client has over the whole band,

@@ -68,7 +68,7 @@ class Cell:
     def band_bit_per_s(
         self, clients: IntArray, direction: Direction, first_block: IntArray, num: int
     ) -> FloatArray:
-        """What the whole band would carry in consecutive blocks of each client [n, num]."""
+        """Rates of the whole band in consecutive blocks of each client [n, num]."""
         gains = self.fading.gains(clients, direction, first_block, num)
         snr = gains * self.snr[ROW[direction], clients][:, np.newaxis]
         return self.modem.band_bit_per_s(direction, snr)
