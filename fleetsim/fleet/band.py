@@ -31,6 +31,8 @@ from fleetsim.contracts import FloatArray
 RESOURCE_BLOCK_HZ: Final = 180e3
 """Narrowest part of a band: 12 subcarriers of 15 kHz (3GPP TS 36.211)."""
 _MOST_STEPS: Final = 100
+_TOLERANCE: Final = 1e-9
+"""Relative step above which Newton's iteration has not converged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class Band:
 
         With u = 1 / x the rate is B log2(1 + s u) / u, whose fall over u is convex: Newton's steps
         from the left of the solution, u = whole / rate, never pass it.
+
+        Raises:
+            ArithmeticError: the steps did not converge.
         """
         snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
         least = self._least_part
@@ -101,6 +106,8 @@ class Band:
             if not (step > inverse * 1e-15).any():
                 break
             inverse += np.maximum(step, 0.0)
+        if (step > inverse * _TOLERANCE).any():
+            raise ArithmeticError(f"no part of a band was found within {_MOST_STEPS} Newton steps")
         fastest = wanted / (math.log(2.0) * self.most_bit_per_s_per_hz)
         part = np.clip(np.maximum(1.0 / inverse, fastest), least, 1.0)
         turns = least * (rate_bit_per_s / block_bit_per_s)
