@@ -123,7 +123,7 @@ def damaged(
             owner = owner[key]
         match draw(st.sampled_from(["junk", "schema", "schema", "remove", "rename", "graft"])):
             case "junk":
-                owner[path[-1]] = draw(st.sampled_from(JUNK))
+                owner[path[-1]] = copy.deepcopy(draw(st.sampled_from(JUNK)))
             case "schema" if schema is not None:
                 part = _part(schema, document, path)
                 if part is not None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.fuzz import documents
 from tests.fuzz.cases import TARGETS
 from tests.fuzz.sandbox import Ending
 from tests.fuzz.search import search
@@ -23,6 +26,17 @@ def test_damaged_input_ends_in_one_plain_line(target, tmp_path):
     assert tally.num_cases >= num_cases // 2
     assert tally.num_refused > 0
     assert not tally.faults, f"{dict(tally.faults)}; the cases are in {tmp_path}"
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_the_values_that_cases_are_drawn_from_stay_as_they_are(data):
+    """Otherwise a seed would draw other cases the second time."""
+    before = repr(documents.JUNK)
+    for _ in range(4):
+        data.draw(documents.damaged([{"a": 1, "b": [{"c": 2}]}, {"d": {"e": {"f": 0}}}]))
+
+    assert repr(documents.JUNK) == before
 
 
 GOOD_LINE = "error: s.yaml:3: server.cohort = 0: must be a whole number >= 1\n"
