@@ -156,6 +156,10 @@ class Lives:
             return leg, rows, standing
         away, from_s = rows[at], self.end_s[rows[at]]
         until_s, gone_s, is_lost = self._waiting.begin(away, stage, from_s)
+        # A wait that outlasts the cut-off ends there, where the cut revises it.
+        is_cut = until_s > self.cut_at_s
+        until_s = np.where(is_cut, np.nextafter(self.cut_at_s, np.inf), until_s)
+        is_lost = is_lost | is_cut
         rested = standing.take(at).rested(from_s, until_s)
         # A phone that ran empty meanwhile has forgotten its task.
         is_empty = ~is_lost & is_off(rested.level_j)

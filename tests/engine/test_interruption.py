@@ -184,6 +184,20 @@ def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s,
     assert (row.download_byte, row.upload_byte) == (1_000_000, 0)
 
 
+def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
+    """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)  # 10 s each way
+    tiny.trace("0,1,0,1,0 4,0,0,1,0 640,1,0,1,0", span_s=1000)
+    late = one_task(tiny, PAUSE, deadline_s=40.0)
+    lost = one_task(tiny, {"kind": "lose"})
+
+    assert (late.outcome, late.finished_at_s, late.paused_s) == (Outcome.LATE, 40.0, 36.0)
+    assert (lost.outcome, lost.finished_at_s) == (Outcome.OFFLINE, 4.0)
+    assert energies(late) == pytest.approx(energies(lost))
+    assert late.energy_tail_j == pytest.approx(lost.energy_tail_j)
+
+
 def test_a_transfer_that_would_go_on_at_the_very_deadline_pays_no_second_tail(tiny):
     tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
     tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
