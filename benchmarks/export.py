@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.blank import BlankSettings
-from fleetsim.learning.data import load_dataset
-from fleetsim.learning.models import build_model, flatten
-from fleetsim.learning.partition import split
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.partition.split import split
 from fleetsim.scenario import Scenario
 
 _HASH_LENGTH = 8

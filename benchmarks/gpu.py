@@ -27,19 +27,18 @@ from torch import Tensor, nn
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult, Parameters
-from fleetsim.learning import local
-from fleetsim.learning.batches import StackJob
-from fleetsim.learning.models import build_model, flatten
-from fleetsim.learning.settings import (
+from fleetsim.learning.kernels.batches import StackJob
+from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_together
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
-    LocalSettings,
     LogisticSettings,
     ModelSettings,
     ResNet18Settings,
-    SgdSettings,
     TwoNNSettings,
 )
-from fleetsim.learning.vectorised import STACK_BYTE, footprint, stacks, train_together
 
 _SEED = 1
 _NUM_CLASSES = 10
@@ -103,7 +102,7 @@ class Bench:
     def jobs(self) -> list[StackJob]:
         """The same jobs each time."""
         return [
-            StackJob(self.base, rows, local.orders(_stream(client), self._epochs, len(rows)))
+            StackJob(self.base, rows, local_sgd.orders(_stream(client), self._epochs, len(rows)))
             for client, rows in enumerate(self._rows)
         ]
 
@@ -116,7 +115,7 @@ class Bench:
     def one_by_one(self) -> list[JobResult]:
         """A round of `local.train`."""
         return [
-            local.train(
+            local_sgd.train(
                 self.module,
                 job.base,
                 self.inputs[job.rows[0] : job.rows[-1] + 1],

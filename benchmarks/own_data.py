@@ -1,8 +1,8 @@
 """The data of W3: many small clients with equally many vectors each.
 
 Vectors and labels are those of Synthetic(0, 0), iid, of Li et al. (MLSys 2020), as
-`fleetsim.learning.synthetic` draws them. Its users have unequal numbers of samples; because all of
-them draw from one distribution, their samples are simply dealt out anew, sixty to a client.
+`fleetsim.learning.data.synthetic` draws them. Its users have unequal numbers of samples; because
+all of them draw from one distribution, their samples are simply dealt out anew, sixty to a client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fleetsim.learning.synthetic import SyntheticSettings, generate_user
+from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
 
 W3_FOLDER = "w3-vectors"
 _CLIENTS, _SAMPLES, _TEST_SAMPLES = 1_000, 60, 10_000

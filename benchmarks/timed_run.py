@@ -21,8 +21,8 @@ from typing import Any
 
 from fleetsim import cli, progress
 from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Progress, Trainer
-from fleetsim.engine import server
-from fleetsim.engine.server import Parts
+from fleetsim.engine.servers import base
+from fleetsim.engine.servers.base import Parts
 
 
 @dataclass
@@ -131,7 +131,7 @@ def main() -> None:
     target, *arguments = sys.argv[1:]
     watcher = Watcher()
     # Before the command imports what builds a server, and torch with it: that is timed, too.
-    server.Parts = watcher.parts  # type: ignore[assignment, misc]
+    base.Parts = watcher.parts  # type: ignore[assignment, misc]
     progress.watch = watcher.watch  # type: ignore[assignment]
     sys.argv = ["fleetsim", "run", *arguments]
     try:

@@ -17,8 +17,8 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.population import find_trace
-from fleetsim.fleet.trace_files import read_trace
-from fleetsim.fleet.usage import build_usage
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.usage.usage import build_usage
 
 _NUM_LAPS = 10
 _LEAST_S = 1.0

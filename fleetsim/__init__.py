@@ -13,10 +13,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fleetsim import numerics
+from fleetsim.host import numerics
 
 if TYPE_CHECKING:
-    from fleetsim.record.run import Run, open_run
+    from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
     from fleetsim.simulate import run
 
@@ -28,10 +28,10 @@ numerics.settle()
 
 # Loaded at first use: `import fleetsim` and the light commands must not wait for torch.
 _HOMES = {
-    "Run": "fleetsim.record.run",
+    "Run": "fleetsim.record.saved_run",
     "Scenario": "fleetsim.scenario",
     "load": "fleetsim.scenario",
-    "open_run": "fleetsim.record.run",
+    "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.simulate",
 }
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from fleetsim import paths
+from fleetsim.host import paths
 
 Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measurements"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from fleetsim import bundled
-from fleetsim.fleet.net_trace_files import is_net_trace, read_net_trace
-from fleetsim.fleet.profile import device_names, load_device, reproduction_names
-from fleetsim.fleet.trace_files import read_trace
-from fleetsim.learning.blank import BlankSettings
-from fleetsim.learning.data import DatasetSettings
-from fleetsim.learning.registry import REGISTRY
-from fleetsim.learning.settings import ModelSettings
+from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
+from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.data.published.registry import REGISTRY
+from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from fleetsim import __version__, crash_file
+from fleetsim import __version__
 from fleetsim.errors import (
     DataError,
     DivergenceError,
@@ -34,12 +34,13 @@ from fleetsim.errors import (
     SimulationError,
     TrainingError,
 )
-from fleetsim.numerics import VARIABLE, Numerics, one_blas_thread, settle
+from fleetsim.host import crash_file
+from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
+from fleetsim.host.termination import Terminated, terminable
 from fleetsim.quoting import MAX_VALUE, one_line, quoted
-from fleetsim.termination import Terminated, terminable
 
 if TYPE_CHECKING:
-    from fleetsim.learning.ahead import ReadAhead
+    from fleetsim.learning.data.prefetch import ReadAhead
     from fleetsim.scenario import Scenario
 
 # Imports inside the verbs keep `fleetsim list` and `--help` from waiting for torch and pandas.
@@ -233,14 +234,14 @@ def run(
             )
     try:
         # Only now: its libraries take a second to import and a hundred megabytes.
-        from fleetsim.report import page
+        from fleetsim.report.pages import run_page
 
-        path = page.write_report(done)
+        path = run_page.write_report(done)
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
         says = f": the run is complete, its report is not; write it with: {again}"
         raise _ended(interrupt, says) from interrupt
-    for line in page.summary_lines(done):
+    for line in run_page.summary_lines(done):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
 
@@ -256,7 +257,7 @@ def validate(
     loaded = _load(scenario, set_, seed, plugin)
     loaded.build_selector()
     _check_own_files(loaded)
-    from fleetsim.fleet.channel import links_of
+    from fleetsim.fleet.network.channel import links_of
     from fleetsim.fleet.population import load_trace
 
     load_trace(loaded.fleet.usage, seed=loaded.seed)
@@ -290,13 +291,13 @@ def validate_world(
 @app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")
 def report(runs: RunsArgument, prices: PricesOption = None) -> None:
     """Write report.html and figures into run folders."""
-    from fleetsim.record.run import open_run
-    from fleetsim.report import page
-    from fleetsim.report.prices import load
+    from fleetsim.record.saved_run import open_run
+    from fleetsim.report.pages import run_page
+    from fleetsim.report.pages.prices import load
 
     priced = None if prices is None else load(prices)
     for folder in runs:
-        typer.echo(page.write_report(open_run(folder), priced=priced))
+        typer.echo(run_page.write_report(open_run(folder), priced=priced))
 
 
 @app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")
@@ -326,10 +327,10 @@ def compare(
     ] = None,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
-    from fleetsim.record.run import open_run
-    from fleetsim.report import compare as comparison
-    from fleetsim.report.measures import budgets
-    from fleetsim.report.prices import load
+    from fleetsim.record.saved_run import open_run
+    from fleetsim.report.pages import comparison
+    from fleetsim.report.pages.measures import budgets
+    from fleetsim.report.pages.prices import load
 
     allowed = budgets(budget_s, budget_j)
     result = comparison.compare(
@@ -377,7 +378,7 @@ def data_fetch(
     ],
 ) -> None:
     """Download a data set from its official address and verify its checksums."""
-    from fleetsim.learning.fetch import fetch
+    from fleetsim.learning.data.published.fetch import fetch
 
     typer.echo(fetch(name, progress=console.is_terminal))
 
@@ -417,8 +418,8 @@ def trace_import(
     ] = None,
 ) -> None:
     """Convert a trace of usage or of a network into fleetsim's own form."""
-    from fleetsim.fleet.trace_formats import import_any
-    from fleetsim.fleet.trace_import import ImportOptions
+    from fleetsim.fleet.traces.formats import import_any
+    from fleetsim.fleet.traces.usage.importing import ImportOptions
 
     options = ImportOptions(
         unknown=None if unknown is None else unknown.value,
@@ -461,9 +462,9 @@ def _check_own_files(scenario: Scenario) -> None:
         DataError: its files are wrong.
         ScenarioError: a key does not suit them, or they hold too little for the fleet.
     """
-    from fleetsim.learning.data import load_dataset
-    from fleetsim.learning.labelled_text import LabelledTextSettings
-    from fleetsim.learning.own_folder import FolderSettings
+    from fleetsim.learning.data.labelled_text import LabelledTextSettings
+    from fleetsim.learning.data.loading import load_dataset
+    from fleetsim.learning.data.own_folder import FolderSettings
     from fleetsim.scenario import samples_of
 
     dataset = scenario.task.dataset
@@ -474,8 +475,8 @@ def _check_own_files(scenario: Scenario) -> None:
 
 def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
     """Its data set, in a thread; None if there is nothing to read."""
-    from fleetsim.learning.ahead import ReadAhead
-    from fleetsim.learning.blank import BlankSettings
+    from fleetsim.learning.data.blank import BlankSettings
+    from fleetsim.learning.data.prefetch import ReadAhead
 
     dataset = scenario.task.dataset
     if isinstance(dataset, BlankSettings):

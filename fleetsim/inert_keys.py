@@ -13,22 +13,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from fleetsim.effects import EntryActsIf, Facts
-from fleetsim.fleet.channel_settings import PlacedSettings
-from fleetsim.fleet.hardware import load_devices
-from fleetsim.fleet.network import ByUsageSettings, NetworkSettings, can_be_on, in_force
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.fleet.devices.profile_files import Network
+from fleetsim.fleet.network.channel_settings import PlacedSettings
+from fleetsim.fleet.network.radios.fleet_radios import unmetered_radio
+from fleetsim.fleet.network.wifi_or_cellular import (
+    ByUsageSettings,
+    NetworkSettings,
+    can_be_on,
+    in_force,
+)
 from fleetsim.fleet.population import FleetSettings, load_trace
-from fleetsim.fleet.profile import DeviceProfile
-from fleetsim.fleet.profile_files import Network
-from fleetsim.fleet.radios import unmetered_radio
+from fleetsim.schema.effects import EntryActsIf, Facts
+from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import KeyPath
 from fleetsim.units import BYTE_PER_GIB
 
 
 @dataclass(frozen=True)
 class ScenarioFacts:
-    """Facts of one scenario; see `fleetsim.effects.Facts`. Files are read when first asked for."""
+    """Facts of one scenario, see `fleetsim.schema.effects.Facts`.
+
+    Files are read when first asked for.
+    """
 
     fleet: FleetSettings
     seed: int

@@ -10,16 +10,22 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from fleetsim import bundled, faults, paths
+from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.faults import Fault
-from fleetsim.fleet.hardware import MARKET, load_devices
+from fleetsim.fleet.devices.assignment import MARKET, load_devices
+from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile
+from fleetsim.fleet.devices.thermal import SkinSettings
+from fleetsim.fleet.network.radios.fleet_radios import (
+    metered_radio,
+    too_much_power,
+    unmetered_radio,
+)
 from fleetsim.fleet.population import FleetSettings
-from fleetsim.fleet.profile import DeviceProfile, RadioProfile
-from fleetsim.fleet.radios import metered_radio, too_much_power, unmetered_radio
-from fleetsim.fleet.thermal import SkinSettings
 from fleetsim.fleet.throttle import skin_of
+from fleetsim.host import paths
 from fleetsim.quoting import MAX_LINES, quoted
+from fleetsim.schema import faults
+from fleetsim.schema.faults import Fault
 
 
 def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:

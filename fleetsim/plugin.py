@@ -28,13 +28,14 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import create_model
 
-from fleetsim import faults, paths
 from fleetsim.contracts import Selector
 from fleetsim.errors import ScenarioError
+from fleetsim.host import paths
 from fleetsim.quoting import quoted
+from fleetsim.schema import faults
+from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document, KeyPath
 
 _SELECTOR: KeyPath = ("server", "selector")
 _KIND: KeyPath = (*_SELECTOR, "kind")

@@ -14,7 +14,7 @@ from fleetsim.contracts import Progress
 from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
 
 if TYPE_CHECKING:
-    from fleetsim.engine.stop import StopSettings
+    from fleetsim.engine.servers.stop import StopSettings
     from fleetsim.scenario import Scenario
 
 

@@ -14,51 +14,51 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Field, PrivateAttr, create_model
 
-from fleetsim import faults, host_memory, named_files, overrides, strict_yaml
+from fleetsim import named_files
 from fleetsim.contracts import Selector
 from fleetsim.counts import ceil_product
-from fleetsim.effects import TRAINING, by_key
-from fleetsim.engine.buffered import BufferedSettings
 from fleetsim.engine.eligibility import least_values
-from fleetsim.engine.enlisted import EnergySettings
-from fleetsim.engine.interruption import NOT_SHARED, LoseSettings
-from fleetsim.engine.stop import StopSettings
-from fleetsim.engine.synchronous import SynchronousSettings
+from fleetsim.engine.servers.buffered import BufferedSettings
+from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.engine.servers.synchronous import SynchronousSettings
+from fleetsim.engine.servers.waiting_clients import EnergySettings
+from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings
 from fleetsim.errors import ScenarioError
-from fleetsim.faults import Fault
-from fleetsim.fleet.channel_settings import BlockSettings
-from fleetsim.fleet.hardware import load_devices
-from fleetsim.fleet.memory import UncheckedSettings
-from fleetsim.fleet.network import can_be_on, in_force
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.memory import UncheckedSettings
+from fleetsim.fleet.network.channel_settings import BlockSettings
+from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
 from fleetsim.fleet.population import FleetSettings, places_m
+from fleetsim.host import memory
 from fleetsim.inert_keys import Inert, ScenarioFacts, inert_keys
-from fleetsim.learning import choose
-from fleetsim.learning.asynchronous import FedBuffSettings
-from fleetsim.learning.blank import BlankSettings
-from fleetsim.learning.client_samples import ClientSamples, split_samples
-from fleetsim.learning.compress import CompressionSettings, UncompressedSettings
-from fleetsim.learning.data import DatasetSettings
-from fleetsim.learning.dataset import Dataset
-from fleetsim.learning.holdout import HoldoutFrom
-from fleetsim.learning.own_folder import FolderSettings
-from fleetsim.learning.partition import IidSettings, PartitionSettings
-from fleetsim.learning.settings import (
-    AggregatorSettings,
-    FedAvgSettings,
-    LocalSettings,
-    ModelSettings,
-    TrainerSettings,
-)
-from fleetsim.learning.shortages import shortages
+from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
+from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
+from fleetsim.learning.aggregation.settings import AggregatorSettings, FedAvgSettings
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.data.own_folder import FolderSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
+from fleetsim.learning.partition.holdout import HoldoutFrom
+from fleetsim.learning.partition.shortages import shortages
+from fleetsim.learning.partition.split import IidSettings, PartitionSettings
+from fleetsim.learning.training import trainer_choice
+from fleetsim.learning.training.settings import TrainerSettings
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
 from fleetsim.quoting import MAX_LINES, listed
-from fleetsim.ranges import Gain, Rounds
 from fleetsim.record.run_folder import scenario_hash
-from fleetsim.selectors import SelectorSettings, build_selector, needs
+from fleetsim.schema import faults, overrides, strict_yaml
+from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.faults import Fault
+from fleetsim.schema.ranges import Gain, Rounds
+from fleetsim.schema.strict_yaml import Document
+from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.uniform import RandomSettings
+from fleetsim.selectors.common import requirements
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document
 
 WORLD: tuple[tuple[str, ...], ...] = (
     ("seed",),
@@ -360,7 +360,7 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         if fleet.shared_links is not None:
             says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
             found.append((("fleet", "shared_links"), says))
-        unmet = needs.unmet(scenario.build_selector(), is_buffered=True)
+        unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             found.append((("server", "selector", "kind"), unmet))
     elif server.cohort > fleet.size:
@@ -414,7 +414,7 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
         says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
         found.append((("task", "holdout_from"), says))
-    wrong_trainer = choose.fault(scenario.trainer, scenario.task.model)
+    wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model)
     if wrong_trainer is not None:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
@@ -496,7 +496,7 @@ def _require_memory(scenario: Scenario, document: Document) -> None:
     Raises:
         ScenarioError: it does not.
     """
-    size, usable = scenario.fleet.size, host_memory.usable_byte()
+    size, usable = scenario.fleet.size, memory.usable_byte()
     if usable is not None and size * LEAST_BYTE_PER_CLIENT > usable:
         says = (
             f"takes at least {size * LEAST_BYTE_PER_CLIENT / _BYTE_PER_GIB:.0f} GiB of memory, of"
@@ -520,7 +520,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
     server, local = scenario.server, scenario.task.local
     cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
     try:
-        needs.set_up(
+        requirements.set_up(
             build_selector(server.selector),
             seed=scenario.seed,
             num_clients=scenario.fleet.size,

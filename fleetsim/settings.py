@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from fleetsim.effects import ActsIf, AllOf, EntryActsIf
+from fleetsim.schema.effects import ActsIf, AllOf, EntryActsIf
 
 
 class Settings(BaseModel):

@@ -23,39 +23,39 @@ from fleetsim.contracts import (
     StopReason,
     Trainer,
 )
-from fleetsim.engine.buffered import BufferedServer
-from fleetsim.engine.model import Learning
-from fleetsim.engine.server import Parts, Server
-from fleetsim.engine.synchronous import SynchronousServer
+from fleetsim.engine.servers.base import Parts, Server
+from fleetsim.engine.servers.buffered import BufferedServer
+from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.hardware import load_devices
-from fleetsim.fleet.memory import UncheckedSettings
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
-from fleetsim.learning.aggregate import build_aggregator
-from fleetsim.learning.ahead import ReadAhead
-from fleetsim.learning.blank import BlankSettings, blank_sizes
-from fleetsim.learning.channels_last_kernel import ChannelsLastKernel
-from fleetsim.learning.choose import choose_trainer
-from fleetsim.learning.compress import Uplink, compressed_byte
-from fleetsim.learning.cost import model_cost
-from fleetsim.learning.data import load_dataset
-from fleetsim.learning.decay import learning_rate_at
-from fleetsim.learning.holdout import num_held
-from fleetsim.learning.kernels import Kernel, TrainerData
-from fleetsim.learning.memory import step_memory
-from fleetsim.learning.models import build_model, flatten, layout
-from fleetsim.learning.numerical_platform import require_portable, resolve
-from fleetsim.learning.screen import why_refused
-from fleetsim.learning.settings import TrainerKind
-from fleetsim.learning.stacked_kernel import StackedKernel
-from fleetsim.learning.trainers import DataTrainer, NullTrainer
-from fleetsim.learning.vectorised_kernel import VectorisedKernel
-from fleetsim.numerics import one_blas_thread
+from fleetsim.host.numerics import one_blas_thread
+from fleetsim.host.termination import Terminated, terminable
+from fleetsim.learning.aggregation.aggregator import build_aggregator
+from fleetsim.learning.aggregation.compression import Uplink, compressed_byte
+from fleetsim.learning.aggregation.update_screening import why_refused
+from fleetsim.learning.data.blank import BlankSettings, blank_sizes
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
+from fleetsim.learning.kernels.cpu.numerical_platform import require_portable, resolve
+from fleetsim.learning.kernels.stacked.kernel import StackedKernel
+from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.learning.local.learning_rate_decay import learning_rate_at
+from fleetsim.learning.local.step_memory import step_memory
+from fleetsim.learning.models.cost import model_cost
+from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.partition.holdout import num_held
+from fleetsim.learning.training.settings import TrainerKind
+from fleetsim.learning.training.trainer_choice import choose_trainer
+from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, Course, failures
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
     Manifest,
     PlatformRecord,
@@ -71,9 +71,9 @@ from fleetsim.record.run_folder import (
     with_platform,
     write_manifest,
 )
+from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends, samples_of
-from fleetsim.selectors import needs
-from fleetsim.termination import Terminated, terminable
+from fleetsim.selectors.common import requirements
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
@@ -156,7 +156,7 @@ def run(
         scenario = scenario.with_selector(selector)
     chosen = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
-    says = needs.unmet(chosen, is_trained=train, is_buffered=is_buffered)
+    says = requirements.unmet(chosen, is_trained=train, is_buffered=is_buffered)
     if says is not None:
         raise ScenarioError(
             f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fleetsim import __version__, bundled
 from fleetsim.cli import app
 from fleetsim.contracts import Progress
-from fleetsim.engine.stop import StopSettings
+from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.progress import duration_text, fraction_done, standing, watch
 from fleetsim.scenario import SynchronousServerSettings, load
 

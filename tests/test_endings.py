@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleetsim.engine.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
+from fleetsim.engine.servers.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data import DigitsSettings, load_dataset
-from fleetsim.learning.known_sizes import num_labels, num_training
+from fleetsim.learning.data.known_sizes import num_labels, num_training
+from fleetsim.learning.data.loading import DigitsSettings, load_dataset
 from fleetsim.scenario import doubts, load
 from fleetsim.simulate import run
 

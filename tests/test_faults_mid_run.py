@@ -18,12 +18,12 @@ from pandas.testing import assert_frame_equal
 
 from fleetsim import cli, simulate
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.termination import Terminated
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run import open_run
 from fleetsim.record.run_folder import PlatformRecord, read_manifest, write_manifest
+from fleetsim.record.saved_run import open_run
 from fleetsim.scenario import load
-from fleetsim.selectors.uniform import RandomSelector, RandomSettings
-from fleetsim.termination import Terminated
+from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings
 
 NUM_ROUNDS = 6
 NEVER = NUM_ROUNDS + 1
@@ -53,7 +53,7 @@ import os
 import signal
 import sys
 from fleetsim import cli
-from fleetsim.selectors.uniform import RandomSelector
+from fleetsim.selectors.baselines.uniform import RandomSelector
 
 number = signal.Signals[sys.argv.pop(1)]
 select = RandomSelector.select
@@ -464,7 +464,7 @@ def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_pat
     ("where", "says"),
     [
         ("fleetsim.simulate.run", "interrupted; begin again with: fleetsim run"),
-        ("fleetsim.report.page.write_report", "interrupted: the run is complete"),
+        ("fleetsim.report.pages.run_page.write_report", "interrupted: the run is complete"),
     ],
     ids=["before the run", "after the run"],
 )

@@ -13,11 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import bundled
 from fleetsim.cli import main
-from fleetsim.distinct import Distinct
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import build_fleet
 from fleetsim.scenario import doubts, load, schema
-from fleetsim.selectors.fixed import ClientIds
+from fleetsim.schema.distinct import Distinct
+from fleetsim.selectors.baselines.fixed import ClientIds
 from fleetsim.simulate import run
 from tests.settings_walk import all_classes, declaring, scenario_classes
 from tests.test_inert_keys import BASE, MADE_UP, PEOPLE

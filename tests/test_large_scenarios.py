@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import pytest
 from pydantic import TypeAdapter
 
-from fleetsim import bundled, host_memory, simulate
-from fleetsim.distinct import Distinct
+from fleetsim import bundled, simulate
 from fleetsim.errors import ScenarioError
+from fleetsim.host import memory
 from fleetsim.scenario import LEAST_BYTE_PER_CLIENT, load
-from fleetsim.selectors import fixed
+from fleetsim.schema.distinct import Distinct
+from fleetsim.selectors.baselines import fixed
 from tests.bad_input.good import GOOD
 
 MIB = 1 << 20
@@ -140,7 +141,7 @@ def test_of_very_many_unknown_devices_twenty_are_listed_and_the_bundle_is_looked
 
 @pytest.fixture
 def of_16_gib(monkeypatch):
-    monkeypatch.setattr(host_memory, "usable_byte", lambda: 16 * GIB)
+    monkeypatch.setattr(memory, "usable_byte", lambda: 16 * GIB)
 
 
 @pytest.mark.usefixtures("of_16_gib")
@@ -169,7 +170,7 @@ def test_a_large_fleet_is_validated_without_its_arrays(tmp_path):
 
 
 def test_where_nobody_says_how_much_memory_there_is_nothing_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(host_memory, "usable_byte", lambda: None)
+    monkeypatch.setattr(memory, "usable_byte", lambda: None)
 
     assert load(written(tmp_path, ("size: 8", "size: 1000000000"))).fleet.size == 10**9
 
@@ -191,8 +192,8 @@ def test_a_limit_of_a_container_counts_and_no_limit_does_not(tmp_path, monkeypat
     unlimited.write_text("max\n")
 
     def usable(*limits):
-        monkeypatch.setattr(host_memory, "_CGROUP_LIMITS", limits)
-        return host_memory.usable_byte()
+        monkeypatch.setattr(memory, "_CGROUP_LIMITS", limits)
+        return memory.usable_byte()
 
     assert usable(limited, unlimited) == MIB
     assert usable(unlimited, tmp_path / "nowhere") == usable()

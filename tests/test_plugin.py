@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from fleetsim import cli, simulate, strict_yaml
+from fleetsim import cli, simulate
 from fleetsim.errors import ScenarioError
-from fleetsim.record.run import open_run
 from fleetsim.record.run_folder import PluginRecord
-from fleetsim.report import differences
+from fleetsim.record.saved_run import open_run
+from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
+from fleetsim.schema import strict_yaml
 
 PAGE = Path(__file__).parents[1] / "docs" / "selectors.md"
 SMALL = """\
@@ -252,9 +253,9 @@ def test_runs_are_told_apart_by_the_plugin_and_by_the_version_of_its_file(own_mo
     runs.append(simulate.run(plain(), out="second", train=False))
     one, two = (hashlib.sha256(text).hexdigest()[:12] for text in (first, second))
 
-    assert differences.labels(runs[:2]) == ["fixed", "least:LeastAsked"]
-    assert differences.labels(runs[1:]) == [f"source_sha256={one}", f"source_sha256={two}"]
-    assert differences.world_differences(runs) == []
+    assert scenario_differences.labels(runs[:2]) == ["fixed", "least:LeastAsked"]
+    assert scenario_differences.labels(runs[1:]) == [f"source_sha256={one}", f"source_sha256={two}"]
+    assert scenario_differences.world_differences(runs) == []
 
 
 # --- what is refused ------------------------------------------------------------------------------

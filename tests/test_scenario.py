@@ -8,8 +8,8 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.channel_settings import TraceSettings
-from fleetsim.learning.data import MnistSettings
+from fleetsim.fleet.network.channel_settings import TraceSettings
+from fleetsim.learning.data.loading import MnistSettings
 from fleetsim.scenario import load
 
 

@@ -14,7 +14,7 @@ from benchmarks.papers.runs import make, orders, outcome
 from benchmarks.papers.studies import STUDIES, Study
 from benchmarks.papers.tables import Outcomes
 from fleetsim.errors import FleetsimError
-from fleetsim.record import files
+from fleetsim.record import atomic_files
 
 _FIGURES = "papers.jsonl"
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -87,7 +87,7 @@ def _there(one: Outcome | None) -> Outcome:
 def _into_page(sections: dict[str, str]) -> None:
     target = _DOCS / "papers.md"
     text = page.fill(target.read_text(encoding="utf-8"), sections)
-    files.write(target, text.encode(), way_out="make docs/ writable")
+    atomic_files.write(target, text.encode(), way_out="make docs/ writable")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,8 +11,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from benchmarks.papers.prices import Price, ratio
 from benchmarks.papers.studies import RANDOM, Study
 from benchmarks.papers.tables import Outcomes, prices_of, telling_target
-from fleetsim.record import files
-from fleetsim.report import look
+from fleetsim.record import atomic_files
+from fleetsim.report.figures import style
 
 _UNITS = ("rounds", "seconds", "joules")
 _MARKS = ("o", "s", "^")
@@ -53,11 +53,11 @@ def draw(studies: Mapping[Study, Outcomes]) -> Figure:
         for arm, values in ratios(found, target).items():
             rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
     rows.reverse()  # the first study stands on top
-    figure = look.new_figure(
+    figure = style.new_figure(
         _WIDTH_IN, 1.3 + _ROW_IN * len(rows), title="Cost of an accuracy, as a multiple of random's"
     )
     axes = figure.subplots()
-    colors = look.fill_colors(len(_UNITS))
+    colors = style.fill_colors(len(_UNITS))
     for number, (unit, mark, color) in enumerate(zip(_UNITS, _MARKS, colors, strict=True)):
         points = [(row[1][number], y) for y, row in enumerate(rows) if row[1] is not None]
         axes.plot(
@@ -79,16 +79,18 @@ def draw(studies: Mapping[Study, Outcomes]) -> Figure:
     axes.xaxis.set_minor_locator(LogLocator(base=2, subs=(1.25, 1.5, 1.75)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
-    look.rows_from_top(axes, len(rows))
+    style.rows_from_top(axes, len(rows))
     axes.set_xlabel("cheaper than random  <  1  <  dearer than random")
-    look.legend_below(figure, axes)
+    style.legend_below(figure, axes)
     return figure
 
 
 def write(figure: Figure, path: Path) -> None:
     """Write it as SVG, atomically."""
-    encoded = look.encode(figure, ["svg"])["svg"]
-    files.write(path, encoded, way_out="make the folder writable, then run the command again")
+    encoded = style.encode(figure, ["svg"])["svg"]
+    atomic_files.write(
+        path, encoded, way_out="make the folder writable, then run the command again"
+    )
 
 
 def _whole(prices: list[Price | None]) -> list[Price] | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.papers.studies import SLOT_ROUNDS
-from fleetsim.record import metrics
-from fleetsim.record.run import Run
+from fleetsim.record import cost_to_target
+from fleetsim.record.saved_run import Run
 
 _SMOOTHED_ROUNDS = 10
 """FedGRA's curves are rolling means over so many rounds."""
@@ -55,7 +55,7 @@ def _compute_waiting_s(run: Run) -> float | None:
 def _rounds_to_smoothed(target: float) -> Callable[[Run], float | None]:
     def of(run: Run) -> float | None:
         smooth = run.rounds.assign(accuracy=run.rounds["accuracy"].rolling(_SMOOTHED_ROUNDS).mean())
-        return metrics.rounds_to_accuracy(smooth, target)
+        return cost_to_target.rounds_to_accuracy(smooth, target)
 
     return of
 

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.prices import Price, price
 from fleetsim.errors import FleetsimError
-from fleetsim.record import files
-from fleetsim.record.run import Run
+from fleetsim.record import atomic_files
+from fleetsim.record.saved_run import Run
 
 _WAY_OUT = "make its folder writable, then run the command again"
 
@@ -95,7 +95,9 @@ class Book:
             for key in sorted(self._kept, key=self._place)
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(self.path, "".join(f"{line}\n" for line in lines).encode(), way_out=_WAY_OUT)
+        atomic_files.write(
+            self.path, "".join(f"{line}\n" for line in lines).encode(), way_out=_WAY_OUT
+        )
 
     def _place(self, content_hash: str) -> tuple[str, tuple[str, ...], int, str]:
         origin, _ = self._kept[content_hash]

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
 from benchmarks.papers.studies import PRICE_TARGETS, Arm, Study
 from fleetsim.contracts import Progress
-from fleetsim.record.run import Run, open_run
+from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario, load
 
 _LOOK_EVERY_S = 30.0

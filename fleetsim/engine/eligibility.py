@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.distinct import Distinct
-from fleetsim.effects import BATTERIES, METERED, PEOPLE, ActsIf, by_key
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.periodic import Schedule
 from fleetsim.fleet.population import Fleet
-from fleetsim.fleet.usage import States
-from fleetsim.ranges import MemoryGib, PositiveFraction
+from fleetsim.fleet.traces.periodic import Schedule
+from fleetsim.fleet.usage.usage import States
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.effects import BATTERIES, METERED, PEOPLE, ActsIf, by_key
+from fleetsim.schema.ranges import MemoryGib, PositiveFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 

@@ -26,15 +26,15 @@ from fleetsim.contracts import (
     Report,
     Resources,
 )
+from fleetsim.engine.client_state import Standing
 from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
-from fleetsim.engine.standing import Standing
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.battery import LEVEL_SLACK_J, Charge, Flow, Watch, stored_j
-from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow, Watch, stored_j
 from fleetsim.fleet.energy import Component
-from fleetsim.fleet.periodic import Schedule, freeze
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import blank
+from fleetsim.fleet.traces.periodic import Schedule, freeze
 
 _RELATIVE_SLACK = 1e-9
 _AT_ONCE = 1 << 16

@@ -16,52 +16,62 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from fleetsim import bundled, faults, rng
+from fleetsim import bundled, rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
-from fleetsim.effects import BATTERIES, DEALT, WIFI, WIRELESS, by_key
 from fleetsim.errors import ScenarioError
-from fleetsim.faults import nearest
-from fleetsim.fleet.access import Access
-from fleetsim.fleet.battery import Batteries
-from fleetsim.fleet.battery_deal import deal_batteries
-from fleetsim.fleet.battery_settings import BatterySettings
-from fleetsim.fleet.cell import distances_m
-from fleetsim.fleet.channel import Channel, ChannelSettings, build_channel
-from fleetsim.fleet.channel_settings import FadingSettings, PlacedSettings
-from fleetsim.fleet.compute import lay_out_computations, steps_done, unloaded_s
-from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.hardware import deal_hardware, device_counts
-from fleetsim.fleet.heterogeneity import (
+from fleetsim.fleet.batteries.assignment import deal_batteries
+from fleetsim.fleet.batteries.base import Batteries
+from fleetsim.fleet.batteries.settings import BatterySettings
+from fleetsim.fleet.devices.assignment import deal_hardware, device_counts
+from fleetsim.fleet.devices.compute import lay_out_computations, steps_done, unloaded_s
+from fleetsim.fleet.devices.memory import (
+    FreeMemory,
+    MemorySettings,
+    UncheckedSettings,
+    build_memory,
+)
+from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
+from fleetsim.fleet.network.access import Access
+from fleetsim.fleet.network.channel import Channel, ChannelSettings, build_channel
+from fleetsim.fleet.network.channel_settings import FadingSettings, PlacedSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.heterogeneity import (
     Heterogeneity,
     HeterogeneitySettings,
     build_heterogeneity,
 )
-from fleetsim.fleet.memory import FreeMemory, MemorySettings, UncheckedSettings, build_memory
-from fleetsim.fleet.network import (
+from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
+from fleetsim.fleet.network.sharing.max_min import (
+    SharedLinks,
+    SharedLinksSettings,
+    build_shared_links,
+)
+from fleetsim.fleet.network.transport import (
+    TcpSettings,
+    TransportSettings,
+)
+from fleetsim.fleet.network.wifi_or_cellular import (
     AS_RECORDED,
     NetworkSettings,
     can_be_on,
     forced_networks,
     in_force,
 )
-from fleetsim.fleet.profile import DeviceProfile
-from fleetsim.fleet.radios import Radios, build_radios, cellular_radio
-from fleetsim.fleet.sharing import SharedLinks, SharedLinksSettings, build_shared_links
-from fleetsim.fleet.synthetic_usage import make_usage
-from fleetsim.fleet.thermal import SkinSettings, ThermalSettings
+from fleetsim.fleet.network.wireless.cell import distances_m
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSettings, top_bit_per_s
 from fleetsim.fleet.throttle import Throttle, build_throttle
-from fleetsim.fleet.time_zones import deal_time_zones
 from fleetsim.fleet.timeline import Timelines
-from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.trace_files import read_trace
-from fleetsim.fleet.transport import (
-    TcpSettings,
-    TransportSettings,
-)
-from fleetsim.fleet.usage import Usage, UsageSettings, build_usage
-from fleetsim.fleet.wifi import IndoorWifiSettings, WifiSettings, top_bit_per_s
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.synthetic import make_usage
+from fleetsim.fleet.usage.time_zones import deal_time_zones
+from fleetsim.fleet.usage.usage import Usage, UsageSettings, build_usage
 from fleetsim.quoting import cut, quoted
-from fleetsim.ranges import RatePerHour
+from fleetsim.schema import faults
+from fleetsim.schema.effects import BATTERIES, DEALT, WIFI, WIRELESS, by_key
+from fleetsim.schema.faults import nearest
+from fleetsim.schema.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
 

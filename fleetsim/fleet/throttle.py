@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.credits import Credits, credits_of
-from fleetsim.fleet.pace import Paces
-from fleetsim.fleet.profile import DeviceProfile
-from fleetsim.fleet.thermal import (
+from fleetsim.fleet.devices.credits import Credits, credits_of
+from fleetsim.fleet.devices.pace import Paces
+from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.fleet.devices.thermal import (
     PIXEL_3,
     Heater,
     NoThermalSettings,
@@ -33,7 +33,7 @@ from fleetsim.fleet.thermal import (
     SkinSettings,
     skins_of,
 )
-from fleetsim.fleet.usage import Usage
+from fleetsim.fleet.usage.usage import Usage
 
 _LAUNCH, _EARNED = 0, 1
 _NUM_BALANCES = 2

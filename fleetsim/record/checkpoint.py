@@ -32,12 +32,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from fleetsim import faults
 from fleetsim.contracts import ClientRows, State, latest_rows
 from fleetsim.errors import DataError
-from fleetsim.record import files, tables
+from fleetsim.record import atomic_files, tables
+from fleetsim.schema import faults
+from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document
 
 RowTable = Literal["rounds", "tasks"]
 ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
@@ -135,8 +135,8 @@ def save(
         clients=clients,
     )
     # All names before the one that makes them count.
-    files.sync_folder(folder)
-    files.write(folder / LATEST, f"{latest.model_dump_json(indent=2)}\n".encode())
+    atomic_files.sync_folder(folder)
+    atomic_files.write(folder / LATEST, f"{latest.model_dump_json(indent=2)}\n".encode())
     return latest
 
 
@@ -149,7 +149,7 @@ def prune(folder: Path, previous: Latest, latest: Latest) -> None:
     kept = {saved.file for saved in latest.saved_files}
     for saved in previous.saved_files:
         if saved.file not in kept:
-            files.remove(folder / saved.file)
+            atomic_files.remove(folder / saved.file)
 
 
 def sweep(folder: Path, latest: Latest | None) -> None:
@@ -158,11 +158,11 @@ def sweep(folder: Path, latest: Latest | None) -> None:
     Raises:
         DataError: one cannot be removed.
     """
-    files.remove_temporaries(folder)
+    atomic_files.remove_temporaries(folder)
     kept = {saved.file for saved in latest.saved_files} if latest else set()
     for path in sorted(folder.glob("*")):
         if _OURS.fullmatch(path.name) and path.name not in kept:
-            files.remove(path)
+            atomic_files.remove(path)
 
 
 def read_latest(folder: Path) -> Latest | None:
@@ -172,10 +172,10 @@ def read_latest(folder: Path) -> Latest | None:
         DataError: `latest.json` cannot be read or is damaged.
     """
     path = folder / LATEST
-    with files.telling(path, "cannot be looked for", _way_out(folder)):
+    with atomic_files.telling(path, "cannot be looked for", _way_out(folder)):
         if not path.exists():
             return None
-    data = files.read_json(path, way_out=_way_out(folder))
+    data = atomic_files.read_json(path, way_out=_way_out(folder))
     try:
         latest = faults.check(Latest, Document(data, str(path)), DataError)
     except DataError as cause:
@@ -284,13 +284,13 @@ def _with_changed(
 
 
 def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
-    files.write(folder / file, data, syncs_folder=False)
+    atomic_files.write(folder / file, data, syncs_folder=False)
     return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _read(folder: Path, saved: SavedFile) -> bytes:
     path = folder / saved.file
-    data = files.read(path, way_out=_way_out(folder))
+    data = atomic_files.read(path, way_out=_way_out(folder))
     if hashlib.sha256(data).hexdigest() != saved.sha256:
         raise DataError(
             f"{path}: {len(data)} bytes that are not the ones {LATEST} names; {_way_out(folder)}"

@@ -24,7 +24,7 @@ from fleetsim.contracts import (
     with_clients,
 )
 from fleetsim.errors import DataError
-from fleetsim.record import checkpoint, files, tables
+from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
 
 Row = TypeVar("Row", TaskRow, RoundRow, ClientRows)
@@ -94,8 +94,8 @@ class RunRecorder:
         """
         recorder = cls(folder, every_rounds=every_rounds, latest=None)
         way_out = "choose another place with --out"
-        files.make_folder(recorder._checkpoint_folder, way_out=way_out)
-        with files.telling(folder, "cannot be read", way_out):
+        atomic_files.make_folder(recorder._checkpoint_folder, way_out=way_out)
+        with atomic_files.telling(folder, "cannot be read", way_out):
             taken = [*recorder._checkpoint_folder.iterdir(), *folder.glob("*.parquet")]
         if taken:
             raise DataError(
@@ -118,7 +118,7 @@ class RunRecorder:
         """
         latest = checkpoint.read_latest(folder / FOLDER)
         recorder = cls(folder, every_rounds=every_rounds, latest=latest)
-        files.make_folder(recorder._checkpoint_folder, way_out=files.GO_ON)
+        atomic_files.make_folder(recorder._checkpoint_folder, way_out=atomic_files.GO_ON)
         state = None
         if latest is not None:
             checkpoint.check(recorder._checkpoint_folder, latest)
@@ -246,7 +246,7 @@ class RunRecorder:
             checkpoint.prune(self._checkpoint_folder, previous, latest)
 
     def _sweep(self) -> None:
-        files.remove_temporaries(self._folder)
+        atomic_files.remove_temporaries(self._folder)
         checkpoint.sweep(self._checkpoint_folder, self._latest)
 
 

@@ -24,13 +24,13 @@ from typing import Annotated, Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import Field, model_validator
 
-from fleetsim import faults, overrides, strict_yaml
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.record import checkpoint, files
+from fleetsim.record import atomic_files, checkpoint
 from fleetsim.record.failures import Baseline, Failure
 from fleetsim.record.tables import TableName
+from fleetsim.schema import faults, overrides, strict_yaml
+from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
-from fleetsim.strict_yaml import Document
 
 SCENARIO = "scenario.yaml"
 MANIFEST = "manifest.json"
@@ -183,7 +183,7 @@ def fresh_folder(home: Path, stem: str) -> Path:
         DataError: `home` cannot be looked into.
     """
     folder, number = home / stem, 2
-    with files.telling(home, "cannot be looked into", _ELSEWHERE):
+    with atomic_files.telling(home, "cannot be looked into", _ELSEWHERE):
         while (folder.exists() or folder.is_symlink()) and not _is_abandoned(folder):
             folder, number = home / f"{stem}-{number}", number + 1
     return folder
@@ -199,7 +199,7 @@ def find_run(home: Path, stem: str) -> Path | None:
         DataError: `home` cannot be looked into, or the manifest of a run there is damaged.
     """
     pattern = re.compile(rf"{re.escape(stem)}(?:-([1-9]\d*))?")
-    with files.telling(home, "cannot be looked into", _ELSEWHERE):
+    with atomic_files.telling(home, "cannot be looked into", _ELSEWHERE):
         numbered = [
             (int(match[1] or 1), path)
             for path in (home.iterdir() if home.is_dir() else ())
@@ -218,7 +218,7 @@ def is_free(folder: Path) -> bool:
     Raises:
         DataError: the folder cannot be looked into.
     """
-    with files.telling(folder, "cannot be looked into", _ELSEWHERE):
+    with atomic_files.telling(folder, "cannot be looked into", _ELSEWHERE):
         if not folder.exists():
             return not folder.is_symlink()
         return folder.is_dir() and (not any(folder.iterdir()) or _is_half_made(folder))
@@ -240,13 +240,13 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
             nothing can be written there.
     """
     _require_free(folder)
-    files.make_folder(folder, way_out=_ELSEWHERE)
+    atomic_files.make_folder(folder, way_out=_ELSEWHERE)
     # Of two processes that got as far as this one is through before the other looks again.
     with held(folder):
         _require_free(folder)
-        files.remove_temporaries(folder)
-        files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
-        files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
+        atomic_files.remove_temporaries(folder)
+        atomic_files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
+        atomic_files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
         write_manifest(folder, manifest)
 
 
@@ -258,7 +258,7 @@ def _require_free(folder: Path) -> None:
     """
     if is_free(folder):
         return
-    with files.telling(folder, "cannot be looked into", _ELSEWHERE):
+    with atomic_files.telling(folder, "cannot be looked into", _ELSEWHERE):
         if not folder.is_dir():
             return  # whoever makes the folder is told what is in the way
         is_run = (folder / MANIFEST).exists()
@@ -277,7 +277,7 @@ def _is_half_made(folder: Path) -> bool:
     The lock, which comes first, tells it from a folder of somebody's own with a `scenario.yaml`.
     """
     names = {path.name for path in folder.iterdir()}
-    temporaries = {files.temporary(Path(name)).name for name in (SCENARIO, MANIFEST)}
+    temporaries = {atomic_files.temporary(Path(name)).name for name in (SCENARIO, MANIFEST)}
     saved = folder / checkpoint.FOLDER
     return (
         _LOCK in names
@@ -305,7 +305,7 @@ def held(folder: Path) -> Iterator[None]:
         DataError: another process writes it, or the folder cannot be written to.
     """
     lock = FileLock(folder / _LOCK, blocking=False)
-    with files.telling(folder / _LOCK, "cannot be locked", _ELSEWHERE):
+    with atomic_files.telling(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         try:
             lock.acquire()
         except Timeout:
@@ -327,7 +327,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         DataError: the file cannot be written.
     """
     checked = Manifest.model_validate(manifest.model_dump())
-    files.write(folder / MANIFEST, f"{checked.model_dump_json(indent=2)}\n".encode())
+    atomic_files.write(folder / MANIFEST, f"{checked.model_dump_json(indent=2)}\n".encode())
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -338,13 +338,13 @@ def read_manifest(folder: Path) -> Manifest:
     """
     way_out = "name a folder that `fleetsim run` has made"
     path = folder / MANIFEST
-    with files.telling(folder, "cannot be looked into", way_out):
+    with atomic_files.telling(folder, "cannot be looked into", way_out):
         if not folder.is_dir():
             says = "is not a folder" if folder.exists() else "no such folder"
             raise DataError(f"{folder}: {says}; {way_out}")
         if not path.exists():
             raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
-    data = files.read_json(path, way_out="run the scenario again")
+    data = atomic_files.read_json(path, way_out="run the scenario again")
     return faults.check(Manifest, Document(data, str(path)), DataError)
 
 

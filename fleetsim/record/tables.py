@@ -33,7 +33,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
-from fleetsim.record import files
+from fleetsim.record import atomic_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,7 +245,7 @@ def write(path: Path, table: pa.Table) -> None:
     Raises:
         DataError: the file cannot be written.
     """
-    files.write(path, encode(table))
+    atomic_files.write(path, encode(table))
 
 
 def encode(table: pa.Table) -> bytes:
@@ -272,7 +272,7 @@ def read(path: Path, name: TableName, *, way_out: str) -> pa.Table:
     Raises:
         DataError: the file is missing, is not parquet, or holds other columns.
     """
-    return decode(files.read(path, way_out=way_out), name, source=str(path), way_out=way_out)
+    return decode(atomic_files.read(path, way_out=way_out), name, source=str(path), way_out=way_out)
 
 
 def decode(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Table:

@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from fleetsim.record import files
+from fleetsim.record import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def write(path: Path, template: str, **content: object) -> None:
     page = environment.get_template(template).render(
         style=Markup(style), style_digest=digest, **content
     )
-    files.write(
+    atomic_files.write(
         path,
         # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
         page.encode("utf-8", "replace"),

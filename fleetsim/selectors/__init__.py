@@ -13,23 +13,23 @@ from pydantic import Field
 
 from fleetsim.contracts import Selector
 from fleetsim.selectors.afl import AflSettings
+from fleetsim.selectors.baselines.fixed import FixedSettings
+from fleetsim.selectors.baselines.round_robin import RoundRobinSettings
+from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.divfl import DivFlSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
-from fleetsim.selectors.fixed import FixedSettings
 from fleetsim.selectors.gpfl import GPFLSettings
 from fleetsim.selectors.oort import OortSettings
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
 from fleetsim.selectors.pyramidfl import PyramidFlSettings
 from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings
 from fleetsim.selectors.rbcs_f import RBCSFSettings
-from fleetsim.selectors.round_robin import RoundRobinSettings
 from fleetsim.selectors.survey import SurveySettings
 from fleetsim.selectors.tifl import TiFLSettings
 from fleetsim.selectors.ucb import UcbSettings
-from fleetsim.selectors.uniform import RandomSettings
 
 __all__ = ["KINDS", "SelectorSettings", "build_selector"]
 

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import lay_out_computations, unloaded_s
-from fleetsim.fleet.profile import DeviceProfile, load_device
-from fleetsim.report import look
+from fleetsim.fleet.devices.compute import lay_out_computations, unloaded_s
+from fleetsim.fleet.devices.profile import DeviceProfile, load_device
+from fleetsim.report.figures import style
 from fleetsim.units import S_PER_MINUTE
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (
@@ -237,15 +237,15 @@ def _bert_check(what: str, device: str, measured_s: float, source: str) -> Check
     return Check(f"{what}, BERT-base, batch of 4", "fit", measured_s, said_s, "s", source)
 
 
-@look.house_style()
+@style.house_style()
 def _bert_figure(measured_s: FloatArray, said_s: FloatArray) -> Figure:
-    figure = look.new_figure(7.0, 3.8)
+    figure = style.new_figure(7.0, 3.8)
     axes = figure.subplots()
     depth = np.arange(measured_s.size)
-    axes.plot(depth, measured_s, "o", color=look.BLACK, label="measured (FedAdapter)")
-    axes.plot(depth[:-1], said_s[:-1], color=look.BLUE, label="model, prediction")
+    axes.plot(depth, measured_s, "o", color=style.BLACK, label="measured (FedAdapter)")
+    axes.plot(depth[:-1], said_s[:-1], color=style.BLUE, label="model, prediction")
     axes.plot(
-        depth[-1:], said_s[-1:], "s", color=look.VERMILLION, markersize=10, markerfacecolor="none",
+        depth[-1:], said_s[-1:], "s", color=style.VERMILLION, markersize=10, markerfacecolor="none",
         label="model, fit",
     )  # fmt: skip
     axes.set(xlabel="blocks of BERT-base that are trained", ylabel="seconds of a batch of 4")

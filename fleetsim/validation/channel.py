@@ -19,10 +19,14 @@ from matplotlib.figure import Figure
 from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.channel import Channel, build_channel
-from fleetsim.fleet.channel_settings import CalibratedSettings, FadingSettings, NormalisedSettings
-from fleetsim.fleet.direction import Direction
-from fleetsim.report import look
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channel_settings import (
+    CalibratedSettings,
+    FadingSettings,
+    NormalisedSettings,
+)
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
 from fleetsim.validation.tables import (
     ESTIMATE_HEAD,
@@ -279,13 +283,13 @@ def _budget() -> tuple[list[Check], str]:
     return checks, table(head, rows)
 
 
-@look.house_style()
+@style.house_style()
 def _figure() -> Figure:
-    figure = look.new_figure(look.WIDTH_IN, 4.2)
+    figure = style.new_figure(style.WIDTH_IN, 4.2)
     left, right = figure.subplots(1, 2)
     gain_axis = np.linspace(1e-3, 4.0, 200)
     snr = db_to_ratio(_SNR_DB)
-    for law, (color, _) in zip(LAWS, look.series(len(LAWS)), strict=True):
+    for law, (color, _) in zip(LAWS, style.series(len(LAWS)), strict=True):
         gains = np.sort(gains_of(law))
         left.plot(gain_axis, law.cdf(gain_axis), color=color, label=f"{law.title}, theory")
         shares = np.arange(0.05, 1.0, 0.1)
@@ -296,12 +300,12 @@ def _figure() -> Figure:
         right.plot(_RHOS, law.cdf(thresholds), color=color)
         shares_out = np.searchsorted(gains, thresholds) / gains.size
         right.plot(_RHOS[3::8], shares_out[3::8], "o", color=color, markersize=3.5)
-    left.plot([], [], "o", color=look.BLACK, markersize=3.5, label="simulator")
+    left.plot([], [], "o", color=style.BLACK, markersize=3.5, label="simulator")
     left.set(xlabel="power gain of a block", ylabel="share of the blocks below", xlim=(0.0, 4.0))
     right.set(
         xlabel="rate asked for, bit/s/Hz", ylabel=f"outage at {_SNR_DB:g} dB", yscale="log",
         ylim=(1e-4, 1.2),
     )  # fmt: skip
     right.yaxis.set_major_formatter("{x:g}")
-    look.legend_below(figure, left)
+    style.legend_below(figure, left)
     return figure

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from fleetsim.contracts import BoolArray, FloatArray
-from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.devices.profile import load_device
 from fleetsim.units import MS_PER_S
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.channel import build_channel
-from fleetsim.fleet.channel_settings import FadingSettings
-from fleetsim.fleet.direction import ROW, Direction
-from fleetsim.fleet.radios import cellular_radio
-from fleetsim.fleet.wifi import IndoorWifiSettings, wifi_rates_bit_per_s
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.direction import ROW, Direction
+from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, wifi_rates_bit_per_s
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, table

@@ -8,7 +8,7 @@ from functools import cache
 
 from fleetsim import bundled
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 
 

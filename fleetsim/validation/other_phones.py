@@ -6,8 +6,8 @@ import dataclasses
 from functools import cache
 
 from fleetsim.contracts import ModelCost
-from fleetsim.fleet.profile import ComputeProfile, load_device
-from fleetsim.learning.measured_networks import measured_cost
+from fleetsim.fleet.devices.profile import ComputeProfile, load_device
+from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.units import FLOP_PER_GFLOP
 from fleetsim.validation import measurements
 from fleetsim.validation.phones import batch_s

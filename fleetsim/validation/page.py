@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetsim.record import files
-from fleetsim.report import look
+from fleetsim.record import atomic_files
+from fleetsim.report.figures import style
 from fleetsim.validation import (
     boards,
     channel,
@@ -143,12 +143,12 @@ def write(sections: Iterable[Section], folder: Path) -> Path:
     """
     sections = list(sections)
     way_out = "name a folder that you may write to"
-    with files.telling(folder, "cannot be made", way_out):
+    with atomic_files.telling(folder, "cannot be made", way_out):
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for section in sections:
         for stem, figure in section.figures.items():
-            svg = look.encode(figure, ["svg"])["svg"]
-            files.write(folder / FOLDER / f"{stem}.svg", svg, way_out=way_out)
+            svg = style.encode(figure, ["svg"])["svg"]
+            atomic_files.write(folder / FOLDER / f"{stem}.svg", svg, way_out=way_out)
     path = folder / "validation.md"
-    files.write(path, render(sections).encode(), way_out=way_out)
+    atomic_files.write(path, render(sections).encode(), way_out=way_out)
     return path

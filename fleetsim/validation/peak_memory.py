@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray, StepMemory
-from fleetsim.fleet.memory import ENGINES, EngineMemory, needed_byte
-from fleetsim.learning.measured_networks import measured_memory
+from fleetsim.fleet.devices.memory import ENGINES, EngineMemory, needed_byte
+from fleetsim.learning.local.measured_networks import measured_memory
 from fleetsim.units import BYTE_PER_MIB
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, percent, table

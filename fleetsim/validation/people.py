@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from fleetsim import bundled
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.csv_table import CsvTable, read_csv_table
-from fleetsim.fleet.periodic import Schedule
-from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.trace_files import read_trace
-from fleetsim.fleet.usage import Usage, build_usage
-from fleetsim.report import look
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.periodic import Schedule
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.usage import Usage, build_usage
+from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR
 from fleetsim.validation.tables import (
     Check,
@@ -208,17 +208,17 @@ def _counted_load(lives: list[list[State]]) -> float:
     return total_s / (len(lives) * _HOURS_A_WEEK * S_PER_HOUR)
 
 
-@look.house_style()
+@style.house_style()
 def _figure(lived: dict[str, FloatArray], counted: dict[str, FloatArray]) -> Figure:
-    figure = look.new_figure(7.4, 3.8)
+    figure = style.new_figure(7.4, 3.8)
     axes = figure.subplots()
-    for flag, (color, _) in zip(_FLAGS, look.series(len(_FLAGS)), strict=True):
+    for flag, (color, _) in zip(_FLAGS, style.series(len(_FLAGS)), strict=True):
         hours = np.arange(24) + 0.5
         axes.plot(hours, lived[flag], color=color, label=flag)
         axes.plot(hours, counted[flag], "o", color=color, markersize=3.5)
-    axes.plot([], [], "o", color=look.BLACK, markersize=3.5, label="counted in the file")
+    axes.plot([], [], "o", color=style.BLACK, markersize=3.5, label="counted in the file")
     axes.set(xlabel="hour of the day", ylabel="share of the people", xlim=(0, 24), ylim=(0, 1.03))
     axes.set_xticks(range(0, 25, 4))
-    look.in_percent(axes, "y")
-    look.legend_below(figure, axes)
+    style.in_percent(axes, "y")
+    style.legend_below(figure, axes)
     return figure

@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
-from fleetsim.fleet import market
-from fleetsim.fleet.compute import unloaded_s
-from fleetsim.fleet.profile import ComputeProfile, load_device
-from fleetsim.learning.measured_networks import measured_cost
-from fleetsim.report import look
+from fleetsim.fleet.devices import market
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import ComputeProfile, load_device
+from fleetsim.learning.local.measured_networks import measured_cost
+from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (
@@ -40,7 +40,7 @@ _CARRIER = "pixel-4"
 _K_NEON = 1.25
 _START = (2e-3, 1e-8, 40e9, 1e9)
 _PER_BATCH_START = (5e-3, 1e-8, 40e9, 1e9)
-_MEASURED_AS = {"Mi 9": look.BLUE, "Meizu 16T": look.VERMILLION}
+_MEASURED_AS = {"Mi 9": style.BLUE, "Meizu 16T": style.VERMILLION}
 _MARKS = {"LeNet": "o", "AlexNet": "s", "SqueezeNet": "^", "GoogLeNet": "D", "MobileNetV2": "v"}
 
 
@@ -252,16 +252,16 @@ phone's joules of training were measured against a meter.
 {checks_table([_power_check()])}"""
 
 
-@look.house_style()
+@style.house_style()
 def _figure(said: FloatArray) -> Figure:
     times = measurements.mnn_times()
-    figure = look.new_figure(6.4, 5.6)
+    figure = style.new_figure(6.4, 5.6)
     axes = figure.subplots()
     axes.set_aspect("equal")
     ends = np.array([6.0, 8000.0])
-    axes.plot(ends, ends, color=look.GREY, linewidth=1.2, label="equal")
+    axes.plot(ends, ends, color=style.GREY, linewidth=1.2, label="equal")
     axes.fill_between(
-        ends, ends / 2.0, ends * 2.0, color=look.PALE, alpha=0.6, label="within a factor of two"
+        ends, ends / 2.0, ends * 2.0, color=style.PALE, alpha=0.6, label="within a factor of two"
     )
     for phone, color in _MEASURED_AS.items():
         for network, mark in _MARKS.items():

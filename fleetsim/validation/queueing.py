@@ -19,12 +19,12 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, Outcome
-from fleetsim.fleet.channel import build_channel
-from fleetsim.fleet.channel_settings import ConstantSettings
-from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.flows import Flows, lay_out_flows
-from fleetsim.fleet.radio_power import RadioPower
-from fleetsim.fleet.sharing import SharedLinksSettings, build_shared_links
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channel_settings import ConstantSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
+from fleetsim.fleet.network.sharing.max_min import SharedLinksSettings, build_shared_links
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.amplifier import amplifier_w, with_tx_power
-from fleetsim.fleet.csv_table import CsvTable
-from fleetsim.fleet.profile import RadioProfile, load_device, load_radio, wifi_radio
+from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio, wifi_radio
+from fleetsim.fleet.network.radios.amplifier import amplifier_w, with_tx_power
+from fleetsim.fleet.traces.csv_table import CsvTable
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (

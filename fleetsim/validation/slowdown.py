@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.credits import CreditProfile
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
-from fleetsim.fleet.profile import load_device
-from fleetsim.fleet.thermal import (
+from fleetsim.fleet.devices.credits import CreditProfile
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.fleet.devices.thermal import (
     PIXEL_3,
     Heater,
     SkinProfile,
@@ -19,8 +18,9 @@ from fleetsim.fleet.thermal import (
     SkinSettings,
     skins_of,
 )
+from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 from fleetsim.fleet.timeline import Timeline
-from fleetsim.report import look
+from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (
@@ -188,11 +188,11 @@ def _one_cap(threshold_c: float) -> SkinProfile:
     return SkinProfile(threshold_c=(threshold_c,), clock_fraction=(0.01,))
 
 
-@look.house_style()
+@style.house_style()
 def _figure(curves: dict[str, Timeline]) -> Figure:
-    figure = look.new_figure(7.0, 3.6)
+    figure = style.new_figure(7.0, 3.6)
     axes = figure.subplots()
-    styles = zip(look.fill_colors(len(curves)), ("-", "--", "-", "-"), strict=True)
+    styles = zip(style.fill_colors(len(curves)), ("-", "--", "-", "-"), strict=True)
     for (device, timeline), (color, dash) in zip(curves.items(), styles, strict=True):
         edges_min = timeline.edges_s / S_PER_MINUTE
         speed = speeds(timeline)
@@ -202,6 +202,6 @@ def _figure(curves: dict[str, Timeline]) -> Figure:
     axes.set(xlabel="minutes after launch", ylabel="throughput over full")
     axes.set_xlim(0.0, _WORK_S / S_PER_MINUTE)
     axes.set_ylim(0.0, 1.08)
-    look.in_percent(axes, "y")
+    style.in_percent(axes, "y")
     axes.legend()
     return figure

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.profile import load_radio
-from fleetsim.fleet.transport import TcpSettings, transfer_s
-from fleetsim.report import look
+from fleetsim.fleet.devices.profile import load_radio
+from fleetsim.fleet.network.transport import TcpSettings, transfer_s
+from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import (
@@ -161,13 +161,13 @@ what fleetsim said before it knew round trips, and says with `transport: {{kind:
     )
 
 
-@look.house_style()
+@style.house_style()
 def _figure(measured: Transfers) -> Figure:
-    figure = look.new_figure(7.0, 3.8)
+    figure = style.new_figure(7.0, 3.8)
     axes = figure.subplots()
     links = np.unique(np.stack([measured.rtt_s, measured.bit_per_s]), axis=1).T
     size_byte = np.geomspace(1e4, 2e7, 200)
-    colours = (look.BLUE, look.VERMILLION, look.GREEN, look.BLACK)
+    colours = (style.BLUE, style.VERMILLION, style.GREEN, style.BLACK)
     for colour, (rtt_s, bit_per_s) in zip(colours, links, strict=True):
         seconds = said_s(np.full(200, rtt_s), np.full(200, bit_per_s), np.asarray(size_byte))
         label = f"{rtt_s * MS_PER_S:.0f} ms, {bit_per_s / BIT_PER_MBIT:g} Mbit/s"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fleetsim import simulate
-from fleetsim.report import page
+from fleetsim.report.pages import run_page
 from fleetsim.scenario import load
 from tests.bad_input.good import GOOD, STATES, USERS, tree, write
 
@@ -131,7 +131,7 @@ def complete(tmp_path_factory):
     home = tmp_path_factory.mktemp("complete")
     (home / "good.yaml").write_text(GOOD)
     run = simulate.run(load(home / "good.yaml"), out=home / "run")
-    page.write_report(run)
+    run_page.write_report(run)
     simulate.run(load(home / "good.yaml", seed=2), out=home / "other")
     return home
 

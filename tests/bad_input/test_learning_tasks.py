@@ -9,8 +9,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from fleetsim.learning.data import load_dataset
-from fleetsim.learning.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
 from tests.bad_input.good import bad, scenario, write
 
 LEARNING = {
@@ -129,7 +129,7 @@ def test_a_damaged_idx_file_is_refused(name, data, says, refused, monkeypatch):
     files = tuple(published(file, content) for file, content in contents.items())
     registry = {"mnist": RemoteSet("mnist", "", files, "", "")}
     known = functools.partial(load_dataset, registry=registry)
-    monkeypatch.setattr("fleetsim.learning.ahead.load_dataset", known)
+    monkeypatch.setattr("fleetsim.learning.data.prefetch.load_dataset", known)
 
     line = refused("run", scenario(bad("kind: digits", "kind: mnist, folder: own")))
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning import own_folder_sizes
-from fleetsim.learning.data import load_dataset
-from fleetsim.learning.idx import idx_shape
-from fleetsim.learning.own_folder import FolderSettings
+from fleetsim.learning.data import own_folder_sizes
+from fleetsim.learning.data.formats.idx import idx_shape
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.scenario import load
 from tests.bad_input.good import GOOD
 

@@ -10,15 +10,15 @@ import torch
 from benchmarks.export import export
 from benchmarks.peers.worksheet import Sheet, Worksheet, build
 from benchmarks.works import WORKS, Work, scenario_of, worksheet_of
-from fleetsim.learning.data import DigitsSettings, load_dataset
-from fleetsim.learning.models import build_model, flatten
-from fleetsim.learning.partition import split
-from fleetsim.learning.settings import (
+from fleetsim.learning.data.loading import DigitsSettings, load_dataset
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     LogisticSettings,
     ResNet18Settings,
     TwoNNSettings,
 )
+from fleetsim.learning.partition.split import split
 from fleetsim.scenario import Scenario, SynchronousServerSettings, load
 
 NETWORKS = [

@@ -17,8 +17,8 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Aggregator, Outcome, Parameters, Purpose, Report, State
-from fleetsim.learning.aggregate import build_aggregator
-from fleetsim.learning.settings import AggregatorSettings
+from fleetsim.learning.aggregation.aggregator import build_aggregator
+from fleetsim.learning.aggregation.settings import AggregatorSettings
 
 SIZE = 5
 UNION = get_args(get_args(AggregatorSettings)[0])

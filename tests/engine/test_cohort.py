@@ -23,9 +23,9 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError, SimulationError
-from fleetsim.fleet.compute import unloaded_s
-from fleetsim.fleet.profile import load_device
-from fleetsim.learning.asynchronous import FedAsync, FedAsyncSettings
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
 from tests.engine.tiny import COST, FirstCome, KnownTrainer
 
 

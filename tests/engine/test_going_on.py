@@ -14,12 +14,13 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Cohort, Job, Parameters, ProbeRequest, RoundView, Work, WorkKind
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.compute import unloaded_s
-from fleetsim.fleet.profile import load_device
-from fleetsim.learning.kernels import Kernel, TrainerData
-from fleetsim.learning.models import build_model, flatten
-from fleetsim.learning.settings import LocalSettings, LogisticSettings, SgdSettings
-from fleetsim.learning.trainers import DataTrainer
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import LogisticSettings
+from fleetsim.learning.training.trainers import DataTrainer
 from tests.engine.tiny import COST, FirstCome, KnownTrainer
 
 EPOCHS = 4

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Work, WorkKind
-from fleetsim.engine.client import Task
-from fleetsim.fleet.direction import Direction
+from fleetsim.engine.tasks.task import Task
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.population import Fleet
-from fleetsim.fleet.transport import TcpSettings, transfer_s
-from tests.engine.test_course import laid_out, task, world_of
+from tests.engine.tasks.test_task_batch import laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, Tiny
 
 PHONE = {"pixel-6": 1.0}

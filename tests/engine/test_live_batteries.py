@@ -14,7 +14,7 @@ from fleetsim.contracts import FloatArray, Outcome
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.battery import is_off, stored_j
+from fleetsim.fleet.batteries.base import is_off, stored_j
 from tests.engine.tiny import Tiny
 
 CAPACITY_J = 3600.0

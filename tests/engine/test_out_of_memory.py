@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose, StepMemory, Work, WorkKind
-from fleetsim.engine.client import Task
-from fleetsim.engine.course import Course
 from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.task_batch import Course
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
 from fleetsim.units import BYTE_PER_MIB
-from tests.engine.test_course import laid_out, task
+from tests.engine.tasks.test_task_batch import laid_out, task
 from tests.engine.test_throttled import instance
 from tests.engine.tiny import COST, Tiny
 

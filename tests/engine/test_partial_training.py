@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from scipy import stats
 
 from fleetsim.contracts import Work, WorkKind
-from fleetsim.engine.asks import Ask, in_part
-from fleetsim.learning.settings import LocalSettings, SgdSettings
+from fleetsim.engine.servers.training_requests import Ask, in_part
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 
 FIVE = Work(WorkKind.TRAIN, epochs=5)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from fleetsim.engine.course import Course
+from fleetsim.engine.tasks.task_batch import Course
 from fleetsim.engine.world import World
-from tests.engine.test_course import laid_out, task, world_of
+from tests.engine.tasks.test_task_batch import laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, Tiny
 
 PROMOTION_S, PROMOTION_W, TAIL_S = 0.5821, 0.6594, 8.9124

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.ties import Rank, priority
+from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
-from tests.engine.test_course import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
+from tests.engine.tasks.test_task_batch import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958

@@ -14,7 +14,7 @@ import pytest
 
 from fleetsim.contracts import Cohort, MemoryRecorder, Outcome, TaskRow
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.devices.profile import load_device
 from tests.engine.test_cohort import Particular
 from tests.engine.tiny import FirstCome, KnownTrainer, Tiny
 

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim import bundled, strict_yaml
+from fleetsim import bundled
 from fleetsim.contracts import MemoryRecorder, Outcome, Work, WorkKind
-from fleetsim.engine.course import Course
 from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.ties import Rank, priority
+from fleetsim.engine.event_order import Rank, priority
+from fleetsim.engine.tasks.task_batch import Course
 from fleetsim.engine.world import World
-from tests.engine.test_course import standing, task
+from fleetsim.schema import strict_yaml
+from tests.engine.tasks.test_task_batch import standing, task
 from tests.engine.tiny import COST, FirstCome, Tiny
 
 

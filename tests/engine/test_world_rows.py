@@ -6,9 +6,9 @@ import numpy as np
 
 from fleetsim.contracts import ClientRows, IntArray, Outcome, Purpose, Report, latest_rows
 from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.ties import Rank, priority
+from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.world import World
-from tests.engine.test_course import fleet_of, laid_out, task
+from tests.engine.tasks.test_task_batch import fleet_of, laid_out, task
 from tests.engine.tiny import Tiny
 
 

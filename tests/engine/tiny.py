@@ -27,19 +27,19 @@ from fleetsim.contracts import (
     StopReason,
     Trainer,
 )
-from fleetsim.engine.buffered import BufferedServer, BufferedSettings
-from fleetsim.engine.enlisted import EnergySettings
-from fleetsim.engine.model import Learning
-from fleetsim.engine.server import Parts
-from fleetsim.engine.stop import StopSettings
-from fleetsim.engine.synchronous import SynchronousServer, SynchronousSettings
+from fleetsim.engine.servers.base import Parts
+from fleetsim.engine.servers.buffered import BufferedServer, BufferedSettings
+from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
+from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
-from fleetsim.learning.aggregate import FedAvg
-from fleetsim.learning.asynchronous import FedBuff, FedBuffSettings
-from fleetsim.learning.compress import UncompressedSettings, Uplink
-from fleetsim.learning.screen import why_refused
-from fleetsim.learning.settings import FedAvgSettings
-from fleetsim.learning.trainers import NullTrainer
+from fleetsim.learning.aggregation.aggregator import FedAvg
+from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
+from fleetsim.learning.aggregation.compression import UncompressedSettings, Uplink
+from fleetsim.learning.aggregation.settings import FedAvgSettings
+from fleetsim.learning.aggregation.update_screening import why_refused
+from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.settings import Settings
 
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.compute import lay_out_computations
+from fleetsim.fleet.devices.compute import lay_out_computations
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.timeline import Timeline, Timelines
 

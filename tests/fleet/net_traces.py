@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fleetsim.fleet.channel import Channel, build_channel
-from fleetsim.fleet.channel_settings import ConstantSettings
-from fleetsim.fleet.net_links import NetLinks, build_net_links
-from fleetsim.fleet.net_trace import NetTrace
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channel_settings import ConstantSettings
+from fleetsim.fleet.network.measured_links import NetLinks, build_net_links
+from fleetsim.fleet.traces.network.trace import NetTrace
 
 Record = tuple[int, list[tuple[int, float, float]]]
 """Span in ms; samples (ms, down, up)."""

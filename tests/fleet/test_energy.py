@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fleetsim.fleet.timeline import empty
 from tests.fleet.alone import beyond_tail
-from tests.fleet.batteries import phase
+from tests.fleet.made_batteries import phase
 
 # --- timeline -----------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from fleetsim.contracts import ModelCost
-from fleetsim.fleet.channel import ChannelSettings
-from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.network.channel import ChannelSettings
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet, places_m
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from fleetsim import simulate
 from fleetsim.catalogue import listing
 from fleetsim.cli import app
-from fleetsim.fleet.profile import device_names, load_device, reproduction_names
+from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
 from fleetsim.scenario import load, reproductions
 
 NAME = "reproduction/jetson-nano-fedgcs"

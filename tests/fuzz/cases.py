@@ -13,9 +13,10 @@ from typing import Any, Final
 import yaml
 from hypothesis import strategies as st
 
-from fleetsim import bundled, strict_yaml
+from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, schema
+from fleetsim.schema import strict_yaml
 from fleetsim.simulate import run
 from tests.bad_input.good import DEVICE, GOOD
 from tests.fuzz import damage, documents, sources

@@ -137,12 +137,12 @@ def _processor_s() -> float:
 
 def _perform(words: list[str]) -> int:
     from fleetsim import cli  # noqa: PLC0415
-    from fleetsim.report import page  # noqa: PLC0415
+    from fleetsim.report.pages import run_page  # noqa: PLC0415
 
     sys.argv = ["fleetsim", *words]
     if words[0] == "run":
         # Figures take seconds; what they are drawn from is fuzzed by `report` and `compare`.
-        page.write_report = lambda done, **_: done.folder
+        run_page.write_report = lambda done, **_: done.folder
     try:
         cli.main()
     except SystemExit as end:
@@ -163,7 +163,7 @@ def _serve() -> None:
     os.dup2(nothing, 0)
     # Everything heavy is imported now, so that no case pays for it.
     from fleetsim import scenario, simulate  # noqa: F401, PLC0415
-    from fleetsim.report import compare, page  # noqa: F401, PLC0415
+    from fleetsim.report.pages import comparison, run_page  # noqa: F401, PLC0415
 
     for line in orders:
         asked = json.loads(line)

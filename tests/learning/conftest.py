@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
-from fleetsim.learning import client_products, numerical_platform, whole_products
+from fleetsim.learning.kernels.cpu import numerical_platform, whole_products
+from fleetsim.learning.kernels.stacked import client_products
 
 
 @pytest.fixture

@@ -16,26 +16,25 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult
-from fleetsim.learning import local
-from fleetsim.learning.batches import StackJob
-from fleetsim.learning.model_stack import Precision
-from fleetsim.learning.models import build_model, flatten, layout
-from fleetsim.learning.settings import (
+from fleetsim.learning.kernels.batches import StackJob
+from fleetsim.learning.kernels.vmap.model_stack import Precision
+from fleetsim.learning.kernels.vmap.vmap_sgd import train_together
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
     Gpt2Settings,
     LeNet5Settings,
-    LocalSettings,
     LogisticSettings,
     ModelSettings,
     ResNet18Settings,
-    SgdSettings,
     ShuffleNetV2Settings,
     SvmSettings,
     TwoNNSettings,
     Vgg16Settings,
 )
-from fleetsim.learning.vectorised import train_together
 from tests.learning.stack_jobs import stack_job
 
 Array = NDArray[Any]
@@ -205,7 +204,7 @@ class Fleet:
 
     def one_by_one(self, chosen: LocalSettings) -> list[JobResult]:
         return [
-            local.train(
+            local_sgd.train(
                 self.module,
                 job.base,
                 self.inputs[job.rows],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fleetsim.contracts import IntArray, Parameters
-from fleetsim.learning import local
-from fleetsim.learning.batches import StackJob
+from fleetsim.learning.kernels.batches import StackJob
+from fleetsim.learning.local import local_sgd
 
 
 def stack_job(
@@ -19,5 +19,5 @@ def stack_job(
     tells_epoch_losses: bool = False,
 ) -> StackJob:
     """The training that `local.train` makes of the same stream."""
-    orders = local.orders(stream, epochs, len(rows))
+    orders = local_sgd.orders(stream, epochs, len(rows))
     return StackJob(base, rows, orders, most_steps, tells_epoch_losses)

@@ -11,8 +11,8 @@ from fleetsim import simulate
 from fleetsim.cli import main
 from fleetsim.errors import DivergenceError
 from fleetsim.record.failures import Baseline, Course, failures
-from fleetsim.record.run import open_run
-from fleetsim.report import page
+from fleetsim.record.saved_run import open_run
+from fleetsim.report.pages import run_page
 from fleetsim.scenario import load
 
 TEN_CLASSES = Baseline(accuracy=0.1, num_samples=900)
@@ -223,7 +223,7 @@ def test_a_global_model_that_is_not_finite_ends_the_run_in_one_line(tmp_path, mo
     assert "weights of global model 2 are not finite" in line
     assert "server.aggregator" in line
     assert (broken.manifest.status, broken.manifest.rounds) == ("failed", 1)
-    assert "weights of global model 2" in page.write_report(broken).read_text("utf-8")
+    assert "weights of global model 2" in run_page.write_report(broken).read_text("utf-8")
 
 
 def test_a_diverged_run_raises_from_python(tmp_path, monkeypatch):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fleetsim.report import look
+from fleetsim.report.figures import style
 
 
 @pytest.fixture
 def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are saved as SVG alone."""
     for suffix in ("png", "pdf"):
-        monkeypatch.delitem(look.FORMATS, suffix)
+        monkeypatch.delitem(style.FORMATS, suffix)

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fleetsim import rng, strict_yaml
+from fleetsim import rng
 from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRow
 from fleetsim.record.ledger import COMPONENTS
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run import Run, open_run
 from fleetsim.record.run_folder import (
     Manifest,
     PlatformRecord,
@@ -22,6 +21,8 @@ from fleetsim.record.run_folder import (
     scenario_hash,
     write_manifest,
 )
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.schema import strict_yaml
 from tests.report.rows import task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}

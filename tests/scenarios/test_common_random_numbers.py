@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.devices.profile import load_radio
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.fleet.profile import load_radio
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import ScenarioError
-from fleetsim.record.run import Run
+from fleetsim.record.saved_run import Run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

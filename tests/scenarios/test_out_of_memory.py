@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.record.run import Run
+from fleetsim.record.saved_run import Run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from fleetsim.record.run import open_run
+from fleetsim.record.saved_run import open_run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import ScenarioError
-from fleetsim.report.page import write_report
+from fleetsim.report.pages.run_page import write_report
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetsim.record.run import Run
+from fleetsim.record.saved_run import Run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin
 
 import pytest
 
-from fleetsim.learning.client_dirichlet import ClientDirichletSettings
+from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
 from fleetsim.selectors import SelectorSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"

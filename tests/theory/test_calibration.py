@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import unloaded_s
-from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import compute_timeline
 

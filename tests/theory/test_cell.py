@@ -13,13 +13,13 @@ import pytest
 from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.channel import Channel, build_channel
-from fleetsim.fleet.channel_settings import (
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channel_settings import (
     CalibratedSettings,
     FadingSettings,
     NormalisedSettings,
 )
-from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.units import ratio_to_db
 from tests.theory.intervals import Z, assert_distributed, assert_mean, assert_share
 

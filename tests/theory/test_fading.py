@@ -16,11 +16,11 @@ from scipy import integrate, special
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.cell import Cell, path_loss
-from fleetsim.fleet.channel import Channel, build_channel
-from fleetsim.fleet.channel_settings import FadingSettings
-from fleetsim.fleet.direction import Direction
-from fleetsim.fleet.profile import RadioProfile
+from fleetsim.fleet.devices.profile import RadioProfile
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.cell import Cell, path_loss
 from fleetsim.units import ratio_to_db
 from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
 

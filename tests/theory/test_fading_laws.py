@@ -19,10 +19,10 @@ import pytest
 from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.cell import Cell
-from fleetsim.fleet.channel import build_channel
-from fleetsim.fleet.channel_settings import NormalisedSettings
-from fleetsim.fleet.direction import Direction
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channel_settings import NormalisedSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.cell import Cell
 from tests.theory.intervals import (
     assert_distributed,
     assert_mean,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import lay_out_computations, unloaded_s
-from fleetsim.fleet.profile import DeviceProfile, device_names, load_device
-from fleetsim.learning.cost import model_cost
+from fleetsim.fleet.devices.compute import lay_out_computations, unloaded_s
+from fleetsim.fleet.devices.profile import DeviceProfile, device_names, load_device
+from fleetsim.learning.models.cost import model_cost
 
 DEVICES = [load_device(name) for name in device_names()]
 WORKS = (

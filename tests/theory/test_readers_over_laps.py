@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.trace_fedscale import read_fedscale
-from fleetsim.fleet.trace_files import read_trace
-from fleetsim.fleet.trace_flash import read_flash
-from fleetsim.fleet.trace_records import settled
-from fleetsim.fleet.usage import OneState, build_usage
+from fleetsim.fleet.traces.usage.fedscale import read_fedscale
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.flash import read_flash
+from fleetsim.fleet.traces.usage.records import settled
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.usage import OneState, build_usage
 
 NUM_LAPS = 10
 NUM_QUESTIONS = 300

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.compute import unloaded_s
-from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
 
 # BERT-base, 12 blocks of width 768, on 256 tokens: 24 t w^2 of the linear layers and 4 t^2 w of
 # attention each. 110 M parameters.

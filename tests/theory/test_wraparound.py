@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.fleet.periodic import PeriodicSteps, Schedule
-from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.usage import build_usage
+from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.usage import build_usage
 from tests.fleet.alone import next_load
 
 NUM_LAPS = 10

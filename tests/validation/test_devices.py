@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fleetsim.fleet.profile import load_device
+from fleetsim.fleet.devices.profile import load_device
 from fleetsim.validation import (
     boards,
     launches,

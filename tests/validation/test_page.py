@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.report import look
+from fleetsim.report.figures import style
 from fleetsim.validation import boards, page, published, slowdown
 from fleetsim.validation.tables import Section
 
@@ -93,7 +93,7 @@ def test_a_command_writes_page_and_figures_with_the_same_bytes_each_time(tmp_pat
 
 
 def test_the_committed_figure_is_the_one_that_is_drawn() -> None:
-    drawn = look.encode(slowdown.section().figures["t2-credits"], ["svg"])["svg"].decode()
+    drawn = style.encode(slowdown.section().figures["t2-credits"], ["svg"])["svg"].decode()
     committed = (PAGE.parent / page.FOLDER / "t2-credits.svg").read_text(encoding="utf-8")
     version = re.compile(r"Matplotlib v\S+,")
     if version.findall(drawn) != version.findall(committed):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.fleet.csv_table import read_csv_table
-from fleetsim.fleet.trace_files import read_trace
+from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.validation import people
 
 WEEK_S = 7 * 86_400

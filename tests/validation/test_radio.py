@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.fleet.profile import load_radio
+from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.validation import measurements, radio, transport
 
 NAMES = {"LTE": "lte", "NSALow": "nr-low", "mmwave": "nr-mmwave"}

@@ -15,8 +15,8 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.net_trace import NetTrace
-from fleetsim.fleet.net_trace_files import write_net_trace
+from fleetsim.fleet.traces.network.files import write_net_trace
+from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
 
 SEED = 20_260_302

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from fleetsim import bundled
-from fleetsim.fleet.app_sessions import APPS, with_app_sessions
-from fleetsim.fleet.trace import Trace, shortened
-from fleetsim.fleet.trace_files import read_trace, write_trace
-from fleetsim.fleet.usage import build_usage
+from fleetsim.fleet.traces.usage.app_sessions import APPS, with_app_sessions
+from fleetsim.fleet.traces.usage.files import read_trace, write_trace
+from fleetsim.fleet.traces.usage.trace import Trace, shortened
+from fleetsim.fleet.usage.usage import build_usage
 from fleetsim.units import BYTE_PER_MIB
 
 SEED = 20_261_121

@@ -15,9 +15,9 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.trace import Trace
-from fleetsim.fleet.trace_files import write_trace
-from fleetsim.fleet.usage import build_usage
+from fleetsim.fleet.traces.usage.files import write_trace
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.usage import build_usage
 
 SEED = 20_260_105
 NUM_USERS = 300

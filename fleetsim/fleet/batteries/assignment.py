@@ -1,0 +1,136 @@
+"""Which battery every client has: its size and age, its charger, its level at time 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.batteries.base import Batteries
+from fleetsim.fleet.batteries.dynamics import Bands, Habits, Rules
+from fleetsim.fleet.batteries.live import LiveBatteries
+from fleetsim.fleet.batteries.plain import PlainBatteries
+from fleetsim.fleet.batteries.settings import (
+    BatterySettings,
+    EverydaySettings,
+    ResistiveSettings,
+    TaperedChargingSettings,
+)
+from fleetsim.fleet.devices.assignment import MARKET
+from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.fleet.traces.periodic import PeriodicSteps
+from fleetsim.fleet.usage.usage import Usage
+from fleetsim.units import S_PER_HOUR
+
+_NOBODY = EverydaySettings(standby_w=0.0, screen_w=0.0, cpu_w=0.0)
+
+
+def deal_batteries(
+    settings: BatterySettings,
+    *,
+    profiles: Sequence[DeviceProfile],
+    device: IntArray,
+    usage: Usage,
+    seed: int,
+) -> tuple[Batteries, FloatArray]:
+    """Batteries of N clients, and their levels at time 0 [N].
+
+    Args:
+        settings: the scenario's `fleet.battery`.
+        profiles: types of device.
+        device: index into them of every client [N].
+        usage: what people do with the devices.
+        seed: the scenario's seed.
+    """
+    size = device.size
+    capacity_j = np.array([_capacity_j(settings, profile) for profile in profiles])[device]
+    low, high = settings.health_fraction
+    if (low, high) != (1.0, 1.0):
+        capacity_j *= low + (high - low) * rng.stream(seed, "battery/health").random(size)
+    low, high = settings.initial_fraction
+    initial_j = capacity_j * (low + (high - low) * rng.stream(seed, "battery").random(size))
+    charge_w: FloatArray = np.broadcast_to(settings.charge_w, size)
+    if settings.charge_w_of:
+        charge_w = np.array([_charge_w(settings, profile) for profile in profiles])[device]
+    has_any = bool(np.isfinite(capacity_j).any())
+    if settings.is_plain:
+        charging = usage.charging_schedule()
+        return (
+            PlainBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, charging),
+            initial_j,
+        )
+    habits = _habits(settings.everyday or _NOBODY, profiles, device, usage)
+    rules = Rules(capacity_j, charge_w, bands_of(settings), habits)
+    return (
+        LiveBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, rules),
+        initial_j,
+    )
+
+
+def bands_of(settings: BatterySettings) -> Bands:
+    """Steps in which neither the charger's share nor the voltage changes."""
+    charging, discharging = settings.charging, settings.discharging
+    given: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
+    if isinstance(charging, TaperedChargingSettings):
+        given = (charging.from_fraction, charging.power_fraction)
+    lost: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (0.0,))
+    if isinstance(discharging, ResistiveSettings):
+        per_w = tuple(discharging.internal_ohm / volt**2 for volt in discharging.open_circuit_v)
+        lost = (discharging.from_fraction, per_w)
+    begins = np.unique([*given[0], *lost[0]])
+    charge_fraction, loss_per_w = (
+        np.array(values)[np.searchsorted(steps, begins, side="right") - 1]
+        for steps, values in (given, lost)
+    )
+    return Bands(
+        from_fraction=np.append(begins, 1.0),
+        charge_fraction=np.append(charge_fraction, 0.0),
+        loss_per_w=np.append(loss_per_w, loss_per_w[-1]),
+    )
+
+
+def _capacity_j(settings: BatterySettings, profile: DeviceProfile) -> float:
+    if profile.battery_j is None:
+        return np.nan
+    if settings.capacity_wh is None:
+        return profile.battery_j
+    return settings.capacity_wh * S_PER_HOUR
+
+
+def _charge_w(settings: BatterySettings, profile: DeviceProfile) -> float:
+    own = MARKET if profile.name.startswith(f"{MARKET}:") else profile.name
+    for name, charge_w in settings.charge_w_of.items():
+        if own == (Path(name).stem if name.endswith((".yaml", ".yml")) else name):
+            return charge_w
+    return settings.charge_w
+
+
+def _habits(
+    everyday: EverydaySettings,
+    profiles: Sequence[DeviceProfile],
+    device: IntArray,
+    usage: Usage,
+) -> Habits:
+    steps, columns = usage.steps, (usage.states.charging, usage.states.load)
+    merged, kept = PeriodicSteps.merged(
+        steps.row, steps.shift_s, steps.span_s, steps.offsets, steps.times_s, columns
+    )
+    cpu_w = np.array(
+        [
+            profile.power.train_above_idle_w if everyday.cpu_w is None else everyday.cpu_w
+            for profile in profiles
+        ]
+    )[device]
+    return Habits(
+        steps=merged,
+        is_charging=usage.states.charging[kept],
+        load=usage.states.load[kept],
+        standby_w=everyday.standby_w,
+        screen_w=everyday.screen_w,
+        screen_from_load=everyday.screen_from_load,
+        cpu_w=cpu_w,
+        restart_fraction=everyday.restart_fraction,
+    )

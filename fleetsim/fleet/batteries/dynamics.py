@@ -1,0 +1,245 @@
+"""How batteries move that live: owners draw on them, chargers taper, resistance takes its share.
+
+With c the charger's power (0 off the charger), f the share of it that a battery takes at its level,
+P what owner and task draw, V and R open-circuit voltage and inner resistance:
+
+    d level/dt = min(f c, c - P)            while the charger gives all that is drawn, P <= c
+    d level/dt = -(D + (D / V)^2 R)         while D = P - c > 0 comes from the battery
+
+so that the charger feeds the device first, and f = 0 once the battery is full. f and V are steps
+over the level (`Bands`), c and P change at known times. So the level is piecewise linear and is
+walked from one change to the next, each at its exact moment, of all clients at once. A level on a
+border belongs to the band that it is about to be in. (D / V)^2 R is the first order of what R
+takes: at 5 W it leaves out a seventh of the loss.
+
+A phone whose battery meets 0 is off: nothing is drawn until it holds `restart_fraction` again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.batteries.base import Charge, is_off, stored_j
+from fleetsim.fleet.traces.periodic import PeriodicSteps, freeze
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bands:
+    """What depends on the level, in steps [m], and in one more for a full battery."""
+
+    from_fraction: FloatArray
+    """Where each begins, ascending from 0; the last is 1 [m+1]."""
+    charge_fraction: FloatArray
+    """Share of the charger's power that the battery takes; 0 when full [m+1]."""
+    loss_per_w: FloatArray
+    """R / V^2 [m+1]."""
+
+    def __post_init__(self) -> None:
+        freeze(self.from_fraction, self.charge_fraction, self.loss_per_w)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Habits:
+    """What owners do: charge, and draw for themselves."""
+
+    steps: PeriodicSteps
+    is_charging: BoolArray
+    """In each step."""
+    load: FloatArray
+    """In each step."""
+    standby_w: float
+    screen_w: float
+    screen_from_load: float
+    cpu_w: FloatArray
+    """Of every client at full load [N]."""
+    restart_fraction: float
+
+    def __post_init__(self) -> None:
+        freeze(self.is_charging, self.load)
+
+    def at(self, clients: IntArray, t_s: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Whether clients [n] charge, what they draw in W, and until when that holds, all [n]."""
+        step, until_s = self.steps.step_and_change(clients, t_s)
+        load = self.load[step]
+        screen_w = np.where(load >= self.screen_from_load, self.screen_w, 0.0)
+        return (
+            self.is_charging[step],
+            self.standby_w + screen_w + self.cpu_w[clients] * load,
+            until_s,
+        )
+
+    def laps_s(self, clients: IntArray, at_least_s: int) -> IntArray:
+        """Whole laps of the records of clients [n] that take at least so long."""
+        span_s = self.steps.span_s[self.steps.row[clients]]
+        laps_s: IntArray = -(-at_least_s // span_s) * span_s
+        return laps_s
+
+
+class Leg(NamedTuple):
+    """What holds of batteries from a moment on, all [n]."""
+
+    is_off: BoolArray
+    rate_w: FloatArray
+    """d level/dt."""
+    flow_w: FloatArray
+    """By `Flow` [n, 3]."""
+    target_j: FloatArray
+    """Level at which something changes."""
+    until_s: FloatArray
+    """Moment at which anything changes."""
+
+    def towards(self, now_s: FloatArray, level_j: FloatArray, target_j: FloatArray) -> Leg:
+        """The same, ending at the target as well [n]; NaN: at none."""
+        is_nearer = np.where(self.rate_w > 0.0, target_j < self.target_j, target_j > self.target_j)
+        target_j = np.where(is_nearer & (self.rate_w != 0.0), target_j, self.target_j)
+        hit_s = _hit_s(now_s, level_j, target_j, self.rate_w)
+        return self._replace(target_j=target_j, until_s=np.minimum(self.until_s, hit_s))
+
+    def take(self, rows: IntArray | BoolArray) -> Leg:
+        """Some rows of it."""
+        return Leg(
+            self.is_off[rows],
+            self.rate_w[rows],
+            self.flow_w[rows],
+            self.target_j[rows],
+            self.until_s[rows],
+        )
+
+
+def _hit_s(
+    now_s: FloatArray, level_j: FloatArray, target_j: FloatArray, rate_w: FloatArray
+) -> FloatArray:
+    """When levels that move like this meet their targets [n]; inf if they rest."""
+    missing_s: FloatArray = np.full(rate_w.shape, np.inf)
+    np.divide(target_j - level_j, rate_w, out=missing_s, where=rate_w != 0.0)
+    return now_s + missing_s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """What moves the batteries of N clients."""
+
+    capacity_j: FloatArray
+    """Of a full one [N]."""
+    charge_w: FloatArray
+    """Power of every client's charger [N]."""
+    bands: Bands
+    habits: Habits
+
+    def leg(
+        self,
+        clients: IntArray,
+        now_s: FloatArray,
+        level_j: FloatArray,
+        off: BoolArray,
+        load_w: float | FloatArray,
+        load_until_s: float | FloatArray,
+        may_turn_off: bool,
+    ) -> Leg:
+        """What holds of clients [n] with so many joules in their batteries from a moment on.
+
+        Args:
+            clients: who [n].
+            now_s: the moment of each [n].
+            level_j: joules in their batteries [n].
+            off: who is off [n].
+            load_w: what a task draws [n].
+            load_until_s: until when it draws that [n].
+            may_turn_off: whether an empty battery turns a phone off.
+        """
+        bands, habits, capacity_j = self.bands, self.habits, self.capacity_j[clients]
+        charging, owner_w, until_s = habits.at(clients, now_s)
+        until_s = np.minimum(until_s, load_until_s)
+        charger_w = np.where(charging, self.charge_w[clients], 0.0)
+        restart_j = habits.restart_fraction * capacity_j
+        off = off & (level_j < restart_j)
+        if may_turn_off:
+            off = off | ((level_j <= 0.0) & (charger_w < owner_w + load_w))
+        owner_w = np.where(off, 0.0, owner_w)
+        drawn_w = owner_w + load_w
+        borders_j = bands.from_fraction * capacity_j[:, np.newaxis]
+        band = (level_j[:, np.newaxis] >= borders_j[:, 1:]).sum(axis=1)
+        here = np.arange(clients.size)
+        is_on_border = (band > 0) & (level_j == borders_j[here, band])
+        band = np.where(is_on_border & (charger_w < drawn_w), band - 1, band)
+        given_w = np.minimum(drawn_w + charger_w * bands.charge_fraction[band], charger_w)
+        net_w = given_w - drawn_w
+        loss_w = bands.loss_per_w[band] * np.minimum(net_w, 0.0) ** 2
+        rate_w = net_w - loss_w
+        upper_j = borders_j[here, np.minimum(band + 1, bands.from_fraction.size - 1)]
+        upper_j = np.where(off, np.minimum(upper_j, restart_j), upper_j)
+        target_j = np.where(rate_w > 0.0, upper_j, borders_j[here, band])
+        return Leg(
+            off,
+            rate_w,
+            np.stack([given_w, owner_w, loss_w], axis=1),
+            target_j,
+            np.minimum(until_s, _hit_s(now_s, level_j, target_j, rate_w)),
+        )
+
+
+class Walk:
+    """Batteries of n clients on their way: when, how much is in them, who is off, what flowed."""
+
+    def __init__(self, rules: Rules, clients: IntArray, charge: Charge, from_s: FloatArray) -> None:
+        self._rules, self.clients = rules, clients
+        self.now_s = from_s.copy()
+        self.stored_j = stored_j(charge.level_j)
+        self.is_off = is_off(charge.level_j)
+        self.flows_j = charge.flows_j.copy()
+
+    def leg(
+        self,
+        rows: IntArray,
+        *,
+        load_w: float | FloatArray = 0.0,
+        load_until_s: float | FloatArray = np.inf,
+        may_turn_off: bool = True,
+    ) -> Leg:
+        """What holds of some rows from where they are; a task draws so much until then."""
+        return self._rules.leg(
+            self.clients[rows],
+            self.now_s[rows],
+            self.stored_j[rows],
+            self.is_off[rows],
+            load_w,
+            load_until_s,
+            may_turn_off,
+        )
+
+    def advance(self, rows: IntArray, leg: Leg, until_s: FloatArray) -> None:
+        """Go on along a leg of these rows up to its end at most."""
+        seconds = until_s - self.now_s[rows]
+        moved_j = self.stored_j[rows] + leg.rate_w * seconds
+        # Rounding must not carry a level past its target.
+        moved_j = np.where(
+            leg.rate_w > 0.0,
+            np.minimum(moved_j, leg.target_j),
+            np.maximum(moved_j, leg.target_j),
+        )
+        is_there = (leg.rate_w != 0.0) & (
+            until_s >= _hit_s(self.now_s[rows], self.stored_j[rows], leg.target_j, leg.rate_w)
+        )
+        moved_j = np.where(leg.rate_w == 0.0, self.stored_j[rows], moved_j)
+        self.stored_j[rows] = np.where(is_there, leg.target_j, moved_j)
+        self.is_off[rows] = leg.is_off
+        self.flows_j[rows] += leg.flow_w * seconds[:, np.newaxis]
+        self.now_s[rows] = until_s
+
+    def to_last_change(self, until_s: FloatArray) -> None:
+        """Go on to each row's last change up to `until_s` [n]."""
+        rows = np.arange(self.clients.size)
+        while rows.size:
+            # Each turn of the loop is one change of all that have one left.
+            leg = self.leg(rows)
+            goes_on = leg.until_s <= until_s[rows]
+            rows, leg = rows[goes_on], leg.take(goes_on)
+            self.advance(rows, leg, leg.until_s)
+
+    def charge(self) -> Charge:
+        """The batteries as they are."""
+        return Charge(np.where(self.is_off, -self.stored_j, self.stored_j), self.flows_j)

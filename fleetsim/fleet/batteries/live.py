@@ -1,0 +1,230 @@
+"""Batteries that also fall by themselves; `fleetsim.fleet.batteries.dynamics` has the equations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Batteries, Charge, Flow, Passing, Watch
+from fleetsim.fleet.batteries.dynamics import Leg, Rules, Walk
+from fleetsim.fleet.timeline import Timelines
+
+_AT_LEAST_S = 3_600
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveBatteries(Batteries):
+    """Batteries that fall through their owners' use."""
+
+    rules: Rules
+
+    @property
+    def num_flows(self) -> int:
+        """One for each `Flow`."""
+        return len(Flow)
+
+    def idle(
+        self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
+    ) -> Charge:
+        """See `Batteries.idle`."""
+        after = charge.copy()
+        rows = self.rows_of(clients)
+        until_s = np.broadcast_to(np.asarray(until_s, dtype=np.float64), clients.shape)[rows]
+        walk = self._walk(clients[rows], charge.take(rows), from_s[rows], until_s)
+        walk.to_last_change(until_s)
+        every = np.arange(rows.size)
+        walk.advance(every, walk.leg(every), until_s)
+        after.put(rows, walk.charge())
+        return after
+
+    def last_change(
+        self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: float
+    ) -> tuple[Charge, FloatArray]:
+        """See `Batteries.last_change`."""
+        after, at_s = charge.copy(), from_s.copy()
+        rows = self.rows_of(clients)
+        ends_s = np.full(rows.size, until_s)
+        walk = self._walk(clients[rows], charge.take(rows), from_s[rows], ends_s)
+        walk.to_last_change(ends_s)
+        after.put(rows, walk.charge())
+        at_s[rows] = walk.now_s
+        return after, at_s
+
+    def work(
+        self,
+        clients: IntArray,
+        charge: Charge,
+        timelines: Timelines,
+        spent_j: FloatArray,
+        idle_w: FloatArray,
+        until_s: FloatArray,
+    ) -> tuple[Charge, FloatArray]:
+        """See `Batteries.work`."""
+        after, empty_s = charge.copy(), np.full(clients.size, np.inf)
+        mine = self.rows_of(clients)
+        walk = self._walk(clients[mine], charge.take(mine), timelines.start_s[mine], until_s[mine])
+        floor_j = self.cutoff_fraction * self.capacity_j[walk.clients]
+        # A tail may have taken an idle battery below its cut-off; it falls no further.
+        floor_j = np.minimum(walk.stored_j, floor_j)
+        edges_s, idle_w, ends_s = timelines.edges_s[mine], idle_w[mine], until_s[mine]
+        # Past its last edge a phase draws nothing.
+        power_w = np.hstack([timelines.power_w[mine], np.zeros((mine.size, 1))])
+        next_edge_s = np.hstack([edges_s[:, 1:], np.full((mine.size, 1), np.inf)])
+        rows = (walk.now_s < ends_s).nonzero()[0]
+        while rows.size:
+            # Each turn of the loop is one change of all that have one left.
+            now_s, level_j = walk.now_s[rows], walk.stored_j[rows]
+            segment = (edges_s[rows, 1:] <= now_s[:, np.newaxis]).sum(axis=1)
+            leg = walk.leg(
+                rows,
+                load_w=idle_w[rows] + power_w[rows, segment],
+                load_until_s=next_edge_s[rows, segment],
+                may_turn_off=False,
+            )
+            is_dead = (level_j <= floor_j[rows]) & (leg.rate_w < 0.0)
+            empty_s[mine[rows[is_dead]]] = now_s[is_dead]
+            lives = ~is_dead
+            leg = leg.towards(now_s, level_j, np.where(leg.rate_w < 0.0, floor_j[rows], np.nan))
+            rows, leg = rows[lives], leg.take(lives)
+            walk.advance(rows, leg, np.minimum(leg.until_s, ends_s[rows]))
+            rows = rows[walk.now_s[rows] < ends_s[rows]]
+        after.put(mine, walk.charge())
+        return after, empty_s
+
+    def watch(
+        self,
+        clients: IntArray,
+        charge: Charge,
+        from_s: FloatArray,
+        now_s: float,
+        fractions: FloatArray,
+        ahead_s: FloatArray,
+    ) -> Watch:
+        """See `Batteries.watch`."""
+        return _LiveWatch(self, clients, charge, from_s, now_s, fractions, ahead_s)
+
+    def surely_lasts(
+        self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
+    ) -> BoolArray:
+        """See `Batteries.surely_lasts`: who has a battery must be walked to know."""
+        return np.isnan(self.capacity_j[clients])
+
+    def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
+        """See `Batteries.tail_loss`; what else is drawn meanwhile is not looked at."""
+        borders_j = self.rules.bands.from_fraction * self.capacity_j[clients][:, np.newaxis]
+        band = (level_j[:, np.newaxis] >= borders_j[:, 1:]).sum(axis=1)
+        per_joule: FloatArray = self.rules.bands.loss_per_w[band] * tail_w
+        return per_joule
+
+    def _walk(
+        self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: FloatArray
+    ) -> Walk:
+        if (until_s < from_s).any():
+            at = int(np.argmax(until_s < from_s))
+            raise ValueError(
+                f"a battery must not go back in time, from {from_s[at]!r} to {until_s[at]!r} s"
+            )
+        return Walk(self.rules, clients, charge, from_s)
+
+
+class _LiveWatch:
+    """A `Watch` of batteries that rise and fall.
+
+    A level that a battery only touches is reached as long as it does not fall from there: what
+    holds at a moment is what holds right after it. So an answer never ends as it begins.
+
+    Nobody is followed for longer than a lap of the owner's record, or than an hour of short ones.
+    Who stands after a lap as before it will do so for ever, and is known for all time.
+    """
+
+    def __init__(
+        self,
+        batteries: LiveBatteries,
+        clients: IntArray,
+        charge: Charge,
+        from_s: FloatArray,
+        now_s: float,
+        fractions: FloatArray,
+        ahead_s: FloatArray,
+    ) -> None:
+        self._mine = batteries.rows_of(clients)
+        self._place = np.full(clients.size, -1, dtype=np.int64)
+        self._place[self._mine] = np.arange(self._mine.size)
+        owners = clients[self._mine]
+        before = charge.take(self._mine)
+        now = batteries.idle(owners, before, from_s[self._mine], now_s)
+        self._after_now_s = np.nextafter(now_s, np.inf)
+        self._walk = Walk(batteries.rules, owners, now, np.full(owners.size, now_s))
+        self._levels_j = fractions * batteries.capacity_j[owners][:, np.newaxis]
+        self.standing: IntArray = np.full(clients.size, fractions.size, dtype=np.int64)
+        every = np.arange(owners.size)
+        leg = self._walk.leg(every)
+        self.standing[self._mine] = self._standing(every, leg)
+        self._before_j, self._was_off = self._walk.stored_j.copy(), leg.is_off
+        laps_s = batteries.rules.habits.laps_s(owners, _AT_LEAST_S)
+        ahead_s = np.clip(ahead_s[self._mine], _AT_LEAST_S, laps_s)
+        self._sees_laps = ahead_s >= laps_s
+        self._horizon_s: FloatArray = now_s + ahead_s
+
+    def may_pass(self) -> IntArray:
+        """See `Watch.may_pass`."""
+        return self._mine
+
+    def goes_on(self, rows: IntArray) -> IntArray:
+        """See `Watch.goes_on`."""
+        return rows
+
+    def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
+        """See `Watch.next`."""
+        walk, mine = self._walk, self._place[rows]
+        horizon_s = self._horizon_s[mine]
+        ends_s = np.minimum(until_s, horizon_s)
+        passed_s, known_until_s = np.full((2, rows.size), np.inf)
+        at = np.arange(rows.size)
+        while at.size:
+            # Each turn of the loop is one change of all that have one left.
+            leg = walk.leg(mine[at])
+            standing = self._standing(mine[at], leg)
+            passes = standing != self.standing[rows[at]]
+            self.standing[rows[at[passes]]] = standing[passes]
+            passed_s[at[passes]] = np.maximum(walk.now_s[mine[at[passes]]], self._after_now_s)
+            leg = leg.towards(
+                walk.now_s[mine[at]], walk.stored_j[mine[at]], self._next_level_j(mine[at], leg)
+            )
+            goes_on = ~passes & (leg.until_s < ends_s[at])
+            at, leg = at[goes_on], leg.take(goes_on)
+            walk.advance(mine[at], leg, leg.until_s)
+        at = (np.isinf(passed_s) & (until_s > horizon_s)).nonzero()[0]
+        if at.size:
+            known_until_s[at] = np.where(self._stays(mine[at]), np.inf, horizon_s[at])
+        return Passing(passed_s, self.standing[rows], known_until_s)
+
+    def _stays(self, mine: IntArray) -> BoolArray:
+        """Which of these batteries are at their horizons as they were at the beginning [k]."""
+        walk = self._walk
+        walk.advance(mine, walk.leg(mine), self._horizon_s[mine])
+        moved_j = np.abs(walk.stored_j[mine] - self._before_j[mine])
+        stays: BoolArray = self._sees_laps[mine] & (moved_j <= LEVEL_SLACK_J)
+        stays &= walk.leg(mine).is_off == self._was_off[mine]
+        return stays
+
+    def _standing(self, mine: IntArray, leg: Leg) -> IntArray:
+        """How many levels these batteries reach, now and right after [k]."""
+        over_j = self._walk.stored_j[mine][:, np.newaxis] - self._levels_j[mine]
+        is_at = np.abs(over_j) <= LEVEL_SLACK_J
+        reached = np.where(is_at, (leg.rate_w >= 0.0)[:, np.newaxis], over_j > 0.0)
+        standing: IntArray = np.where(leg.is_off, 0, reached.sum(axis=1))
+        return standing
+
+    def _next_level_j(self, mine: IntArray, leg: Leg) -> FloatArray:
+        """The next level on the way of these batteries [k]; NaN: none."""
+        levels_j = self._levels_j[mine]
+        over_j = self._walk.stored_j[mine][:, np.newaxis] - levels_j
+        rises = leg.rate_w > 0.0
+        above_j = np.where(over_j < -LEVEL_SLACK_J, levels_j, np.inf).min(axis=1)
+        below_j = np.where(over_j > LEVEL_SLACK_J, levels_j, -np.inf).max(axis=1)
+        next_j = np.where(rises, above_j, below_j)
+        return np.where(np.isfinite(next_j), next_j, np.nan)

@@ -1,0 +1,234 @@
+"""Batteries that fall through tasks alone: an idle one only rises, with one power, until full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Batteries, Charge, Passing, Watch
+from fleetsim.fleet.timeline import Timeline, Timelines
+from fleetsim.fleet.traces.periodic import Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainBatteries(Batteries):
+    """Batteries that fall through tasks alone and are charged with one power until full."""
+
+    charging: Schedule
+
+    @property
+    def num_flows(self) -> int:
+        """None: an idle battery is a closed form of the time on the charger."""
+        return 0
+
+    def idle(
+        self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
+    ) -> Charge:
+        """See `Batteries.idle`."""
+        level_j = charge.level_j.copy()
+        if self.has_any:
+            rows = self.rows_of(clients)
+            owners = clients[rows]
+            until_s = np.broadcast_to(until_s, clients.shape)[rows]
+            charging_s = self.charging.seconds_true(owners, from_s[rows], until_s)
+            level_j[rows] = np.minimum(
+                self.capacity_j[owners], level_j[rows] + self.charge_w[owners] * charging_s
+            )
+        return Charge(level_j, charge.flows_j)
+
+    def last_change(
+        self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: float
+    ) -> tuple[Charge, FloatArray]:
+        """See `Batteries.last_change`: a closed form may as well begin where it began."""
+        return charge, from_s
+
+    def work(
+        self,
+        clients: IntArray,
+        charge: Charge,
+        timelines: Timelines,
+        spent_j: FloatArray,
+        idle_w: FloatArray,
+        until_s: FloatArray,
+    ) -> tuple[Charge, FloatArray]:
+        """See `Batteries.work`."""
+        level_j, empty_s = charge.level_j.copy(), np.full(clients.size, np.inf)
+        if not self.has_any:
+            return Charge(level_j, charge.flows_j), empty_s
+        rows = self.rows_of(clients)
+        clients, start_s, until_s = clients[rows], timelines.start_s[rows], until_s[rows]
+        before_j, spent_j, idle_w = level_j[rows], spent_j[rows], idle_w[rows]
+        floor_j = self.cutoff_fraction * self.capacity_j[clients]
+        # What the whole phase draws, without any charging, leaves enough.
+        is_safe = before_j - (spent_j + idle_w * (until_s - start_s)) > floor_j
+        # A tail may have taken an idle battery below its cut-off; it falls no further.
+        floor_j = np.minimum(before_j, floor_j)
+        is_charging, change_s = self.charging.state_and_change(clients, start_s)
+        # The usual case, in one step: a level that only falls is lowest at the end.
+        after_j = before_j - spent_j - idle_w * (until_s - start_s)
+        is_plain = ~is_charging & (change_s >= until_s) & (after_j >= floor_j)
+        level_j[rows] = after_j
+        for at in (~is_plain).nonzero()[0].tolist():
+            level_j[rows[at]], met_s = walk_battery(
+                float(before_j[at]),
+                float(self.capacity_j[clients[at]]),
+                float(floor_j[at]),
+                timelines.row(int(rows[at])),
+                float(idle_w[at]),
+                self._charging_steps(int(clients[at]), float(change_s[at]), bool(is_charging[at])),
+                float(until_s[at]),
+            )
+            if not is_safe[at]:
+                empty_s[rows[at]] = met_s
+        return Charge(level_j, charge.flows_j), empty_s
+
+    def watch(
+        self,
+        clients: IntArray,
+        charge: Charge,
+        from_s: FloatArray,
+        now_s: float,
+        fractions: FloatArray,
+        ahead_s: FloatArray,
+    ) -> Watch:
+        """See `Batteries.watch`."""
+        return _RisingWatch(self, clients, charge.level_j, from_s, now_s, fractions)
+
+    def surely_lasts(
+        self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
+    ) -> BoolArray:
+        """See `Batteries.surely_lasts`."""
+        floor_j = self.cutoff_fraction * self.capacity_j[clients]
+        lasts: BoolArray = ~(level_j - drawn_j <= floor_j)  # NaN on mains
+        return lasts
+
+    def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
+        """See `Batteries.tail_loss`."""
+        return np.zeros(clients.size)
+
+    def _charging_steps(
+        self, client: int, until_s: float, is_on: bool
+    ) -> Iterator[tuple[float, float]]:
+        """Charging power of a client from a moment on, step by step: (until_s, W)."""
+        while True:
+            yield until_s, float(self.charge_w[client]) if is_on else 0.0
+            is_on = not is_on
+            until_s = self.charging.next_change_after_one(client, until_s)
+
+
+class _RisingWatch:
+    """A `Watch` of batteries that only rise while they are idle."""
+
+    def __init__(
+        self,
+        batteries: PlainBatteries,
+        clients: IntArray,
+        level_j: FloatArray,
+        from_s: FloatArray,
+        now_s: float,
+        fractions: FloatArray,
+    ) -> None:
+        self._batteries, self._clients, self._now_s = batteries, clients, now_s
+        self._top = fractions.size
+        self.standing: IntArray = np.full(clients.size, self._top, dtype=np.int64)
+        self._place = np.zeros(clients.size, dtype=np.int64)
+        self._missing_j = np.empty((self._top, 0))
+        if not batteries.has_any:
+            return
+        # Who reached the top when it was last looked at has only charged since; NaN on mains.
+        rows = (level_j < fractions[-1] * batteries.capacity_j[clients]).nonzero()[0]
+        if rows.size:
+            capacity_j = batteries.capacity_j[clients[rows]]
+            now_j = batteries.level_after(clients[rows], level_j[rows], from_s[rows], now_s)
+            self._missing_j = fractions[:, np.newaxis] * capacity_j - now_j
+            self._place[rows] = np.arange(rows.size)
+            self.standing[rows] = (self._missing_j <= LEVEL_SLACK_J).sum(axis=0)
+
+    def may_pass(self) -> IntArray:
+        """See `Watch.may_pass`."""
+        return self.goes_on(np.arange(self._clients.size))
+
+    def goes_on(self, rows: IntArray) -> IntArray:
+        """See `Watch.goes_on`."""
+        return rows[self.standing[rows] < self._top]
+
+    def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
+        """See `Watch.next`."""
+        missing_j = self._missing_j[self.standing[rows], self._place[rows]]
+        reached_s = self._charged_after(self._clients[rows], missing_j)
+        self.standing[rows] += 1
+        return Passing(reached_s, self.standing[rows], np.full(rows.size, np.inf))
+
+    def _charged_after(self, clients: IntArray, missing_j: FloatArray) -> FloatArray:
+        """First moments from now on at which idle clients have charged so much [n]; inf: never."""
+        charging = self._batteries.charging
+        missing_s = missing_j / self._batteries.charge_w[clients]
+        t_s, reached_s = np.full(clients.size, self._now_s), np.full(clients.size, np.inf)
+        rows = np.arange(clients.size)
+        while rows.size:
+            # Each turn of the loop is one stay on the charger, of all clients at once.
+            t_s[rows] = charging.next_true_after(clients[rows], t_s[rows])
+            rows = rows[np.isfinite(t_s[rows])]
+            until_s = charging.next_change_after(clients[rows], t_s[rows])
+            stay_s = until_s - t_s[rows]
+            is_enough = stay_s >= missing_s[rows]
+            done, rest = rows[is_enough], rows[~is_enough]
+            # Rounding must not let a change to come be now.
+            after_now_s = np.nextafter(self._now_s, np.inf)
+            reached_s[done] = np.maximum(t_s[done] + missing_s[done], after_now_s)
+            missing_s[rest] -= stay_s[~is_enough]
+            t_s[rest] = until_s[~is_enough]
+            rows = rest
+        return reached_s
+
+
+def walk_battery(
+    level_j: float,
+    capacity_j: float,
+    floor_j: float,
+    timeline: Timeline,
+    idle_w: float,
+    charging: Iterator[tuple[float, float]],
+    until_s: float,
+) -> tuple[float, float]:
+    """Battery level when a phase is cut off at `until_s`, and when the level meets the floor.
+
+    Args:
+        level_j: level at the phase's start, at or above the floor.
+        capacity_j: full battery; charge beyond it is refused.
+        floor_j: cut-off level.
+        timeline: the phase; its power and `idle_w` drain the battery.
+        idle_w: power of being awake, on top of the phase's.
+        charging: consecutive (until_s, charging power in W) from the phase's start on.
+        until_s: end of the walk, within the timeline.
+
+    Returns:
+        (level at the end of the walk in J, time in s at which the floor was met or inf). The walk
+        ends at the floor.
+    """
+    now_s = timeline.start_s
+    change_s, charge_w = next(charging)
+    if charge_w == 0.0 and change_s >= until_s:
+        # The usual case, in one step: a level that only falls is lowest at the end.
+        after_j = level_j - timeline.energy_until(until_s) - idle_w * (until_s - now_s)
+        if after_j >= floor_j:
+            return after_j, np.inf
+    for edge_s, power_w in zip(timeline.edges_s[1:], timeline.power_w, strict=True):
+        drain_w = float(power_w) + idle_w
+        segment_end_s = min(float(edge_s), until_s)
+        while now_s < segment_end_s:
+            while change_s <= now_s:
+                change_s, charge_w = next(charging)
+            step_end_s = min(segment_end_s, change_s)
+            net_w = charge_w - drain_w
+            after_j = level_j + net_w * (step_end_s - now_s)
+            if after_j < floor_j:
+                return floor_j, now_s + (level_j - floor_j) / -net_w
+            level_j, now_s = min(after_j, capacity_j), step_end_s
+        if now_s >= until_s:
+            break
+    return level_j, np.inf

@@ -1,0 +1,187 @@
+"""What a scenario says of its batteries: size, charger, curves, and what their owners use.
+
+Curves are steps over the state of charge: `from_fraction` holds where each step begins, so that
+everything between two changes stays linear in time. Where none is given, the steps are those of a
+phone with a 3000 mAh cell, whose open-circuit voltage at 25 C and charging limits (4.4 V, 2 A) are
+published: msm8916-mainline/linux@139e724 arch/arm64/boot/dts/qcom/msm8939-asus-z00t.dts.
+
+* `open_circuit_v`: the mean of that table over each step.
+* `power_fraction`: of constant current and constant voltage charging. With the voltage at its limit
+  the current is what the resistance lets through, (4.4 V - OCV) / R, at most 2 A; of that the share
+  of 2 A, at the voltage in the middle of each step. Inferred, as R is another cell's.
+* `internal_ohm`: 180 mohm of a 3000 mAh pack, factory-internal-resistance-micro-ohms in
+  torvalds/linux@037dd13 arch/arm64/boot/dts/rockchip/rk3326-odroid-go2.dts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fleetsim.fleet.energy import Fraction
+from fleetsim.schema.effects import DEALT, HAS_BATTERY, PEOPLE, ActsIf, by_key
+from fleetsim.schema.ranges import (
+    CapacityWh,
+    DrawW,
+    PartFraction,
+    PositiveFraction,
+    PowerW,
+    ResistanceOhm,
+    VoltageV,
+)
+from fleetsim.settings import Settings
+
+Watt = PowerW
+StepFraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+ShareOfPower = PositiveFraction
+Health = Annotated[float, Field(ge=0.01, le=1.0)]
+Volt = VoltageV
+
+_NOT_ALL_CHARGERS_NAMED = ActsIf(
+    lambda own, facts: not facts.battery_devices & facts.dealt_devices <= own.charge_w_of.keys(),
+    "charge_w_of names every device that has a battery",
+    "leave a device out of charge_w_of",
+)
+
+
+class ConstantChargingSettings(Settings):
+    """The charger gives its full power until the battery is full."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class TaperedChargingSettings(Settings):
+    """The charger's power falls as the battery fills: constant current, then constant voltage."""
+
+    kind: Literal["cc-cv"]
+    from_fraction: tuple[StepFraction, ...] = (0.0, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95)
+    """Battery level from which each step holds, ascending from 0."""
+    power_fraction: tuple[ShareOfPower, ...] = (1.0, 0.957, 0.813, 0.661, 0.504, 0.344, 0.169)
+    """Share of the charger's power that the battery takes in each step."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> TaperedChargingSettings:
+        _check_steps(self.from_fraction, "power_fraction", self.power_fraction)
+        return self
+
+
+class LosslessSettings(Settings):
+    """A battery gives all that it holds, whatever is drawn."""
+
+    kind: Literal["lossless"] = "lossless"
+
+
+class ResistiveSettings(Settings):
+    """An inner resistance takes its share of what is drawn: (P / V)^2 R beside a load of P."""
+
+    kind: Literal["resistive"]
+    internal_ohm: ResistanceOhm = 0.18
+    """Resistance R of cell, protection and leads."""
+    from_fraction: tuple[StepFraction, ...] = (
+        *(0.0, 0.05, 0.10, 0.20, 0.30, 0.40),
+        *(0.50, 0.60, 0.70, 0.80, 0.90),
+    )
+    """Battery level from which each step holds, ascending from 0."""
+    open_circuit_v: tuple[Volt, ...] = (
+        *(3.453, 3.674, 3.706, 3.753, 3.787, 3.827),
+        *(3.887, 3.982, 4.082, 4.190, 4.308),
+    )
+    """Open-circuit voltage V in each step; it never falls as the level rises."""
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> ResistiveSettings:
+        _check_steps(self.from_fraction, "open_circuit_v", self.open_circuit_v)
+        for lower_v, upper_v in itertools.pairwise(self.open_circuit_v):
+            if upper_v < lower_v:
+                raise ValueError(
+                    f"open_circuit_v must not fall as the level rises, got {upper_v:g} after"
+                    f" {lower_v:g}"
+                )
+        return self
+
+
+ChargingSettings = Annotated[
+    ConstantChargingSettings | TaperedChargingSettings, Field(discriminator="kind")
+]
+DischargingSettings = Annotated[LosslessSettings | ResistiveSettings, Field(discriminator="kind")]
+
+
+class EverydaySettings(Settings):
+    """What owners draw for themselves, in a task or not, as long as the phone is on."""
+
+    acts_if = by_key(
+        screen_w=PEOPLE,
+        screen_from_load=PEOPLE,
+        cpu_w=PEOPLE,
+    )
+
+    standby_w: DrawW = 0.05
+    """Always (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and wakes up
+    now and then)."""
+    screen_w: DrawW = 1.09
+    """While the screen is on (a Pixel 6 at medium brightness, 284 of 98 to 470 mA at 3.85 V,
+    LineageOS raviole@72dadeb)."""
+    screen_from_load: PositiveFraction = 0.05
+    """The screen counts as on while the trace's load is at least this."""
+    cpu_w: DrawW | None = None
+    """Times the trace's load, for the processor; null: what the device draws when it trains."""
+    restart_fraction: PartFraction = 0.03
+    """A phone that ran empty is off until it is charged to this level (inferred)."""
+
+
+class BatterySettings(Settings):
+    """Batteries of the clients whose device has one; mains-powered devices are left alone."""
+
+    acts_if = by_key(charge_w=_NOT_ALL_CHARGERS_NAMED)
+    entries_act_if = by_key(charge_w_of=(HAS_BATTERY, DEALT))
+
+    charge_w: Watt = 7.5
+    """Power that reaches the battery while its owner's trace says charging (5 V x 1.5 A, the
+    dedicated charging port of USB Battery Charging 1.2)."""
+    charge_w_of: dict[str, Watt] = Field(default_factory=dict)
+    """The same for some of `fleet.devices`, by name, in place of `charge_w`."""
+    capacity_wh: CapacityWh | None = None
+    """Size of every battery when it was new; null: that of its device."""
+    health_fraction: tuple[Health, Health] = (1.0, 1.0)
+    """What age has left of the size, uniform between the two, one draw per client."""
+    initial_fraction: tuple[Fraction, Fraction] = (0.5, 1.0)
+    """Level at time 0, uniform between the two, one draw per client."""
+    cutoff_fraction: Fraction = 0.15
+    """Level at which a device drops its task (Android's low-battery warning: 15 %)."""
+    charging: ChargingSettings = ConstantChargingSettings()
+    discharging: DischargingSettings = LosslessSettings()
+    everyday: EverydaySettings | None = None
+    """What owners draw; null: nothing, batteries fall through federated work only."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether idle batteries only rise, and at one power."""
+        return (
+            self.everyday is None
+            and isinstance(self.charging, ConstantChargingSettings)
+            and isinstance(self.discharging, LosslessSettings)
+        )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> BatterySettings:
+        for key in ("initial_fraction", "health_fraction"):
+            low, high = getattr(self, key)
+            if low > high:
+                raise ValueError(f"{key} must be [low, high], got [{low}, {high}]")
+        return self
+
+
+def _check_steps(from_fraction: tuple[float, ...], key: str, values: tuple[float, ...]) -> None:
+    """A curve has as many values as steps, and steps that ascend from 0."""
+    if len(from_fraction) != len(values):
+        raise ValueError(
+            f"{key} must have a value for each of from_fraction, got {len(values)} for"
+            f" {len(from_fraction)}"
+        )
+    if not from_fraction or from_fraction[0] != 0.0:
+        raise ValueError(f"from_fraction must begin with 0, got {list(from_fraction)}")
+    for lower, upper in itertools.pairwise(from_fraction):
+        if upper <= lower:
+            raise ValueError(f"from_fraction must be ascending, got {upper:g} after {lower:g}")

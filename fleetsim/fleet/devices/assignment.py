@@ -1,0 +1,115 @@
+"""Which device every client holds, and how fast its very unit is.
+
+* Device models are dealt in exact shares. The share called `market` becomes phones as the market
+  has them (`fleetsim.fleet.devices.market`): each client has a speed of its own, and the rest from
+  the bundled phone nearest to it; tables call it `market:pixel-6`.
+* Units of one model differ by silicon, wear and heat. With a spread sigma a unit's speed is
+
+      v = exp(sigma * z + sigma^2 / 2),  z standard normal, one draw per client
+
+  times its model's. This keeps the *mean time* of a piece of work, E[1 / v] = 1, because time is
+  what the profiles were measured in: with and without the spread a fleet computes equally long in
+  all, and only the tails differ. (The mean rate is exp(sigma^2) times the profile's, the median
+  rate exp(sigma^2 / 2) times.) A unit draws its model's watts whatever its speed, so that joules
+  grow with its time; their mean, too, is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.devices import market
+from fleetsim.fleet.devices.profile import DeviceProfile, load_device
+
+MARKET = "market"
+"""The name in `fleet.devices` that stands for many phones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What N clients compute on."""
+
+    profiles: tuple[DeviceProfile, ...]
+    device: IntArray
+    """Index into `profiles` of every client [N]."""
+    unit_speed: FloatArray
+    """Speed of every client's unit over that of its profile [N]."""
+
+
+def load_devices(name: str, *, beside: Path | None = None) -> tuple[DeviceProfile, ...]:
+    """Profiles that a name in `fleet.devices` stands for: one, or those of the market.
+
+    Raises:
+        DataError: there is no such device, or its file is wrong.
+    """
+    if name != MARKET:
+        return (load_device(name, beside=beside),)
+    return tuple(
+        dataclasses.replace(load_device(phone), name=f"{MARKET}:{phone}") for phone in market.PHONES
+    )
+
+
+def deal_hardware(
+    shares: Mapping[str, float], *, unit_spread_sigma: float, size: int, seed: int
+) -> Hardware:
+    """Devices and unit speeds of N clients.
+
+    Args:
+        shares: share of the clients per name of a device, or `market`.
+        unit_spread_sigma: spread of the units of one model; 0: all alike.
+        size: number of clients N.
+        seed: the scenario's seed.
+
+    Raises:
+        DataError: a device file that is not there or wrong.
+    """
+    groups = [load_devices(name) for name in shares]
+    profiles = tuple(profile for group in groups for profile in group)
+    firsts = np.cumsum([0, *(len(group) for group in groups[:-1])])
+    dealt = deal_devices(shares, size=size, seed=seed)
+    device = firsts[dealt]
+    if unit_spread_sigma == 0.0:
+        unit_speed: FloatArray = np.ones(size)
+    else:
+        normal = rng.stream(seed, "unit-spread").standard_normal(size)
+        unit_speed = np.exp(unit_spread_sigma * normal + unit_spread_sigma**2 / 2.0)
+    if MARKET in shares:
+        index = list(shares).index(MARKET)
+        on_market = dealt == index
+        rates = market.conv_flop_per_s(market.draw_latencies_ms(seed, size)[on_market])
+        phones = np.array([profile.compute.conv_flop_per_s for profile in groups[index]])
+        nearest = market.nearest(rates, phones.tolist())
+        device[on_market] += nearest
+        unit_speed[on_market] *= rates / phones[nearest]
+    return Hardware(profiles, device, unit_speed)
+
+
+def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
+    """Index into the shares of every client [N]: exact counts by largest remainder, shuffled.
+
+    >>> deal_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
+    2
+    """
+    counts = device_counts(shares, size=size)
+    in_order = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return rng.stream(seed, "device").permutation(in_order)
+
+
+def device_counts(shares: Mapping[str, float], *, size: int) -> IntArray:
+    """Number of clients with each device, in the order of the shares: exact, by largest remainder.
+
+    >>> device_counts({"a": 0.5, "b": 0.49, "c": 0.01}, size=4).tolist()
+    [2, 2, 0]
+    """
+    exact = np.array(list(shares.values())) / sum(shares.values()) * size
+    counts = np.floor(exact).astype(np.int64)
+    by_remainder = np.argsort(-(exact - counts), kind="stable")
+    counts[by_remainder[: size - int(counts.sum())]] += 1
+    return counts

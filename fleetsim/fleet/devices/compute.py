@@ -1,0 +1,335 @@
+"""How long a client computes and what that draws: an affine model of batches, slowed by load.
+
+Unloaded, a client with n samples in batches of B trains for
+
+    T = epochs * (ceil(n / B) * (t_d + k_l * L + k_p * P) + 3 n * sum over c of F_c / (phi_c * R))
+
+seconds: t_d to dispatch a batch, k_l for each of the model's L layers, k_p per parameter of the
+model (P of them) for its update, and the arithmetic. F_c is the FLOP of one sample's forward pass
+in operation class c, R the device's rate of convolutions, phi_c that of class c over R; forward and
+backward together are 3 F. A last, partial batch costs its overhead and its own samples. Forward
+passes over m samples take ceil(m / B) * (t_d + k_l * L / 3) + m * sum F_c / (phi_c R).
+
+All terms are sums with factors above 0, so a model with more of anything never takes less time, and
+one with a little more of everything takes little more.
+
+Training of s steps, with m = ceil(n / B) steps an epoch, has s batches of floor(s / m) n +
+(s mod m) B samples together: whole epochs, and full batches of one more.
+
+The form is that of measured on-device training, where the time of a batch is affine in its size
+and the offset grows with the layers and the parameters
+(UbiquitousLearning/Benchmark-On-Device-Training@752659f, MNN on a Snapdragon 855: 40 points, mean
+error 9.8 %; 14.2 % without k_l). PyTorch on Jetson GPUs has the same offset per layer
+(NVIDIA-AI-IOT/torch2trt@353a703, 34 networks). "Training is 3 inferences" fails on phone engines
+(5.6x to 16.8x measured there), therefore R is a rate of training.
+
+A background load l leaves a computation the share 1 - l of the device: it runs at speed 1 - l and
+is charged train_above_idle_w * (1 - l). The joules of a computation hence do not depend on the
+load, its seconds do; being awake for longer is charged elsewhere, at idle power.
+
+How much faster or slower than its model a client's very unit is, says
+`fleetsim.fleet.devices.assignment`.
+
+What else slows a computation while it goes on (heat, CPU credits, a lower clock) comes as `Paces`:
+a device that is slowed to v and draws the share p of its power runs at v * (1 - l) and is charged
+train_above_idle_w * (1 - l) * p.
+
+Whether a step of training fits into the device at all, says `fleetsim.fleet.devices.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.fleet.devices.pace import Paces
+from fleetsim.fleet.devices.profile import ComputeProfile
+from fleetsim.fleet.timeline import Timelines
+
+LoadAfter = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""Load of some rows at times (each [k]), and the moments until which it holds [k]."""
+
+_TRAIN_PER_FORWARD = 3
+"""FLOP and launches of forward and backward pass over those of the forward pass."""
+_FIRST_SEGMENTS = 4
+"""Segments that a computation has room for at first."""
+_STEP_SLACK = 1e-9
+"""A step that lacks less of itself than this is done: it lacks it by rounding."""
+
+
+def unloaded_s(
+    compute: ComputeProfile, cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int
+) -> FloatArray:
+    """Seconds [n] that a work takes clients with the same, otherwise idle, device.
+
+    Args:
+        compute: the device.
+        cost: the model.
+        work: what is asked for.
+        num_samples: training samples of the clients [n].
+        batch_size: samples of a full batch.
+
+    Raises:
+        ValueError: an operation class that the device has no rate for, a batch size below 1, or
+            training on part of the samples.
+
+    >>> from fleetsim.fleet.devices.profile import load_device
+    >>> resnet18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
+    >>> nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=5)
+    >>> seconds = unloaded_s(nano, resnet18, train, num_samples=np.array([500]), batch_size=32)
+    >>> np.round(seconds / 60, 2).tolist()
+    [28.24]
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if work.kind is WorkKind.NONE:
+        return np.zeros(num_samples.size)
+    passes = _forward_passes(work, num_samples, batch_size)
+    if work.kind is WorkKind.EVALUATE:
+        batch_s = compute.dispatch_s + compute.layer_s * cost.num_layers / _TRAIN_PER_FORWARD
+    else:
+        batch_s = _trained_batch_s(compute, cost)
+    if work.kind is WorkKind.TRAIN:
+        num_batches = num_steps(work, num_samples, batch_size)
+    else:
+        num_batches = -(-samples_of(work, num_samples) // batch_size)
+    seconds = num_batches * batch_s + passes * _forward_s(compute, cost)
+    return np.asarray(seconds, dtype=np.float64)
+
+
+def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """Steps of SGD in a training of clients with so many samples [n].
+
+    >>> by_steps, sizes = Work(WorkKind.TRAIN, steps=20), np.array([5, 600])
+    >>> num_steps(by_steps, sizes, 64), num_steps(Work(WorkKind.TRAIN, epochs=3), sizes, 64)
+    (array([20, 20]), array([ 3, 30]))
+    """
+    if work.steps is None:
+        return work.epochs * -(-num_samples // batch_size)
+    return np.where(num_samples > 0, work.steps, 0)
+
+
+def num_trained(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """Samples of all steps of a training [n], each as often as it is used.
+
+    A client of 100 samples takes 3 batches of 30 and one of 10 an epoch; of the second epoch's, the
+    fifth and sixth step are the first two:
+
+    >>> num_trained(Work(WorkKind.TRAIN, steps=6), np.array([100]), 30).tolist()
+    [160]
+    """
+    if work.steps is None:
+        return work.epochs * num_samples
+    epochs, rest = np.divmod(work.steps, np.maximum(-(-num_samples // batch_size), 1))
+    trained: IntArray = epochs * num_samples + rest * batch_size
+    return trained
+
+
+def steps_done(
+    compute: ComputeProfile,
+    cost: ModelCost,
+    work: Work,
+    *,
+    num_samples: IntArray,
+    batch_size: int,
+    share: FloatArray,
+) -> IntArray:
+    """Whole steps of local training in the first part of it [n].
+
+    A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may be
+    smaller.
+
+    Args:
+        compute: the device.
+        cost: the model.
+        work: a training.
+        num_samples: training samples of the clients [n].
+        batch_size: samples of a full batch.
+        share: part of the whole training's time [n], in [0, 1].
+
+    >>> from fleetsim.fleet.devices.profile import load_device
+    >>> model = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=4_000_000)
+    >>> nano, train = load_device("jetson-nano-cpu").compute, Work(WorkKind.TRAIN, epochs=2)
+    >>> size, parts = np.full(4, 100), np.array([0.1, 0.25, 0.7, 1.0])
+    >>> steps_done(nano, model, train, num_samples=size, batch_size=50, share=parts).tolist()
+    [0, 1, 2, 4]
+    """
+    per_epoch = -(-num_samples // batch_size)
+    batch_s = _trained_batch_s(compute, cost)
+    sample_s = _TRAIN_PER_FORWARD * _forward_s(compute, cost)
+    epoch_s = per_epoch * batch_s + num_samples * sample_s
+    step_s = batch_s + np.minimum(batch_size, num_samples) * sample_s
+    if work.steps is None:
+        done_s = share * work.epochs * epoch_s
+    else:
+        whole_epochs, rest = np.divmod(work.steps, per_epoch)
+        done_s = share * (whole_epochs * epoch_s + rest * step_s)
+    epochs = np.floor(done_s / epoch_s + _STEP_SLACK)
+    steps = np.floor((done_s - epochs * epoch_s) / step_s + _STEP_SLACK)
+    whole = np.minimum(
+        epochs * per_epoch + np.clip(steps, 0, per_epoch - 1),
+        num_steps(work, num_samples, batch_size),
+    )
+    return np.asarray(whole, dtype=np.int64)
+
+
+def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
+    """FLOP of clients' work [n]: 3 F a sample and time that it is trained on, F one evaluated.
+
+    Raises:
+        ValueError: training on part of the samples.
+    """
+    passes = _forward_passes(work, num_samples, batch_size)
+    return np.asarray(passes * sum(cost.forward_flop.values()), dtype=np.float64)
+
+
+def samples_of(work: Work, num_samples: IntArray) -> IntArray:
+    """How many samples a work runs over [n], for clients with so many [n]."""
+    if work.kind is WorkKind.NONE:
+        return np.zeros_like(num_samples)
+    if work.num_samples is None:
+        return num_samples
+    return np.minimum(num_samples, work.num_samples)
+
+
+def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+    """What clients' work costs, in forward passes of one sample [n]."""
+    match work.kind:
+        case WorkKind.NONE:
+            return np.zeros_like(num_samples)
+        case WorkKind.EVALUATE:
+            return samples_of(work, num_samples)
+        case WorkKind.GRADIENT:
+            return _TRAIN_PER_FORWARD * samples_of(work, num_samples)
+        case WorkKind.TRAIN:
+            if work.num_samples is not None:
+                raise ValueError(f"training runs over all samples, got {work!r}")
+            return _TRAIN_PER_FORWARD * num_trained(work, num_samples, batch_size)
+
+
+def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
+    """Overhead of a trained batch in seconds, whatever its size."""
+    return (
+        compute.dispatch_s
+        + compute.layer_s * cost.num_layers
+        + compute.parameter_s * cost.num_parameters
+    )
+
+
+def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:
+    """Seconds of arithmetic in one sample's forward pass, at the rates of training."""
+    seconds = 0.0
+    for op_class, flop in cost.forward_flop.items():
+        if op_class not in compute.phi:
+            raise ValueError(
+                f"operation class {op_class!r} of the model has no rate on the device; "
+                f"known are {', '.join(sorted(compute.phi))}"
+            )
+        seconds += flop / (compute.phi[op_class] * compute.conv_flop_per_s)
+    return seconds
+
+
+def lay_out_computations(
+    start_s: FloatArray,
+    unloaded_s: FloatArray,
+    train_above_idle_w: FloatArray,
+    load_after: LoadAfter,
+    paces: Paces | None = None,
+    matters_until_s: FloatArray | None = None,
+) -> Timelines:
+    """Computations laid out under background load; progress in unloaded seconds.
+
+    Args:
+        start_s: virtual times at which they begin [n].
+        unloaded_s: seconds that each takes without load [n].
+        train_above_idle_w: power of each above idle without load [n].
+        load_after: the load of rows [k] of these at times [k], in [0, 1), and until when it holds.
+        paces: what else slows each; None: nothing.
+        matters_until_s: when each is cut off or lost at the latest [n]; None: never. A computation
+            that goes on for longer is laid out as if its pace then never changed again: it ends
+            after that time, and what it does until then is exact.
+
+    Raises:
+        ValueError: negative work, a load outside [0, 1), or a load that holds for no time.
+
+    >>> half_later = lambda rows, t_s: (np.where(t_s < 30.0, 0.0, 0.5), np.where(t_s < 30, 30, 1e9))
+    >>> done = lay_out_computations(np.zeros(1), np.array([60.0]), np.array([4.0]), half_later)
+    >>> done.end_s.tolist(), done.energy_until(done.end_s).tolist()
+    ([90.0], [240.0])
+    """
+    if not (unloaded_s >= 0.0).all():
+        raise ValueError(f"unloaded_s must be at least 0, got {unloaded_s.min()}")
+    num_segments = np.zeros(start_s.size, dtype=np.int64)
+    edges_s, progress = start_s[:, np.newaxis].copy(), np.zeros((start_s.size, 1))
+    power_w = np.empty((start_s.size, 0))
+    now_s, now_speed = start_s.copy(), np.zeros(start_s.size)
+    now_w = np.full(start_s.size, -1.0)
+    limit_s = np.full(start_s.size, np.inf) if matters_until_s is None else matters_until_s
+    rows = np.flatnonzero(unloaded_s > 0.0)
+    while rows.size:
+        load, until_s = load_after(rows, now_s[rows])
+        _check_loads(load, now_s[rows], until_s)
+        speed = 1.0 - load
+        at_w = train_above_idle_w[rows] * speed
+        if paces is not None:
+            slowed, thinned, change_s = paces.at(rows, now_s[rows])
+            speed, at_w = speed * slowed, at_w * thinned
+            until_s = np.minimum(until_s, change_s)
+        until_s = np.where(until_s > limit_s[rows], np.inf, until_s)
+        # Equal steps are one segment, so that its end is computed once and from its start.
+        fresh = rows[(speed != now_speed[rows]) | (at_w != now_w[rows])]
+        begun = fresh[num_segments[fresh] > 0]
+        last = num_segments[begun] - 1
+        done_s = (now_s[begun] - edges_s[begun, last]) * now_speed[begun]
+        done_s += progress[begun, last]
+        if fresh.size and num_segments[fresh].max() == power_w.shape[1]:
+            edges_s, progress, power_w = _wider(edges_s, progress, power_w)
+        edges_s[begun, last + 1] = now_s[begun]
+        progress[begun, last + 1] = np.minimum(done_s, unloaded_s[begun])
+        num_segments[fresh] += 1
+        now_speed[rows], now_w[rows] = speed, at_w
+        last = num_segments[rows] - 1
+        power_w[rows, last] = at_w
+        end_s = edges_s[rows, last] + (unloaded_s[rows] - progress[rows, last]) / speed
+        is_done = end_s <= until_s
+        done = rows[is_done]
+        # Work too short for the clock's resolution still takes one tick: edges increase.
+        ends_s = np.maximum(end_s[is_done], np.nextafter(now_s[done], np.inf))
+        after = np.arange(edges_s.shape[1]) >= num_segments[done, np.newaxis]
+        edges_s[done] = np.where(after, ends_s[:, np.newaxis], edges_s[done])
+        progress[done] = np.where(after, unloaded_s[done, np.newaxis], progress[done])
+        now_s[rows] = until_s
+        rows = rows[~is_done]
+    most = int(num_segments.max(initial=0))
+    return Timelines(
+        edges_s[:, : most + 1].copy(),
+        progress[:, : most + 1].copy(),
+        power_w[:, :most].copy(),
+        num_segments,
+        np.ones(start_s.size, dtype=np.bool_),
+    )
+
+
+def _wider(
+    edges_s: FloatArray, progress: FloatArray, power_w: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Room for twice the segments: edges and progress repeat their last column, power is 0."""
+    more = max(power_w.shape[1], _FIRST_SEGMENTS)
+    return (
+        np.pad(edges_s, ((0, 0), (0, more)), mode="edge"),
+        np.pad(progress, ((0, 0), (0, more)), mode="edge"),
+        np.pad(power_w, ((0, 0), (0, more))),
+    )
+
+
+def _check_loads(load: FloatArray, now_s: FloatArray, until_s: FloatArray) -> None:
+    is_load = (load >= 0.0) & (load < 1.0)
+    if not is_load.all():
+        at = int(np.argmin(is_load))
+        raise ValueError(f"load must be in [0, 1), got {load[at]} until {until_s[at]} s")
+    is_later = until_s > now_s
+    if not is_later.all():
+        at = int(np.argmin(is_later))
+        raise ValueError(f"load steps must advance time, got {until_s[at]} s after {now_s[at]} s")

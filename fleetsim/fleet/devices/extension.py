@@ -1,0 +1,87 @@
+"""What a device file says in full: its own figures over those of the file that it extends.
+
+A variant of a device, such as a power mode of a board, is a small file:
+
+    extends: jetson-tx2
+    title: NVIDIA Jetson TX2 (GPU, Max-Q)
+    compute:
+      conv_gflop_per_s: {value: 110.6, source: "...", inferred: true}
+
+`extends` is a bundled name or a path, which counts from the variant's own folder first. What the
+variant says stands, the rest is the other file's. A figure is taken or replaced whole, with its
+source and its mark, so that no value stands beside the source of another; `battery: null` takes a
+section away. Extending goes one level deep.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from fleetsim import bundled
+from fleetsim.errors import DataError
+from fleetsim.quoting import quoted
+from fleetsim.schema import strict_yaml
+from fleetsim.schema.faults import did_you_mean
+from fleetsim.schema.strict_yaml import Document, KeyPath
+
+KEY = "extends"
+
+
+def read_device(path: Path) -> Document:
+    """A device file with what it extends, every key with the place that it came from.
+
+    Raises:
+        DataError: either file is not there or not YAML, or the other one extends a third.
+    """
+    document = strict_yaml.read(path, DataError)
+    if KEY not in document.data:
+        return document
+    base = strict_yaml.read(_extended(document), DataError)
+    if KEY in base.data:
+        raise DataError(
+            f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
+            f" {quoted(base.data[KEY])} itself; extend that one, and write out what differs"
+        )
+    own = {key: value for key, value in document.data.items() if key != KEY}
+    replaced: set[KeyPath] = set()
+    data = _over(own, base.data, (), replaced)
+    places = {
+        key_path: base.where(key_path)
+        for key_path in base.places
+        if not any(key_path[:length] in replaced for length in range(len(key_path) + 1))
+    }
+    return Document(data, document.source, document.folder, places | dict(document.places))
+
+
+def _extended(document: Document) -> Path:
+    """The file that a device file extends."""
+    name = document.data[KEY]
+    where = f"{document.where((KEY,))}: {KEY} = {strict_yaml.shown(name)}"
+    if not isinstance(name, str) or not name:
+        raise DataError(f"{where}: must be the name of a bundled device or the path of a file")
+    path = bundled.find("devices", name, beside=document.folder)
+    if path is None:
+        hint = did_you_mean(name, bundled.names("devices")) or "; see `fleetsim list devices`"
+        raise DataError(f"{where}: no such bundled device or file{hint}")
+    return path
+
+
+def _over(
+    own: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
+) -> dict[str, Any]:
+    """Both mappings as one; notes the key paths of the base's values that are gone."""
+    data = dict(base)
+    for key, value in own.items():
+        below = base.get(key)
+        if _is_section(value) and _is_section(below):
+            data[key] = _over(value, below, (*at, key), replaced)
+        else:
+            data[key] = value
+            replaced.add((*at, key))
+    return data
+
+
+def _is_section(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a mapping of figures or sections and no figure itself."""
+    return isinstance(value, dict) and "value" not in value and "source" not in value

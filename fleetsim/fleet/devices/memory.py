@@ -1,0 +1,189 @@
+"""Whether a step of local training fits into a device: what engines need, what devices have free.
+
+A step of min(n, B) samples, of a client with n samples and batches of B, needs
+
+    base + a * state + min(n, B) * (b * sample + c * unfolded)     bytes
+
+where state, sample and unfolded are read off the real model (`contracts.StepMemory`), and base, a,
+b and c are the engine's (`ENGINES`). At time t a device has
+
+    ram * f - apps(t)                                               bytes
+
+free: 1 - f is what the system holds and whatever else is always there, apps(t) what the owner's
+apps take by the usage trace. No trace of phones' free memory was found, so f is the scenario's, one
+draw per client.
+
+A forward pass alone keeps nothing of a layer once the next one is done, and is taken to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, StepMemory
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.schema.effects import by_key, device_kind
+from fleetsim.schema.ranges import PositiveFraction
+from fleetsim.settings import Settings
+from fleetsim.units import BYTE_PER_MIB
+
+Engine = Literal["mnn", "autograd"]
+"""`mnn`: a phone engine that lays convolutions out as matrix products; `autograd`: PyTorch."""
+FreeFraction = PositiveFraction
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMemory:
+    """What an engine makes of a model; see the module's equation."""
+
+    base_byte: float
+    """The process itself: code, runtime, buffers of its own."""
+    state_factor: float
+    sample_factor: float
+    unfolded_factor: float
+
+
+ENGINES: Mapping[Engine, EngineMemory] = {
+    "mnn": EngineMemory(61 * BYTE_PER_MIB, 1.5, 2.1, 4.8),
+    "autograd": EngineMemory(220 * BYTE_PER_MIB, 1.0, 1.0, 0.0),
+}
+"""mnn: fit of resident memory on Snapdragon 855 phones, five networks in batches of 1 to 32, mean
+error 7 %, at most 20 % (UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb,
+tools/train/benchmark/MEIZU_Freq_1708800; `fleetsim validate-world` repeats it). autograd: base
+measured after `import torch` (Python 3.11, torch 2 for CPUs, x86-64 Linux: 218 MiB), without the
+context of a GPU; the rest is what torch keeps."""
+
+
+class UncheckedSettings(Settings):
+    """Whatever is trained fits everywhere."""
+
+    kind: Literal["unchecked"] = "unchecked"
+
+
+class EnginesSettings(Settings):
+    """What trains on each kind of device."""
+
+    acts_if = by_key(
+        phone=device_kind("phone"),
+        board=device_kind("board"),
+        vm=device_kind("vm"),
+    )
+
+    phone: Engine = "mnn"
+    board: Engine = "autograd"
+    vm: Engine = "autograd"
+
+
+class ShareSettings(Settings):
+    """A share of a device's memory is free for training."""
+
+    kind: Literal["share"]
+    free_fraction: tuple[FreeFraction, FreeFraction]
+    """Share of its memory that is free while the owner uses no app, uniform between the two, one
+    draw per client; what apps take comes from the usage trace."""
+    when_short: Literal["ineligible", "fails"] = "ineligible"
+    """While a step of training exceeds a client's free memory: `ineligible` does not check in, and
+    leaves if it is at work; `fails` checks in, downloads the model and dies in its first batch if
+    memory is short when the computation begins."""
+    engines: EnginesSettings = EnginesSettings()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ShareSettings:
+        low, high = self.free_fraction
+        if low > high:
+            raise ValueError(f"free_fraction must be [low, high], got [{low}, {high}]")
+        return self
+
+
+MemorySettings = Annotated[UncheckedSettings | ShareSettings, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeMemory:
+    """The memory that N clients have free, and what trains on them."""
+
+    free_byte: FloatArray
+    """Of every client while its owner uses no app [N]."""
+    engine: tuple[Engine, ...]
+    """Of every device profile."""
+    device: IntArray
+    """Profile of every client [N]."""
+    when_short: Literal["ineligible", "fails"]
+
+    def spare_byte(self, cost: ModelCost, *, num_samples: IntArray, batch_size: int) -> FloatArray:
+        """What a step of training leaves free while the owner uses no app [N]; < 0: it is short.
+
+        Args:
+            cost: the model.
+            num_samples: training samples of every client [N].
+            batch_size: samples of a full batch.
+
+        Raises:
+            ScenarioError: everybody is short.
+            ValueError: the model's memory was not counted.
+        """
+        if cost.memory is None:
+            raise ValueError(f"the memory of the model was not counted: {cost!r}")
+        size = np.minimum(num_samples, batch_size)
+        needed = np.empty(self.device.size)
+        for index, engine in enumerate(self.engine):
+            rows = self.device == index
+            needed[rows] = needed_byte(ENGINES[engine], cost.memory, size[rows])
+        spare: FloatArray = self.free_byte - needed
+        if (spare < 0.0).all():
+            least = float(needed.min())
+            raise ScenarioError(
+                f"fleet.memory: a step of training takes {least / BYTE_PER_MIB:.0f} MiB or more and"
+                f" no client has more than {self.free_byte.max() / BYTE_PER_MIB:.0f} MiB free;"
+                " choose a smaller task.local.batch_size or model, or devices with more memory"
+            )
+        return spare
+
+
+def needed_byte(engine: EngineMemory, memory: StepMemory, num_samples: IntArray) -> FloatArray:
+    """Bytes [n] that steps of so many samples [n] need.
+
+    >>> plain = EngineMemory(100.0, state_factor=2.0, sample_factor=1.0, unfolded_factor=3.0)
+    >>> needed_byte(plain, StepMemory(10, 5, 1), np.array([1, 4])).tolist()
+    [128.0, 152.0]
+    """
+    sample_byte = (
+        engine.sample_factor * memory.sample_byte + engine.unfolded_factor * memory.unfolded_byte
+    )
+    fixed_byte = engine.base_byte + engine.state_factor * memory.state_byte
+    return np.asarray(fixed_byte + num_samples * sample_byte, dtype=np.float64)
+
+
+def build_memory(
+    settings: UncheckedSettings | ShareSettings,
+    *,
+    profiles: Sequence[DeviceProfile],
+    device: IntArray,
+    seed: int,
+) -> FreeMemory | None:
+    """Draw the free memory of a fleet; None if nobody looks at it.
+
+    Args:
+        settings: the scenario's `fleet.memory`.
+        profiles: the devices.
+        device: index into them of every client [N].
+        seed: the scenario's seed.
+    """
+    if isinstance(settings, UncheckedSettings):
+        return None
+    low, high = settings.free_fraction
+    ram_byte = np.array([profile.ram_byte for profile in profiles], dtype=np.float64)[device]
+    draw = rng.stream(seed, "memory").random(device.size)
+    return FreeMemory(
+        free_byte=ram_byte * (low + (high - low) * draw),
+        engine=tuple(getattr(settings.engines, profile.kind) for profile in profiles),
+        device=device,
+        when_short=settings.when_short,
+    )

@@ -1,0 +1,362 @@
+"""What a device and a radio are to the simulator, in SI units, read from their files.
+
+A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path of one's own;
+`fleetsim.fleet.devices.profile_files` says what may stand in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetsim import bundled, units
+from fleetsim.errors import DataError
+from fleetsim.fleet.devices.credits import CreditProfile
+from fleetsim.fleet.devices.extension import read_device
+from fleetsim.fleet.devices.profile_files import (
+    Backend,
+    ComputeFile,
+    CreditsFile,
+    DeviceFile,
+    DeviceKind,
+    Figure,
+    Network,
+    RadioFile,
+    ThermalFile,
+    figures,
+)
+from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
+from fleetsim.fleet.devices.thermal import SkinProfile
+from fleetsim.quoting import quoted
+from fleetsim.schema import strict_yaml
+from fleetsim.schema.faults import check, nearest
+
+_REPRODUCTIONS = "reproduction/"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeProfile:
+    """How fast a device trains; `fleetsim.fleet.devices.compute` has the equation."""
+
+    backend: Backend
+    conv_flop_per_s: float
+    phi: Mapping[str, float]
+    """Rate of each class of operations over `conv_flop_per_s`."""
+    dispatch_s: float
+    """Overhead of one batch."""
+    parameter_s: float
+    """Overhead of one trained batch per model parameter."""
+    layer_s: float = 0.0
+    """Overhead of one trained batch per layer of the model; a forward pass has a third of it."""
+    peak_flop_per_s: float | None = None
+    """FP32 peak of the cores that train, where known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerProfile:
+    """What a device draws."""
+
+    idle_awake_w: float
+    train_above_idle_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class WifiProfile:
+    """What Wi-Fi draws while it is busy, above idle."""
+
+    receive_w: float
+    transmit_w: float
+
+
+@dataclass(frozen=True, slots=True)
+class WiredProfile:
+    """A cable."""
+
+    bit_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProfile:
+    """One model of hardware. Exactly one of `wifi` and `wired` is there."""
+
+    name: str
+    """Stem of the file, such as `pixel-6`; `reproduction:STEM` of what is not physical."""
+    title: str
+    kind: DeviceKind
+    compute: ComputeProfile
+    power: PowerProfile
+    wifi: WifiProfile | None
+    wired: WiredProfile | None
+    battery_j: float | None
+    """Full battery; None: mains powered."""
+    ram_byte: int
+    inferred: tuple[str, ...]
+    """Key paths of the figures that were not measured on, or published for, this device."""
+    num_figures: int
+    """How many figures the profile has."""
+    credits: CreditProfile | None = None
+    """None: it computes at full speed for as long as it likes."""
+    skin: SkinProfile | None = None
+    """How heat slows it, if its file says so."""
+    reproduction: str | None = None
+    """Why it is no physical device, if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmplifierProfile:
+    """Power amplifier of a radio, see `fleetsim.fleet.network.radios.amplifier`."""
+
+    max_dbm: float
+    """Highest transmit power of the device class; the radio's transmit figures hold for it."""
+    efficiency: float
+    """Emitted power over what the chain takes for it, at `max_dbm`."""
+    full_bit_per_s: float
+    """Rate at which the transmit figures have it on the air all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RadioProfile:
+    """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail.
+
+    Where it was idle before, a promotion comes first.
+    """
+
+    name: str
+    receive_j_per_bit: float
+    receive_w: float
+    transmit_j_per_bit: float
+    transmit_w: float
+    tail_w: float
+    tail_s: float
+    promotion_w: float = 0.0
+    promotion_s: float = 0.0
+    network: Network = "cellular"
+    """Where the bits go: over an access point, a cell or a cable."""
+    rtt_s: float = 0.0
+    """Round-trip time to a server."""
+    max_bit_per_s_per_hz: float = math.inf
+    """Fastest modulation and coding, per hertz and spatial stream."""
+    max_down_bit_per_s: float = math.inf
+    max_up_bit_per_s: float = math.inf
+    amplifier: AmplifierProfile | None = None
+    drx_inactivity_s: float | None = None
+    """How long it stays awake after a packet, before it draws `tail_w`; None: it never sleeps."""
+
+
+def device_names() -> list[str]:
+    """Names of the bundled devices, sorted; without reproductions."""
+    return [name for name in bundled.names("devices") if not name.startswith(_REPRODUCTIONS)]
+
+
+def reproduction_names() -> list[str]:
+    """Names of the bundled files that reproduce a paper's figures and are no physical devices."""
+    return [name for name in bundled.names("devices") if name.startswith(_REPRODUCTIONS)]
+
+
+def radio_names() -> list[str]:
+    """Names of the bundled radios, sorted."""
+    return bundled.names("radios")
+
+
+def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
+    """Profile of a device.
+
+    Args:
+        name: bundled name, or path of a device file.
+        beside: folder from which a relative path counts first.
+
+    Raises:
+        DataError: there is no such device, or its file is wrong.
+
+    >>> load_device("jetson-nano-cpu").power.idle_awake_w
+    2.1
+    """
+    path = bundled.find("devices", name, beside=beside)
+    if path is None:
+        raise DataError(_unknown("device", name, device_names(), "see `fleetsim list devices`"))
+    file = check(DeviceFile, read_device(path), DataError)
+    numbers = dict(figures(file))
+    wifi, wired, battery = file.wifi, file.wired, file.battery
+    return DeviceProfile(
+        name=path.stem if file.reproduction is None else f"reproduction:{path.stem}",
+        title=file.title,
+        kind=file.kind,
+        compute=_compute(file.compute),
+        power=PowerProfile(
+            idle_awake_w=file.power.idle_awake_w.value,
+            train_above_idle_w=file.power.train_above_idle_w.value,
+        ),
+        wifi=None if wifi is None else WifiProfile(wifi.receive_w.value, wifi.transmit_w.value),
+        wired=None if wired is None else WiredProfile(wired.bit_per_s.value),
+        battery_j=None
+        if battery is None
+        else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),
+        ram_byte=round(file.ram_gib.value * units.BYTE_PER_GIB),
+        inferred=tuple(key for key, figure in numbers.items() if figure.inferred),
+        num_figures=len(numbers),
+        credits=None if file.credits is None else _credits(file.credits),
+        skin=None if file.thermal is None else _skin(file.thermal),
+        reproduction=file.reproduction,
+    )
+
+
+def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
+    """Profile of a radio that says itself what it draws.
+
+    Args:
+        name: bundled name, or path of a radio file.
+        beside: folder from which a relative path counts first.
+
+    Raises:
+        DataError: there is no such radio, its file is wrong, or it leaves its power to the device.
+
+    >>> load_radio("wired").transmit_w
+    0.0
+    """
+    path, file = _read_radio(name, beside)
+    if file.receive is None or file.transmit is None:
+        raise DataError(
+            f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
+            f"only; here choose a radio such as 'lte' or 'nr-low'"
+        )
+    receive, transmit = (
+        (way.base_w.value, units.j_per_bit(way.slope_mw_per_mbit_per_s.value))
+        for way in (file.receive, file.transmit)
+    )
+    return _radio(path.stem, file, receive, transmit)
+
+
+def wifi_radio(
+    profile: DeviceProfile,
+    name: str = "wifi",
+    *,
+    beside: Path | None = None,
+    top_bit_per_s: float = 0.0,
+) -> RadioProfile:
+    """Radio of a wireless device on an unmetered network.
+
+    Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
+    the file's `connected_w` and, for the share of the time in which it is on the air, the device's
+    own watts (`fleetsim.fleet.devices.radio_duty_cycle`); any other radio is as `load_radio` has
+    it.
+
+    Args:
+        profile: the device.
+        name: bundled name, or path of a radio file.
+        beside: folder from which a relative path counts first.
+        top_bit_per_s: fastest rate of the scenario's Wi-Fi. Where it is above the file's
+            `full_mbit_per_s`, the radio is on the air all the time at this one, so that it never
+            draws more than the device's watts.
+
+    Raises:
+        DataError: there is no such radio, its file is wrong, or it leaves its power to a device
+            that has no Wi-Fi.
+    """
+    path, file = _read_radio(name, beside)
+    if file.power_from == "radio":
+        return load_radio(name, beside=beside)
+    if profile.wifi is None:
+        raise DataError(
+            f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
+            f"has none; add wifi to the device file or choose a radio such as 'lte'"
+        )
+    watts = (profile.wifi.receive_w, profile.wifi.transmit_w)
+    if file.connected_w is None or file.full_mbit_per_s is None:
+        receive, transmit = ((busy_w, 0.0) for busy_w in watts)
+    else:
+        full_bit_per_s = max(file.full_mbit_per_s.value * units.BIT_PER_MBIT, top_bit_per_s)
+        receive, transmit = (
+            duty_cycle(file.connected_w.value, busy_w, full_bit_per_s) for busy_w in watts
+        )
+    return _radio(path.stem, file, receive, transmit)
+
+
+def _radio(
+    name: str, file: RadioFile, receive: tuple[float, float], transmit: tuple[float, float]
+) -> RadioProfile:
+    """Profile of a radio that draws (watts, joules per bit) in either direction."""
+    promotion, amplifier = file.promotion, file.amplifier
+    network = file.network
+    if network is None:
+        network = "wifi" if file.power_from == "device" else "cellular"
+    return RadioProfile(
+        name=name,
+        receive_w=receive[0],
+        receive_j_per_bit=receive[1],
+        transmit_w=transmit[0],
+        transmit_j_per_bit=transmit[1],
+        tail_w=file.tail_w.value,
+        tail_s=file.tail_s.value,
+        promotion_w=0.0 if promotion is None else promotion.power_w.value,
+        promotion_s=0.0 if promotion is None else promotion.delay_s.value,
+        network=network,
+        rtt_s=_value_or(file.rtt_s, 0.0),
+        max_bit_per_s_per_hz=_value_or(file.max_bit_per_s_per_hz, math.inf),
+        max_down_bit_per_s=_value_or(file.max_down_mbit_per_s, math.inf) * units.BIT_PER_MBIT,
+        max_up_bit_per_s=_value_or(file.max_up_mbit_per_s, math.inf) * units.BIT_PER_MBIT,
+        amplifier=None
+        if amplifier is None
+        else AmplifierProfile(
+            max_dbm=amplifier.max_dbm.value,
+            efficiency=amplifier.efficiency.value,
+            full_bit_per_s=amplifier.full_mbit_per_s.value * units.BIT_PER_MBIT,
+        ),
+        drx_inactivity_s=None if file.drx is None else file.drx.inactivity_s.value,
+    )
+
+
+def _value_or(figure: Figure | None, missing: float) -> float:
+    return missing if figure is None else figure.value
+
+
+def _compute(file: ComputeFile) -> ComputeProfile:
+    peak, phi = file.peak_gflop_per_s, file.phi
+    return ComputeProfile(
+        backend=file.backend,
+        conv_flop_per_s=file.conv_gflop_per_s.value * units.FLOP_PER_GFLOP,
+        phi={
+            "conv": 1.0,
+            "depthwise": phi.depthwise.value,
+            "gemm": phi.gemm.value,
+            "rnn": phi.rnn.value,
+        },
+        dispatch_s=file.dispatch_s.value,
+        parameter_s=file.parameter_s_per_mparam.value / units.PARAMETERS_PER_MPARAM,
+        layer_s=0.0 if file.layer_s is None else file.layer_s.value,
+        peak_flop_per_s=None if peak is None else peak.value * units.FLOP_PER_GFLOP,
+    )
+
+
+def _credits(file: CreditsFile) -> CreditProfile:
+    return CreditProfile(
+        num_vcpus=int(file.num_vcpus.value),
+        per_hour=file.per_hour.value,
+        maximum=file.maximum.value,
+        launch=file.launch.value,
+    )
+
+
+def _skin(file: ThermalFile) -> SkinProfile:
+    resistance, tau = file.resistance_k_per_w, file.time_constant_s
+    return SkinProfile(
+        threshold_c=file.threshold_c.values,
+        clock_fraction=file.clock_fraction.values,
+        resistance_k_per_w=None if resistance is None else resistance.value,
+        time_constant_s=None if tau is None else tau.value,
+    )
+
+
+def _read_radio(name: str, beside: Path | None) -> tuple[Path, RadioFile]:
+    path = bundled.find("radios", name, beside=beside)
+    if path is None:
+        names = radio_names()
+        raise DataError(_unknown("radio", name, names, f"bundled are {', '.join(names)}"))
+    return path, check(RadioFile, strict_yaml.read(path, DataError), DataError)
+
+
+def _unknown(what: str, name: str, names: list[str], way_out: str) -> str:
+    close = nearest(name, names)
+    hint = f"did you mean {quoted(close)}? " if close else ""
+    return f"{what} {quoted(name)}: no such bundled {what} or file; {hint}{way_out}"

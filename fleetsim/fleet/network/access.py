@@ -1,0 +1,133 @@
+"""How clients reach the server: radios, channels, transport protocol and shared links together.
+
+A transfer uses the network, and so the radio and the channel, that its client is on at the moment
+when it starts; it ends over the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.network.channel import Channel
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.heterogeneity import Heterogeneity
+from fleetsim.fleet.network.radios.fleet_radios import Radios
+from fleetsim.fleet.network.radios.promotion import with_promotions
+from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows
+from fleetsim.fleet.network.sharing.max_min import SharedLinks
+from fleetsim.fleet.network.transport import (
+    NoTransportSettings,
+    RateCaps,
+    TcpSettings,
+    capped_steps,
+    rate_caps,
+)
+from fleetsim.fleet.timeline import Timelines
+
+_BLOCKS_AHEAD: Final = 64
+"""Fading blocks of clients on shared links that are drawn at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Links of N clients; a pure function of time."""
+
+    channel: Channel
+    radios: Radios
+    transport: TcpSettings | NoTransportSettings
+    heterogeneity: Heterogeneity
+    shared: SharedLinks | None
+    """None where transfers do not slow each other."""
+
+    def rate_at(self, client: int, direction: Direction, t_s: float, radio: int) -> float:
+        """Rate in bit/s of a client's link over a radio at a moment, before any that it shares."""
+        on_wifi = bool(self.radios.is_wifi[radio])
+        rate_bit_per_s = self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
+        multiple = self.heterogeneity.bandwidth
+        return rate_bit_per_s if multiple is None else rate_bit_per_s * float(multiple[client])
+
+    def transfers(
+        self,
+        clients: IntArray,
+        direction: Direction,
+        start_s: FloatArray,
+        bit: FloatArray,
+        radio: IntArray,
+        is_asleep: BoolArray,
+        lost_at_s: FloatArray,
+    ) -> list[tuple[IntArray, Timelines]]:
+        """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
+
+        Radios that are asleep are promoted first, then the connection is set up.
+
+        Args:
+            clients: who transfers [n], and nobody else does so before the last of them ends.
+            direction: which way.
+            start_s: when each begins [n].
+            bit: what each moves, > 0 [n].
+            radio: index of its radio [n].
+            is_asleep: whether that is idle [n].
+            lost_at_s: when each client is lost, and its share free for the others, or inf [n].
+        """
+        shared, channel, radios = self.shared, self.channel, self.radios
+        power = radios.power[direction].take(radio)
+        promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
+        awake_s, on_wifi = start_s + promotion_s, radios.is_wifi[radio]
+        caps = rate_caps(self.transport, radios.rtt_s[radio])
+        if shared is None:
+            laid_out = self.heterogeneity.transfers(
+                channel,
+                clients,
+                direction,
+                awake_s,
+                bit,
+                power,
+                on_wifi=on_wifi,
+                caps=caps,
+            )
+        else:
+            cells = shared.cells_of(clients, on_wifi)
+            bandwidth = self.heterogeneity.bandwidth
+            multiple = None if bandwidth is None else bandwidth[clients]
+            own_rates = self.heterogeneity.own_rates(
+                channel, clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi
+            )
+            laid_out = lay_out_flows(
+                Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
+                own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
+                lambda own_bit_per_s, channel_bit_per_s: shared.fair_bit_per_s(
+                    cells, direction, own_bit_per_s, channel_bit_per_s, multiple
+                ),
+            )
+        if not promotion_s.any():
+            return laid_out
+        promotion_w = radios.promotion_w[radio]
+        return [
+            part
+            for rows, timelines in laid_out
+            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+        ]
+
+
+def _capped_rates(own_rates: OwnRates, start_s: FloatArray, caps: RateCaps) -> OwnRates:
+    """Own rates of transfers that begin at `start_s` [n] under the limits of their transport."""
+
+    def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
+        edges_s, rates_bit_per_s, channel_bit_per_s = own_rates(rows, t_s)
+        num = rates_bit_per_s.shape[1] + caps.cap_bit_per_s.shape[1]
+        edges_s, rates_bit_per_s, step = capped_steps(
+            edges_s, rates_bit_per_s, start_s[rows], caps.take(rows)
+        )
+        channel_bit_per_s = np.take_along_axis(channel_bit_per_s, step, axis=1)
+        more = ((0, 0), (0, num - rates_bit_per_s.shape[1]))
+        return RateSteps(
+            np.pad(edges_s, more, mode="edge"),
+            np.pad(rates_bit_per_s, more),
+            np.pad(channel_bit_per_s, more),
+        )
+
+    return rates_from

@@ -1,0 +1,79 @@
+"""Which uploads reach the server where a scenario forces how often they do.
+
+Client n's uploads succeed with probability theta_n, each for itself, whatever the link does (Tong
+et al., "From learning to analytics: improving model efficacy with goal-directed client selection":
+theta_n stands for decoding, drop-out and slow computation together). An upload that fails has
+taken its full airtime and joules by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, Le
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.schema.ranges import PositiveFraction
+from fleetsim.settings import Settings
+
+_SHARE_TOLERANCE = 1e-6
+
+
+class SuccessSettings(Settings):
+    """How often the uploads of some clients succeed."""
+
+    probability: Annotated[float, Ge(0.0), Le(1.0)]
+    """Chance of each upload (theta)."""
+    share: PositiveFraction = 1.0
+    """Chance of a client to be one of these; the shares of a list sum to 1."""
+
+
+def check_shares(successes: Sequence[SuccessSettings]) -> None:
+    """The shares of a list sum to 1.
+
+    Raises:
+        ValueError: they do not.
+    """
+    total = sum(success.share for success in successes)
+    if abs(total - 1.0) > _SHARE_TOLERANCE:
+        raise ValueError(f"the shares of upload_success must sum to 1, they sum to {total:g}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """Which uploads arrive; addressed draws, made by `build_arrivals`."""
+
+    seed: int
+    probability: FloatArray
+    """Chance of each upload of every client [N]."""
+
+    def of(self, clients: IntArray, addresses: Sequence[tuple[int, ...]]) -> BoolArray:
+        """Whether the uploads of tasks of these clients [n] and addresses arrive [n]."""
+        indices = [
+            (client, *address) for client, address in zip(clients.tolist(), addresses, strict=True)
+        ]
+        words = rng.first_words(self.seed, "upload-success", indices, [1] * len(indices))
+        arrive: BoolArray = rng.words_to_uniform(np.concatenate(words)) < self.probability[clients]
+        return arrive
+
+
+def build_arrivals(
+    successes: Sequence[SuccessSettings], *, seed: int, size: int
+) -> Arrivals | None:
+    """Deal the probabilities to N clients; None where every upload succeeds.
+
+    Client i gets the same probability whatever the size N of the fleet.
+    """
+    if all(success.probability == 1.0 for success in successes):
+        return None
+    edges = np.cumsum([success.share for success in successes])
+    draw = rng.stream(seed, "upload-success-share").random(size)
+    # The last edge is 1 but for rounding.
+    which = np.minimum(np.searchsorted(edges, draw, side="right"), edges.size - 1)
+    probability = np.array([success.probability for success in successes])[which]
+    probability.flags.writeable = False
+    return Arrivals(seed, probability)

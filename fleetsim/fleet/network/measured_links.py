@@ -1,0 +1,271 @@
+"""How fast clients that live through network traces are, at any moment of any lap, exactly.
+
+A client lives through one record of a `NetTrace` with a shift: its lap k begins at the whole
+millisecond k * span - shift, and a sample that begins at c ms of the record is in force from
+(k * span - shift + c) / 1000 s on. Edges are integers until the one division that makes them
+seconds, so neither the number of laps nor the order of queries can blur one. Queries are pure.
+
+Bits before every sample are summed up once. How many samples a transfer touches is then two
+bisections, however long it takes; only the touched samples are laid out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Final, Literal
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
+from fleetsim.fleet.traces.periodic import freeze
+from fleetsim.fleet.traces.shuffled_assignment import deal
+from fleetsim.fleet.traces.usage.trace import is_change
+from fleetsim.units import MS_PER_S
+
+NetShift = Literal["random", "none"]
+
+Limited = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""Edges in s [k, p+1] and rates in bit/s [k, p] of some transfers (their indices [k]) after limits
+besides the trace's, by the trace's edges [k, m+1] and rates [k, m]."""
+
+_MAX_STEPS: Final = 10_000_000
+"""Steps of one transfer, which is laid out step by step in memory."""
+_SPARE_STEPS: Final = 2
+"""Steps that are laid out beyond those that the sums of bits ask for, against their rounding."""
+_STEPS_AT_ONCE: Final = 1 << 18
+"""Steps of several transfers that are laid out together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """Rates of one direction over K records, on one axis of milliseconds and one of bits."""
+
+    begins_ms: IntArray
+    """Where each record begins on the axis of time, and the end of the last one [K+1]."""
+    offsets: IntArray
+    """Where each record's steps begin, and the end of the last one's [K+1]."""
+    at_ms: IntArray
+    """Where each step begins on the axis of time [C]."""
+    bit_per_s: FloatArray
+    """Rate of each step [C]; neighbours in a record differ."""
+    bit_before: FloatArray
+    """Bits of all steps before each step, and of all [C+1]."""
+
+    def __post_init__(self) -> None:
+        freeze(*(getattr(self, field.name) for field in fields(self)))
+
+    @classmethod
+    def of(cls, trace: NetTrace, rates_bit_per_s: FloatArray) -> _Steps:
+        """Steps of one direction's rate of every sample of a trace."""
+        kept = np.flatnonzero(is_change(trace.offsets, (rates_bit_per_s,)))
+        begins_ms = np.append(0, np.cumsum(trace.span_ms))
+        axis_ms = trace.times_ms + np.repeat(begins_ms[:-1], np.diff(trace.offsets))
+        at_ms, rates = axis_ms[kept], rates_bit_per_s[kept]
+        bit = rates * (np.diff(np.append(at_ms, begins_ms[-1])) / MS_PER_S)
+        return cls(
+            begins_ms,
+            np.searchsorted(kept, trace.offsets),
+            at_ms,
+            rates,
+            np.append(0.0, np.cumsum(bit)),
+        )
+
+    def at(self, axis_ms: IntArray) -> IntArray:
+        """Step in force at places on the axis of time, shape kept."""
+        return np.searchsorted(self.at_ms, axis_ms, side="right") - 1
+
+    def bit_until(self, step: IntArray, axis_ms: IntArray) -> FloatArray:
+        """Bits from the beginning of the axis to a place inside a step, shape kept."""
+        into_s = (axis_ms - self.at_ms[step]) / MS_PER_S
+        return np.asarray(self.bit_before[step] + self.bit_per_s[step] * into_s)
+
+    def ahead(
+        self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps of records [n] from the one that is `here` in a lap begun at `lap_ms` on.
+
+        Returns:
+            Edges in s [n, num+1], and rates in bit/s between them [n, num].
+        """
+        first, num_steps = self.offsets[record], np.diff(self.offsets)[record]
+        span_ms = np.diff(self.begins_ms)[record]
+        lap, place = np.divmod(
+            (here - first)[:, np.newaxis] + np.arange(num + 1), num_steps[:, np.newaxis]
+        )
+        step = first[:, np.newaxis] + place
+        edges_ms = self.at_ms[step] + (lap_ms - self.begins_ms[record])[:, np.newaxis]
+        edges_s = (edges_ms + lap * span_ms[:, np.newaxis]) / MS_PER_S
+        return edges_s, self.bit_per_s[step[:, :-1]]
+
+    def num_touched(
+        self, record: IntArray, here: IntArray, axis_ms: IntArray, bit: FloatArray
+    ) -> FloatArray:
+        """About how many steps hold so many bits from places on the axis on [n]; inf if none do."""
+        first, end = self.offsets[record], self.offsets[record + 1]
+        before_bit = self.bit_before[first]
+        per_lap_bit = self.bit_before[end] - before_bit
+        need_bit = self.bit_until(here, axis_ms) - before_bit + bit
+        with np.errstate(divide="ignore", over="ignore"):
+            laps = np.floor(need_bit / per_lap_bit)
+        is_known = np.isfinite(laps)
+        rest_bit = np.where(is_known, need_bit - np.where(is_known, laps, 0.0) * per_lap_bit, 0.0)
+        last = np.searchsorted(self.bit_before, before_bit + rest_bit, side="left") - 1
+        return np.asarray(laps * (end - first) + np.clip(last, first, end - 1) - here + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetLinks:
+    """Which record each of N clients lives through; made by `build_net_links`."""
+
+    record: IntArray
+    """Record of every client [N]; wired clients have one too, unused."""
+    shift_ms: IntArray
+    """By how much every client is ahead of its record [N]."""
+    span_ms: IntArray
+    """Length of every record [K]."""
+    steps: tuple[_Steps, _Steps]
+    """Down, up."""
+
+    def __post_init__(self) -> None:
+        freeze(self.record, self.shift_ms, self.span_ms)
+
+    def rate_at(self, clients: IntArray, row: int, t_s: FloatArray) -> FloatArray:
+        """Rates of clients [n] at `t_s` [n], down (row 0) or up (row 1), in bit/s."""
+        here, _, _ = self._places(clients, row, t_s)
+        return np.asarray(self.steps[row].bit_per_s[here])
+
+    def steps_from(
+        self, clients: IntArray, row: int, t_s: FloatArray, num: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Steps of clients [n] from those around `t_s` [n] on, as of `_Steps.ahead`."""
+        here, _, lap_ms = self._places(clients, row, t_s)
+        return self.steps[row].ahead(self.record[clients], here, lap_ms, num)
+
+    def _places(
+        self, clients: IntArray, row: int, t_s: FloatArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Steps in force at `t_s`, how far into their laps that is, when these began [n]."""
+        steps, record = self.steps[row], self.record[clients]
+        now_ms = milliseconds(t_s)
+        local_ms = (now_ms + self.shift_ms[clients]) % self.span_ms[record]
+        return steps.at(steps.begins_ms[record] + local_ms), local_ms, now_ms - local_ms
+
+    def windows(
+        self,
+        clients: IntArray,
+        row: int,
+        start_s: FloatArray,
+        deadline_s: FloatArray,
+        bit: FloatArray,
+        limited: Limited,
+    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """The steps that transfers touch, each until its last bit or its deadline.
+
+        Args:
+            clients: who transfers [n].
+            row: 0 down, 1 up.
+            start_s: when each begins [n].
+            deadline_s: when each is given up, later than it begins [n].
+            bit: what each moves, > 0 [n].
+            limited: what is left of edges and rates of some transfers under other limits.
+
+        Yields:
+            (rows of these arguments [k], edges in s [k, m+1], rates in bit/s [k, m] after these
+            limits): transfers of similar lengths together. The first edge is the start; edges never
+            fall, and from a deadline on they stay there.
+        """
+        steps, record = self.steps[row], self.record[clients]
+        span_ms, origin_ms = self.span_ms[record], steps.begins_ms[record]
+        num_steps = np.diff(steps.offsets)[record]
+        until_ms = milliseconds(np.nextafter(deadline_s, 0.0))
+        here, local_ms, lap_ms = self._places(clients, row, start_s)
+        laps, last_ms = np.divmod(until_ms - lap_ms, span_ms)
+        most = laps * num_steps + steps.at(origin_ms + last_ms) - here + 1
+        needed = steps.num_touched(record, here, origin_ms + local_ms, bit)
+        width = np.minimum(most, needed + _SPARE_STEPS).astype(np.int64)
+        # Results do not depend on the widths: the same steps are added up in the same order.
+        width = 1 << np.ceil(np.log2(width)).astype(np.int64)
+        left = np.ones(clients.size, dtype=np.bool_)
+        while left.any():
+            common = int(width[left].min())
+            rows = np.flatnonzero(left & (width == common))
+            rows = rows[: max(1, _STEPS_AT_ONCE // common)]
+            edges_s, rates = steps.ahead(record[rows], here[rows], lap_ms[rows], common)
+            edges_s = edges_s.clip(start_s[rows, np.newaxis], deadline_s[rows, np.newaxis])
+            edges_s, rates = limited(rows, edges_s, rates)
+            total_bit = np.cumsum(rates * np.diff(edges_s, axis=1), axis=1)[:, -1]
+            is_through = (total_bit >= bit[rows]) | (most[rows] <= common)
+            width[rows[~is_through]] *= 2
+            left[rows[is_through]] = False
+            if is_through.any():
+                yield rows[is_through], edges_s[is_through], rates[is_through]
+
+
+def milliseconds(t_s: FloatArray) -> IntArray:
+    """Whole milliseconds m of moments: m / 1000 <= t < (m + 1) / 1000, shape kept.
+
+    >>> milliseconds(np.array([0.3, 1.001, 2.0])).tolist()
+    [300, 1001, 2000]
+    """
+    ms = np.floor(t_s * MS_PER_S).astype(np.int64)
+    # The product is rounded, so it may miss by one: the edges m / 1000 decide.
+    ms -= ms / MS_PER_S > t_s
+    return np.asarray(ms + ((ms + 1) / MS_PER_S <= t_s))
+
+
+def build_net_links(
+    trace: NetTrace,
+    *,
+    seed: int,
+    size: int,
+    shift: NetShift,
+    rate_scale: float,
+    up_over_down: float | None,
+    give_up_s: float,
+) -> NetLinks:
+    """Assign the records of a trace to the clients (`fleetsim.fleet.traces.shuffled_assignment`).
+
+    Args:
+        trace: the records.
+        seed: the scenario's seed.
+        size: number of clients N.
+        shift: "random" begins each record anywhere in it, "none" at its beginning.
+        rate_scale: factor on all rates.
+        up_over_down: rate up over rate down, in place of what the trace says of the way up.
+        give_up_s: how long a transfer may take.
+
+    Raises:
+        ScenarioError: the trace has no rates up and there is no ratio, rates beyond 1e15 bit/s, or
+            more than ten million samples in one transfer.
+    """
+    down_bit_per_s, up_bit_per_s = trace.down_bit_per_s * rate_scale, trace.up_bit_per_s
+    if up_over_down is not None:
+        up_bit_per_s = trace.down_bit_per_s * up_over_down
+    if up_bit_per_s is None:
+        raise ScenarioError(
+            f"fleet.channel.up_over_down: missing, and {trace.name} has no up_bit_per_s; give the"
+            " rate up over the rate down, such as 0.25"
+        )
+    up_bit_per_s = up_bit_per_s * rate_scale
+    highest = float(max(down_bit_per_s.max(), up_bit_per_s.max()))
+    if highest > MAX_BIT_PER_S:
+        raise ScenarioError(
+            f"fleet.channel.rate_scale = {rate_scale:g}: makes rates of {highest:g} bit/s, over"
+            f" {MAX_BIT_PER_S:g}; lower it"
+        )
+    laps = math.ceil(give_up_s * MS_PER_S) / trace.span_ms + 1.0
+    if float((laps * np.diff(trace.offsets)).max()) > _MAX_STEPS:
+        raise ScenarioError(
+            f"fleet.channel.give_up_s = {give_up_s:g}: spans over {_MAX_STEPS:g} samples of"
+            f" {trace.name}; lower it"
+        )
+    record = deal(trace.num_records, size, seed=seed, purpose="network/trace")
+    draw = rng.stream(seed, "network/shift").random(size)
+    shift_ms = np.floor(draw * trace.span_ms[record]).astype(np.int64) * (shift == "random")
+    steps = _Steps.of(trace, down_bit_per_s), _Steps.of(trace, up_bit_per_s)
+    return NetLinks(record, shift_ms, trace.span_ms, steps)

@@ -1,0 +1,69 @@
+"""Power that a transmitter takes for what it emits, and which transmit powers exist.
+
+    P_dc(P) = P_max / efficiency * (P / P_max)^0.36
+
+P is the emitted power, P_max that of the device class, `efficiency` P_max / P_dc(P_max). An
+amplifier of class B, whose efficiency falls with the amplitude of its output, has the exponent 0.5
+(Cripps, RF Power Amplifiers for Wireless Communications, 2nd edition, 2006, chapter 3); the chain
+of a phone, which switches between amplifiers and has parts that draw power at any level, falls more
+slowly. 0.36 is a fit to what the modems of five phones draw at four levels
+(measurements/modem-transmit.csv): a tenth of the power costs 44 % of the watts.
+
+The transmit figures of a radio file, base_w + slope * rate, were measured with the amplifier on for
+part of the time: at the rate `full` all of it. So the amplifier's share of the slope is
+P_dc(P_max) / full. A client whose scenario states a transmit power emits it for as long as its
+transfer runs, however bad its link is; it draws
+
+    P(r) = base_w + P_dc(P) + (slope - P_dc(P_max) / full) * r
+
+which at P = P_max and r = full is what the file says. Figures and their sources stand in
+`radios/`; beside measured phones: docs/validation.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile
+from fleetsim.units import db_to_ratio, dbm_to_w
+
+_EXPONENT = 0.36
+
+MIN_TX_POWER_DBM = -40.0
+"""Least output power that a phone is controlled to (3GPP TS 38.101-1, table 6.3.1-1, up to 20 MHz;
+the same in TS 36.101)."""
+MAX_CELLULAR_TX_POWER_DBM = 26.0
+"""Phones of power class 2; class 3, the default, has 23 (3GPP TS 38.101-3, table 6.2B.1.1-1)."""
+MAX_WIFI_TX_POWER_DBM = 20.0
+"""100 mW EIRP at 2.4 GHz (ETSI EN 300 328)."""
+MAX_BASE_STATION_TX_POWER_DBM = 46.0
+"""A macro cell of 10 MHz or more in 3GPP's simulations (TR 36.942; from memory, unchecked)."""
+
+
+def amplifier_w(amplifier: AmplifierProfile, tx_power_dbm: float) -> float:
+    """Watts that the amplifier takes while it emits a power."""
+    below_max = db_to_ratio(tx_power_dbm - amplifier.max_dbm)
+    return float(dbm_to_w(amplifier.max_dbm) / amplifier.efficiency * below_max**_EXPONENT)
+
+
+def with_tx_power(radio: RadioProfile, tx_power_dbm: float) -> RadioProfile:
+    """The radio while it emits a power that the scenario states; as it is if it has no amplifier.
+
+    Raises:
+        ValueError: the power is above that of the radio's class.
+    """
+    amplifier = radio.amplifier
+    if amplifier is None:
+        return radio
+    if tx_power_dbm > amplifier.max_dbm:
+        raise ValueError(
+            f"{tx_power_dbm:g} dBm is above {amplifier.max_dbm:g} dBm, the most that radio"
+            f" {radio.name!r} emits"
+        )
+    in_slope_j_per_bit = amplifier_w(amplifier, amplifier.max_dbm) / amplifier.full_bit_per_s
+    return replace(
+        radio,
+        transmit_w=radio.transmit_w + amplifier_w(amplifier, tx_power_dbm),
+        # Where the slope is less than the amplifier alone, the whole slope is taken as its share.
+        transmit_j_per_bit=max(radio.transmit_j_per_bit - in_slope_j_per_bit, 0.0),
+    )

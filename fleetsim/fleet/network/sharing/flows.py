@@ -1,0 +1,265 @@
+"""How transfers go over time that share links: laid out together, from event to event.
+
+Between two events every flow has one rate, so what it has moved grows along a line. Events are: a
+flow begins, its own channel changes (the edge of a fading block), it ends (its last bit, its
+give-up time, or its client is lost). At each of them the links are divided anew, max-min fair; a
+flow whose rate is the same after as before goes on in the same segment. Nothing is stepped or
+iterated in time: segments are exact to rounding.
+
+For n flows of b blocks each that is some 2 n + b events of O(n) each, and as many segments as rates
+changed: up to n (n + b) where a link is full all the time, and n b where none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.timeline import Timelines
+
+_LEAST_WIDTH = 4
+_ROUNDINGS = 4.0
+"""Ends that are so many spacings of floats apart are one event."""
+
+
+class RateSteps(NamedTuple):
+    """Own rates of k flows from some moments on."""
+
+    edges_s: FloatArray
+    """Edges around each moment and all after it [k, m+1]; the last is inf if the rate never changes
+    from there on. A row with fewer than m rates repeats its last edge."""
+    rates_bit_per_s: FloatArray
+    """What modem and transport allow between the edges [k, m]."""
+    channel_bit_per_s: FloatArray
+    """What the channel would carry without them [k, m]: over the whole band of a cell."""
+
+
+OwnRates = Callable[[IntArray, FloatArray], RateSteps]
+"""Own rates of flows (their indices [k]) from moments [k] on; m is always the same."""
+
+FairRates = Callable[[FloatArray, FloatArray], FloatArray]
+"""Rates of all flows [n] by the own rate of each [n], 0 for those not under way, and by what its
+channel would carry without modem and transport [n]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """n transfers that may share links; all arrays [n]."""
+
+    start_s: FloatArray
+    bit: FloatArray
+    """What each moves, > 0."""
+    give_up_at_s: FloatArray
+    """When each has taken too long, after its start."""
+    lost_at_s: FloatArray
+    """When its client is lost, and with it its share of the links free; inf: never."""
+    power: RadioPower
+    """Power of each client's radio."""
+
+
+def lay_out_flows(
+    flows: Flows, own_rates: OwnRates, fair_rates: FairRates
+) -> list[tuple[IntArray, Timelines]]:
+    """Transfers that share links, as of `Channel.transfers`.
+
+    The timeline of a flow whose client is lost goes on after that, at the rate that it had: until
+    then it is what happened, and afterwards a forecast that stands for nobody's share.
+
+    Returns:
+        (rows of the flows, their transfers): those of similar numbers of segments together.
+    """
+    state = _State(flows, own_rates)
+    order = np.argsort(flows.start_s, kind="stable")
+    starts_s = np.append(flows.start_s[order], np.inf)
+    num_begun, now_s = 0, float(starts_s[0])
+    while now_s < np.inf:
+        state.end(now_s)
+        now_begun = int(np.searchsorted(starts_s[:-1], now_s, side="right"))
+        state.begin(order[num_begun:now_begun], now_s)
+        num_begun = now_begun
+        state.change_own_rates(now_s)
+        state.set_rates(fair_rates(state.own_bit_per_s, state.channel_bit_per_s), now_s)
+        now_s = min(float(starts_s[num_begun]), state.next_event_s())
+    return state.timelines()
+
+
+@dataclass(slots=True, eq=False)
+class _Segments:
+    """Beginnings of segments, in the order of time."""
+
+    rows: list[IntArray] = field(default_factory=list)
+    begin_s: list[FloatArray] = field(default_factory=list)
+    done_bit: list[FloatArray] = field(default_factory=list)
+    rate_bit_per_s: list[FloatArray] = field(default_factory=list)
+
+    def add(self, rows: IntArray, begin_s: float, done: FloatArray, rate: FloatArray) -> None:
+        self.rows.append(rows)
+        self.begin_s.append(np.full(rows.size, begin_s))
+        self.done_bit.append(done)
+        self.rate_bit_per_s.append(rate)
+
+
+class _State:
+    """Flows as they stand between two events; arrays [n], idle values for those not under way."""
+
+    def __init__(self, flows: Flows, own_rates: OwnRates) -> None:
+        size = flows.bit.size
+        self._flows, self._own_rates = flows, own_rates
+        self._is_on = np.zeros(size, dtype=np.bool_)
+        self.own_bit_per_s: FloatArray = np.zeros(size)
+        self.channel_bit_per_s: FloatArray = np.zeros(size)
+        self._rate_bit_per_s = np.zeros(size)
+        self._since_s = flows.start_s.copy()
+        """When the present segment of each began."""
+        self._done_bit = np.zeros(size)
+        """What each had moved by then."""
+        self._full_at_s = np.full(size, np.inf)
+        """When each will have moved all at its present rate."""
+        self._leaves_at_s = np.full(size, np.inf)
+        self._changes_at_s = np.full(size, np.inf)
+        """When the own rate of each changes next."""
+        self._steps = own_rates(np.arange(size), flows.start_s)
+        self._num_rates = _num_rates(self._steps.edges_s)
+        """How many of these rates each row uses."""
+        self._column = np.zeros(size, dtype=np.int64)
+        """Which of these rates each has."""
+        self._end_s = np.zeros(size)
+        self._end_bit = np.zeros(size)
+        self._is_complete = np.zeros(size, dtype=np.bool_)
+        self._segments = _Segments()
+
+    def next_event_s(self) -> float:
+        """When a flow that is under way ends or its channel changes next; inf if none is."""
+        return float(min(self._full_at_s.min(), self._leaves_at_s.min(), self._changes_at_s.min()))
+
+    def begin(self, rows: IntArray, now_s: float) -> None:
+        """These flows begin; one whose client is lost as it begins never has a share."""
+        if rows.size == 0:
+            return
+        flows = self._flows
+        is_lost = flows.lost_at_s[rows] <= now_s
+        if is_lost.any():
+            lost, rows = rows[is_lost], rows[~is_lost]
+            self._end_s[lost] = flows.give_up_at_s[lost]
+            self._segments.add(lost, now_s, np.zeros(lost.size), np.zeros(lost.size))
+        self._is_on[rows] = True
+        self._rate_bit_per_s[rows] = np.nan  # so that it differs from any that they will get
+        self._leaves_at_s[rows] = np.minimum(flows.lost_at_s[rows], flows.give_up_at_s[rows])
+        self._use_step(rows, np.zeros(rows.size, dtype=np.int64))
+
+    def change_own_rates(self, now_s: float) -> None:
+        """Go on to the own rates that hold from now on."""
+        rows = (self._changes_at_s <= now_s).nonzero()[0]
+        if rows.size == 0:
+            return
+        column = self._column[rows] + 1
+        if (column == self._num_rates[rows]).any():
+            # All at once, or each would ask at a moment of its own.
+            rows = self._is_on.nonzero()[0]
+            more = self._own_rates(rows, np.full(rows.size, now_s))
+            for all_rows, new in zip(self._steps, more, strict=True):
+                all_rows[rows] = new
+            self._num_rates[rows] = _num_rates(more.edges_s)
+            column = np.zeros(rows.size, dtype=np.int64)
+        self._use_step(rows, column)
+
+    def _use_step(self, rows: IntArray, column: IntArray) -> None:
+        """Own rates of these flows are those of their steps in these columns."""
+        self._column[rows] = column
+        self.own_bit_per_s[rows] = self._steps.rates_bit_per_s[rows, column]
+        self.channel_bit_per_s[rows] = self._steps.channel_bit_per_s[rows, column]
+        self._changes_at_s[rows] = self._steps.edges_s[rows, column + 1]
+
+    def set_rates(self, rate_bit_per_s: FloatArray, now_s: float) -> None:
+        """The links are divided like this from now on."""
+        rows = (self._is_on & (rate_bit_per_s != self._rate_bit_per_s)).nonzero()[0]
+        if rows.size == 0:
+            return
+        since_s, bit = self._since_s[rows], self._flows.bit[rows]
+        done_bit = self._done_bit[rows]
+        is_new = since_s == now_s
+        moved_bit = self._rate_bit_per_s[rows] * (now_s - since_s)
+        done_bit = np.where(is_new, done_bit, np.minimum(done_bit + moved_bit, bit))
+        rate = rate_bit_per_s[rows]
+        with np.errstate(divide="ignore", over="ignore"):  # a flow may stand still
+            full_at_s = now_s + (bit - done_bit) / rate
+        # Rounding must not empty a segment.
+        full_at_s = np.where(rate > 0.0, np.maximum(full_at_s, np.nextafter(now_s, np.inf)), np.inf)
+        self._segments.add(rows, now_s, done_bit, rate)
+        self._since_s[rows], self._done_bit[rows] = now_s, done_bit
+        self._rate_bit_per_s[rows], self._full_at_s[rows] = rate, full_at_s
+
+    def end(self, now_s: float) -> None:
+        """Who has moved all, or leaves, is under way no more."""
+        is_over = self._full_at_s <= now_s + _ROUNDINGS * np.spacing(now_s)
+        is_over |= self._leaves_at_s <= now_s
+        rows = is_over.nonzero()[0]
+        if rows.size == 0:
+            return
+        full_at_s, give_up_at_s = self._full_at_s[rows], self._flows.give_up_at_s[rows]
+        is_complete, bit = full_at_s <= give_up_at_s, self._flows.bit[rows]
+        moved_bit = self._rate_bit_per_s[rows] * (give_up_at_s - self._since_s[rows])
+        self._end_s[rows] = np.minimum(full_at_s, give_up_at_s)
+        self._end_bit[rows] = np.where(
+            is_complete, bit, np.minimum(self._done_bit[rows] + moved_bit, bit)
+        )
+        self._is_complete[rows] = is_complete
+        self._is_on[rows] = False
+        self.own_bit_per_s[rows] = self._rate_bit_per_s[rows] = 0.0
+        for moment_s in (self._full_at_s, self._leaves_at_s, self._changes_at_s):
+            moment_s[rows] = np.inf
+
+    def timelines(self) -> list[tuple[IntArray, Timelines]]:
+        """The flows, when all have ended."""
+        segments = self._segments
+        row = np.concatenate(segments.rows)
+        order = np.argsort(row, kind="stable")
+        begin_s = np.concatenate(segments.begin_s)[order]
+        done_bit = np.concatenate(segments.done_bit)[order]
+        rate_bit_per_s = np.concatenate(segments.rate_bit_per_s)[order]
+        num = np.bincount(row, minlength=self._is_on.size)
+        first = np.cumsum(num) - num
+        laid_out, width, is_left = [], _LEAST_WIDTH, np.ones(num.size, dtype=np.bool_)
+        while is_left.any():
+            rows = (is_left & (num <= width)).nonzero()[0]
+            if rows.size:
+                timelines = self._side_by_side(
+                    rows, first[rows], num[rows], begin_s, done_bit, rate_bit_per_s
+                )
+                laid_out.append((rows, timelines))
+                is_left[rows] = False
+            width *= 2
+        return laid_out
+
+    def _side_by_side(
+        self,
+        rows: IntArray,
+        first: IntArray,
+        num: IntArray,
+        begin_s: FloatArray,
+        done_bit: FloatArray,
+        rate_bit_per_s: FloatArray,
+    ) -> Timelines:
+        """Flows whose segments are `num` from `first` on in the arrays that follow."""
+        column = np.arange(int(num.max()) + 1)
+        is_used: BoolArray = column < num[:, np.newaxis]
+        place = np.minimum(first[:, np.newaxis] + column, begin_s.size - 1)
+        power_w = self._flows.power.take(rows).at(rate_bit_per_s[place[:, :-1]])
+        return Timelines(
+            edges_s=np.where(is_used, begin_s[place], self._end_s[rows, np.newaxis]),
+            progress=np.where(is_used, done_bit[place], self._end_bit[rows, np.newaxis]),
+            power_w=np.where(is_used[:, :-1], power_w, 0.0),
+            num_segments=num,
+            is_complete=self._is_complete[rows],
+        )
+
+
+def _num_rates(edges_s: FloatArray) -> IntArray:
+    """Rates between edges [n, m+1] before the first that repeats the last one [n]."""
+    num: IntArray = (edges_s[:, :-1] < edges_s[:, -1:]).sum(axis=1)
+    return num

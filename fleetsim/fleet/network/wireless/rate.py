@@ -1,0 +1,69 @@
+"""What rate a signal-to-noise ratio gives: Shannon's, with what modems lose against it.
+
+    R = B log2(1 + snr / gap)                       bit/s
+    R = min(R, cap * B, most)                       the fastest modulation and coding
+    R = 0 where R < outage * B                      what the slowest one cannot carry is lost
+
+The gap is how much more signal a modem needs than theory (Cioffi's SNR gap: Starr, Cioffi,
+Silverman, Understanding Digital Subscriber Line Technology, 1999). A gap of 1, no cap and no outage
+is Shannon's capacity (Proc. IRE 37(1), 1949).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.network.direction import ROW, Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Modem:
+    """Rates of either direction from ratios of signal to noise."""
+
+    bandwidth_hz: tuple[float, float]
+    """Down, up."""
+    gap: float = 1.0
+    """Ratio >= 1."""
+    cap_bit_per_s_per_hz: float = math.inf
+    most_bit_per_s: tuple[float, float] = (math.inf, math.inf)
+    """Fastest rate whatever the bandwidth: down, up."""
+    outage_bit_per_s_per_hz: float = 0.0
+
+    def rates_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
+        """Rates at these ratios, shape kept; 0 where nothing gets through."""
+        return self.limited(direction, self.band_bit_per_s(direction, snr))
+
+    def limited(self, direction: Direction, band_bit_per_s: FloatArray) -> FloatArray:
+        """What the modem leaves of rates that the band carries, shape kept."""
+        most_bit_per_s = self.most_bit_per_s[ROW[direction]]
+        if most_bit_per_s == math.inf:
+            return band_bit_per_s
+        return np.minimum(band_bit_per_s, most_bit_per_s)
+
+    def band_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
+        """Rates that the band carries at these ratios, shape kept; 0 where nothing gets through."""
+        rates_bit_per_s = self.best_bit_per_s(direction, snr)
+        if self.outage_bit_per_s_per_hz > 0.0:
+            least_bit_per_s = self.outage_bit_per_s_per_hz * self.bandwidth_hz[ROW[direction]]
+            rates_bit_per_s[rates_bit_per_s < least_bit_per_s] = 0.0
+        return rates_bit_per_s
+
+    def best_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
+        """Rates that the band would carry if nothing were ever lost, shape kept."""
+        bandwidth_hz = self.bandwidth_hz[ROW[direction]]
+        if self.gap != 1.0:
+            snr = snr / self.gap
+        rates_bit_per_s = shannon_bit_per_s(bandwidth_hz, snr)
+        if self.cap_bit_per_s_per_hz < math.inf:
+            most_bit_per_s = self.cap_bit_per_s_per_hz * bandwidth_hz
+            np.minimum(rates_bit_per_s, most_bit_per_s, out=rates_bit_per_s)
+        return rates_bit_per_s
+
+
+def shannon_bit_per_s(bandwidth_hz: float, snr: FloatArray) -> FloatArray:
+    """Capacity B log2(1 + snr) of a band (Shannon, 1949), shape kept; exact for tiny snr too."""
+    return np.asarray(np.log1p(snr) * (bandwidth_hz / math.log(2.0)))

@@ -1,0 +1,140 @@
+"""Rates of clients on Wi-Fi: an access point at home, the airtime that is left, the line behind it.
+
+A client stands still at distance d from its own access point. With P the transmit power, F the
+noise figure and X the client's shadow, the same both ways,
+
+    PL [dB] = path_loss_db_at_1m + path_loss_exponent_db * log10(d / 1 m) + X
+    snr     = P / (PL * N0 * B * F)
+    phy     = min(B log2(1 + snr / gap), cap * B)
+    rate    = min(airtime share * phy, line)
+
+The airtime share is what headers, acknowledgements, neighbours and other devices of the household
+leave to the client; each client draws its own. Rates do not change over time: rate adaptation and
+retransmissions within milliseconds average what fades. Sources of the defaults, and what they give
+beside measured rates: docs/models/channel.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.rate import Modem
+from fleetsim.schema.ranges import RateBitPerS
+from fleetsim.settings import Settings
+from fleetsim.units import db_to_ratio, dbm_to_w
+
+_NOISE_DBM_PER_HZ = -174.0
+"""Thermal noise kT at 290 K."""
+
+_CLIENT_TX_POWER_DBM = 16.0
+"""Transmit power of a client. No setting: it belongs to the Wi-Fi watts of the device's file."""
+
+
+class ConstantWifiSettings(Settings):
+    """The same rates for every client on Wi-Fi, always."""
+
+    kind: Literal["constant"] = "constant"
+    down_bit_per_s: RateBitPerS
+    """Rate from the server to a client."""
+    up_bit_per_s: RateBitPerS
+    """Rate from a client to the server."""
+
+
+class IndoorWifiSettings(Settings):
+    """An access point of each client's own, indoors."""
+
+    kind: Literal["indoor"] = "indoor"
+    radius_m: Annotated[float, Field(ge=1.0, le=100.0)] = 10.0
+    """Clients stand uniformly over a disk of this radius around their access points."""
+    min_distance_m: Annotated[float, Field(ge=0.1, le=100.0)] = 1.0
+    """Nobody stands closer to the access point; equal to the radius: everybody stands there."""
+    path_loss_db_at_1m: Annotated[float, Field(ge=30.0, le=100.0)] = 46.3
+    """Path loss at 1 m: 46.3 dB at 5.18 GHz, 39.7 dB at 2.44 GHz."""
+    path_loss_exponent_db: Annotated[float, Field(ge=10.0, le=60.0)] = 28.0
+    """Path loss added per factor of 10 in distance."""
+    shadowing_sd_db: Annotated[float, Field(ge=0.0, le=20.0)] = 8.0
+    """Standard deviation of shadowing by walls and furniture: one normal draw in dB per client."""
+    access_point_tx_power_dbm: Annotated[float, Field(ge=0.0, le=30.0)] = 16.0
+    """Transmit power of an access point."""
+    noise_figure_db: Annotated[float, Field(ge=0.0, le=30.0)] = 7.0
+    """Noise that the receiver adds, client and access point alike."""
+    bandwidth_hz: Annotated[float, Field(ge=1e6, le=1e9)] = 20e6
+    """Width of the Wi-Fi channel."""
+    snr_gap_db: Annotated[float, Field(ge=0.0, le=30.0)] = 3.0
+    """How much more signal the modems need than Shannon's rate does."""
+    max_bit_per_s_per_hz: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.61
+    """Fastest rate of the modems per hertz: 3.61 are 72.2 Mbit/s in 20 MHz, one spatial stream."""
+    airtime_share: tuple[
+        Annotated[float, Field(ge=1e-3, le=1.0)], Annotated[float, Field(ge=1e-3, le=1.0)]
+    ] = (0.4, 0.8)
+    """Part of the modems' rate that is left to a client, drawn uniformly between these two."""
+    line_down_bit_per_s: RateBitPerS | None = 100e6
+    """Rate of the line behind an access point towards the client; null: no limit."""
+    line_up_bit_per_s: RateBitPerS | None = 20e6
+    """Rate of the line behind an access point towards the server; null: no limit."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> IndoorWifiSettings:
+        low_m, high_m = self.min_distance_m, self.radius_m
+        if low_m > high_m:
+            raise ValueError(
+                f"min_distance_m = {low_m:g} is beyond radius_m = {high_m:g}; lower it"
+            )
+        low, high = self.airtime_share
+        if low > high:
+            raise ValueError(f"airtime_share = [{low:g}, {high:g}] falls; give the smaller first")
+        return self
+
+
+WifiSettings = Annotated[
+    IndoorWifiSettings | ConstantWifiSettings,
+    Field(discriminator="kind"),
+]
+
+
+def top_bit_per_s(settings: IndoorWifiSettings | ConstantWifiSettings) -> float:
+    """No client is faster on Wi-Fi than this, before `heterogeneity`."""
+    if isinstance(settings, ConstantWifiSettings):
+        return max(settings.down_bit_per_s, settings.up_bit_per_s)
+    return settings.airtime_share[1] * settings.max_bit_per_s_per_hz * settings.bandwidth_hz
+
+
+def wifi_rates_bit_per_s(
+    settings: IndoorWifiSettings | ConstantWifiSettings, *, seed: int, size: int
+) -> FloatArray:
+    """Rates of every client on Wi-Fi [2, N]: row 0 down, row 1 up.
+
+    Client i has the same rates whatever the size N of the fleet.
+    """
+    if isinstance(settings, ConstantWifiSettings):
+        rates = np.array([[settings.down_bit_per_s], [settings.up_bit_per_s]])
+        return np.broadcast_to(rates, (2, size))
+    low, high = settings.min_distance_m**2, settings.radius_m**2
+    # The share of the ring's area within d is (d^2 - low) / (high - low).
+    distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "wifi/position").random(size))
+    loss_db = settings.path_loss_db_at_1m + settings.path_loss_exponent_db * np.log10(distance_m)
+    shadow = rng.stream(seed, "wifi/shadowing").standard_normal(size)
+    loss_db = loss_db + settings.shadowing_sd_db * shadow
+    noise_w = dbm_to_w(_NOISE_DBM_PER_HZ + settings.noise_figure_db) * settings.bandwidth_hz
+    tx_w = [[dbm_to_w(settings.access_point_tx_power_dbm)], [dbm_to_w(_CLIENT_TX_POWER_DBM)]]
+    snr = np.asarray(tx_w) * 10.0 ** (-loss_db / 10.0) / noise_w
+    modem = Modem(
+        bandwidth_hz=(settings.bandwidth_hz, settings.bandwidth_hz),
+        gap=db_to_ratio(settings.snr_gap_db),
+        cap_bit_per_s_per_hz=settings.max_bit_per_s_per_hz,
+    )
+    least, most = settings.airtime_share
+    share = least + (most - least) * rng.stream(seed, "wifi/airtime").random(size)
+    lines = (settings.line_down_bit_per_s, settings.line_up_bit_per_s)
+    return np.stack(
+        [
+            np.minimum(share * modem.rates_bit_per_s(way, row), np.inf if line is None else line)
+            for way, row, line in zip((Direction.DOWN, Direction.UP), snr, lines, strict=True)
+        ]
+    )

@@ -1,0 +1,70 @@
+"""How a trace is put on disk: the same rows are the same bytes, each file whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+
+
+def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
+    """A gzipped CSV file; values must hold no comma, quote or line end."""
+    lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
+    content = io.BytesIO()
+    # Without a name and the time of writing in it, the same rows are the same bytes.
+    with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
+        file.write("\n".join(lines).encode())
+    return content.getvalue()
+
+
+def is_unfit(name: str) -> bool:
+    r"""Whether a name cannot stand in a CSV file as `csv_gz` writes it.
+
+    >>> is_unfit("ann"), is_unfit("a,b"), is_unfit("\ud800")
+    (False, True, True)
+    """
+    return any(char in ',"\r\n' or "\ud800" <= char <= "\udfff" for char in name)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file, or replace it; others see the old content or the new, never a part.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def check_new(dest: Path) -> None:
+    """Refuse to write over anything.
+
+    Raises:
+        DataError: `dest` exists, or cannot be looked at.
+    """
+    if paths.kind_of(dest) is not None:
+        raise DataError(f"{dest}: exists already; name a new folder")
+
+
+@contextmanager
+def new_folder(dest: Path) -> Iterator[Path]:
+    """A folder that is `dest` as soon as the block ends without an exception, else nowhere.
+
+    Raises:
+        DataError: it cannot be made.
+    """
+    try:
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{dest.name}-", dir=dest.parent) as beside:
+            folder = Path(beside) / dest.name
+            yield folder
+            folder.rename(dest)
+    except OSError as fault:
+        raise DataError(f"{dest}: cannot be written ({fault}); name another folder") from fault

@@ -1,0 +1,57 @@
+"""Which reader converts a published trace, of people's usage or of a network, by its format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.traces.network.files import NetFormat, import_net_trace, is_net_format
+from fleetsim.fleet.traces.usage.importing import AS_IS, ImportOptions, TraceFormat, import_trace
+from fleetsim.quoting import quoted
+from fleetsim.schema.faults import nearest
+
+
+def import_any(
+    format_: str,
+    source: Path,
+    dest: Path,
+    options: ImportOptions = AS_IS,
+    *,
+    app: str | None = None,
+) -> tuple[str, ...]:
+    """Convert a trace into fleetsim's own form, in a new folder.
+
+    Args:
+        format_: form of the source, of either kind.
+        source: its folder or main file.
+        dest: new folder, which appears whole or not at all.
+        options: of a trace of usage, what to make of it.
+        app: of irish-5g, the application whose logs to take; None: Download.
+
+    Returns:
+        What was left out, a line each.
+
+    Raises:
+        ScenarioError: there is no such format, or an option that means nothing to it.
+        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
+    """
+    if is_net_format(format_):
+        if options != AS_IS:
+            raise ScenarioError(
+                "trace import: --unknown, --online, --utc-offset-h and --whole-days belong to"
+                f" traces of usage, not to {format_}; drop them"
+            )
+        import_net_trace(format_, source, dest, app=app)
+        return ()
+    if format_ not in get_args(TraceFormat):
+        known = (*get_args(TraceFormat), *get_args(NetFormat))
+        close = nearest(format_, known)
+        hint = f"; did you mean {quoted(close)}?" if close else ""
+        raise ScenarioError(
+            f"trace import: format {quoted(format_)} is not known;"
+            f" must be one of {', '.join(known)}{hint}"
+        )
+    if app is not None:
+        raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
+    return import_trace(format_, source, dest, options)

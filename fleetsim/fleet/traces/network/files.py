@@ -1,0 +1,266 @@
+"""Where network traces lie: one CSV file is read and written, published forms are converted.
+
+    trace,t_s,down_bit_per_s[,up_bit_per_s]
+
+docs/models/network-traces.md has every column. The file is `rates.csv` or `rates.csv.gz` of a
+folder, or any file that is named by its path.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeGuard, get_args
+
+import numpy as np
+
+from fleetsim import bundled
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.folder import check_new, csv_gz, is_unfit, new_folder, put
+from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_5g, read_norway_3g
+from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+from fleetsim.schema.faults import nearest
+from fleetsim.units import MS_PER_S
+
+NetFormat = Literal["irish-5g", "norway-3g", "rates"]
+
+RATES_HEADER = ("trace", "t_s", "down_bit_per_s")
+UP_COLUMN = "up_bit_per_s"
+
+_LONE_SAMPLE_MS = 1000
+_MAX_T_S = 1e9
+# Times are decimal fractions that floats hold to a few nanoseconds.
+_MS_TOLERANCE = 1e-3
+
+
+def is_net_format(name: str) -> TypeGuard[NetFormat]:
+    """Whether a form of network traces has this name."""
+    return name in get_args(NetFormat)
+
+
+def load_net_trace(name: str) -> NetTrace:
+    """The network trace that a scenario names: bundled, or a folder or file of the user's own.
+
+    Raises:
+        ScenarioError: there is none.
+        DataError: its file is wrong.
+    """
+    path = bundled.find("traces", name)
+    if path is None:
+        close = nearest(name, bundled.names("traces"))
+        hint = f"did you mean {quoted(close)}?" if close else "see `fleetsim list traces`"
+        raise ScenarioError(
+            f"fleet.channel.trace = {quoted(name)}: no such bundled trace or path; {hint}"
+        )
+    return read_net_trace(path)
+
+
+def is_net_trace(folder: Path) -> bool:
+    """Whether a folder holds a network trace, and not one of people's usage."""
+    return bool(_rates_files(folder))
+
+
+def read_net_trace(folder_or_file: Path) -> NetTrace:
+    """Read a network trace.
+
+    A sample's rate holds until the next sample of the trace. A row without rates ends its trace;
+    without one the last sample holds as long as the one before it, or 1 s if there is none.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    table = read_csv_table(_main_file(folder_or_file))
+    header = tuple(table.columns)
+    if header not in (RATES_HEADER, (*RATES_HEADER, UP_COLUMN)):
+        raise DataError(
+            f"{table.path}, row 1: unknown header {quoted(','.join(header))}; a network trace has"
+            f" {','.join(RATES_HEADER)}[,{UP_COLUMN}]"
+        )
+    ids = tuple(dict.fromkeys(table.columns["trace"]))
+    index = {name: number for number, name in enumerate(ids)}
+    record = np.array([index[name] for name in table.columns["trace"]], dtype=np.int64)
+    times_ms = _milliseconds(table)
+    order = np.argsort(record, kind="stable")
+    is_end = _is_end(table, header[2:])
+    _check_ends(table, order, record[order], is_end[order])
+    rows = order[~is_end[order]]
+    columns = [_rates(table, name, rows) for name in header[2:]]
+    offsets = np.searchsorted(record[rows], np.arange(len(ids) + 1))
+    span_ms = _spans(times_ms[rows], offsets)
+    ends = np.flatnonzero(is_end)
+    span_ms[record[ends]] = times_ms[ends]
+    return NetTrace(
+        name=str(table.path),
+        record_ids=ids,
+        span_ms=span_ms,
+        offsets=offsets,
+        times_ms=times_ms[rows],
+        down_bit_per_s=columns[0],
+        up_bit_per_s=columns[1] if len(columns) > 1 else None,
+        place=lambda sample: table.place(int(rows[sample])),
+    )
+
+
+def _rates_files(folder: Path) -> list[Path]:
+    beside = (folder / "rates.csv", folder / "rates.csv.gz")
+    return [path for path in beside if paths.kind_of(path) is not None]
+
+
+def _main_file(path: Path) -> Path:
+    if not paths.is_folder(path):
+        return path
+    found = _rates_files(path)
+    if not found:
+        raise DataError(
+            f"{path}: no rates.csv (or .csv.gz) in it, so it is no network trace; import one with"
+            " `fleetsim trace import`, or name a trace of usage under fleet.usage.trace"
+        )
+    if len(found) > 1:
+        raise DataError(f"{path}: holds rates.csv and rates.csv.gz; remove one")
+    return found[0]
+
+
+def _milliseconds(table: CsvTable) -> IntArray:
+    t_s = table.numbers("t_s")
+    for row in np.flatnonzero(~((t_s >= 0.0) & (t_s <= _MAX_T_S)))[:1].tolist():
+        raise table.fault(row, f"t_s = {t_s[row]:g} is not in [0, {_MAX_T_S:g}]; correct it")
+    exact_ms = t_s * MS_PER_S
+    times_ms = np.rint(exact_ms)
+    for row in np.flatnonzero(np.abs(exact_ms - times_ms) > _MS_TOLERANCE)[:1].tolist():
+        text = table.columns["t_s"][row]
+        raise table.fault(row, f"t_s = {quoted(text)} is no whole number of milliseconds; round it")
+    return times_ms.astype(np.int64)
+
+
+def _is_end(table: CsvTable, names: tuple[str, ...]) -> BoolArray:
+    """Which rows have no rate at all [R]."""
+    rates = zip(*(table.columns[name] for name in names), strict=True)
+    return np.array([not any(texts) for texts in rates], dtype=np.bool_)
+
+
+def _check_ends(table: CsvTable, order: IntArray, record: IntArray, is_end: BoolArray) -> None:
+    """A row without rates must be the last of its trace, and not the first.
+
+    Args:
+        table: the file.
+        order: its rows, trace by trace [R].
+        record: trace of each of those [R].
+        is_end: whether they are without rates [R].
+    """
+    for place in np.flatnonzero(is_end).tolist():
+        if place == 0 or record[place - 1] != record[place]:
+            raise table.fault(int(order[place]), "ends a trace that has no sample; give it rates")
+        if place + 1 < order.size and record[place + 1] == record[place]:
+            raise table.fault(
+                int(order[place + 1]),
+                "comes after the row without rates, which ends a trace; drop one of the two",
+            )
+
+
+def _rates(table: CsvTable, name: str, rows: IntArray) -> FloatArray:
+    texts = table.columns[name]
+    for row in rows.tolist():
+        if texts[row] == "":
+            raise table.fault(row, f"{name} is empty; give every rate of the row, or none to end")
+    return table.numbers(name, rows)
+
+
+def _spans(times_ms: IntArray, offsets: IntArray) -> IntArray:
+    """Where traces end that do not say it [K]."""
+    last = offsets[1:] - 1
+    lasts_ms = np.where(
+        np.diff(offsets) > 1, times_ms[last] - times_ms[np.maximum(last - 1, 0)], _LONE_SAMPLE_MS
+    )
+    return np.asarray(times_ms[last] + lasts_ms)
+
+
+def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
+    """Write a network trace: rates.csv.gz and README.md; the same trace gives the same bytes.
+
+    Args:
+        trace: what to write.
+        folder: where; made if it is not there.
+        readme: text of README.md.
+
+    Raises:
+        DataError: the folder cannot be written to, or a record's name cannot stand in a CSV file.
+    """
+    for name in trace.record_ids:
+        if is_unfit(name):
+            raise DataError(
+                f"{trace.name}: trace {quoted(name)} has a comma, quote, line end or what is no"
+                " text; rename it"
+            )
+    down, up = trace.down_bit_per_s.tolist(), trace.up_bit_per_s
+    rates = list(zip(down, strict=True) if up is None else zip(down, up.tolist(), strict=True))
+    times_ms, rows = trace.times_ms.tolist(), []
+    for record, name in enumerate(trace.record_ids):
+        for sample in range(int(trace.offsets[record]), int(trace.offsets[record + 1])):
+            rows.append((name, _decimal(times_ms[sample]), *map(_shortest, rates[sample])))
+        rows.append((name, _decimal(int(trace.span_ms[record])), *("" for _ in rates[0])))
+    header = RATES_HEADER if up is None else (*RATES_HEADER, UP_COLUMN)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        put(folder / "rates.csv.gz", csv_gz(header, rows))
+        put(folder / "README.md", readme.encode())
+    except OSError as fault:
+        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
+
+
+def _decimal(time_ms: int) -> str:
+    whole, part = divmod(time_ms, MS_PER_S)
+    return f"{whole}.{part:03d}".rstrip("0").rstrip(".")
+
+
+def _shortest(rate_bit_per_s: float) -> str:
+    return f"{rate_bit_per_s:.0f}" if rate_bit_per_s.is_integer() else repr(rate_bit_per_s)
+
+
+def import_net_trace(format_: NetFormat, source: Path, dest: Path, *, app: str | None) -> None:
+    """Convert a network trace into a new folder that appears whole or not at all.
+
+    Args:
+        format_: form of the source.
+        source: its folder or file.
+        dest: new folder.
+        app: of irish-5g, the application whose logs to take; None: Download.
+
+    Raises:
+        ScenarioError: an application where the form has none.
+        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
+    """
+    if app is not None and format_ != "irish-5g":
+        raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
+    check_new(dest)
+    match format_:
+        case "irish-5g":
+            trace = read_irish_5g(source, app=IRISH_APP if app is None else app)
+        case "norway-3g":
+            trace = read_norway_3g(source)
+        case "rates":
+            trace = read_net_trace(source)
+    with new_folder(dest) as folder:
+        write_net_trace(trace, folder, readme=_readme(trace, format_))
+
+
+def _readme(trace: NetTrace, format_: str) -> str:
+    source = "/".join(Path(trace.name).parts[-2:])
+    has_up = trace.up_bit_per_s is not None
+    up = "\n| up_bit_per_s | bit/s | rate from the client |" if has_up else ""
+    return f"""# Network trace
+
+{trace.num_records} traces, {trace.times_ms.size} samples, converted from `{source}` ({format_}).
+
+`rates.csv.gz`: one row per sample, which holds until the next row of the trace.
+
+| column | unit | meaning |
+|---|---|---|
+| trace | - | name of the trace |
+| t_s | s | time from the beginning of the trace, whole milliseconds |
+| down_bit_per_s | bit/s | rate to the client; a row without rates ends its trace |{up}
+
+Origin and licence: those of the source.
+"""

@@ -1,0 +1,238 @@
+"""Published network traces, each read into a `NetTrace`: Irish 5G and Norwegian 3G.
+
+docs/models/network-traces.md has every column. Of each, one file per log is read as it was
+published, and the same logs as one table, with a table of the logs beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
+
+IRISH_APP: Final = "Download"
+"""Only while a file is downloaded does the rate show what the link can carry."""
+
+_MOST_T_S = 1e12
+_STAMP = "%Y.%m.%d_%H.%M.%S"
+
+
+def read_irish_5g(source: Path, *, app: str) -> NetTrace:
+    """Read Raca et al. (MMSys 2020), 5G logs of a phone that drives or stands still in Ireland.
+
+    Stamps are whole seconds; several rows of one second share it evenly. The way up is left out:
+    these phones downloaded, so what they sent says nothing of what the link up can carry.
+
+    Args:
+        source: folder of the published archive, whose logs lie below folders named after the
+            application; or of the table samples.csv with traces.csv beside it.
+        app: application whose logs to take: Download, Netflix or Amazon_Prime.
+
+    Raises:
+        DataError: a file that is missing or wrong, or no log of this application.
+    """
+    main = _table_in(source, "samples")
+    logs: list[tuple[str, IntArray, FloatArray]] = []
+    if main is not None:
+        table = read_csv_table(main)
+        _need(table, "trace", "t_s", "dl_kbps")
+        about = read_csv_table(_beside(main, "traces"))
+        _need(about, "trace", "app", "file")
+        names = _names(about, "trace", "file")
+        wanted = {
+            trace
+            for trace, what in zip(about.columns["trace"], about.columns["app"], strict=True)
+            if what == app
+        }
+        for trace, rows in _by_trace(table):
+            if trace not in names:
+                raise table.fault(
+                    int(rows[0]),
+                    f"trace {quoted(trace)} is not in {about.path.name}; list or drop it",
+                )
+            if trace in wanted:
+                rates = table.numbers("dl_kbps", rows) * BIT_PER_KBIT
+                times_ms = _shared_seconds(table, rows, _seconds(table, rows))
+                logs.append((names[trace], times_ms, rates))
+    else:
+        for path in sorted(source.rglob("*.csv")):
+            if app in (source.name, *path.relative_to(source).parts[:-1]):
+                table = read_csv_table(path)
+                _need(table, "Timestamp", "DL_bitrate")
+                if table.num_rows == 0:
+                    raise DataError(f"{path}, row 2: the log is empty; remove the file")
+                rows = np.arange(table.num_rows)
+                seconds = _stamps(table)
+                rates = table.numbers("DL_bitrate") * BIT_PER_KBIT
+                name = "-".join(path.relative_to(source).with_suffix("").parts)
+                logs.append((name, _shared_seconds(table, rows, seconds - seconds[0]), rates))
+    if not logs:
+        raise DataError(
+            f"{source}: no log of the application {quoted(app)} in it; name the folder of the"
+            " unpacked archive, or another application (Download, Netflix, Amazon_Prime)"
+        )
+    return _joined(source, [(name, t_ms, _end_after(t_ms), rate) for name, t_ms, rate in logs])
+
+
+def read_norway_3g(source: Path) -> NetTrace:
+    """Read Riiser et al. (MMSys 2013), 3G on Norwegian commutes, as `time rate` pairs.
+
+    A pair gives the mean rate in Mbit/s since the pair before it, as Pensieve (Mao et al., SIGCOMM
+    2017) reads these files. So the first one's rate, of a time before the log, is not used.
+
+    Args:
+        source: folder with one file per log, two numbers in each line; or with the table
+            samples.csv and traces.csv beside it.
+
+    Raises:
+        DataError: a file that is missing or wrong.
+    """
+    main = _table_in(source, "samples")
+    logs = []
+    if main is not None:
+        table = read_csv_table(main)
+        _need(table, "trace", "t_s", "mbps")
+        names = _names(read_csv_table(_beside(main, "traces")), "trace", "file")
+        for trace, rows in _by_trace(table):
+            if trace not in names:
+                raise table.fault(
+                    int(rows[0]), f"trace {quoted(trace)} is not in traces.csv; drop it"
+                )
+            where = table.place(int(rows[0]))
+            logs.append(
+                _pairs(where, names[trace], table.numbers("t_s", rows), table.numbers("mbps", rows))
+            )
+    else:
+        for path in filter(paths.is_file, paths.matches(source, "*")):
+            logs.append(_pairs(f"{path}", path.stem, *_two_columns(path)))
+    if not logs:
+        raise DataError(f"{source}: no log in it; name the folder that holds the files")
+    return _joined(source, logs)
+
+
+def _pairs(
+    where: str, name: str, t_s: FloatArray, mbit_per_s: FloatArray
+) -> tuple[str, IntArray, int, FloatArray]:
+    """A log as (name, when rates begin, end, rates)."""
+    if t_s.size < 2:
+        raise DataError(f"{where}: log {quoted(name)} has fewer than two samples; drop it")
+    if not (np.abs(t_s) <= _MOST_T_S).all():
+        raise DataError(
+            f"{where}: log {quoted(name)} has a time that is no number or beyond {_MOST_T_S:g} s;"
+            " correct it"
+        )
+    times_ms = np.rint((t_s - t_s[0]) * MS_PER_S).astype(np.int64)
+    return name, times_ms[:-1], int(times_ms[-1]), mbit_per_s[1:] * BIT_PER_MBIT
+
+
+def _two_columns(path: Path) -> tuple[FloatArray, FloatArray]:
+    pairs = []
+    try:
+        lines = paths.read(path).decode("ascii").splitlines()
+    except UnicodeDecodeError as fault:
+        raise DataError(f"{path}: cannot be read ({fault}); remove the file") from fault
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        try:
+            t_s, rate = map(float, fields)
+        except ValueError:
+            raise DataError(
+                f"{path}, row {number}: {quoted(line)} is not a time and a rate; correct or drop it"
+            ) from None
+        pairs.append((t_s, rate))
+    columns = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+def _joined(source: Path, logs: Sequence[tuple[str, IntArray, int, FloatArray]]) -> NetTrace:
+    return NetTrace(
+        name=str(source),
+        record_ids=tuple(name for name, *_ in logs),
+        span_ms=np.array([end_ms for _, _, end_ms, _ in logs], dtype=np.int64),
+        offsets=np.cumsum([0, *(times_ms.size for _, times_ms, _, _ in logs)]),
+        times_ms=np.concatenate([times_ms for _, times_ms, _, _ in logs]),
+        down_bit_per_s=np.concatenate([rates for *_, rates in logs]),
+        up_bit_per_s=None,
+    )
+
+
+def _end_after(times_ms: IntArray) -> int:
+    """The end of a log of whole seconds: the one after its last."""
+    return (int(times_ms[-1]) // MS_PER_S + 1) * MS_PER_S
+
+
+def _shared_seconds(table: CsvTable, rows: IntArray, seconds: IntArray) -> IntArray:
+    """Milliseconds of samples that are stamped with whole seconds; those of one share it [n]."""
+    for place in np.flatnonzero(np.diff(seconds) < 0)[:1].tolist():
+        raise table.fault(int(rows[place + 1]), "is earlier than the row before it; sort the log")
+    first = np.searchsorted(seconds, seconds, side="left")
+    num = np.searchsorted(seconds, seconds, side="right") - first
+    return np.asarray(seconds * MS_PER_S + (np.arange(seconds.size) - first) * MS_PER_S // num)
+
+
+def _seconds(table: CsvTable, rows: IntArray) -> IntArray:
+    t_s = table.numbers("t_s", rows)
+    for place in np.flatnonzero(~((t_s >= 0.0) & (t_s < 1e9) & (t_s == np.floor(t_s))))[
+        :1
+    ].tolist():
+        raise table.fault(int(rows[place]), f"t_s = {t_s[place]:g} is no whole second; round it")
+    return t_s.astype(np.int64)
+
+
+def _stamps(table: CsvTable) -> IntArray:
+    """Seconds of the column Timestamp, such as 2019.12.16_13.40.04."""
+    begin = datetime(1970, 1, 1)
+    seconds = []
+    for row, text in enumerate(table.columns["Timestamp"]):
+        try:
+            stamp = datetime.strptime(text, _STAMP)
+        except ValueError:
+            raise table.fault(
+                row, f"Timestamp = {quoted(text)} is not like 2019.12.16_13.40.04; correct it"
+            ) from None
+        seconds.append(round((stamp - begin).total_seconds()))
+    return np.array(seconds, dtype=np.int64)
+
+
+def _table_in(source: Path, stem: str) -> Path | None:
+    for path in (source / f"{stem}.csv", source / f"{stem}.csv.gz"):
+        if paths.kind_of(path) is not None:
+            return path
+    if not paths.is_folder(source):
+        raise DataError(f"{source}: no such folder; name the one that holds the logs")
+    return None
+
+
+def _beside(main: Path, stem: str) -> Path:
+    return main.with_name(main.name.replace("samples", stem, 1))
+
+
+def _need(table: CsvTable, *columns: str) -> None:
+    for name in columns:
+        if name not in table.columns:
+            raise DataError(f"{table.path}, row 1: no column {name}; import it as another form")
+
+
+def _names(about: CsvTable, key: str, name: str) -> dict[str, str]:
+    _need(about, key, name)
+    return dict(zip(about.columns[key], about.columns[name], strict=True))
+
+
+def _by_trace(table: CsvTable) -> list[tuple[str, IntArray]]:
+    """Every trace of a table with its rows, in the order in which the traces begin."""
+    number: dict[str, int] = {}
+    trace = [number.setdefault(name, len(number)) for name in table.columns["trace"]]
+    order = np.argsort(np.array(trace, dtype=np.int64), kind="stable")
+    ends = np.cumsum(np.bincount(trace, minlength=len(number)))
+    return list(zip(number, np.split(order, ends[:-1]), strict=True)) if number else []

@@ -1,0 +1,134 @@
+"""How fast the network was, measured: rates that hold from one millisecond to another.
+
+A network trace holds records, such as drives through a city with a phone that downloads all the
+time. Each record covers [0, span) ms; each of its samples says the rate from then on. Whole
+milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage. How clients live
+through the records, lap after lap, is `fleetsim.fleet.network.measured_links`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import InitVar, dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.periodic import freeze
+from fleetsim.fleet.traces.usage.trace import Place
+from fleetsim.quoting import quoted
+
+MAX_BIT_PER_S: Final = 1e15
+"""No rate is higher."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetTrace:
+    """Records of K traces with S samples in all, one record after the other.
+
+    The samples of record k are those with index offsets[k] up to (not including) offsets[k + 1].
+
+    Invariants: every record has a sample at 0; times strictly increase within a record and stay
+    below its span; rates are in [0, 1e15]; every record carries bits in some direction.
+
+    Raises:
+        DataError: an invariant is broken; names the sample by `place`.
+    """
+
+    name: str
+    """For messages: file that it was read from."""
+    record_ids: tuple[str, ...]
+    """Name of every record [K]."""
+    span_ms: IntArray
+    """Length of every record [K]; then it begins anew."""
+    offsets: IntArray
+    """Where each record's samples begin, and the end of the last one's [K+1]."""
+    times_ms: IntArray
+    """When each sample begins, after the beginning of its record [S]."""
+    down_bit_per_s: FloatArray
+    """Rate to the client from this sample on [S]."""
+    up_bit_per_s: FloatArray | None
+    """Rate from the client [S]; None: it was not measured."""
+    place: InitVar[Place | None] = None
+
+    def __post_init__(self, place: Place | None) -> None:
+        arrays = [getattr(self, field.name) for field in fields(self)]
+        freeze(*(array for array in arrays if isinstance(array, np.ndarray)))
+        self._check_shapes()
+        self._check_samples(self._place if place is None else place)
+
+    @property
+    def num_records(self) -> int:
+        """Number of records K."""
+        return len(self.record_ids)
+
+    @property
+    def lasts_ms(self) -> IntArray:
+        """How long each sample holds [S]."""
+        ends_ms = np.append(self.times_ms[1:], 0)
+        ends_ms[self.offsets[1:] - 1] = self.span_ms
+        return ends_ms - self.times_ms
+
+    def _place(self, sample: int) -> str:
+        record = int(np.searchsorted(self.offsets, sample, side="right")) - 1
+        row = sample - int(self.offsets[record]) + 1
+        return f"{self.name}, trace {quoted(self.record_ids[record])}, sample {row}"
+
+    def _check_shapes(self) -> None:
+        num_records, num_samples = len(self.record_ids), self.times_ms.size
+        if num_records == 0:
+            raise DataError(f"{self.name}: no samples; a network trace needs at least one")
+        if len(set(self.record_ids)) < num_records:
+            raise DataError(f"{self.name}: two records of one name; make the names distinct")
+        up_size = num_samples if self.up_bit_per_s is None else self.up_bit_per_s.size
+        if (
+            self.span_ms.shape != (num_records,)
+            or self.offsets.shape != (num_records + 1,)
+            or self.offsets[0] != 0
+            or self.offsets[-1] != num_samples
+            or (np.diff(self.offsets) <= 0).any()
+            or {self.down_bit_per_s.size, up_size} != {num_samples}
+        ):
+            raise DataError(
+                f"{self.name}: columns of different lengths; give span_ms [K], offsets [K+1] that"
+                " rise from 0 to S, and every other column [S]"
+            )
+
+    def _check_samples(self, place: Place) -> None:
+        times_ms, first = self.times_ms, self.offsets[:-1]
+        for sample in first[times_ms[first] != 0].tolist()[:1]:
+            raise DataError(
+                f"{place(sample)}: the first sample is at {times_ms[sample] / 1000:g} s; take that"
+                " off every time of this trace, so that it begins at 0"
+            )
+        step_ms = np.diff(times_ms)
+        step_ms[first[1:] - 1] = 1
+        for before in np.flatnonzero(step_ms <= 0)[:1].tolist():
+            raise DataError(
+                f"{place(before + 1)}: {times_ms[before + 1] / 1000:g} s does not come after"
+                f" {times_ms[before] / 1000:g} s; sort the trace's rows and keep one per time"
+            )
+        last = self.offsets[1:] - 1
+        for record in np.flatnonzero(times_ms[last] >= self.span_ms)[:1].tolist():
+            raise DataError(
+                f"{place(int(last[record]))}: begins at {times_ms[last[record]] / 1000:g} s, not"
+                f" before the trace's end at {self.span_ms[record] / 1000:g} s; lengthen the trace"
+            )
+        carries = np.zeros(self.num_records, dtype=np.bool_)
+        for name in ("down_bit_per_s", "up_bit_per_s"):
+            rates = getattr(self, name)
+            if rates is None:
+                continue
+            is_rate = (rates >= 0.0) & (rates <= MAX_BIT_PER_S)
+            for sample in np.flatnonzero(~is_rate)[:1].tolist():
+                raise DataError(
+                    f"{place(sample)}: {name} = {rates[sample]:g} is not in [0,"
+                    f" {MAX_BIT_PER_S:g}]; correct it"
+                )
+            carries |= np.maximum.reduceat(rates, first) > 0.0
+        for record in np.flatnonzero(~carries)[:1].tolist():
+            raise DataError(
+                f"{place(int(first[record]))}: trace {quoted(self.record_ids[record])} never"
+                " carries a bit; drop it"
+            )

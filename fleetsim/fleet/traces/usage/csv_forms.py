@@ -1,0 +1,265 @@
+"""The forms of usage traces in CSV files, each read into `Records`: states, intervals, samples.
+
+docs/models/usage.md has every column.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
+from fleetsim.fleet.traces.usage.records import (
+    HOUR_S,
+    MOST_UTC_OFFSET_H,
+    Records,
+    held,
+    trace_of_changes,
+    trace_of_intervals,
+)
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+
+Unknown = Literal["hold", "offline"]
+"""What to make of times without any sample: the last known state holds, or the user is offline."""
+
+STATES_HEADER = ("user", "t_s", "online", "charging", "unmetered", "load")
+RAM_STATES_HEADER = (*STATES_HEADER, "ram_byte")
+USERS_HEADER = ("user", "span_s")
+ZONED_USERS_HEADER = (*USERS_HEADER, "utc_offset_h")
+INTERVALS_HEADER = ("user", "start_s", "end_s")
+INTERVALS_USERS_HEADER = ("user", "trace_start_s", "trace_end_s")
+SAMPLES_HEADER = ("user", "os", "t", "battery", "battery_state", "plugged", "net")
+"""The first columns; others may follow."""
+
+_SAMPLE_S = 60
+_UNKNOWN_AFTER_S = 600
+# The people lived in San Diego; most records lie in the months of UTC-7, the others are 1 h off.
+_EXTRASENSORY_UTC_OFFSET_S = -7 * HOUR_S
+_FLAG = {"0": 0, "1": 1}
+_UNSAID = -1
+_CHARGING = {"charging": 1, "full": 1, "discharging": 0, "unplugged": 0, "not_charging": 0} | {
+    "unknown": _UNSAID,
+    "": _UNSAID,
+}
+_PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
+_UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _UNSAID}
+
+
+def read_states(main: Path) -> Records:
+    """Read the form of fleetsim itself: every change of state, with users.csv beside it.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
+    span_s, utc_offset_s = _spans(users)
+    table = _read_rows(main)
+    user = _user_of_rows(table, index, users.path)
+    times_s = table.whole_numbers("t_s")
+    for row in np.flatnonzero(times_s < 0)[:1]:
+        raise table.fault(
+            int(row), f"t_s = {times_s[row]} is outside the user's span; drop the row"
+        )
+    flags = [table.codes(name, _FLAG) for name in ("online", "charging", "unmetered")]
+    load = table.numbers("load")
+    ram_byte = np.zeros_like(times_s)
+    if "ram_byte" in table.columns:
+        ram_byte = table.whole_numbers("ram_byte")
+    order = np.argsort(user, kind="stable")
+    num_rows = np.bincount(user, minlength=users.num_rows)
+    for idle in np.flatnonzero(num_rows == 0)[:1]:
+        raise users.fault(
+            int(idle),
+            f"user {quoted(users.columns['user'][idle])} has no row in {main.name}; drop it",
+        )
+    online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
+    trace = Trace(
+        name=str(main),
+        user_ids=users.columns["user"],
+        span_s=span_s,
+        offsets=np.concatenate([[0], np.cumsum(num_rows)]),
+        times_s=times_s[order],
+        online=online,
+        charging=charging,
+        unmetered=unmetered,
+        load=load[order],
+        ram_byte=ram_byte[order],
+        place=lambda change: table.place(int(order[change])),
+    )
+    return Records(trace, np.zeros_like(span_s), utc_offset_s)
+
+
+def read_intervals(main: Path) -> Records:
+    """Read intervals of being available: those of FLHetBench, or anybody's.
+
+    FLHetBench's are intervals of being locked, on the charger and on Wi-Fi. Inside an interval a
+    device is online, charging and unmetered; of the time outside the source says no more than that
+    it is not all of these, and the device is none. Empty intervals are dropped, touching ones
+    joined.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    users, index = _read_users(main, INTERVALS_USERS_HEADER, USERS_HEADER, ZONED_USERS_HEADER)
+    if tuple(users.columns) == INTERVALS_USERS_HEADER:
+        begin_s, end_s = users.whole_numbers("trace_start_s"), users.whole_numbers("trace_end_s")
+        for row in np.flatnonzero(end_s <= begin_s)[:1]:
+            says = f"ends at {end_s[row]}, not after {begin_s[row]}; correct it"
+            raise users.fault(int(row), says)
+        utc_offset_s = np.zeros_like(begin_s)
+    else:
+        end_s, utc_offset_s = _spans(users)
+        begin_s = np.zeros_like(end_s)
+    table = _read_rows(main)
+    user = _user_of_rows(table, index, users.path)
+    start_s, stop_s = table.whole_numbers("start_s"), table.whole_numbers("end_s")
+    for row in np.flatnonzero(stop_s < start_s)[:1]:
+        raise table.fault(int(row), f"ends at {stop_s[row]} before {start_s[row]}; correct it")
+    for row in np.flatnonzero((start_s < begin_s[user]) | (stop_s > end_s[user]))[:1]:
+        raise table.fault(
+            int(row),
+            f"[{start_s[row]}, {stop_s[row]}) is outside the user's span"
+            f" [{begin_s[user[row]]}, {end_s[user[row]]}); cut it or correct {users.path.name}",
+        )
+    kept = np.flatnonzero(stop_s > start_s)
+    kept = kept[np.argsort(user[kept], kind="stable")]
+    user, start_s, stop_s = user[kept], start_s[kept], stop_s[kept]
+    same = user[1:] == user[:-1]
+    for i in np.flatnonzero(same & (start_s[1:] < start_s[:-1]))[:1]:
+        raise table.fault(
+            int(kept[i + 1]),
+            f"starts at {start_s[i + 1]}, after {start_s[i]}; sort the user's rows",
+        )
+    for i in np.flatnonzero(same & (start_s[1:] < stop_s[:-1]))[:1]:
+        raise table.fault(
+            int(kept[i + 1]),
+            f"starts at {start_s[i + 1]} but the user's interval before ends at {stop_s[i]}: they"
+            " overlap; merge them",
+        )
+    trace = trace_of_intervals(
+        str(main),
+        users.columns["user"],
+        end_s - begin_s,
+        user,
+        start_s - begin_s[user],
+        stop_s - begin_s[user],
+    )
+    return Records(trace, begin_s, utc_offset_s)
+
+
+def read_samples(main: Path, unknown: Unknown) -> Records:
+    """Read the form of ExtraSensory: the phone's state about once a minute while the app ran.
+
+    A sample's state holds until the next sample. Where that is more than 600 s away, nothing is
+    known of what is beyond 600 s after the sample: `unknown` says what to make of it. A value
+    missing in a sample holds from the one before; at first a phone is neither charging nor
+    unmetered.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    table = _read_rows(main)
+    ids = tuple(dict.fromkeys(table.columns["user"]))
+    index = {user: number for number, user in enumerate(ids)}
+    user = np.array([index[name] for name in table.columns["user"]], dtype=np.int64)
+    unix_s = table.whole_numbers("t")
+    charging = table.codes("battery_state", _CHARGING)
+    charging = np.where(table.codes("plugged", _PLUGGED) == 1, 1, charging)
+    unmetered = table.codes("net", _UNMETERED)
+    row = np.argsort(user, kind="stable")
+    user, unix_s = user[row], unix_s[row]
+    same = user[1:] == user[:-1]
+    for i in np.flatnonzero(same & (unix_s[1:] <= unix_s[:-1]))[:1]:
+        way_out = "drop one" if unix_s[i + 1] == unix_s[i] else "sort the user's rows"
+        raise table.fault(int(row[i + 1]), f"t = {unix_s[i + 1]} after {unix_s[i]}; {way_out}")
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    last = np.append(first[1:], user.size) - 1
+    is_charging = held(charging[row], first[user]) == 1
+    is_unmetered = held(unmetered[row], first[user]) == 1
+    silent = np.flatnonzero(same & (np.diff(unix_s) > _UNKNOWN_AFTER_S))
+    if unknown == "hold":
+        silent = silent[:0]
+    source = np.concatenate([np.arange(user.size), silent])
+    at_s = np.concatenate([unix_s, unix_s[silent] + _UNKNOWN_AFTER_S])
+    online = np.repeat([True, False], [user.size, silent.size])
+    begin_s = unix_s[first]
+    trace = trace_of_changes(
+        str(main),
+        ids,
+        unix_s[last] - begin_s + _SAMPLE_S,
+        user[source],
+        at_s - begin_s[user[source]],
+        (online, is_charging[source], is_unmetered[source]),
+    )
+    return Records(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S))
+
+
+def _read_rows(main: Path) -> CsvTable:
+    table = read_csv_table(main)
+    if table.num_rows == 0:
+        raise DataError(f"{main}, row 2: the trace is empty; it needs at least one row of data")
+    return table
+
+
+def users_file(main: Path) -> Path:
+    """The table of users beside a main file, packed or not.
+
+    Raises:
+        DataError: there are two.
+    """
+    beside = (main.with_name("users.csv"), main.with_name("users.csv.gz"))
+    found = [path for path in beside if paths.kind_of(path) is not None]
+    if len(found) > 1:
+        raise DataError(f"{main.parent}: holds users.csv and users.csv.gz; remove one")
+    return found[0] if found else main.with_name("users.csv")
+
+
+def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:
+    """The table of users beside the main file, and each user's number."""
+    table = read_csv_table(users_file(main))
+    if tuple(table.columns) not in headers:
+        raise DataError(
+            f"{table.path}, row 1: unknown header {quoted(','.join(table.columns))};"
+            f" must be {' or '.join(','.join(header) for header in headers)}"
+        )
+    if table.num_rows == 0:
+        raise DataError(f"{table.path}, row 2: the trace is empty; it needs at least one user")
+    index: dict[str, int] = {}
+    for row, user in enumerate(table.columns["user"]):
+        if index.setdefault(user, row) != row:
+            raise table.fault(row, f"user {quoted(user)} is listed twice; drop one")
+    return table, index
+
+
+def _spans(users: CsvTable) -> tuple[IntArray, IntArray]:
+    """Length of every user's record, and by how much the user's clock is ahead, in seconds."""
+    span_s = users.whole_numbers("span_s")
+    for user in np.flatnonzero(span_s <= 0)[:1]:
+        raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1; correct it")
+    if "utc_offset_h" not in users.columns:
+        return span_s, np.zeros_like(span_s)
+    offset_h = users.numbers("utc_offset_h")
+    for user in np.flatnonzero(~(np.abs(offset_h) <= MOST_UTC_OFFSET_H))[:1]:
+        raise users.fault(
+            int(user),
+            f"utc_offset_h = {offset_h[user]:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC;"
+            " give hours",
+        )
+    return span_s, np.round(offset_h * HOUR_S).astype(np.int64)
+
+
+def _user_of_rows(table: CsvTable, index: dict[str, int], users: Path) -> IntArray:
+    names = table.columns["user"]
+    user = np.array([index.get(name, -1) for name in names], dtype=np.int64)
+    for row in np.flatnonzero(user < 0)[:1]:
+        raise table.fault(
+            int(row),
+            f"user {quoted(names[row])} has no span; list it in {users.name} or drop its rows",
+        )
+    return user

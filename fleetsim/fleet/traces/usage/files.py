@@ -1,0 +1,190 @@
+"""Where usage traces lie: forms in CSV files are told apart and read, fleetsim's own is written.
+
+The form is told by the headers; docs/models/usage.md has every column.
+
+| form | files | source |
+|---|---|---|
+| states | `states.csv`, `users.csv` | fleetsim's own; what `write_trace` writes |
+| intervals | `intervals.csv`, `users.csv` | anybody's |
+| flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
+| extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
+
+Every file may be gzipped (.csv.gz). Other formats are converted first: `trace_import`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.csv_table import read_csv_header
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, put
+from fleetsim.fleet.traces.usage import csv_forms as forms
+from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.records import Records, settled
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+
+CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
+
+_IMPORTED = {".json": "flash", ".pkl": "fedscale", ".pickle": "fedscale"}
+"""Format that a suffix speaks for, of those that must be imported."""
+
+
+def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
+    """Read a trace of any form.
+
+    Args:
+        folder_or_file: the main file, or the folder that holds it; users.csv stands beside it.
+        unknown: what to make of times without any sample (extrasensory only).
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    main = main_file(folder_or_file)
+    return settled(read_records(main, form_of(main), unknown))
+
+
+def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
+    """Read a main file of a known form.
+
+    Raises:
+        DataError: a file that is missing, cut off or wrong; names file and row.
+    """
+    match form:
+        case "states":
+            return forms.read_states(main)
+        case "intervals" | "flhetbench":
+            return forms.read_intervals(main)
+        case "extrasensory":
+            return forms.read_samples(main, unknown)
+
+
+def main_file(path: Path) -> Path:
+    """The main file of a trace that is named by its folder or by that file.
+
+    Raises:
+        DataError: the folder holds none or several, or the file must be imported first.
+    """
+    if not paths.is_folder(path):
+        suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+        if suffix in _IMPORTED:
+            raise DataError(
+                f"{path}: is no CSV file; convert it first: fleetsim trace import"
+                f" {_IMPORTED[suffix]} {path} NEW_FOLDER"
+            )
+        return path
+    found = sorted(
+        child
+        for pattern in ("states*.csv", "states*.csv.gz", "intervals.csv", "intervals.csv.gz")
+        for child in paths.matches(path, pattern)
+    )
+    if not found:
+        raise DataError(f"{path}: no states.csv or intervals.csv (or .csv.gz) in it; add one")
+    if len(found) > 1:
+        names = ", ".join(child.name for child in found)
+        raise DataError(f"{path}: holds {names}; name the file that you mean")
+    return found[0]
+
+
+def form_of(main: Path) -> CsvForm:
+    """Form of a main file by its header, and that of the users' file.
+
+    Raises:
+        DataError: a file that is missing or has an unknown header.
+    """
+    header = read_csv_header(main)
+    if header in (forms.STATES_HEADER, forms.RAM_STATES_HEADER):
+        return "states"
+    if header == forms.INTERVALS_HEADER:
+        is_theirs = read_csv_header(forms.users_file(main)) == forms.INTERVALS_USERS_HEADER
+        return "flhetbench" if is_theirs else "intervals"
+    if header[: len(forms.SAMPLES_HEADER)] == forms.SAMPLES_HEADER:
+        return "extrasensory"
+    known = (
+        forms.RAM_STATES_HEADER,
+        forms.STATES_HEADER,
+        forms.INTERVALS_HEADER,
+        (*forms.SAMPLES_HEADER, "..."),
+    )
+    raise DataError(
+        f"{main}, row 1: unknown header {quoted(','.join(header))};"
+        f" must be {' or '.join(','.join(names) for names in known)}"
+    )
+
+
+def write_trace(
+    trace: Trace, folder: Path, *, readme: str | None = None, notes: Sequence[str] = ()
+) -> None:
+    """Write a trace in fleetsim's own form: states.csv.gz, users.csv.gz and README.md.
+
+    The same trace gives the same bytes. Each file appears whole or not at all; files of the same
+    names are replaced.
+
+    Args:
+        trace: what to write.
+        folder: where; made if it is not there.
+        readme: text of README.md; None writes one that explains the columns.
+        notes: lines for that one.
+
+    Raises:
+        DataError: the folder cannot be written to, or a user's name cannot stand in a CSV file.
+    """
+    for user in trace.user_ids:
+        if is_unfit(user):
+            raise DataError(
+                f"trace {quoted(trace.name)}: user {quoted(user)} has a comma, quote, line end or"
+                " what is no text; rename it"
+            )
+    users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)
+    online, charging, unmetered, load, ram_byte = trace.columns
+    header = forms.RAM_STATES_HEADER if ram_byte.any() else forms.STATES_HEADER
+    columns = [
+        np.repeat(np.array(trace.user_ids, dtype=object), np.diff(trace.offsets)).tolist(),
+        trace.times_s.tolist(),
+        *(flag.astype(np.int64).tolist() for flag in (online, charging, unmetered)),
+        [share or 0 for share in load.tolist()],
+        ram_byte.tolist(),
+    ]
+    states = zip(*columns[: len(header)], strict=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        put(folder / "users.csv.gz", csv_gz(forms.USERS_HEADER, users))
+        put(folder / "states.csv.gz", csv_gz(header, states))
+        put(folder / "README.md", (_readme(trace, notes) if readme is None else readme).encode())
+    except OSError as fault:
+        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
+
+
+def _readme(trace: Trace, notes: Sequence[str]) -> str:
+    source = "/".join(Path(trace.name).parts[-2:])
+    said = "".join(f"\n- {note}" for note in notes)
+    return f"""# Usage trace
+
+{trace.num_users} users, {trace.num_changes} changes of state, converted from `{source}`.
+{said and said + chr(10)}
+`users.csv.gz`: one row per user.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| span_s | s | length of the record; then it begins anew |
+
+`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
+
+| column | unit | meaning |
+|---|---|---|
+| user | - | name of the user |
+| t_s | s | whole seconds after the beginning of the user's record |
+| online | 0/1 | reachable by the server |
+| charging | 0/1 | on the charger |
+| unmetered | 0/1 | on a network that costs nothing by the byte |
+| load | fraction | share of the processor that other apps take, in [0, 1) |
+{"| ram_byte | byte | memory that other apps take |" + chr(10) if trace.columns[4].any() else ""}
+Origin and licence: those of the source.
+"""

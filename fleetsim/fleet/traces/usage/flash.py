@@ -1,0 +1,230 @@
+"""Event logs of FLASH: what a phone said of its lock, charger and network, as `Records`.
+
+The form is that of `state_traces.json` of FLASH (Yang et al., WWW 2021; PKU-Chengxu/FLASH@70e47eb,
+`models/timer.py` reads it): {"<i>": {"guid": .., "model": .., "messages": LINES}}, where every line
+is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md says what becomes of each event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, IntArray
+from fleetsim.errors import DataError
+from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.records import DAY_S, Records, held, trace_of_changes
+from fleetsim.host import paths
+from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
+from fleetsim.quoting import quoted
+
+OnlineRule = Literal["locked", "always"]
+"""When a phone of an event log is online: while its screen is locked, or all the time."""
+
+_MOST_BYTE = 1 << 30
+_MOST_OBJECTS = 4_000_000
+_EPOCH = datetime(1970, 1, 1)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+_LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
+_NO_WORD = -1
+_CELLULAR, _WIFI, _UNKNOWN = 0, 1, 2
+
+
+class _Says(NamedTuple):
+    """What an event says of a phone; -1: nothing."""
+
+    locked: int = _NO_WORD
+    charging: int = _NO_WORD
+    network: int = _NO_WORD
+
+
+_NOTHING = _Says()
+_EVENTS = {
+    "screen_on": _NOTHING,
+    "screen_off": _NOTHING,
+    "screen_lock": _Says(locked=1),
+    "screen_unlock": _Says(locked=0),
+    "battery_charged_on": _Says(charging=1),
+    "battery_charged_off": _Says(charging=0),
+    "wifi": _Says(network=_WIFI),
+    "2g": _Says(network=_CELLULAR),
+    "3g": _Says(network=_CELLULAR),
+    "4g": _Says(network=_CELLULAR),
+    "5g": _Says(network=_CELLULAR),
+    "unknown": _Says(network=_UNKNOWN),
+}
+
+
+class _Log(NamedTuple):
+    """What one phone said, in order of time."""
+
+    times_s: IntArray
+    """Seconds after 1970-01-01 00:00 on the source's clock [E]."""
+    says: IntArray
+    """What each event says, in the order of `_Says` [E, 3]."""
+    was_sorted: bool
+
+
+class _BrokenLogError(ValueError):
+    """Why a phone's log is left out."""
+
+
+def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
+    """Read event logs; phones whose log cannot be read are left out and counted in the notes.
+
+    A record lasts from a phone's first event to its last. Until an event says otherwise, a phone
+    is unlocked, off the charger and on a metered network.
+
+    Args:
+        path: .json or .json.gz file.
+        unknown: what to make of an Unknown network: "hold" keeps the network before it, "offline"
+            makes the phone unreachable.
+        online: "locked": a phone is online while its screen is locked; "always": all the time.
+
+    Raises:
+        DataError: the file is missing, too large or not of this form, or no log can be read.
+    """
+    phones = _phones(path)
+    logs: dict[str, _Log] = {}
+    left_out: Counter[str] = Counter()
+    for phone, messages in phones.items():
+        try:
+            logs[phone] = _log(messages)
+        except _BrokenLogError as fault:
+            left_out[str(fault)] += 1
+    if not logs:
+        raise DataError(
+            f"{path}: none of {len(phones)} logs can be read ({_listed(left_out)}); check the file"
+        )
+    num_sorted = sum(not log.was_sorted for log in logs.values())
+    notes = [f"{len(logs)} of {len(phones)} phones"]
+    notes += [f"left out: {_listed(left_out)}"] if left_out else []
+    notes += [f"{num_sorted} logs were not in order of time and were sorted"] if num_sorted else []
+    return _records(str(path), logs, unknown, online, tuple(notes))
+
+
+def _records(
+    name: str,
+    logs: Mapping[str, _Log],
+    unknown: Unknown,
+    online: OnlineRule,
+    notes: tuple[str, ...],
+) -> Records:
+    size = np.array([log.times_s.size for log in logs.values()])
+    begin_s = np.array([log.times_s[0] for log in logs.values()])
+    span_s = np.array([log.times_s[-1] for log in logs.values()]) - begin_s
+    user = np.repeat(np.arange(size.size), size)
+    at_s = np.concatenate([log.times_s for log in logs.values()]) - begin_s[user]
+    locked, charging, network = np.concatenate([log.says for log in logs.values()]).T
+    first = np.repeat(np.concatenate([[0], np.cumsum(size)[:-1]]), size)
+    is_wifi = held(np.where(network == _UNKNOWN, _NO_WORD, network), first) == _WIFI
+    is_online: BoolArray = np.ones(user.size, dtype=np.bool_)
+    if online == "locked":
+        is_online &= held(locked, first) == 1
+    if unknown == "offline":
+        is_online &= held(network, first) != _UNKNOWN
+    # Of the events of one second the last one counts; what begins with the end has no duration.
+    is_last = np.append((user[1:] != user[:-1]) | (at_s[1:] != at_s[:-1]), True)
+    kept = np.flatnonzero(is_last & (at_s < span_s[user]))
+    trace = trace_of_changes(
+        name,
+        tuple(logs),
+        span_s,
+        user[kept],
+        at_s[kept],
+        (is_online[kept], (held(charging, first) == 1)[kept], is_wifi[kept]),
+    )
+    return Records(trace, begin_s % DAY_S, np.zeros_like(begin_s), notes)
+
+
+def _log(messages: str) -> _Log:
+    """One phone's log.
+
+    Raises:
+        _BrokenLogError: a line is not a time, a tab and a known event, or the log lasts no second.
+    """
+    times_s: list[int] = []
+    says: list[_Says] = []
+    for line in messages.split("\n"):
+        if not line.strip():
+            continue
+        time, tab, event = line.strip().partition("\t")
+        time, event = time.strip(), event.strip().lower()
+        if not tab:
+            raise _BrokenLogError("a line without a tab")
+        if _TIME.fullmatch(time) is None:
+            raise _BrokenLogError("a time that is not YYYY-mm-dd HH:MM:SS")
+        try:
+            since = datetime.fromisoformat(time) - _EPOCH
+        except ValueError:
+            raise _BrokenLogError("a time that does not exist") from None
+        if event not in _EVENTS and _LEVEL.fullmatch(event) is None:
+            raise _BrokenLogError("an unknown event")
+        times_s.append(since.days * DAY_S + since.seconds)
+        says.append(_EVENTS.get(event, _NOTHING))
+    if not times_s or min(times_s) == max(times_s):
+        raise _BrokenLogError("a log that lasts no second")
+    was_sorted = all(before <= after for before, after in pairwise(times_s))
+    order = np.argsort(np.array(times_s), kind="stable")
+    return _Log(np.array(times_s)[order], np.array(says)[order], was_sorted)
+
+
+def _phones(path: Path) -> dict[str, str]:
+    """Messages of every phone."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = dict(pairs)
+        if len(names) < len(pairs):
+            raise DataError(f"{path}: a key stands twice in one object; rename or drop one")
+        return names
+
+    def refused(constant: str) -> NoReturn:
+        raise DataError(f"{path}: {constant} is no JSON; correct it")
+
+    try:
+        document = json.loads(_text(path), object_pairs_hook=distinct, parse_constant=refused)
+    except json.JSONDecodeError as fault:
+        raise DataError(
+            f"{path}, line {fault.lineno}: is not JSON ({fault.msg}, column {fault.colno}); fetch"
+            " the file again"
+        ) from fault
+    except (RecursionError, MemoryError, ValueError) as fault:
+        raise DataError(f"{path}: is not JSON of this form ({fault}); check the file") from fault
+    if not isinstance(document, dict) or not document:
+        raise DataError(f"{path}: must be a JSON object of phones, each with messages")
+    for phone, fields in document.items():
+        if not isinstance(fields, dict) or not isinstance(fields.get("messages"), str):
+            raise DataError(
+                f"{path}: phone {quoted(phone)} has no text under messages; add or drop it"
+            )
+    return {phone: fields["messages"] for phone, fields in document.items()}
+
+
+def _text(path: Path) -> str:
+    try:
+        with paths.opened(path) as file:
+            if path.suffix == ".gz":
+                content = unpacked(file, os.fstat(file.fileno()).st_size, str(path)).read()
+            else:
+                content = file.read(_MOST_BYTE + 1)
+    except GZIP_FAULTS as fault:
+        raise DataError(f"{path}: cannot be read ({fault}); copy or fetch it again") from fault
+    if len(content) > _MOST_BYTE:
+        raise DataError(f"{path}: holds more than {_MOST_BYTE >> 20} MiB; split it")
+    # Each becomes a Python object of sixty bytes and more.
+    if content.count(b"{") + content.count(b"[") > _MOST_OBJECTS:
+        raise DataError(f"{path}: holds more than {_MOST_OBJECTS} objects and lists; split it")
+    return content.decode("utf-8-sig")
+
+
+def _listed(left_out: Counter[str]) -> str:
+    return ", ".join(f"{count} with {reason}" for reason, count in sorted(left_out.items()))

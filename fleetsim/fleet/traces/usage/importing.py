@@ -1,0 +1,117 @@
+"""How traces of other people become traces of fleetsim: one reader a format, and what it may ask.
+
+| format | source | reader |
+|---|---|---|
+| states, intervals, flhetbench, extrasensory | CSV files | `trace_forms` |
+| flash | a JSON file of event logs | `trace_flash` |
+| fedscale | a pickled dict, read without executing it | `trace_fedscale` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.folder import check_new, new_folder
+from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.fedscale import read_fedscale
+from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
+from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
+from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, settled
+from fleetsim.quoting import quoted
+from fleetsim.schema.faults import nearest
+
+TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
+
+_TELL_UNKNOWN = ("extrasensory", "flash")
+_KNOW_LOCKS = ("flash",)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What an import may be asked for; None: what the format does by itself."""
+
+    unknown: Unknown | None = None
+    """What to make of times of which the source knows nothing; hold unless given."""
+    online: OnlineRule | None = None
+    """Which phones of an event log are online; those that are locked unless given."""
+    utc_offset_h: float | None = None
+    """Hours by which the users' clock is ahead of the source's; what the source says if not
+    given."""
+    whole_days: bool = False
+    """Cut records down to their whole days."""
+
+
+AS_IS = ImportOptions()
+"""Nothing is asked for."""
+
+
+def import_trace(
+    format_: str, source: Path, dest: Path, options: ImportOptions = AS_IS
+) -> tuple[str, ...]:
+    """Convert a trace into fleetsim's own form, in a new folder that appears whole or not at all.
+
+    Args:
+        format_: form of the source, one of `TraceFormat`.
+        source: its folder or main file.
+        dest: new folder.
+        options: what to make of it.
+
+    Returns:
+        What was left out, a line each.
+
+    Raises:
+        ScenarioError: there is no such format, or an option that means nothing to it.
+        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
+    """
+    _check(format_, options)
+    check_new(dest)
+    records = _read(format_, source, options)
+    trace = settled(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
+    notes = records.notes
+    if dropped := records.trace.num_users - trace.num_users:
+        notes += (f"left out: {dropped} with less than a whole day",)
+    with new_folder(dest) as folder:
+        write_trace(trace, folder, notes=notes)
+    return notes
+
+
+def _read(format_: str, source: Path, options: ImportOptions) -> Records:
+    unknown = options.unknown or "hold"
+    if format_ == "flash":
+        return read_flash(source, unknown, options.online or "locked")
+    if format_ == "fedscale":
+        return read_fedscale(source)
+    main = main_file(source)
+    form: CsvForm = form_of(main)
+    if form != format_:
+        raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
+    return read_records(main, form, unknown)
+
+
+def _check(format_: str, options: ImportOptions) -> None:
+    known = get_args(TraceFormat)
+    if format_ not in known:
+        close = nearest(format_, known)
+        hint = f"; did you mean {quoted(close)}?" if close else ""
+        raise ScenarioError(
+            f"trace import: format {quoted(format_)} is not known;"
+            f" must be one of {', '.join(known)}{hint}"
+        )
+    if options.unknown is not None and format_ not in _TELL_UNKNOWN:
+        raise ScenarioError(
+            f"trace import: --unknown means nothing to {format_}, which knows of no unknown times;"
+            f" it is for {' and '.join(_TELL_UNKNOWN)}"
+        )
+    if options.online is not None and format_ not in _KNOW_LOCKS:
+        raise ScenarioError(
+            f"trace import: --online means nothing to {format_}, which knows no locks; it is for"
+            f" {' and '.join(_KNOW_LOCKS)}"
+        )
+    offset_h = options.utc_offset_h
+    if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:
+        raise ScenarioError(
+            f"trace import: --utc-offset-h {offset_h:g} is beyond {MOST_UTC_OFFSET_H:g} h from UTC"
+        )

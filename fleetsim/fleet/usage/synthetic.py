@@ -1,0 +1,127 @@
+"""Made-up availability of a given mean, from the same for all to severely different.
+
+U users live one week each, in n = 7 * cycles_per_day cycles. In cycle k of length L a user is
+available for the first share p of it and then away. With severity s
+
+    L_uk       = week * l_uk / sum over k of l_uk,   log l_uk ~ N(0, (s SIGMA_LENGTH)^2)
+    logit p_uk = b_u + s DIURNAL cos(2 pi (h_uk - PEAK_H) / 24) + s SIGMA_SHARE e_uk
+
+where e_uk ~ N(0, 1) and h is the local hour at mid-cycle. b_u makes the user's share of the week
+a_u, and
+
+    logit a_u = c + s SIGMA_USER z_u
+
+with z_u the middle of the u-th of U equal parts of N(0, 1), and c such that the mean of a_u over
+the users is the availability asked for. So the mean is kept at every severity, to the rounding of
+whole seconds, while shares of users, lengths of sojourns and day and night drift apart.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.traces.usage.records import DAY_S, HOUR_S, trace_of_intervals
+from fleetsim.fleet.traces.usage.trace import Trace, turned, without_repeats
+from fleetsim.schema.ranges import Severity
+from fleetsim.settings import Settings
+
+SIGMA_USER = 2.0
+SIGMA_LENGTH = 1.0
+SIGMA_SHARE = 2.0
+DIURNAL = 2.0
+PEAK_H = 3.0
+
+_NUM_DAYS = 7
+_WEEK_S = _NUM_DAYS * DAY_S
+_MOST_CYCLES_PER_DAY = 1_000_000
+_MOST_LOGIT = 60.0
+_NUM_HALVINGS = 60
+
+
+class SyntheticUsageSettings(Settings):
+    """Made-up people who are available (online, charging, unmetered) for a part of their time."""
+
+    availability: Annotated[float, Field(ge=0.01, le=0.99)]
+    """Mean share of the time for which users are available."""
+    severity: Severity = 0.0
+    """0: everybody is available for the same share of every cycle, day and night. 1: users,
+    sojourns and hours of the day differ severely. The mean is kept."""
+    users: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Number of different lives, dealt to the clients in decks; where it divides the number of
+    clients, their mean is exact."""
+    cycles_per_day: Annotated[int, Field(ge=1, le=288)] = 4
+    """Times a day at which a user becomes available and leaves again."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> SyntheticUsageSettings:
+        if self.users * self.cycles_per_day > _MOST_CYCLES_PER_DAY:
+            raise ValueError(
+                f"users = {self.users} with cycles_per_day = {self.cycles_per_day} are more than"
+                f" {_MOST_CYCLES_PER_DAY} cycles a day; make up fewer lives and share them"
+            )
+        return self
+
+
+def make_usage(settings: SyntheticUsageSettings, *, seed: int) -> Trace:
+    """The trace of some settings, drawn from the scenario's seed."""
+    size = (settings.users, _NUM_DAYS * settings.cycles_per_day)
+    severity = settings.severity
+    stream = rng.stream(seed, "synthetic-usage/phase")
+    phase_s = np.floor(stream.random(settings.users) * _WEEK_S).astype(np.int64)
+    length = np.exp(severity * SIGMA_LENGTH * _normal(seed, "length", size))
+    length_s = _WEEK_S * length / length.sum(axis=1, keepdims=True)
+    start_s = np.cumsum(length_s, axis=1) - length_s
+    hour = (start_s + length_s / 2.0 + phase_s[:, np.newaxis]) % DAY_S / HOUR_S
+    logit = DIURNAL * np.cos(2.0 * np.pi * (hour - PEAK_H) / 24.0)
+    logit += SIGMA_SHARE * _normal(seed, "share", size)
+    shares = _user_shares(settings.availability, severity, settings.users)
+    share = _with_mean(severity * logit, length_s / _WEEK_S, shares)
+    begin_s = np.rint(start_s).astype(np.int64)
+    end_s = np.rint(start_s + share * length_s).astype(np.int64)
+    end_s = np.minimum(end_s, np.append(begin_s[:, 1:], np.full((len(end_s), 1), _WEEK_S), axis=1))
+    user, cycle = np.nonzero(end_s > begin_s)
+    trace = trace_of_intervals(
+        "fleet.usage.synthetic",
+        tuple(map(str, range(settings.users))),
+        np.full(settings.users, _WEEK_S),
+        user,
+        begin_s[user, cycle],
+        end_s[user, cycle],
+    )
+    return without_repeats(turned(trace, phase_s))
+
+
+def _user_shares(availability: float, severity: float, num_users: int) -> FloatArray:
+    """Share of the time for which each user is available [U]."""
+    normal = NormalDist()
+    middles = [normal.inv_cdf((k + 0.5) / num_users) for k in range(num_users)]
+    logit = severity * SIGMA_USER * np.array([middles])
+    weight = np.full((1, num_users), 1.0 / num_users)
+    shares: FloatArray = _with_mean(logit, weight, np.array([availability]))[0]
+    return shares
+
+
+def _with_mean(logit: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
+    """Shares [n, m] of these logits, moved row by row so that their weighted means are `mean` [n].
+
+    Found by bisection, since the mean grows with the move.
+    """
+    most = _MOST_LOGIT + np.abs(logit).max(axis=1, keepdims=True)
+    low, high = -most, most
+    for _ in range(_NUM_HALVINGS):
+        middle = (low + high) / 2.0
+        shares = 1.0 / (1.0 + np.exp(-(logit + middle)))
+        is_below = (weight * shares).sum(axis=1, keepdims=True) < mean[:, np.newaxis]
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    moved: FloatArray = 1.0 / (1.0 + np.exp(-(logit + low)))
+    return moved
+
+
+def _normal(seed: int, what: str, size: tuple[int, int]) -> FloatArray:
+    return rng.stream(seed, f"synthetic-usage/{what}").standard_normal(size)

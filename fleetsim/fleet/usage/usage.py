@@ -1,0 +1,342 @@
+"""What people do with their devices at any moment: online, charging, network, load and memory.
+
+Each client of a kind that people carry lives through one user's record of a `Trace`, lap after
+lap; each other client is always online, on the mains, unloaded and free of apps. Being unmetered
+means being on Wi-Fi, metered on a cellular network; `fleetsim.fleet.network.wifi_or_cellular` may
+fix it for a client whatever the record says. Nothing here has a memory: every query is a pure
+function of the time asked for. Who lives whose days is drawn from addressed streams, so it depends
+neither on who asks nor on how many clients there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.devices.profile_files import DeviceKind
+from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
+from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule, freeze
+from fleetsim.fleet.traces.shuffled_assignment import deal
+from fleetsim.fleet.traces.usage.csv_forms import Unknown
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
+from fleetsim.fleet.usage.time_zones import TimeZoneSettings
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.effects import (
+    CARRIED,
+    KIND_IN_FLEET,
+    PEOPLE,
+    PEOPLE_NAMED,
+    ActsIf,
+    all_of,
+    beside_any,
+    by_key,
+)
+from fleetsim.schema.ranges import OffsetS
+from fleetsim.settings import Settings
+
+Shift = Literal["days", "none"]
+
+_DAY_S = 86_400
+_AHEAD = ActsIf(
+    lambda own, _: any(zone.utc_offset_h != 0.0 for zone in own.time_zones),
+    "all clocks show virtual time, as they do without time zones",
+    "set a utc_offset_h other than 0",
+)
+
+
+class UsageSettings(Settings):
+    """How people use the devices."""
+
+    acts_if = by_key(
+        trace=CARRIED,
+        synthetic=CARRIED,
+        shift=PEOPLE,
+        starts_at_s=PEOPLE,
+        time_zones=all_of(PEOPLE, _AHEAD),
+        unknown=all_of(PEOPLE, beside_any("trace", "set it")),
+        kinds=PEOPLE_NAMED,
+    )
+    entries_act_if = by_key(
+        kinds=(KIND_IN_FLEET,),
+    )
+
+    trace: str | None = None
+    """Usage trace: bundled name or path. Without one everybody is always online, charging and
+    unloaded, and `fleet.network` says on which network."""
+    synthetic: SyntheticUsageSettings | None = None
+    """Made-up availability of a given mean instead of a trace."""
+    shift: Shift = "days"
+    """days: each client begins its user's record a random whole number of days in, so that clients
+    with the same user differ and night stays night. none: everybody begins at the beginning."""
+    starts_at_s: OffsetS = 0
+    """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
+    records begin at midnight, those of people-week on a Monday."""
+    time_zones: Annotated[
+        tuple[TimeZoneSettings, ...],
+        Distinct("utc_offset_h", "name it once, with the sum of the weights"),
+    ] = ()
+    """Time zones and how many of the clients live in each, drawn by weight; empty: everybody's
+    clock shows virtual time."""
+    unknown: Unknown = "hold"
+    """Times without any sample, in traces that tell them apart: hold keeps the last known state,
+    offline makes the client unreachable."""
+    kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1), Distinct()] = ("phone",)
+    """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
+
+    @model_validator(mode="after")
+    def _is_one_source(self) -> UsageSettings:
+        if self.trace is not None and self.synthetic is not None:
+            raise ValueError("trace and synthetic are both given; leave one out")
+        if self.time_zones and self.trace is None and self.synthetic is None:
+            raise ValueError("time_zones need people; give trace or synthetic")
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """What holds for clients, each [n]."""
+
+    online: BoolArray
+    """Reachable by the server."""
+    charging: BoolArray
+    """On the charger."""
+    unmetered: BoolArray
+    """On Wi-Fi (or a cable), where bytes cost nothing; otherwise on a cellular network."""
+    load: FloatArray
+    """Fraction of the processor that other apps take, in [0, 1)."""
+    ram_byte: IntArray
+    """Memory that other apps take."""
+
+    def __post_init__(self) -> None:
+        freeze(*self.columns)
+
+    @property
+    def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
+        """Every column [n], in the order of the fields."""
+        return self.online, self.charging, self.unmetered, self.load, self.ram_byte
+
+    def at(self, index: IntArray) -> States:
+        """The states with these indices."""
+        return States(
+            self.online[index],
+            self.charging[index],
+            self.unmetered[index],
+            self.load[index],
+            self.ram_byte[index],
+        )
+
+
+class OneState(NamedTuple):
+    """What holds for one client; fields as those of `States`."""
+
+    online: bool
+    charging: bool
+    unmetered: bool
+    load: float
+    ram_byte: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """The days of N clients; made by `build_usage`."""
+
+    user: IntArray
+    """Index of the user whose record each client lives through [N]; -1: always on."""
+    steps: PeriodicSteps
+    states: States
+    """State of each step."""
+    load_steps_of: PeriodicSteps
+    load: FloatArray
+    """Load of each step of `load_steps_of`, in which only the load changes."""
+
+    def __post_init__(self) -> None:
+        freeze(self.user, self.load)
+
+    @property
+    def shift_s(self) -> IntArray:
+        """Seconds by which each client is ahead of its user's record [N]."""
+        return self.steps.shift_s
+
+    def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
+        """States of clients [n] at `t_s` (a time for all, or one each [n]).
+
+        Raises:
+            ValueError: a time is not finite.
+        """
+        return self.states.at(self.steps.step_at(clients, t_s))
+
+    def state_at_one(self, client: int, t_s: float) -> OneState:
+        """`state_at` of one client, for a twentieth of the time.
+
+        Raises:
+            ValueError: the time is not finite.
+        """
+        step = self.steps.step_at_one(client, t_s)
+        states = self.states
+        return OneState(
+            states.online.item(step),
+            states.charging.item(step),
+            states.unmetered.item(step),
+            states.load.item(step),
+            states.ram_byte.item(step),
+        )
+
+    def next_change_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
+        """First moment after `t_s` at which the state is another [n]; inf where it never is.
+
+        Raises:
+            ValueError: a time is not finite.
+        """
+        return self.steps.next_change_after(clients, t_s)
+
+    def next_change_after_one(self, client: int, t_s: float) -> float:
+        """`next_change_after` of one client.
+
+        Raises:
+            ValueError: the time is not finite.
+        """
+        return self.steps.next_change_after_one(client, t_s)
+
+    def is_unmetered_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
+        """Whether clients [n] are on an unmetered network at `t_s`."""
+        return self.states.unmetered[self.steps.step_at(clients, t_s)]
+
+    def ram_byte_at(self, clients: IntArray, t_s: ArrayLike) -> IntArray:
+        """Memory that other apps of clients [n] take at `t_s`."""
+        return self.states.ram_byte[self.steps.step_at(clients, t_s)]
+
+    def load_after(self, clients: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Load of clients [n] at `t_s` [n], and until when it holds [n], inf if for ever."""
+        step, until_s = self.load_steps_of.step_and_change(clients, t_s)
+        return self.load[step], until_s
+
+    def eligible_schedule(self, charging_required: bool, unmetered_required: bool) -> Schedule:
+        """When each client may be asked: online, and on the charger and off the meter if so."""
+        holds = np.ones_like(self.states.online)
+        if charging_required:
+            holds &= self.states.charging
+        if unmetered_required:
+            holds &= self.states.unmetered
+        return self.schedule_where(holds)
+
+    def schedule_where(self, holds: BoolArray) -> Schedule:
+        """When each client is online in a step of which something holds [C]."""
+        return Schedule.of(self.steps, self.states.online & holds)
+
+    def charging_schedule(self) -> Schedule:
+        """When each client is on the charger, online or not."""
+        return Schedule.of(self.steps, self.states.charging)
+
+
+def build_usage(
+    trace: Trace | None,
+    *,
+    seed: int,
+    has_people: BoolArray,
+    shift: Shift = "days",
+    starts_at_s: int | IntArray = 0,
+    forced_network: IntArray | None = None,
+) -> Usage:
+    """Deal the users of a trace to the clients.
+
+    Client i gets the i-th card of an endless deck: the users in random order, then the users in
+    another random order, and so on. So everybody's days are lived about equally often, and client
+    i's do not depend on the number of clients, nor on who else has people.
+
+    Args:
+        trace: the records; None: everybody is always on.
+        seed: the scenario's seed.
+        has_people: which clients live through a record [N]; the others are always on.
+        shift: "days" begins each record a random whole number of days in, "none" at its beginning.
+        starts_at_s: second of the records at which virtual time begins, before any shift; one for
+            all, or one each [N].
+        forced_network: network of every client whatever its record says [N], as of
+            `network.forced_networks`; None: as recorded.
+    """
+    size = has_people.size
+    if trace is None:
+        user, shift_s = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    else:
+        user = np.where(
+            has_people, deal(trace.num_users, size, seed=seed, purpose="usage/user"), -1
+        )
+        num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
+        draw = rng.stream(seed, "usage/shift").random(size)
+        days = np.floor(draw * num_days).astype(np.int64)
+        shift_s = np.where(has_people & (shift == "days"), days * _DAY_S, 0)
+        shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
+    span_s, offsets, times_s, states = _records(trace)
+    row = np.where(user < 0, span_s.size - 1, user)
+    if forced_network is not None:
+        forms = np.unique(forced_network)
+        row = row + np.searchsorted(forms, forced_network) * span_s.size
+        span_s, offsets, times_s, states = _on_networks(
+            forms.tolist(), span_s, offsets, times_s, states
+        )
+    steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, states.columns)
+    loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, (states.load,))
+    return Usage(user, steps, states.at(kept), loads, states.load[kept_loads])
+
+
+def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:
+    """Span, offsets, times and states of the trace's records, and of one more: always on."""
+    if trace is None:
+        begin, yes = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
+        return begin + 1, np.array([0, 1]), begin, States(yes, yes, yes, np.zeros(1), 0 * begin)
+    return (
+        np.append(trace.span_s, 1),
+        np.append(trace.offsets, trace.num_changes + 1),
+        np.append(trace.times_s, 0),
+        States(
+            np.append(trace.online, True),
+            np.append(trace.charging, True),
+            np.append(trace.unmetered, True),
+            np.append(trace.load, 0.0),
+            np.append(trace.columns[4], 0),
+        ),
+    )
+
+
+def _on_networks(
+    forms: Sequence[int],
+    span_s: IntArray,
+    offsets: IntArray,
+    times_s: IntArray,
+    states: States,
+) -> tuple[IntArray, IntArray, IntArray, States]:
+    """Records as of `_records`, once for each form that a client's network may have.
+
+    Args:
+        forms: `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
+        span_s: span of each record [R].
+        offsets: where each record's steps begin, and the end of the last one's [R+1].
+        times_s: beginning of each step [C].
+        states: state of each step [C].
+    """
+    num, num_steps = len(forms), times_s.size
+    unmetered_of = {
+        AS_RECORDED: states.unmetered,
+        METERED: np.zeros(num_steps, dtype=np.bool_),
+        UNMETERED: np.ones(num_steps, dtype=np.bool_),
+    }
+    begins = np.arange(num)[:, np.newaxis] * num_steps
+    return (
+        np.tile(span_s, num),
+        np.append((begins + offsets[:-1]).ravel(), num * num_steps),
+        np.tile(times_s, num),
+        States(
+            np.tile(states.online, num),
+            np.tile(states.charging, num),
+            np.concatenate([unmetered_of[form] for form in forms]),
+            np.tile(states.load, num),
+            np.tile(states.ram_byte, num),
+        ),
+    )

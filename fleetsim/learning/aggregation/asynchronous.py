@@ -1,0 +1,215 @@
+"""How updates that started from older models enter the global model.
+
+tau_k is the staleness of update k: versions of the global model made since its base w_k^0. Its
+weight s(tau) is one of (Xie, Koyejo, Gupta, "Asynchronous federated optimization", 2019, 5.2; the
+same in Xie's code, xcgoner/async_fl@4730eeb)
+
+    constant    1
+    polynomial  (tau + 1)^(-a)
+    hinge       1 if tau <= b, else 1 / (a (tau - b) + 1)
+
+* FedAsync (same paper): for each update in the order of arrival,
+  w <- (1 - alpha s(tau)) w + alpha s(tau) w_k.
+* FedBuff (Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022):
+  w <- w + (eta / K) sum over the buffer of s(tau_k) (w_k - w_k^0), K the number of updates in it,
+  s(tau) = 1 / sqrt(1 + tau), the polynomial of a = 0.5.
+
+Where the server makes a part of a training count for less (`Report.weight_fraction` c_k), it is
+c_k s(tau_k) that stands for s(tau_k).
+
+Where a selector chose clients with weights v_k (`Report.weight`), FedBuff's mean is weighted,
+w <- w + eta sum v_k s(tau_k) (w_k - w_k^0) / sum v_k, or without the divisor if they are shares.
+FedAsync has no mean that they could weigh, and refuses them.
+
+Entries that nobody trains (the running statistics of a BatchNorm) have no such step: a variance
+must not become negative. FedBuff takes their mean over the buffer, weighted by s(tau_k); FedAsync's
+mixture is one already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.weight_shares import are_shares
+from fleetsim.schema.effects import BUFFERED, by_key
+from fleetsim.schema.ranges import Gain, PositiveFraction
+from fleetsim.settings import Settings
+
+
+class ConstantStaleness(Settings):
+    """Old updates count like fresh ones."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class PolynomialStaleness(Settings):
+    """(tau + 1)^(-a)."""
+
+    kind: Literal["polynomial"] = "polynomial"
+    a: Gain = 0.5
+    """Exponent."""
+
+
+class HingeStaleness(Settings):
+    """1 up to b versions, 1 / (a (tau - b) + 1) beyond; a and b of WwZzz/easyFL@a8a7f05 (FLGo)."""
+
+    kind: Literal["hinge"] = "hinge"
+    a: Gain = 10.0
+    """Slope beyond b."""
+    b: Annotated[int, Field(ge=0, le=100_000_000)] = 6
+    """Versions without a penalty."""
+
+
+StalenessSettings = Annotated[
+    ConstantStaleness | PolynomialStaleness | HingeStaleness, Field(discriminator="kind")
+]
+
+
+class FedAsyncSettings(Settings):
+    """Each update is mixed into the model as it arrives (Xie et al. 2019)."""
+
+    acts_if = by_key(
+        staleness=BUFFERED,
+    )
+
+    kind: Literal["fedasync"] = "fedasync"
+    mixing: PositiveFraction = 0.6
+    """Share alpha of a fresh update in the new model."""
+    staleness: StalenessSettings = PolynomialStaleness()
+
+
+class FedBuffSettings(Settings):
+    """The mean change of a buffer of updates, weighted by staleness (Nguyen et al. 2022)."""
+
+    acts_if = by_key(
+        staleness=BUFFERED,
+    )
+
+    kind: Literal["fedbuff"] = "fedbuff"
+    server_learning_rate: Gain = 1.0
+    """Step eta along the mean change."""
+    staleness: StalenessSettings = PolynomialStaleness()
+
+
+def staleness_weight(settings: StalenessSettings, staleness: int) -> float:
+    """Weight s(tau) of an update.
+
+    >>> staleness_weight(PolynomialStaleness(a=0.5), 3)
+    0.5
+    >>> staleness_weight(HingeStaleness(a=10.0, b=6), 7)
+    0.09090909090909091
+    """
+    match settings:
+        case ConstantStaleness():
+            return 1.0
+        case PolynomialStaleness(a=a):
+            return float((staleness + 1) ** -a)
+        case HingeStaleness(a=a, b=b):
+            return 1.0 if staleness <= b else 1.0 / (a * (staleness - b) + 1.0)
+
+
+class FedAsync:
+    """See the module's docstring; keeps no state."""
+
+    def __init__(self, settings: FedAsyncSettings) -> None:
+        self._settings = settings
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """The model after these updates, in the order of arrival.
+
+        Raises:
+            ValueError: no update, or one that is not finite.
+            ScenarioError: an update with a weight that a selector gave.
+        """
+        model = base.astype(np.float64)
+        for report, vector, _ in _updates(reports):
+            if report.weight is not None:
+                raise ScenarioError(
+                    "server.aggregator.kind = 'fedasync' mixes updates in one by one and has no"
+                    f" mean for the weights that the selector gives (client {report.client}:"
+                    f" {report.weight:g}); use fedbuff or fedavg, or a selector without weights"
+                )
+            share = self._settings.mixing * _weight(self._settings.staleness, report)
+            model = (1.0 - share) * model + share * vector
+        return model.astype(np.float32)
+
+    def state(self) -> State:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take back nothing."""
+
+
+class FedBuff:
+    """See the module's docstring; keeps no state."""
+
+    def __init__(self, settings: FedBuffSettings, *, buffers: BoolArray | None = None) -> None:
+        """Build it; `buffers` [P] are true where the model has no parameter."""
+        self._settings = settings
+        self._buffers = buffers
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """The model after one step along the buffer's mean change.
+
+        Raises:
+            ValueError: no update, one that is not finite, or one that does not say its base, or
+                some weights are shares and others are not.
+        """
+        updates = _updates(reports)
+        own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
+        weights = [
+            v * _weight(self._settings.staleness, report)
+            for v, (report, _, _) in zip(own, updates, strict=True)
+        ]
+        change = np.zeros(base.shape, dtype=np.float64)
+        for weight, (_, vector, started_from) in zip(weights, updates, strict=True):
+            change += weight * (vector - started_from)
+        divisor = 1.0 if are_shares(reports) else sum(own)
+        step = self._settings.server_learning_rate / divisor
+        model: Parameters = (base + step * change).astype(np.float32)
+        if self._buffers is not None and self._buffers.any():
+            held = [vector[self._buffers] for _, vector, _ in updates]
+            model[self._buffers] = np.average(held, axis=0, weights=weights)
+        return model
+
+    def state(self) -> State:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take back nothing."""
+
+
+def _weight(settings: StalenessSettings, report: Report) -> float:
+    """What an update counts: by its staleness, and by how much of the training it holds."""
+    return staleness_weight(settings, report.staleness) * report.weight_fraction
+
+
+def _updates(reports: Sequence[Report]) -> list[tuple[Report, FloatArray, FloatArray]]:
+    """(report, new parameters, base) of delivered updates in the order of arrival, checked."""
+    arrived = sorted(
+        (report for report in reports if report.is_delivered and report.vector is not None),
+        key=lambda report: (report.finished_at_s, report.client),
+    )
+    if not arrived:
+        raise ValueError(f"nothing to aggregate: none of {len(reports)} reports brings a model")
+    updates = []
+    for report in arrived:
+        assert report.vector is not None
+        if report.base is None:
+            raise ValueError(f"client {report.client} does not say which model it started from")
+        num_broken = int((~np.isfinite(report.vector)).sum())
+        if num_broken:
+            raise ValueError(
+                f"client {report.client} sent {num_broken} weights of {report.vector.size} that are"
+                " not finite: its training diverged; lower the learning rate"
+            )
+        updates.append((report, report.vector.astype(np.float64), report.base.astype(np.float64)))
+    return updates

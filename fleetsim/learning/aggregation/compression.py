@@ -1,0 +1,245 @@
+"""Compression of what clients upload: how many bytes it takes, and what the server decodes.
+
+A client compresses its update delta = w_k - w, the change of its model; the server, which knows
+w, adds what it decodes:
+
+- `top-k`: the k = fraction P entries of largest magnitude, the others as 0 (Aji and Heafield,
+  "Sparse communication for distributed gradient descent", EMNLP 2017). It loses at most the share
+  1 - k/P of |delta|^2. With error feedback a client keeps what it did not send and adds it to its
+  next update (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018).
+- `quantise-8bit`: each bucket of consecutive entries is cut into 255 equal steps between its
+  smallest and largest entry, and each entry rounded to a step: at random to one of the two next to
+  it, so that it is right on average, or to the nearest. Buckets (512 entries at 8 bits) and random
+  rounding are those of QSGD (Alistarh et al., "QSGD: communication-efficient SGD via gradient
+  quantization and encoding", NeurIPS 2017, 4 and 5), steps between smallest and largest those of
+  Suresh et al., "Distributed mean estimation with limited communication", ICML 2017.
+
+On the wire lie 4 byte per value and 4 byte per index (top-k), or 1 byte per value and two 4-byte
+ends per bucket (8-bit). The model that clients download is never compressed.
+
+Besides, a server may ask a client for a share s of its update alone: of the k largest entries the
+round(s k) largest, else round(s P) entries at random, in s times the bytes, because the seed that
+says which ones travels with the request; what is not sent counts as unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray, Parameters, State
+from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.settings import Settings
+
+VALUE_BYTE = 4
+"""One float32 on the wire."""
+INDEX_BYTE = 4
+_LEVELS = 255
+"""Steps between the smallest and the largest value of one byte."""
+
+
+class UncompressedSettings(Settings):
+    """Updates are sent as they are."""
+
+    kind: Literal["none"] = "none"
+
+
+class TopKSettings(Settings):
+    """The largest entries of an update, with their places (Aji, Heafield 2017)."""
+
+    acts_if = by_key(
+        error_feedback=TRAINING,
+    )
+
+    kind: Literal["top-k"] = "top-k"
+    fraction: Annotated[float, Ge(1e-9), Le(0.5), Field(examples=[0.1])]
+    """Share of the entries that is sent; above one half their places cost more than they save."""
+    error_feedback: bool = False
+    """Whether a client adds what it has not sent to its next update (Stich et al. 2018). Every
+    client that ever delivered then holds, in memory and in checkpoints, 4 byte per weight."""
+
+
+class Quantise8BitSettings(Settings):
+    """Entries of an update rounded to one byte each (Alistarh et al. 2017)."""
+
+    acts_if = by_key(
+        rounding=TRAINING,
+    )
+
+    kind: Literal["quantise-8bit"] = "quantise-8bit"
+    rounding: Literal["stochastic", "nearest"] = "stochastic"
+    """Rounded at random so that entries are right on average, or to the nearest step."""
+    bucket_size: Annotated[int, Ge(2), Le(1_000_000_000)] = 512
+    """Consecutive entries that share one range; smaller is more exact and costs more bytes."""
+
+
+CompressionSettings = Annotated[
+    UncompressedSettings | TopKSettings | Quantise8BitSettings,
+    Field(discriminator="kind"),
+]
+"""Settings of any compression, told apart by `kind`."""
+
+
+def compressed_byte(settings: CompressionSettings, num_values: int) -> int:
+    """Bytes on the wire of an update of so many float32 values.
+
+    >>> compressed_byte(TopKSettings(fraction=0.01), 1000)
+    80
+    >>> compressed_byte(Quantise8BitSettings(bucket_size=500), 1000)
+    1016
+    """
+    match settings:
+        case UncompressedSettings():
+            return VALUE_BYTE * num_values
+        case TopKSettings():
+            return (VALUE_BYTE + INDEX_BYTE) * _num_kept(settings, num_values)
+        case Quantise8BitSettings():
+            num_buckets = -(-num_values // settings.bucket_size)
+            return num_values + 2 * VALUE_BYTE * num_buckets
+
+
+def compress(
+    delta: Parameters,
+    settings: CompressionSettings,
+    generator: np.random.Generator,
+    fraction: float = 1.0,
+) -> Parameters:
+    """What the server decodes of an update.
+
+    Args:
+        delta: the update [P].
+        settings: how it is compressed.
+        generator: of the random rounding, and before it of the entries that are sent; whoever
+            needs neither draws nothing.
+        fraction: share of it that is sent, in (0, 1].
+
+    Returns:
+        A new array [P].
+
+    Raises:
+        ValueError: the update is not finite.
+    """
+    if not np.isfinite(delta).all():
+        raise ValueError("an update that is not finite cannot be compressed")
+    if isinstance(settings, TopKSettings):
+        num_kept = max(1, round(fraction * _num_kept(settings, delta.size)))
+        return _top_k(delta, num_kept)
+    if fraction == 1.0:
+        return _decoded(delta, settings, generator)
+    num_sent = max(1, round(fraction * delta.size))
+    sent = np.sort(generator.permutation(delta.size)[:num_sent])
+    decoded = np.zeros_like(delta)
+    decoded[sent] = _decoded(delta[sent], settings, generator)
+    return decoded
+
+
+def _decoded(
+    values: Parameters,
+    settings: UncompressedSettings | Quantise8BitSettings,
+    generator: np.random.Generator,
+) -> Parameters:
+    """What the server makes of values that are all sent, a new array."""
+    if isinstance(settings, UncompressedSettings):
+        return values.copy()
+    draws = generator.random(values.size) if settings.rounding == "stochastic" else 0.5
+    return _quantised(values, settings.bucket_size, draws)
+
+
+class Uplink:
+    """What reaches the server of the models that clients send it."""
+
+    def __init__(self, settings: CompressionSettings, *, seed: int) -> None:
+        """Nothing is held back yet; `seed` is the run's root seed."""
+        self._settings = settings
+        self._seed = seed
+        self._remembers = isinstance(settings, TopKSettings) and settings.error_feedback
+        self._unsent: dict[int, Parameters] = {}
+
+    def receive(
+        self,
+        client: int,
+        base: Parameters,
+        vector: Parameters,
+        address: tuple[int, ...],
+        fraction: float = 1.0,
+    ) -> Parameters:
+        """The model [P] that the server makes of an upload; call it for delivered uploads alone.
+
+        A model that is not finite, or further away than float32 can say, arrives as it is: it is
+        the server's to refuse.
+
+        Args:
+            client: who sent it.
+            base: the model that the client had been sent [P].
+            vector: the model that it trained [P].
+            address: of the task; the rounding draws from (seed, "compress", client, address).
+            fraction: share of the update that is sent, in (0, 1].
+        """
+        if isinstance(self._settings, UncompressedSettings) and fraction == 1.0:
+            return vector
+        with np.errstate(over="ignore", invalid="ignore"):  # asked for in the next line
+            delta = vector - base
+            if client in self._unsent:
+                delta += self._unsent[client]
+        if not np.isfinite(delta).all():
+            return vector
+        generator = rng.stream(self._seed, "compress", client, *address)
+        decoded = compress(delta, self._settings, generator, fraction)
+        if self._remembers:
+            self._unsent[client] = delta - decoded
+        return base + decoded
+
+    def state(self) -> State:
+        """What clients hold back: `clients` [M] and `unsent` [M, P]; nothing if nobody does."""
+        if not self._unsent:
+            return {}
+        clients = sorted(self._unsent)
+        return {
+            "clients": np.array(clients, dtype=np.int64),
+            "unsent": np.stack([self._unsent[client] for client in clients]),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._unsent = {}
+        if state:
+            unsent = state["unsent"].astype(np.float32)
+            self._unsent = dict(zip(state["clients"].tolist(), unsent, strict=True))
+
+
+def _num_kept(settings: TopKSettings, num_values: int) -> int:
+    return max(1, round(settings.fraction * num_values))
+
+
+def _top_k(delta: Parameters, num_kept: int) -> Parameters:
+    """Only the largest entries by magnitude; of equal ones those that come first."""
+    magnitude = np.abs(delta)
+    smallest = np.partition(magnitude, delta.size - num_kept)[delta.size - num_kept]
+    is_kept = magnitude > smallest
+    ties = np.flatnonzero(magnitude == smallest)
+    is_kept[ties[: num_kept - np.count_nonzero(is_kept)]] = True
+    return np.where(is_kept, delta, np.float32(0.0))
+
+
+def _quantised(delta: Parameters, bucket_size: int, draws: float | FloatArray) -> Parameters:
+    """Every entry at one of 256 levels between the ends of its bucket.
+
+    Args:
+        delta: what to round [P].
+        bucket_size: consecutive entries with one range; the last bucket may hold fewer.
+        draws: in [0, 1) [P] or one for all; an entry is rounded down if it lies less than 1 - draw
+            above a level.
+    """
+    starts = np.arange(0, delta.size, bucket_size)
+    length = np.diff(np.append(starts, delta.size))
+    lowest = np.minimum.reduceat(delta, starts).astype(np.float64)
+    highest = np.maximum.reduceat(delta, starts).astype(np.float64)
+    low = np.repeat(lowest, length)
+    step = np.repeat((highest - lowest) / _LEVELS, length)
+    height = np.divide(delta - low, step, out=np.zeros(delta.size), where=step > 0.0)
+    code = np.minimum(np.floor(height + draws), _LEVELS)
+    return (low + code * step).astype(np.float32)

@@ -1,0 +1,139 @@
+"""The mean of what clients delivered, on which aggregators stand.
+
+    mean = sum_k a_k x_k / sum_k a_k,      a_k = c_k n_k ("samples") or c_k ("uniform")
+
+where x_k is the model w_k that client k delivered, or its change w_k - w_k^0 of the model that it
+was sent, and c_k is 1 unless the server makes a part of a training count for less
+(`Report.weight_fraction`). The sums run over delivered reports alone (McMahan et al.,
+"Communication-efficient learning of deep networks from decentralized data", AISTATS 2017).
+
+A selector may choose clients with weights v_k of its own (`Report.weight`), which stand for n_k or
+1: a_k = c_k v_k. If they are shares (`Report.is_share`), nothing divides by their sum: the result
+is sum_k a_k x_k.
+
+They are taken in float64 and in an order of their own (client, then dispatch), so that they do not
+depend on who answered first, not even in the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, Parameters, Report
+from fleetsim.learning.aggregation.settings import ClientWeights
+from fleetsim.learning.aggregation.weight_shares import are_shares
+
+_BLOCK_NUMBERS = 262_144
+"""Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
+
+
+class _Term(NamedTuple):
+    """What one client brings into the sum."""
+
+    client: int
+    weight: float
+    vector: Parameters
+    start: Parameters
+    """Model that it was sent [P]."""
+
+
+def weighted_mean(
+    base: Parameters,
+    reports: Sequence[Report],
+    weights: ClientWeights,
+    *,
+    takes_shares: bool = True,
+) -> FloatArray:
+    """Mean of the delivered models [P], in float64.
+
+    Reports that were not delivered or carry no vector are passed over.
+
+    Args:
+        base: the model that is to be replaced [P]; only its shape matters.
+        reports: what came of the tasks, in any order.
+        weights: whether a client counts by its samples, or every client the same, where the
+            selector gave it no weight.
+        takes_shares: whether weights that are shares are taken as they are; else it is a mean
+            whatever they are.
+
+    Raises:
+        ValueError: nothing was delivered, nobody has a sample, some weights are shares and others
+            are not, or a vector has another shape than the global model or is not finite.
+    """
+    terms = _terms(base, reports, weights)
+    shares = are_shares(reports)
+    return _mean(base, terms, of_changes=False, is_sum=shares and takes_shares)
+
+
+def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
+    """Mean of what the clients changed [P], in float64.
+
+    Args:
+        base: the current model [P]; what a client started from whose report does not say.
+        reports: as for `weighted_mean`.
+        weights: as for `weighted_mean`.
+
+    Raises:
+        ValueError: as of `weighted_mean`.
+    """
+    terms = _terms(base, reports, weights)
+    return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
+
+
+def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> list[_Term]:
+    terms = []
+    for report in sorted(reports, key=attrgetter("client", "dispatched_at_s")):
+        vector = report.vector
+        if vector is None or not report.is_delivered:
+            continue
+        if vector.shape != base.shape:
+            raise ValueError(
+                f"client {report.client} sent {vector.shape} weights for a model of {base.shape}"
+            )
+        weight = report.weight
+        if weight is None:
+            weight = report.num_samples if weights == "samples" else 1
+        start = base if report.base is None else report.base
+        terms.append(_Term(report.client, report.weight_fraction * weight, vector, start))
+    if not any(term.weight for term in terms):
+        raise ValueError(
+            f"nothing to aggregate: none of {len(reports)} reports brings a model with weight"
+        )
+    return terms
+
+
+def _mean(
+    base: Parameters, terms: Sequence[_Term], *, of_changes: bool, is_sum: bool
+) -> FloatArray:
+    weights = np.array([term.weight for term in terms], dtype=np.float64)
+    total = np.empty(base.shape, dtype=np.float64)
+    num_columns = max(1, min(_BLOCK_NUMBERS // len(terms), base.size))
+    scratch = np.empty(len(terms) * num_columns, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: said by client below
+        for first in range(0, base.size, num_columns):
+            part = slice(first, first + num_columns)
+            flat = scratch[: len(terms) * total[part].size]
+            np.concatenate([term.vector[part] for term in terms], out=flat)
+            if of_changes:
+                flat -= np.concatenate([term.start[part] for term in terms])
+            # Adds client after client. Not a matrix product: its order may follow the threads.
+            np.einsum("k,kp->p", weights, flat.reshape(len(terms), -1), out=total[part])
+    if not np.isfinite(total).all():  # no sum of finite float32 leaves float64
+        for term in terms:
+            _check_finite(term.client, term.vector)
+    if not is_sum:
+        total /= weights.sum()
+    return total
+
+
+def _check_finite(client: int, vector: Parameters) -> None:
+    if not np.isfinite(vector).all():
+        num_broken = int((~np.isfinite(vector)).sum())
+        raise ValueError(
+            f"client {client} sent {num_broken} weights of {vector.size} that are not finite:"
+            " its training diverged; lower the learning rate"
+        )

@@ -1,0 +1,81 @@
+"""How files are read out of a zip archive in place: the wanted ones alone, and bounded in size."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+
+PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How members may be packed; others take as much memory as the file asks for before they unpack."""
+
+
+_MOST_CHARACTERS = 100
+_FAULTS = (
+    *(zipfile.BadZipFile, EOFError, RuntimeError, zlib.error, struct.error),
+    *(ValueError, OverflowError, KeyError, IndexError),
+)
+"""What zipfile raises about an archive that is damaged or encrypted."""
+
+
+@contextmanager
+def damage_told(says: str, way_out: str) -> Iterator[None]:
+    """Turn what zipfile raises about a damaged archive into one line; nothing else in the block.
+
+    Raises:
+        DataError: `says`, the fault, `way_out`.
+    """
+    try:
+        yield
+    except _FAULTS as fault:
+        reason = " ".join(str(fault).split())[:_MOST_CHARACTERS] or "it ends too early"
+        if isinstance(fault, zlib.error):
+            reason = "the compressed data are damaged"
+        raise DataError(f"{says} ({reason}); {way_out}") from fault
+
+
+def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
+    """Bytes of some files in a zip archive, by their paths in it; nothing is written anywhere.
+
+    Args:
+        archive: the archive.
+        wanted: paths in it; what else it holds is not looked at.
+        max_byte: no file may be larger once unpacked.
+
+    Raises:
+        DataError: the archive is damaged or encrypted, or lacks a file, has it twice or too large.
+    """
+    with paths.opened(archive) as file, damage_told(f"{archive}: damaged archive", "get it anew"):
+        contents = _contents(zipfile.ZipFile(file), archive, wanted, max_byte)
+    missing = sorted(set(wanted) - set(contents))
+    if missing:
+        raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
+    return contents
+
+
+def _contents(
+    opened: zipfile.ZipFile, archive: Path, wanted: Collection[str], max_byte: int
+) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for info in opened.infolist():
+        if info.filename not in wanted:
+            continue
+        if info.filename in contents or info.file_size > max_byte:
+            raise DataError(
+                f"{archive}: {info.filename} is there twice, or larger than {max_byte}"
+                f" bytes ({info.file_size}); get the archive anew"
+            )
+        if info.compress_type not in PLAIN_METHODS:
+            raise DataError(
+                f"{archive}: {info.filename} is packed by an unusual method; get the archive anew"
+            )
+        with opened.open(info) as file:
+            # The size in the archive's index is only what its maker wrote there.
+            contents[info.filename] = file.read(max_byte)
+    return contents

@@ -1,0 +1,243 @@
+"""How the pictures of CIFAR-10 are read, from the published archive or from a folder of pictures.
+
+The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
+label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
+(Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University
+of Toronto, 2009; www.cs.toronto.edu/~kriz/cifar.html). The archive is read in place: no file is
+written, and of its members only the six are looked at. The Python form of the set is not read,
+because it consists of pickles.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tarfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
+from fleetsim.learning.data.published.fetch import find_files
+from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.standardisation import Pixels
+from fleetsim.settings import Settings
+
+CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
+"""Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
+
+_ARCHIVE = "cifar-10-binary.tar.gz"
+_CHANNELS, _SIDE = 3, 32
+_RECORD_BYTE = 1 + _CHANNELS * _SIDE * _SIDE
+_MAX_MEMBER_BYTE = 10_000 * _RECORD_BYTE
+_TRAIN = tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6))
+_TEST = ("cifar-10-batches-bin/test_batch.bin",)
+_TRAIN_PER_CLASS, _TEST_PER_CLASS = 5_000, 1_000
+_SUFFIXES = {".jpg", ".jpeg", ".png"}
+_FORMATS = ("JPEG", "PNG")
+_PICTURE_FAULTS = (
+    *(OSError, SyntaxError, ValueError, EOFError, OverflowError, struct.error, zlib.error),
+    *(MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning),
+)
+"""What Pillow raises about a damaged file."""
+
+
+class Cifar10Settings(Settings):
+    """CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32 pixels (Krizhevsky 2009)."""
+
+    kind: Literal["cifar10"] = "cifar10"
+    folder: str | None = None
+    """Folder with the published binary archive or its six files, or with pictures in
+    `train/CLASS/` and `test/CLASS/` (JPEG or PNG); by default `$FLEETSIM_DATA` and then the cache
+    that `fleetsim data fetch cifar10` fills are looked in."""
+    train_samples: Annotated[int, Field(ge=10, le=50_000, multiple_of=10)] | None = None
+    """Train on so many pictures only: the first of each class, equally many; by default on all."""
+    test_samples: Annotated[int, Field(ge=10, le=10_000, multiple_of=10)] | None = None
+    """Test on so many pictures only: the first of each class, equally many; by default on all."""
+    pixels: Pixels = "standardised"
+    """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
+    1), unit (0 to 1) or raw (0 to 255)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pictures:
+    """Pictures and what they show."""
+
+    images: NDArray[np.uint8]
+    """[n, 3, 32, 32]; channels red, green, blue."""
+    labels: IntArray
+    """[n] in 0..9, see `CLASSES`."""
+
+
+def read_cifar10(
+    settings: Cifar10Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
+) -> tuple[Pictures, Pictures]:
+    """Training and test pictures; reads local files only.
+
+    Args:
+        settings: how many of them.
+        folder: the only folder to look in, with `~` expanded. One that has a folder `train` in it
+            is read as pictures, which no checksum verifies.
+        registry: the published sets that are known, by name.
+
+    Raises:
+        DataError: files are missing, broken, or not the published ones.
+    """
+    num_train, num_test = (
+        None if samples is None else samples // len(CLASSES)
+        for samples in (settings.train_samples, settings.test_samples)
+    )
+    if folder is not None and paths.is_folder(folder / "train"):
+        return (
+            read_folder(folder / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train),
+            read_folder(folder / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test),
+        )
+    contents = _contents(find_files("cifar10", folder, registry=registry))
+    return (
+        _first(_joined(contents, _TRAIN), num_train),
+        _first(_joined(contents, _TEST), num_test),
+    )
+
+
+def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
+    """Bytes of the six files by their paths in the archive, packed or not."""
+    if _ARCHIVE in files:
+        return read_members(files[_ARCHIVE], (*_TRAIN, *_TEST))
+    return {name: paths.read(path) for name, path in files.items()}
+
+
+def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
+    """Bytes of some files in a gzipped tar, by their paths in it; nothing else is looked at.
+
+    Raises:
+        DataError: the archive is damaged, lacks a file or has it twice, or a file is a link or
+            larger than a published one.
+    """
+    contents: dict[str, bytes] = {}
+    with paths.opened(archive) as packed:
+        content = unpacked(packed, os.fstat(packed.fileno()).st_size, str(archive))
+        try:
+            # As a stream: what the archive unpacks to is bounded, and nothing is read twice.
+            with tarfile.open(fileobj=content, mode="r|") as tar:
+                for member in tar:
+                    if member.name not in wanted:
+                        continue
+                    file = tar.extractfile(member) if member.isreg() else None
+                    if file is None or member.size > _MAX_MEMBER_BYTE or member.name in contents:
+                        raise DataError(
+                            f"{archive}: {member.name} is there twice, no plain file, or larger"
+                            f" than {_MAX_MEMBER_BYTE} bytes ({member.size}); get the archive anew"
+                        )
+                    contents[member.name] = file.read()
+        except (tarfile.TarError, *GZIP_FAULTS, ValueError, OverflowError) as error:
+            says = " ".join(str(error).split())
+            raise DataError(f"{archive}: damaged archive ({says}); get it anew") from error
+    missing = sorted(set(wanted) - set(contents))
+    if missing:
+        raise DataError(f"{archive}: lacks {', '.join(missing)}; get the archive anew")
+    return contents
+
+
+def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> Pictures:
+    """The records of several files, one after the other."""
+    parts = [read_records(contents[name], name) for name in names]
+    return Pictures(
+        np.concatenate([part.images for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+    )
+
+
+def read_records(content: bytes, name: str) -> Pictures:
+    """Pictures in the bytes of one file.
+
+    Raises:
+        DataError: they are no whole number of records, or a label is out of range.
+    """
+    if not content or len(content) % _RECORD_BYTE:
+        raise DataError(
+            f"{name}: {len(content)} bytes are no whole number of records of {_RECORD_BYTE} bytes; "
+            "get the file anew"
+        )
+    records = np.frombuffer(content, np.uint8).reshape(-1, _RECORD_BYTE)
+    outside = np.flatnonzero(records[:, 0] >= len(CLASSES))
+    if outside.size:
+        row = int(outside[0])
+        raise DataError(
+            f"{name}: label {int(records[row, 0])} of record {row} is outside 0..{len(CLASSES) - 1}"
+        )
+    images = records[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE)
+    return Pictures(images, records[:, 0].astype(np.int64))
+
+
+def _first(pictures: Pictures, wanted: int | None) -> Pictures:
+    """The first so many of each class, in their own order; None: all."""
+    if wanted is None:
+        return pictures
+    rows = [np.flatnonzero(pictures.labels == label)[:wanted] for label in range(len(CLASSES))]
+    kept = np.sort(np.concatenate(rows))
+    return Pictures(pictures.images[kept], pictures.labels[kept])
+
+
+def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> Pictures:
+    """Pictures in the folders of the ten classes, class by class in the order of their file names.
+
+    Args:
+        folder: holds a folder for each of `CLASSES`.
+        num_per_class: pictures that each of them must hold.
+        wanted: how many of them to read; None: all.
+
+    Raises:
+        DataError: a class is missing or has more or fewer pictures, or a file is no picture of
+            32 x 32 pixels in colour.
+    """
+    pictures: list[Path] = []
+    for name in CLASSES:
+        home = folder / name
+        if not paths.is_folder(home):
+            raise DataError(f"{home} is no folder; a folder of CIFAR-10 pictures has one per class")
+        found = [path for path in paths.matches(home, "*") if path.suffix.lower() in _SUFFIXES]
+        if len(found) != num_per_class:
+            raise DataError(
+                f"{home}: {len(found)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
+            )
+        pictures += found[:wanted]
+    images = np.stack([_picture(path) for path in pictures]).transpose(0, 3, 1, 2)
+    labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(pictures) // len(CLASSES))
+    return Pictures(np.ascontiguousarray(images), labels)
+
+
+def _picture(path: Path) -> NDArray[np.uint8]:
+    """One picture [32, 32, 3]."""
+    with paths.opened(path) as file:
+        try:
+            with Image.open(file, formats=_FORMATS) as image:
+                size, mode = image.size, image.mode
+                if size == (_SIDE, _SIDE) and mode == "RGB":
+                    return np.asarray(image)
+        except _PICTURE_FAULTS as error:
+            says = " ".join(str(error).split())
+            raise DataError(f"{path}: no readable picture ({says}); save it anew") from error
+    raise DataError(
+        f"{path}: {size[0]} x {size[1]} pixels in mode {mode}, expected 32 x 32 in RGB; save it so"
+    )

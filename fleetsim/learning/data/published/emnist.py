@@ -1,0 +1,195 @@
+"""How the characters of EMNIST are read, from the published archive or from its unpacked files.
+
+The archive `gzip.zip` holds, for each way in which the set is split, four gzipped IDX files in
+MNIST's layout (Cohen, Afshar, Tapson, van Schaik, "EMNIST: extending MNIST to handwritten letters",
+IJCNN 2017, arXiv:1702.05373). It is read in place: no file is written, and of its members only the
+four of the split are looked at. The images are stored column by column, so they are transposed.
+
+Sizes: 112,800 + 18,800 images (balanced) as tensorflow/datasets@0560e68 has them
+(`image_classification/mnist.py`); 124,800 + 20,800 (letters) as the card of
+huggingface.co/datasets/tanganke/emnist_letters counts them in the files. They add up to the 131,600
+and 145,600 that copies of the set's README state; for letters the former gives 88,800 + 14,800,
+which do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.formats.idx import labelled, parse_idx
+from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.learning.data.published.fetch import find_files
+from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.standardisation import from_pixels, moments_in
+from fleetsim.settings import Settings
+
+Split = Literal["balanced", "letters"]
+
+_ARCHIVE = "gzip.zip"
+_ARCHIVE_FOLDER = "gzip/"
+_MAX_MEMBER_BYTE = 200_000_000
+_SIDE = 28
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is known of a split."""
+
+    num_classes: int
+    first_label: int
+    """The label that the files give to class 0."""
+    num_train: int
+    num_test: int
+
+
+_FORMS: Mapping[Split, _Form] = {
+    "balanced": _Form(num_classes=47, first_label=0, num_train=112_800, num_test=18_800),
+    "letters": _Form(num_classes=26, first_label=1, num_train=124_800, num_test=20_800),
+}
+
+
+class EmnistSettings(Settings):
+    """EMNIST: handwritten letters, also with digits, of 28 x 28 pixels (Cohen et al. 2017)."""
+
+    kind: Literal["emnist"] = "emnist"
+    split: Split = "balanced"
+    """balanced: 47 digits and letters, 112,800 + 18,800 images; letters: 26 letters, capital or
+    small, 124,800 + 20,800 images."""
+    folder: str | None = None
+    """Folder with the published archive, or with the four IDX files of the split, gzipped or not;
+    by default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch emnist` fills are
+    looked in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Characters:
+    """Images of characters, upright, and which they are."""
+
+    images: NDArray[np.uint8]
+    """[n, 1, 28, 28]"""
+    labels: IntArray
+    """[n] in 0..num_classes-1."""
+
+
+def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
+    """Published names of the images and of the labels."""
+    stem = f"emnist-{split}-{part}"
+    return f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"
+
+
+def load_emnist(
+    settings: EmnistSettings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
+) -> Dataset:
+    """A split of the set, standardised by its training part; reads local files only.
+
+    Args:
+        settings: which split.
+        folder: the only folder to look in, with `~` expanded. One without the archive is read as
+            unpacked files: no checksum of them is published, so their number of images must be.
+        registry: the published sets that are known, by name.
+
+    Raises:
+        DataError: files are missing, broken, or not the published ones.
+    """
+    train, test = _parts(settings.split, folder, registry)
+    mean, std = moments_in(train.images)
+    return Dataset(
+        name="emnist",
+        train_inputs=ByteImages(train.images, mean, std),
+        train_labels=train.labels,
+        test_inputs=from_pixels(test.images, mean=mean, std=std),
+        test_labels=test.labels,
+        num_classes=_FORMS[settings.split].num_classes,
+    )
+
+
+def _parts(
+    split: Split, folder: Path | None, registry: Mapping[str, RemoteSet]
+) -> tuple[Characters, Characters]:
+    """Training and test characters."""
+    form = _FORMS[split]
+    if folder is not None and paths.is_folder(folder) and not paths.is_file(folder / _ARCHIVE):
+        return (
+            read_unpacked(folder, split, "train", num_images=form.num_train),
+            read_unpacked(folder, split, "test", num_images=form.num_test),
+        )
+    archive = find_files("emnist", folder, registry=registry)[_ARCHIVE]
+    return read_packed(archive, split, "train"), read_packed(archive, split, "test")
+
+
+def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> Characters:
+    """Characters in the published archive.
+
+    Raises:
+        DataError: the archive is damaged or lacks a file, or a file is broken.
+    """
+    members = [_ARCHIVE_FOLDER + name for name in file_names(split, part)]
+    contents = read_zip(archive, members, max_byte=_MAX_MEMBER_BYTE)
+    return _characters([(contents[name], f"{archive}, {name}") for name in members], split)
+
+
+def read_unpacked(
+    folder: Path, split: Split, part: Literal["train", "test"], *, num_images: int
+) -> Characters:
+    """Characters in two IDX files, gzipped or not, in a folder or in `gzip/` below it.
+
+    Args:
+        folder: where they lie.
+        split: which split they are of.
+        part: training or test.
+        num_images: how many images they must hold.
+
+    Raises:
+        DataError: a file is missing or broken, or they hold more or fewer images.
+    """
+    contents = []
+    for name in file_names(split, part):
+        candidates = [
+            home / form
+            for home in (folder, folder / _ARCHIVE_FOLDER)
+            for form in (name, name.removesuffix(".gz"))
+        ]
+        path = next((place for place in candidates if paths.is_file(place)), None)
+        if path is None:
+            raise DataError(
+                f"{folder} has neither {_ARCHIVE} nor {name}; put the published files there, or "
+                "leave `folder` out"
+            )
+        contents.append((paths.read(path), str(path)))
+    found = _characters(contents, split)
+    if len(found.labels) != num_images:
+        raise DataError(
+            f"{contents[0][1]}: {len(found.labels)} images, EMNIST has {num_images}; get it anew"
+        )
+    return found
+
+
+def _characters(contents: list[tuple[bytes, str]], split: Split) -> Characters:
+    """Characters from the bytes and the names of two files, images then labels."""
+    (packed_images, images_path), (packed_labels, labels_path) = contents
+    form = _FORMS[split]
+    images, labels = labelled(
+        parse_idx(packed_images, images_path),
+        parse_idx(packed_labels, labels_path),
+        images_path=images_path,
+        labels_path=labels_path,
+        num_classes=form.num_classes,
+        first_label=form.first_label,
+    )
+    if images.shape[1:] != (_SIDE, _SIDE):
+        raise DataError(
+            f"{images_path}: images of {images.shape[1]} x {images.shape[2]} pixels, EMNIST's "
+            f"are {_SIDE} x {_SIDE}"
+        )
+    return Characters(np.ascontiguousarray(images.transpose(0, 2, 1))[:, None], labels)

@@ -1,0 +1,268 @@
+"""What people were doing, by the sensors of their phones: ExtraSensory, one client per person.
+
+Vaizman, Ellis, Lanckriet, "Recognizing detailed human context in the wild from smartphones and
+smartwatches", IEEE Pervasive Computing 16(4), 2017: 60 people carried their own phones for about a
+week; about once a minute 20 s were recorded, and they said what they did. The primary data are one
+gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the columns `timestamp` (s), the
+features, one `label:NAME` per label (0, 1 or nan) and `label_source` (README.txt of
+extrasensory.ucsd.edu, data/primary_data_files).
+
+Taken are the 26 features of the phone's accelerometer and the 26 of its gyroscope, and the samples
+that have all of them and exactly one of six labels that say how the body moved. The last fifth of
+each person's samples in time is for testing: two neighbouring minutes are nearly the same, so that
+samples dealt at random would be tested on what was trained.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+from fleetsim.host.unpacking import gunzip
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.formats.npz import read_npz
+from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_told
+from fleetsim.learning.data.published.fetch import cache_folder, own_folders
+from fleetsim.learning.data.standardisation import by_training_part
+from fleetsim.settings import Settings
+
+KIND = "extrasensory-har"
+CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")
+"""Names of the labels 0..5, as in the files."""
+
+_ARCHIVE = "ExtraSensory.per_uuid_features_labels.zip"
+_SUFFIXES = (".features_labels.csv.gz", ".features_labels.csv")
+_MAX_MEMBER_BYTE = 200_000_000
+_TEST_DIVISOR = 5
+_STATISTICS = (
+    *(f"magnitude_stats:{name}" for name in ("mean", "std", "moment3", "moment4")),
+    *(f"magnitude_stats:percentile{percent}" for percent in (25, 50, 75)),
+    *(f"magnitude_stats:{name}" for name in ("value_entropy", "time_entropy")),
+    *(f"magnitude_spectrum:log_energy_band{band}" for band in range(5)),
+    "magnitude_spectrum:spectral_entropy",
+    *(f"magnitude_autocorrelation:{name}" for name in ("period", "normalized_ac")),
+    *(f"3d:{name}_{axis}" for name in ("mean", "std") for axis in "xyz"),
+    *(f"3d:ro_{axes}" for axes in ("xy", "xz", "yz")),
+)
+FEATURES = tuple(f"{sensor}:{name}" for sensor in ("raw_acc", "proc_gyro") for name in _STATISTICS)
+"""The 52 features, as in the files."""
+
+_COLUMNS = ("timestamp", *FEATURES, *(f"label:{name}" for name in CLASSES))
+_ARRAYS = ("x", "y", "user", "t", "feature_names", "class_names")
+
+
+class ExtraSensorySettings(Settings):
+    """ExtraSensory: what people do, by 52 features of their phones' sensors (Vaizman 2017)."""
+
+    kind: Literal["extrasensory-har"] = "extrasensory-har"
+    folder: str | None = None
+    """Folder with the published archive, with its CSV files of some or all people, or with one .npz
+    file of the same samples; by default `$FLEETSIM_DATA` and then the cache are looked in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minutes:
+    """Samples of one or more people."""
+
+    features: NDArray[np.float32]
+    """[n, 52] as in `FEATURES`."""
+    labels: IntArray
+    """[n] in 0..5, see `CLASSES`."""
+    person: IntArray
+    """[n]"""
+    at_s: NDArray[np.float64]
+    """When, in seconds since 1970 [n]."""
+
+
+def load_extrasensory(folder: Path | None) -> Dataset:
+    """All people with their last minutes as the test part, features standardised.
+
+    Args:
+        folder: the only folder to look in, with `~` expanded.
+
+    Raises:
+        DataError: no folder has the set, or a file is broken or lacks a column.
+    """
+    minutes = _minutes(_home(folder))
+    order = np.lexsort((minutes.at_s, minutes.person))
+    person = minutes.person[order]
+    _, first, count = np.unique(person, return_index=True, return_counts=True)
+    rank = np.arange(len(person)) - np.repeat(first, count)
+    is_test = rank >= np.repeat(count - count // _TEST_DIVISOR, count)
+    if not is_test.any():
+        raise DataError(
+            f"ExtraSensory: {len(person)} usable samples of {len(first)} people are too few; each "
+            f"needs {_TEST_DIVISOR} or more for one to test on"
+        )
+    features, labels = minutes.features[order], minutes.labels[order]
+    train, test = features[~is_test], features[is_test]
+    by_training_part(train, test)
+    return Dataset(
+        name=KIND,
+        train_inputs=train,
+        train_labels=labels[~is_test],
+        test_inputs=test,
+        test_labels=labels[is_test],
+        num_classes=len(CLASSES),
+        owner=np.unique(person[~is_test], return_inverse=True)[1].astype(np.int64),
+    )
+
+
+def _home(folder: Path | None) -> Path:
+    """The first folder that holds the set in one of its forms."""
+    homes = [folder] if folder is not None else [*own_folders(KIND), cache_folder(KIND)]
+    for home in homes:
+        if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
+            return home
+    looked = ", ".join(map(str, homes))
+    raise DataError(
+        f"data set {KIND} not found: neither {_ARCHIVE} nor *{_SUFFIXES[0]} nor an .npz file is in "
+        f"{looked}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
+        "put it there"
+    )
+
+
+def _people(home: Path) -> list[Path]:
+    """The CSV files of a folder in the order of the people's ids, one per person."""
+    by_person = {}
+    for suffix in _SUFFIXES[::-1]:
+        for path in paths.matches(home, f"*{suffix}"):
+            by_person[path.name.removesuffix(suffix)] = path
+    return [by_person[person] for person in sorted(by_person)]
+
+
+def _minutes(home: Path) -> Minutes:
+    """All samples in a folder."""
+    if paths.is_file(home / _ARCHIVE):
+        return _joined(_packed(home / _ARCHIVE), home / _ARCHIVE)
+    if people := _people(home):
+        contents = ((paths.read(path), str(path)) for path in people)
+        parts = [
+            read_person(content, place, number) for number, (content, place) in enumerate(contents)
+        ]
+        return _joined(parts, home)
+    arrays = paths.matches(home, "*.npz")
+    if len(arrays) > 1:
+        raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
+    return read_arrays(arrays[0])
+
+
+def _packed(archive: Path) -> list[Minutes]:
+    """The people of the published archive, in the order of their ids."""
+    says, parts = f"{archive}: damaged archive", []
+    with paths.opened(archive) as file:
+        with damage_told(says, "get it anew"):
+            packed = zipfile.ZipFile(file)
+        members = {
+            PurePosixPath(member.filename).name: member
+            for member in packed.infolist()
+            if member.filename.endswith(_SUFFIXES[0])
+        }
+        for number, (name, member) in enumerate(sorted(members.items())):
+            if member.file_size > _MAX_MEMBER_BYTE or member.compress_type not in PLAIN_METHODS:
+                raise DataError(
+                    f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
+                    " unusual method; get it anew"
+                )
+            with damage_told(says, "get it anew"):
+                content = packed.read(member)
+            parts.append(read_person(content, f"{archive}, {name}", number))
+    return parts
+
+
+def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
+    if not parts:
+        raise DataError(f"{place}: holds no file that ends in {_SUFFIXES[0]}; get it anew")
+    return Minutes(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.person for part in parts]),
+        np.concatenate([part.at_s for part in parts]),
+    )
+
+
+def read_person(content: bytes, place: str, person: int) -> Minutes:
+    """The usable samples in the bytes of one person's CSV file, gzipped or not.
+
+    Args:
+        content: the file.
+        place: what errors call it.
+        person: the number that the person gets.
+
+    Raises:
+        DataError: the file is damaged, lacks a column, or holds what is no number.
+    """
+    content = gunzip(content, place)
+    header, _, body = content.partition(b"\n")
+    columns = header.decode("utf-8", "replace").strip().split(",")
+    missing = [name for name in _COLUMNS if columns.count(name) != 1]
+    if missing:
+        raise DataError(
+            f"{place}: the columns {', '.join(missing[:3])} are not there once each "
+            f"({len(missing)} of {len(_COLUMNS)} in all); this is no file of ExtraSensory's"
+        )
+    if not body.strip():
+        raise DataError(f"{place}: there are no rows below the header; get it anew")
+    try:
+        table = np.loadtxt(
+            io.BytesIO(body),
+            delimiter=",",
+            comments=None,
+            usecols=[columns.index(name) for name in _COLUMNS],
+            ndmin=2,
+            encoding="utf-8",
+        )
+    except (ValueError, UnicodeDecodeError) as error:
+        says = " ".join(str(error).split())[:200]
+        raise DataError(f"{place}: below the header: {says}; get it anew") from error
+    features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
+    says = table[:, 1 + len(FEATURES) :] == 1.0
+    usable = np.isfinite(features).all(axis=1) & (says.sum(axis=1) == 1)
+    return Minutes(
+        features[usable],
+        np.argmax(says[usable], axis=1).astype(np.int64),
+        np.full(int(usable.sum()), person, np.int64),
+        table[usable, 0],
+    )
+
+
+def read_arrays(path: Path) -> Minutes:
+    """The samples as arrays: `x` [n, 52], `y` [n], `user` [n], `t` [n] in an .npz file.
+
+    `feature_names` [52] and `class_names` [6] in it must be `FEATURES` and `CLASSES`.
+
+    Raises:
+        DataError: the file is damaged, or an array is missing or of another form.
+    """
+    arrays = read_npz(path, _ARRAYS)
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        raise DataError(f"{path}: lacks the arrays {', '.join(missing)}; write it anew")
+    for name, expected in (("feature_names", FEATURES), ("class_names", CLASSES)):
+        if arrays[name].tolist() != list(expected):
+            raise DataError(f"{path}: {name} are not ExtraSensory's, in their order")
+    x, y, user, t = (arrays[name] for name in ("x", "y", "user", "t"))
+    if x.ndim != 2 or x.shape[1] != len(FEATURES) or x.dtype.kind != "f":
+        raise DataError(f"{path}: x is {x.dtype} {x.shape}, expected floats [n, {len(FEATURES)}]")
+    for name, array, kinds in (("y", y, "iu"), ("user", user, "iu"), ("t", t, "iuf")):
+        if array.shape != (len(x),) or array.dtype.kind not in kinds:
+            raise DataError(
+                f"{path}: {name} is {array.dtype} {array.shape}, expected numbers [{len(x)}]"
+            )
+    if not np.isfinite(x).all() or not np.isfinite(t).all():
+        raise DataError(f"{path}: x or t holds numbers that are NaN or not finite; remove them")
+    if y.size and not 0 <= y.min() <= y.max() < len(CLASSES):
+        raise DataError(f"{path}: y holds labels outside 0..{len(CLASSES) - 1}")
+    return Minutes(
+        x.astype(np.float32), y.astype(np.int64), user.astype(np.int64), t.astype(np.float64)
+    )

@@ -1,0 +1,188 @@
+"""Shakespeare's plays as a next-character task, with the roles of all plays as natural clients.
+
+The task is that of McMahan et al., "Communication-efficient learning of deep networks from
+decentralized data", AISTATS 2017, and Caldas et al., "LEAF: a benchmark for federated settings",
+arXiv:1812.01097, 2018: the speaking roles of each play are clients, and 80 characters predict the
+next one. The text is that of the 37 plays in Jon Bosak's XML (public domain, with SPEECH, SPEAKER
+and LINE marked up) instead of a plain text whose speakers have to be guessed from its layout.
+
+A role's text is its verses and lines of prose in the order of the play, each ended by a newline,
+without stage directions, white space runs as one space. A speech of several speakers belongs to
+each of them, one without a name to nobody. As in McMahan et al. the first 80 % of a role's lines
+train and the last 20 %, rounded up, test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import string
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+from xml.etree import ElementTree
+
+import numpy as np
+from annotated_types import Ge, Le
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host import paths
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.learning.data.published.fetch import cache_folder, find_files, own_folders
+from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.tokens import check_memory, spread, windows
+from fleetsim.schema.ranges import Samples
+from fleetsim.settings import Settings
+
+ALPHABET = "\n !\"&'(),-." + string.digits + ":;>?" + string.ascii_uppercase + "[]"
+ALPHABET += string.ascii_lowercase + "}"
+"""The 80 characters of LEAF (TalwalkarLab/leaf@0a4689f, models/utils/language_utils.py) in their
+order; any other becomes a space. The plays have a single other one, a dollar sign."""
+
+_NAME = "shakespeare"
+ARCHIVE = "shakespeare-moby-xml.zip"
+_MAX_PLAY_BYTE = 2_000_000
+_TEST_FRACTION = 0.2
+
+
+class ShakespeareSettings(Settings):
+    """Shakespeare's 37 plays by speaking role: 80 characters predict the next (LEAF's task)."""
+
+    kind: Literal["shakespeare"] = "shakespeare"
+    folder: str | None = None
+    """Folder with the 37 XML files of the plays, or with a zip archive of them by the name
+    `shakespeare-moby-xml.zip`; by default `$FLEETSIM_DATA` and then the cache that
+    `fleetsim data fetch shakespeare` fills are looked in."""
+    context: Annotated[int, Ge(1), Le(1000)] = 80
+    """Characters of a sample."""
+    stride: Annotated[int, Ge(1), Le(1000)] = 80
+    """Characters from the start of one sample to that of the next; with 80 of 80 they lie side by
+    side, with 1 every character is predicted, as in LEAF, and there are 80 times as many."""
+    predict: Literal["last", "each"] = "last"
+    """What is predicted: the character behind the sample (LEAF), or the next one at each of its
+    positions, which learns 80 times as much from the same arithmetic."""
+    min_characters: Samples = 1000
+    """Roles with a shorter text are left out, and those too short for one sample to train on."""
+    test_samples: Samples | None = None
+    """Test on so many samples only, evenly spread over all roles; by default on all."""
+
+
+def load_shakespeare(
+    settings: ShakespeareSettings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
+) -> Dataset:
+    """The task; reads local files only.
+
+    Args:
+        settings: how the text becomes samples.
+        folder: the only folder to look in.
+        registry: the published sets that are known, by name.
+
+    Raises:
+        DataError: files are missing, broken, or not the published ones.
+        ScenarioError: the settings leave no sample, or too many to hold.
+    """
+    length = settings.context + 1
+    codes = np.full(0x110000, ALPHABET.index(" "), dtype=np.int64)
+    codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
+    train: list[IntArray] = []
+    test: list[IntArray] = []
+    for lines in roles(_plays(folder, registry)).values():
+        if sum(map(len, lines)) < settings.min_characters:
+            continue
+        num_train = len(lines) - math.ceil(_TEST_FRACTION * len(lines))
+        parts = [
+            windows(_encoded(part, codes), length=length, stride=settings.stride)
+            for part in (lines[:num_train], lines[num_train:])
+        ]
+        if len(parts[0]):
+            train.append(parts[0])
+            test.append(parts[1])
+    num_test = sum(map(len, test))
+    if not num_test:
+        raise ScenarioError(
+            f"task.dataset.min_characters: no role has {settings.min_characters} characters and"
+            f" samples of {settings.context} to train and test on; lower it or context"
+        )
+    is_sequence = settings.predict == "each"
+    answer = slice(1, None) if is_sequence else -1
+    num_labels = settings.context if is_sequence else 1
+    num_samples = sum(map(len, train)) + num_test
+    check_memory("task.dataset.stride", num_samples, settings.context + num_labels)
+    kept = spread(num_test, settings.test_samples)
+    return Dataset(
+        name=_NAME,
+        train_inputs=np.concatenate([part[:, :-1] for part in train]),
+        train_labels=np.concatenate([part[:, answer] for part in train]),
+        test_inputs=np.concatenate([part[:, :-1] for part in test])[kept],
+        test_labels=np.concatenate([part[:, answer] for part in test])[kept],
+        num_classes=len(ALPHABET),
+        owner=np.repeat(np.arange(len(train), dtype=np.int64), [len(part) for part in train]),
+        vocabulary_size=len(ALPHABET),
+    )
+
+
+def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
+    """What each role says: by play and speaker, in the order of their first words, its lines.
+
+    Args:
+        plays: XML of each play by the name of its file.
+
+    Raises:
+        DataError: a play is no XML.
+    """
+    said: dict[tuple[str, str], list[str]] = {}
+    for name, content in plays.items():
+        try:
+            # expat reads neither the DTD nor anything else outside of the file
+            root = ElementTree.fromstring(content)
+        except ElementTree.ParseError as error:
+            raise DataError(f"{name}: no XML of a play ({error}); get it anew") from error
+        for speech in root.iter("SPEECH"):
+            speakers = dict.fromkeys(_words(part.text) for part in speech.iter("SPEAKER"))
+            lines = [line for line in map(_spoken, speech.iter("LINE")) if line]
+            for speaker in speakers:
+                if speaker:
+                    said.setdefault((name, speaker), []).extend(line + "\n" for line in lines)
+    return said
+
+
+def _spoken(line: ElementTree.Element) -> str:
+    """Text of a line without the stage directions in it."""
+    return _words((line.text or "") + "".join(part.tail or "" for part in line))
+
+
+def _words(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _encoded(lines: list[str], codes: IntArray) -> IntArray:
+    """Place in the alphabet of every character of some lines."""
+    points = np.frombuffer("".join(lines).encode("utf-32-le"), dtype="<u4")
+    encoded: IntArray = codes[points]
+    return encoded
+
+
+def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, bytes]:
+    """XML of all plays by the name of their file, in the registry's order; every one verified."""
+    homes = [folder] if folder is not None else [*own_folders(_NAME), cache_folder(_NAME)]
+    for home in homes:
+        if paths.is_file(home / ARCHIVE):
+            return dict(_verified(home / ARCHIVE, registry[_NAME]))
+    files = find_files(_NAME, folder, registry=registry)
+    return {name: paths.read(path) for name, path in files.items()}
+
+
+def _verified(archive: Path, known: RemoteSet) -> Iterator[tuple[str, bytes]]:
+    """The plays in an archive, each with its published checksum."""
+    names = [file.name for file in known.files]
+    contents = read_zip(archive, names, max_byte=_MAX_PLAY_BYTE)
+    for file in known.files:
+        found = hashlib.sha256(contents[file.name]).hexdigest()
+        if found != file.sha256:
+            raise DataError(
+                f"{archive}: {file.name} is not the published file: expected SHA-256 {file.sha256},"
+                f" found {found}; remove the archive and run `fleetsim data fetch {_NAME}`"
+            )
+        yield file.name, contents[file.name]

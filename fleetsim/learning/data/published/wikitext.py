@@ -1,0 +1,207 @@
+"""WikiText-2 as a language model's task, with its articles as natural clients.
+
+Merity et al., "Pointer sentinel mixture models", ICLR 2017: 600 + 60 + 60 articles of Wikipedia to
+train, validate and test on. A line is split at white space, and every line, empty ones too, ends
+in a token of its own; so counted, the parts have the published 2,088,628, 217,646 and 245,569
+tokens. An article begins at a line " = Title = " between two empty lines, and whatever precedes the
+first belongs to the first.
+
+A sample is a block of tokens of one article, its labels are the next token at each position:
+tokens c i .. c i + c - 1 and c i + 1 .. c i + c for context c and i = 0, 1, ... What is left of an
+article is not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host import paths
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.learning.data.published.fetch import find_files
+from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.tokens import check_memory, most_frequent, spread, windows
+from fleetsim.schema.ranges import Samples
+from fleetsim.settings import Settings
+
+_ARCHIVE = "wikitext-2-raw-v1.zip"
+_RAW = {part: f"wikitext-2-raw/wiki.{part}.raw" for part in ("train", "valid", "test")}
+_TOKENS = {part: f"{part}.txt" for part in ("train", "valid", "test")}
+_MAX_PART_BYTE = 20_000_000
+_TITLE = re.compile(r" = [^=]+ = ?")
+_UNKNOWN, _END_OF_LINE = "<unk>", "<eos>"
+_NUM_BYTES = 256
+
+
+class WordSettings(Settings):
+    """Tokens are the words of the text that is trained on."""
+
+    kind: Literal["words"] = "words"
+    vocabulary_size: Annotated[int, Ge(3), Le(1_000_000)] = 10_000
+    """Tokens: the most frequent words, one for all others, and the end of a line."""
+
+
+class ByteSettings(Settings):
+    """Tokens are the 256 bytes of the text in UTF-8."""
+
+    kind: Literal["bytes"] = "bytes"
+
+
+class WikiText2Settings(Settings):
+    """WikiText-2: articles of Wikipedia, predict the next token (Merity et al. 2017)."""
+
+    kind: Literal["wikitext2"] = "wikitext2"
+    folder: str | None = None
+    """Folder with the published files; by default `$FLEETSIM_DATA` and then the cache that
+    `fleetsim data fetch wikitext2` (or `wikitext2-tokens`) fills are looked in."""
+    form: Literal["raw", "tokens"] = "raw"
+    """raw: `wikitext-2-raw-v1.zip` or the three files in it, with every word as it was; tokens:
+    `train.txt`, `valid.txt` and `test.txt`, in which rare words are replaced by `<unk>`."""
+    train_part: Literal["train", "valid"] = "train"
+    """What to train on; the validation part is a tenth of the size, and enough to try things."""
+    tokens: Annotated[WordSettings | ByteSettings, Field(discriminator="kind")] = WordSettings()
+    """What a token is."""
+    context: Annotated[int, Ge(1), Le(100_000)] = 64
+    """Tokens of a sample."""
+    test_samples: Samples | None = None
+    """Test on so many samples only, evenly spread over all articles; by default on all."""
+
+
+def load_wikitext2(
+    settings: WikiText2Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
+) -> Dataset:
+    """The task; reads local files only.
+
+    Args:
+        settings: which form and part, what a token is, how long a sample.
+        folder: the only folder to look in.
+        registry: the published sets that are known, by name.
+
+    Raises:
+        DataError: files are missing, broken, or not the published ones.
+        ScenarioError: no article is long enough for a sample.
+    """
+    train_text, test_text = _texts(settings, folder, registry)
+    train, test = articles(train_text), articles(test_text)
+    if isinstance(settings.tokens, WordSettings):
+        vocabulary = _vocabulary(train, settings.tokens.vocabulary_size)
+        num_tokens = len(vocabulary)
+        train_tokens = [_word_tokens(article, vocabulary) for article in train]
+        test_tokens = [_word_tokens(article, vocabulary) for article in test]
+    else:
+        num_tokens = _NUM_BYTES
+        train_tokens = [_byte_tokens(article) for article in train]
+        test_tokens = [_byte_tokens(article) for article in test]
+    blocks = [_blocks(tokens, settings.context) for tokens in train_tokens]
+    blocks = [block for block in blocks if len(block)]
+    test_blocks = np.concatenate([_blocks(tokens, settings.context) for tokens in test_tokens])
+    if not blocks or not len(test_blocks):
+        raise ScenarioError(
+            f"task.dataset.context: no article has {settings.context} tokens and a next one, to"
+            " train and to test on; lower it"
+        )
+    check_memory("task.dataset.context", sum(map(len, blocks)), 2 * settings.context)
+    test_blocks = test_blocks[spread(len(test_blocks), settings.test_samples)]
+    return Dataset(
+        name="wikitext2",
+        train_inputs=np.concatenate([block[:, :-1] for block in blocks]),
+        train_labels=np.concatenate([block[:, 1:] for block in blocks]),
+        test_inputs=np.ascontiguousarray(test_blocks[:, :-1]),
+        test_labels=np.ascontiguousarray(test_blocks[:, 1:]),
+        num_classes=num_tokens,
+        owner=np.repeat(np.arange(len(blocks), dtype=np.int64), [len(part) for part in blocks]),
+        vocabulary_size=num_tokens,
+    )
+
+
+def _texts(
+    settings: WikiText2Settings, folder: Path | None, registry: Mapping[str, RemoteSet]
+) -> tuple[str, str]:
+    """Text of the part to train on and of the test part."""
+    wanted = (settings.train_part, "test")
+    if settings.form == "tokens":
+        extras = (_TOKENS["train"],) if settings.train_part == "train" else ()
+        files = find_files("wikitext2-tokens", folder, extras=extras, registry=registry)
+        contents = {part: paths.read(files[_TOKENS[part]]) for part in wanted}
+    else:
+        files = find_files("wikitext2", folder, registry=registry)
+        if _ARCHIVE in files:
+            names = [_RAW[part] for part in wanted]
+            members = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
+            contents = {part: members[_RAW[part]] for part in wanted}
+        else:
+            contents = {part: paths.read(files[_RAW[part]]) for part in wanted}
+    train, test = (_decoded(contents[part], part) for part in wanted)
+    return train, test
+
+
+def _decoded(content: bytes, part: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"wikitext2: the {part} part is no UTF-8 ({error}); get it anew") from error
+
+
+def articles(text: str) -> list[list[str]]:
+    r"""Lines of each article, without their line ends.
+
+    >>> articles(" \n = A = \n \n a b \n = = B = = \n c \n \n = D = \n \n d \n")
+    [[' ', ' = A = ', ' ', ' a b ', ' = = B = = ', ' c ', ' '], [' = D = ', ' ', ' d ']]
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    begins = [
+        number
+        for number, line in enumerate(lines)
+        if _TITLE.fullmatch(line) and _is_empty(lines, number - 1) and _is_empty(lines, number + 1)
+    ]
+    starts = [0, *begins[1:]]
+    return [
+        lines[start:stop] for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+
+
+def _is_empty(lines: Sequence[str], number: int) -> bool:
+    """Whether a line has nothing on it; there is nothing before the first and after the last."""
+    return not 0 <= number < len(lines) or not lines[number].strip()
+
+
+def _vocabulary(texts: Sequence[Sequence[str]], size: int) -> dict[str, int]:
+    """Numbers of the words: 0 for any other, 1 for the end of a line, then by falling frequency."""
+    words = (
+        word
+        for lines in texts
+        for line in lines
+        for word in line.split()
+        if word not in (_UNKNOWN, _END_OF_LINE)
+    )
+    known = [_UNKNOWN, _END_OF_LINE, *most_frequent(words, size - 2)]
+    return {word: number for number, word in enumerate(known)}
+
+
+def _word_tokens(lines: Sequence[str], vocabulary: Mapping[str, int]) -> IntArray:
+    unknown = vocabulary[_UNKNOWN]
+    numbers = [
+        vocabulary.get(word, unknown) for line in lines for word in [*line.split(), _END_OF_LINE]
+    ]
+    return np.array(numbers, dtype=np.int64)
+
+
+def _byte_tokens(lines: Sequence[str]) -> IntArray:
+    text = "".join(line + "\n" for line in lines)
+    return np.frombuffer(text.encode("utf-8"), dtype=np.uint8).astype(np.int64)
+
+
+def _blocks(tokens: IntArray, context: int) -> IntArray:
+    """Samples with their last label [m, context + 1], side by side but for that label."""
+    return windows(tokens, length=context + 1, stride=context)

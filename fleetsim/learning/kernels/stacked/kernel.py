@@ -1,0 +1,69 @@
+"""Training many clients at once, where the network allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from fleetsim.contracts import Job, JobResult, Parameters
+from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.kernels.cpu.gemm import library, onednn, prefers_onednn
+from fleetsim.learning.kernels.cpu.workspace import Workspace
+from fleetsim.learning.kernels.stacked.linear_chain import widths_of
+from fleetsim.learning.kernels.stacked.stacked_sgd import stacks, train_stack
+from fleetsim.learning.models.hinge_loss import LinearSvm
+
+
+class StackedKernel(Kernel):
+    """Trains clients in stacks, by hand-written steps.
+
+    For chains of linear layers with ReLU only. Gradients and evaluations are computed one by one.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Build it; arguments are those of `Kernel`.
+
+        Raises:
+            ScenarioError: the torch device is not there.
+            ValueError: the network is no such chain.
+        """
+        super().__init__(*args, **kwargs)
+        widths = widths_of(self._module)
+        if widths is None:
+            raise ValueError("only chains of linear layers with ReLU can be stacked")
+        self._widths = widths
+        self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
+        batch_size = self._local_settings.batch_size
+        self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
+        self._space = Workspace()
+
+    def forms(self) -> dict[str, str]:
+        """Library of the stacks' products; other products follow from the platform's features."""
+        return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """What the jobs of one chunk yield, in their order."""
+        with onednn(is_allowed=self._uses_onednn):
+            return super().compute(jobs)
+
+    def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
+        return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
+
+    def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
+        return train_stack(
+            self._widths,
+            self._stack_jobs(jobs),
+            self._all_samples,
+            self._labels,
+            self._settings_at(self._rate_of(jobs[0])),
+            hinge=self._hinge,
+            space=self._space,
+        )
+
+    def _judged(
+        self, parameters: Parameters, inputs: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        with onednn(is_allowed=self._uses_onednn):
+            return super()._judged(parameters, inputs, labels)

@@ -1,0 +1,118 @@
+"""How the likelihood of samples, or minus their loss, rises with the scores of the classes.
+
+For a stack of models in training, see `linear_chain`: what stands between its last product and its
+backward pass. Everything is [classes, n], one column a sample, and is written into memory that is
+there already. `c` is the weight of a sample in the mean over its batch.
+
+    cross-entropy:   slope = c (onehot(y) - softmax(s))
+    crammer-singer:  c at y and -c at the j of the largest margin, both 0 if that is y
+    weston-watkins:  -c at each j != y of positive margin, c times their number at y
+    one-vs-rest:     t c where the class's own margin is positive, t = 1 at y and -1 elsewhere
+
+The losses are those of `local` and of `hinge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fleetsim.learning.models.settings import Hinge
+
+_log_softmax_backward = torch._log_softmax_backward_data
+
+
+class Scratch(NamedTuple):
+    """Memory for what comes between, [classes, n] each."""
+
+    first: Tensor
+    second: Tensor
+
+
+Writer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Scratch, Tensor], None]
+"""Writes slopes by the scores. Arguments: scores of the classes [classes, n]; right classes [1, n]
+int64; weight of each sample in its batch's mean [1, n], 0 for padding; if given, takes minus each
+sample's loss [1, n]; scratch, which is overwritten; takes the slopes [classes, n]."""
+
+
+def writer_of(hinge: Hinge | None) -> Writer:
+    """What writes the slopes of a loss; None: cross-entropy."""
+    return _softmax if hinge is None else _WRITERS[hinge]
+
+
+def _softmax(
+    scores: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    likelihoods: Tensor | None,
+    scratch: Scratch,
+    out: Tensor,
+) -> None:
+    logs, targets = scratch
+    torch.log_softmax(scores, 0, out=logs)
+    if likelihoods is not None:
+        torch.gather(logs, 0, labels, out=likelihoods)
+    targets.zero_().scatter_(0, labels, weights)
+    # targets - exp(logs) * (sum of the targets over the classes), which is c y - c p.
+    _log_softmax_backward(targets, logs, 0, logs.dtype, out=out)
+
+
+def _crammer_singer(
+    scores: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    likelihoods: Tensor | None,
+    scratch: Scratch,
+    out: Tensor,
+) -> None:
+    margins = scratch.first
+    own = scores.gather(0, labels)
+    torch.add(scores, 1, out=margins).scatter_(0, labels, own)
+    largest, where = margins.max(dim=0, keepdim=True)
+    if likelihoods is not None:
+        torch.sub(own, largest, out=likelihoods)
+    out.zero_().scatter_(0, where, -weights)
+    # c at y, or 0 if that is where the largest is.
+    out.scatter_(0, labels, torch.where(where == labels, 0.0, weights))
+
+
+def _weston_watkins(
+    scores: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    likelihoods: Tensor | None,
+    scratch: Scratch,
+    out: Tensor,
+) -> None:
+    margins = scratch.first
+    torch.sub(scores, scores.gather(0, labels) - 1, out=margins).relu_().scatter_(0, labels, 0.0)
+    if likelihoods is not None:
+        likelihoods.copy_(margins.sum(dim=0, keepdim=True).neg_())
+    torch.mul(torch.gt(margins, 0), -weights, out=out)
+    out.scatter_(0, labels, -out.sum(dim=0, keepdim=True))
+
+
+def _one_vs_rest(
+    scores: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    likelihoods: Tensor | None,
+    scratch: Scratch,
+    out: Tensor,
+) -> None:
+    signs, margins = scratch
+    signs.fill_(-1.0).scatter_(0, labels, 1.0)
+    torch.mul(scores, signs, out=margins).neg_().add_(1).relu_()
+    if likelihoods is not None:
+        likelihoods.copy_(margins.sum(dim=0, keepdim=True).neg_())
+    torch.mul(torch.gt(margins, 0), signs, out=out).mul_(weights)
+
+
+_WRITERS: Mapping[Hinge, Writer] = {
+    "crammer-singer": _crammer_singer,
+    "weston-watkins": _weston_watkins,
+    "one-vs-rest": _one_vs_rest,
+}

@@ -1,0 +1,147 @@
+"""Many models of one network in training at once: a step of SGD for all of them in one call.
+
+Weights and buffers of K models are stacked, [K, ...] each, and `torch.func.vmap` runs the network
+over the stacks. The update is that of `local.train`.
+
+Precision "mixed" computes the forward and backward pass in bfloat16 where torch's autocast holds it
+to be safe (products and convolutions, not losses and normalisation), from weights that stay in
+float32 and are updated there. bfloat16 has float32's range, so no gradient is scaled.
+
+A step itself never sums with atomics (index_add, scatter_add), whose order on CUDA, and with it the
+rounding, changes from run to run. Attention is computed by its definition: the fused kernels have
+no rule for stacked weights on the CPU and are not deterministic on CUDA. Which cuDNN kernels run is
+settled where the device is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from fleetsim.contracts import Parameters
+from fleetsim.learning.kernels.initial_models import on_device
+from fleetsim.learning.local.local_sgd import losses_of
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.networks import layout
+
+Precision = Literal["float32", "mixed"]
+"""`mixed`: bfloat16 arithmetic on float32 weights."""
+
+
+class ModelStack:
+    """K models of one network in training, each from its own base.
+
+    Attributes:
+        dtype: of weights and losses.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        bases: Sequence[Parameters],
+        settings: LocalSettings,
+        *,
+        precision: Precision,
+    ) -> None:
+        """Build it.
+
+        Args:
+            module: the network.
+            bases: flat vectors [P] to start from, one per model; copied.
+            settings: optimizer and proximal term of all models.
+            precision: arithmetic of the forward and backward pass.
+        """
+        module.train()
+        some_weight = next(module.parameters())
+        self.dtype = some_weight.dtype
+        self._device = some_weight.device
+        self._is_mixed = precision == "mixed"
+        self._losses = losses_of(module)
+        self._forward = vmap(
+            lambda values, inputs: functional_call(module, values, (inputs,)), in_dims=(0, 0)
+        )
+        # A weight that two layers share has two entries in the flat vector, but one name here.
+        named = chain(module.named_parameters(), module.named_buffers())
+        first_name = {id(value): name for name, value in named}
+        entries = module.state_dict(keep_vars=True)
+        self._slots = [(first_name[id(entries[slot.name])], slot) for slot in layout(module)]
+        flat, owner = on_device(bases, device=self._device, dtype=self.dtype)
+        self._values = {
+            name: flat[:, slot.start : slot.stop]
+            .index_select(0, owner)
+            .view(len(bases), *slot.shape)
+            for name, slot in self._slots
+        }
+        self._trained = [
+            name for name, parameter in module.named_parameters() if parameter.requires_grad
+        ]
+        self._sgd = settings.optimizer
+        self._mu = settings.proximal_mu
+        self._anchors: dict[str, Tensor] = {}
+        self._velocities: dict[str, Tensor] = {}
+        if self._mu:
+            self._anchors = {name: self._values[name].clone() for name in self._trained}
+        if self._sgd.momentum:
+            self._velocities = {
+                name: torch.zeros_like(self._values[name]) for name in self._trained
+            }
+
+    def step(self, who: slice | Tensor, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """One step of SGD for some models.
+
+        Args:
+            who: which models: a prefix, or their indices [k], each once.
+            inputs: one batch per model [k, batch, ...].
+            labels: classes [k, batch] int64, or [k, batch, t].
+            weights: of each sample in the mean over its batch [k, batch]: 1/b, or 0 for padding.
+
+        Returns:
+            Losses before the step [k, batch].
+        """
+        values = {name: value[who] for name, value in self._values.items()}
+        trained = [values[name].requires_grad_() for name in self._trained]
+        with (
+            torch.autocast(
+                self._device.type, torch.bfloat16, enabled=self._is_mixed, cache_enabled=False
+            ),
+            sdpa_kernel(SDPBackend.MATH),
+        ):
+            logits = self._forward(values, inputs)
+            step_losses = self._losses(logits.flatten(0, 1), labels.flatten(0, 1)).view(
+                weights.shape
+            )
+        gradients = torch.autograd.grad((step_losses * weights).sum(), trained)
+        with torch.no_grad():
+            for name, gradient in zip(self._trained, gradients, strict=True):
+                self._descend(name, who, values[name], gradient)
+            if isinstance(who, Tensor):
+                for name, value in values.items():
+                    self._values[name].index_copy_(0, who, value)
+        return step_losses.detach()
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Flat vectors of all models [K, P], in the arithmetic's own type."""
+        parts = [self._values[name].flatten(1) for name, _ in self._slots]
+        return torch.cat(parts, dim=1).cpu().numpy()
+
+    def _descend(self, name: str, who: slice | Tensor, parameter: Tensor, gradient: Tensor) -> None:
+        """Update one parameter of some models in place, as `local.train` does."""
+        direction = gradient
+        if self._mu:
+            direction = direction.add(parameter - self._anchors[name][who], alpha=self._mu)
+        if self._sgd.weight_decay:
+            direction = direction.add(parameter, alpha=self._sgd.weight_decay)
+        if self._sgd.momentum:
+            velocity = self._velocities[name][who]
+            direction = velocity.mul_(self._sgd.momentum).add_(direction)
+            if isinstance(who, Tensor):
+                self._velocities[name].index_copy_(0, who, velocity)
+        parameter.sub_(direction, alpha=self._sgd.learning_rate)

@@ -1,0 +1,196 @@
+"""Local SGD of many clients at once for any network: `local.train` under `torch.func.vmap`.
+
+The weights of K clients are stacked, [K, ...] each, and one call computes the batches of all of
+them: linear layers become batched products, convolutions grouped ones. Buffers that training
+changes, such as the running statistics of a BatchNorm, are stacked too, one set per client.
+
+Every client sees the very batches that `local.train` draws from the same stream, so in exact
+arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one
+client may depend on who shares its stack. Stacks are cut by the list of jobs alone, not by time or
+by what the device has left, so equal lists give equal bytes.
+
+On CUDA the samples, the schedule and the weights stay on the device; the host waits once per stack,
+for the losses and the weights at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import JobResult
+from fleetsim.learning.kernels.batches import Length, StackJob, longest_first, schedule
+from fleetsim.learning.kernels.vmap.model_stack import ModelStack, Precision
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_memory import kept_byte
+
+STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}
+"""Weights and activations of one stack by type of device. On the CPU they fall out of the caches
+beyond; on CUDA half of a card of 16 GB, the rest is for what kernels need meanwhile."""
+
+_BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+_DROPOUTS = nn.modules.dropout._DropoutNd
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Memory that training a network takes."""
+
+    weights_byte: int
+    """Weights of one client."""
+    sample_byte: int
+    """What the forward pass of one sample keeps for the backward pass."""
+
+
+def fault(module: nn.Module) -> str | None:
+    """Why the network cannot be trained for many clients at once; None if nothing is known.
+
+    >>> fault(nn.Sequential(nn.Linear(4, 8), nn.LSTM(8, 8)))
+    'the layer 1 (LSTM) is recurrent, and torch has no stacked form of it'
+    >>> fault(nn.Linear(4, 8)) is None
+    True
+    """
+    for name, layer in module.named_modules():
+        which = f"the layer {name} ({type(layer).__name__})"
+        if isinstance(layer, nn.RNNBase):
+            return f"{which} is recurrent, and torch has no stacked form of it"
+        if isinstance(layer, _DROPOUTS) and layer.p > 0:
+            return f"{which} draws random numbers, for all clients from one stream"
+        if isinstance(layer, _BATCH_NORMS) and layer.track_running_stats and layer.momentum is None:
+            return f"{which} averages over a count of batches, which is not part of the weights"
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        return "it has no weights to train"
+    return None
+
+
+def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
+    """Memory that training takes, found by the forward pass of a sample.
+
+    Args:
+        module: the network; the running statistics of its buffers may change.
+        inputs: samples [n, ...], n >= 1, on the module's device; the first is used.
+    """
+    # Twice the same: BatchNorm refuses a batch of a single value.
+    samples = inputs[:1].repeat_interleave(2, dim=0)
+    module.train()
+    sample_byte = kept_byte(module, lambda: module(samples)) // len(samples)
+    weights_byte = sum(value.nbytes for value in module.parameters())
+    return Footprint(weights_byte, sample_byte)
+
+
+def stacks(
+    size: Footprint, lengths: Sequence[Length], settings: LocalSettings, stack_byte: int
+) -> list[list[int]]:
+    """Trainings by index, cut into stacks of about equal numbers, the longest first.
+
+    Args:
+        size: of the network.
+        lengths: of the trainings.
+        settings: of all clients.
+        stack_byte: memory that one stack may take, see `STACK_BYTE`; a stack has one client at
+            least.
+    """
+    if not lengths:
+        return []
+    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+    # Weights and gradients, velocities, anchors.
+    num_copies = 2 + bool(settings.optimizer.momentum) + bool(settings.proximal_mu)
+    client_byte = num_copies * size.weights_byte + batch * size.sample_byte
+    num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
+    order = longest_first(lengths, settings.batch_size)
+    return [part.tolist() for part in np.array_split(np.array(order), num_stacks)]
+
+
+def train_together(
+    module: nn.Module,
+    jobs: Sequence[StackJob],
+    inputs: Tensor,
+    labels: Tensor,
+    settings: LocalSettings,
+    *,
+    precision: Precision = "float32",
+) -> list[JobResult]:
+    """Local epochs of SGD of many clients from their bases, each as `local.train` does it.
+
+    Args:
+        module: the network, on the device and in the arithmetic of the training; its own weights
+            do not matter and are not changed, but the running statistics of its buffers may.
+        jobs: who trains, from which model, how long.
+        inputs: samples of all clients [n, ...], on the same device.
+        labels: classes [n] int64, or [n, t] of sequences.
+        settings: batch size, optimizer and proximal term of all clients.
+        precision: arithmetic of the forward and backward pass.
+
+    Returns:
+        For each job its new weights, mean and root mean square of its losses in the last epoch,
+        its number of samples, and what each epoch lost if it tells that.
+
+    Raises:
+        ValueError: the network cannot be trained so; see `fault`.
+    """
+    _refuse(module)
+    budget_byte = STACK_BYTE[inputs.device.type]
+    results: dict[int, JobResult] = {}
+    for members in stacks(
+        footprint(module, inputs), [job.length for job in jobs], settings, budget_byte
+    ):
+        trained = train_stack(
+            module, [jobs[i] for i in members], inputs, labels, settings, precision=precision
+        )
+        results |= zip(members, trained, strict=True)
+    return [results[i] for i in range(len(jobs))]
+
+
+def train_stack(
+    module: nn.Module,
+    jobs: Sequence[StackJob],
+    inputs: Tensor,
+    labels: Tensor,
+    settings: LocalSettings,
+    *,
+    precision: Precision = "float32",
+) -> list[JobResult]:
+    """The same as `train_together` for the jobs of one stack, in the order of `stacks`.
+
+    Raises:
+        ValueError: the network cannot be trained so, see `fault`; or a job takes more steps than
+            the one before it.
+    """
+    _refuse(module)
+    device = inputs.device
+    plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
+    rows = torch.from_numpy(plan.rows).to(device)
+    client = torch.from_numpy(plan.client).to(device)
+    stack = ModelStack(module, [job.base for job in jobs], settings, precision=precision)
+    weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
+    all_losses = torch.zeros_like(weights)
+    for part in plan.parts:
+        lines = slice(part.start, part.stop), slice(part.num_columns)
+        shape = part.stop - part.start, part.num_columns
+        who = slice(shape[0]) if part.is_prefix else client[lines[0]]
+        chosen = rows[lines].flatten()
+        all_losses[lines] = stack.step(
+            who,
+            inputs.index_select(0, chosen).view(*shape, *inputs.shape[1:]),
+            labels.index_select(0, chosen).view(*shape, *labels.shape[1:]),
+            weights[lines],
+        )
+    exact = all_losses.cpu().numpy().astype(np.float64)
+    return plan.results(jobs, exact, stack.vectors())
+
+
+def _refuse(module: nn.Module) -> None:
+    says = fault(module)
+    if says is not None:
+        raise ValueError(f"clients of this network cannot be trained at once: {says}")
+
+
+def _mixes_samples(module: nn.Module) -> bool:
+    """Whether what a network does with a sample, or remembers of it, depends on its batch."""
+    return any(isinstance(layer, _BATCH_NORMS) for layer in module.modules()) or any(
+        buffer.is_floating_point() for buffer in module.buffers()
+    )

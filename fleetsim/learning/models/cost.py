@@ -1,0 +1,126 @@
+"""What a model costs a device: FLOP by operation class, parameters, bytes on the wire.
+
+FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions,
+and classed by the layer that spends them, because processors reach different shares of their speed
+on different kinds of layers. The layers that spend them are counted, too: each costs a device an
+overhead per batch, which is most of the time of a small network (`fleetsim.fleet.devices.compute`).
+A recurrent layer counts once for each of its layers and directions, whatever the number of steps.
+
+Transformers have no class of their own. Their linear layers, their attention and their logits are
+matrix products, and a transformer is what the matrix products of the boards were measured on
+(BERT-base on Jetson TX2, Nano and Raspberry Pi 4; UbiquitousLearning/FedAdapter@8e27f2e).
+
+The layers are counted here by their formulas and not by torch's counter, which imports torch's
+compiler: as long as all the rest of a start. Tests hold both together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import ModelCost
+
+_FREE = (nn.Embedding, nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
+"""Layers with weights of their own that multiply no matrices."""
+
+
+@runtime_checkable
+class SpendsFlop(Protocol):
+    """A layer that multiplies matrices in its own `forward`, outside of its sub-layers."""
+
+    def own_flop(self, inputs: Tensor) -> int:
+        """FLOP of those products for these inputs."""
+
+
+def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
+    """Cost of a network for samples of the given shape; the module is left as it is.
+
+    Args:
+        module: the network; must take a batch [1, *input_shape], of tokens int64 if it has an
+            embedding, else of float32.
+        input_shape: shape of one sample.
+
+    Raises:
+        ValueError: it has a layer whose FLOP nobody has said.
+    """
+    flop, num_layers = _forward_pass(module, input_shape)
+    return ModelCost(
+        forward_flop=flop,
+        num_parameters=sum(parameter.numel() for parameter in module.parameters()),
+        payload_byte=sum(
+            entry.numel() * entry.element_size() for entry in module.state_dict().values()
+        ),
+        num_layers=num_layers,
+    )
+
+
+def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict[str, float], int]:
+    """FLOP of one sample's forward pass by class, none of them 0, and layers that spend them."""
+    takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
+    sample = torch.zeros(1, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
+    flop: Counter[str] = Counter()
+    layers: list[int] = []
+
+    def count(layer: nn.Module, inputs: tuple[Tensor, ...], outputs: Any) -> None:
+        spent = _layer_flop(layer, inputs[0], outputs)
+        flop[_operation_class(layer)] += spent
+        if spent > 0:
+            layers.append(_num_launched(layer))
+
+    hooks = [layer.register_forward_hook(count) for layer in module.modules()]
+    was_training = module.training
+    try:
+        with torch.no_grad():
+            module.eval()(sample.to(next(module.parameters()).device))
+    finally:
+        module.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    return {kind: float(count) for kind, count in flop.items() if count > 0}, sum(layers)
+
+
+def _num_launched(layer: nn.Module) -> int:
+    """Layers that a device launches one by one for this module."""
+    if isinstance(layer, nn.RNNBase):
+        return layer.num_layers * (2 if layer.bidirectional else 1)
+    return 1
+
+
+def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
+    """FLOP of a layer itself, without its sub-layers."""
+    match layer:
+        case SpendsFlop():
+            return layer.own_flop(inputs)
+        case nn.Linear():
+            return 2 * layer.in_features * int(outputs.numel())
+        case nn.Conv1d() | nn.Conv2d() | nn.Conv3d():
+            terms = layer.in_channels // layer.groups * math.prod(layer.kernel_size)
+            return 2 * terms * int(outputs.numel())
+        case nn.RNNBase():
+            # In every step all gates of every layer and direction multiply by their input and by
+            # the hidden state: all weights but the biases.
+            weights = sum(
+                value.numel() for name, value in layer.named_parameters() if "weight" in name
+            )
+            num_steps = inputs.numel() // inputs.shape[-1]
+            return 2 * weights * num_steps
+        case _ if isinstance(layer, _FREE) or not layer._parameters:
+            return 0
+        case _:
+            raise ValueError(
+                f"the FLOP of {type(layer).__name__} are not known; give it own_flop(inputs)"
+            )
+
+
+def _operation_class(layer: nn.Module) -> str:
+    """Class of the arithmetic that a layer does itself, outside its sub-layers."""
+    if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        return "depthwise" if layer.groups == layer.in_channels > 1 else "conv"
+    if isinstance(layer, nn.RNNBase):
+        return "rnn"
+    return "gemm"

@@ -1,0 +1,55 @@
+"""What a linear support vector machine of several classes minimises.
+
+With scores s_1 .. s_C and the right class y, in the notation of the sources:
+
+    crammer-singer:  max(0, 1 + max_{j != y} s_j - s_y)
+    weston-watkins:  sum_{j != y} max(0, 1 + s_j - s_y)
+    one-vs-rest:     max(0, 1 - s_y) + sum_{j != y} max(0, 1 + s_j)
+
+K. Crammer, Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector
+machines", JMLR 2, 2001; J. Weston, C. Watkins, "Support vector machines for multi-class pattern
+recognition", ESANN 1999; R. Rifkin, A. Klautau, "In defense of one-vs-all classification", JMLR 5,
+2004. The L2 penalty of the machine is the optimizer's weight decay.
+
+Where a maximum is taken by several, or a margin is met exactly, the slope is that of one of them.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from fleetsim.learning.models.settings import Hinge
+from fleetsim.learning.models.vision import Layers
+
+
+class LinearSvm(nn.Sequential):
+    """One linear layer that is trained on a hinge loss."""
+
+    def __init__(self, layers: Layers, hinge: Hinge) -> None:
+        super().__init__(layers)
+        self.hinge: Hinge = hinge
+
+    def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Hinge loss of each sample [n], of scores [n, C] and labels [n] int64."""
+        return hinge_losses(self.hinge, scores, labels)
+
+
+def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
+    """Hinge loss of each sample [n].
+
+    Args:
+        hinge: which.
+        scores: of the classes [n, C].
+        labels: right classes [n] int64.
+    """
+    right = labels.unsqueeze(1)
+    own = scores.gather(1, right)
+    match hinge:
+        case "crammer-singer":
+            # The right class itself, without the margin, stands for the 0.
+            return (scores + 1).scatter(1, right, own).max(dim=1).values - own.squeeze(1)
+        case "weston-watkins":
+            return relu(scores - own + 1).scatter(1, right, 0.0).sum(dim=1)
+        case "one-vs-rest":
+            return relu((scores + 1).scatter(1, right, 1 - own)).sum(dim=1)

@@ -1,0 +1,115 @@
+"""Small networks of the federated papers, layer by layer; `models` has what they share.
+
+GPFL's text ("Gradient Projection-based Client Selection for Efficient Federated Learning", section
+V-B) says of its CNN: three convolutions with 32, 64 and 64 kernels, then 64 units. The rest is that
+of FedCor, whose experiments it repeats: 3x3 kernels without padding, the first two pooled before
+their ReLU (Yoruko-Tang/FedCor@d941083, README and src/models.py `NaiveCNN`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+from torch import nn
+
+from fleetsim.learning.models.dropout import Dropout
+from fleetsim.learning.models.vision import Layers
+
+_KERNEL = 5
+_SAME = _KERNEL // 2
+"""Padding that keeps the image's size."""
+_GPFL_KERNEL = 3
+
+MIN_SIDE = {
+    "logistic": None,
+    "svm": None,
+    "2nn": None,
+    "fedgra-cnn": 4,
+    "gpfl-cnn": 18,
+    "lenet5": 12,
+}
+"""Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
+
+
+def logistic(input_shape: tuple[int, ...], num_classes: int) -> Layers:
+    """One linear layer."""
+    return OrderedDict(flatten=nn.Flatten(), fc1=nn.Linear(math.prod(input_shape), num_classes))
+
+
+def two_nn(
+    input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int], dropout: float = 0.0
+) -> Layers:
+    """Two hidden layers with ReLU, and dropout before it if there is any."""
+    first, second = hidden
+    layers: dict[str, nn.Module] = {
+        "flatten": nn.Flatten(),
+        "fc1": nn.Linear(math.prod(input_shape), first),
+        "dropout1": Dropout(dropout),
+        "relu1": nn.ReLU(),
+        "fc2": nn.Linear(first, second),
+        "dropout2": Dropout(dropout),
+        "relu2": nn.ReLU(),
+        "fc3": nn.Linear(second, num_classes),
+    }
+    return OrderedDict(
+        (name, layer) for name, layer in layers.items() if dropout or type(layer) is not Dropout
+    )
+
+
+def fedgra_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
+    """Two 5x5 convolutions that keep the size, each pooled; sigmoid after the first, else ReLU."""
+    channels, height, width = image
+    return OrderedDict(
+        conv1=nn.Conv2d(channels, 32, _KERNEL, padding=_SAME),
+        sigmoid1=nn.Sigmoid(),
+        pool1=nn.MaxPool2d(2),
+        conv2=nn.Conv2d(32, 64, _KERNEL, padding=_SAME),
+        relu2=nn.ReLU(),
+        pool2=nn.MaxPool2d(2),
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(64 * (height // 4) * (width // 4), 512),
+        relu3=nn.ReLU(),
+        fc2=nn.Linear(512, num_classes),
+    )
+
+
+def gpfl_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
+    """Three 3x3 convolutions without padding, of which two are pooled; two linear layers."""
+    channels, height, width = image
+    lost = _GPFL_KERNEL - 1
+    rows, columns = (((side - lost) // 2 - lost) // 2 - lost for side in (height, width))
+    return OrderedDict(
+        conv1=nn.Conv2d(channels, 32, _GPFL_KERNEL),
+        pool1=nn.MaxPool2d(2),
+        relu1=nn.ReLU(),
+        conv2=nn.Conv2d(32, 64, _GPFL_KERNEL),
+        pool2=nn.MaxPool2d(2),
+        relu2=nn.ReLU(),
+        conv3=nn.Conv2d(64, 64, _GPFL_KERNEL),
+        relu3=nn.ReLU(),
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(64 * rows * columns, 64),
+        relu4=nn.ReLU(),
+        fc2=nn.Linear(64, num_classes),
+    )
+
+
+def lenet5(image: tuple[int, int, int], num_classes: int) -> Layers:
+    """Two 5x5 convolutions, the first of which keeps the size, each pooled; three linear layers."""
+    channels, height, width = image
+    rows, columns = ((side // 2 - (_KERNEL - 1)) // 2 for side in (height, width))
+    return OrderedDict(
+        conv1=nn.Conv2d(channels, 6, _KERNEL, padding=_SAME),
+        relu1=nn.ReLU(),
+        pool1=nn.MaxPool2d(2),
+        conv2=nn.Conv2d(6, 16, _KERNEL),
+        relu2=nn.ReLU(),
+        pool2=nn.MaxPool2d(2),
+        flatten=nn.Flatten(),
+        fc1=nn.Linear(16 * rows * columns, 120),
+        relu3=nn.ReLU(),
+        fc2=nn.Linear(120, 84),
+        relu4=nn.ReLU(),
+        fc3=nn.Linear(84, num_classes),
+    )

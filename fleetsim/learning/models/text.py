@@ -1,0 +1,232 @@
+"""Networks for text: tokens [n, t] int64 to logits of a class, or of one at every position.
+
+* `Lstm`: McMahan et al., "Communication-efficient learning of deep networks from decentralized
+  data", AISTATS 2017 (Shakespeare), in the form of Caldas et al., "LEAF: a benchmark for federated
+  settings", arXiv:1812.01097, 2018 (TalwalkarLab/leaf, models/shakespeare/stacked_lstm.py).
+* `Gpt2`: Radford et al., "Language models are unsupervised multitask learners", 2019
+  (openai/gpt-2, src/model.py), without dropout.
+
+A data set whose samples have one label each [n] is answered from the last position; one with a
+label at every position [n, t] is answered at each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.models.settings import Gpt2Settings, LstmSettings
+
+_STD = 0.02
+_POSITION_STD = 0.01
+_MLP_FACTOR = 4
+
+
+def text_network(
+    settings: LstmSettings | Gpt2Settings,
+    *,
+    context: int,
+    num_classes: int,
+    vocabulary_size: int,
+    is_sequence: bool,
+) -> nn.Module:
+    """The network of a scenario, its weights not drawn yet.
+
+    Args:
+        settings: which network.
+        context: tokens of a sample.
+        num_classes: number of logits.
+        vocabulary_size: tokens are 0 .. vocabulary_size - 1.
+        is_sequence: whether every position is answered, or the last alone.
+
+    Raises:
+        ScenarioError: the labels are no tokens, which is all that GPT-2 predicts.
+    """
+    if isinstance(settings, LstmSettings):
+        return Lstm(
+            vocabulary_size=vocabulary_size,
+            num_classes=num_classes,
+            embedding=settings.embedding,
+            hidden=settings.hidden,
+            layers=settings.layers,
+            is_sequence=is_sequence,
+        )
+    if num_classes != vocabulary_size:
+        raise ScenarioError(
+            f"task.model.kind: gpt2 predicts one of the {vocabulary_size} tokens, but the labels of"
+            f" this data set are {num_classes} classes; choose lstm"
+        )
+    return Gpt2(
+        vocabulary_size=vocabulary_size,
+        context=context,
+        layers=settings.layers,
+        heads=settings.heads,
+        width=settings.width,
+        is_sequence=is_sequence,
+    )
+
+
+class Lstm(nn.Module):
+    """Embedding, LSTM layers, one linear layer; the state begins at zero in every sample."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int,
+        num_classes: int,
+        embedding: int,
+        hidden: int,
+        layers: int,
+        is_sequence: bool,
+    ) -> None:
+        """Build it.
+
+        Args:
+            vocabulary_size: tokens are 0 .. vocabulary_size - 1.
+            num_classes: number of logits.
+            embedding: numbers that stand for one token.
+            hidden: units of every LSTM layer.
+            layers: number of LSTM layers.
+            is_sequence: whether every position is answered, or the last alone.
+        """
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary_size, embedding)
+        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
+        self.fc = nn.Linear(hidden, num_classes)
+        self._is_sequence = is_sequence
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[n, t] int64 to [n, t, classes], or [n, classes] of the last position."""
+        states, _ = self.lstm(self.embedding(tokens))
+        logits: Tensor = self.fc(states if self._is_sequence else states[:, -1])
+        return logits
+
+
+class Attention(nn.Module):
+    """Causal self-attention of several heads: a position sees itself and those before it."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self._heads = heads
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[n, t, width] to the same shape."""
+        num, length, width = states.shape
+        per_head = width // self._heads
+        split = self.qkv(states).view(num, length, 3, self._heads, per_head)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
+        # Written out: fused kernels for this are not deterministic on every device, and torch
+        # counts no FLOP for some of them.
+        scores = (query @ key.transpose(-2, -1)) / math.sqrt(per_head)
+        future = torch.ones(length, length, dtype=torch.bool, device=states.device).triu(1)
+        weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)
+        seen: Tensor = self.out((weights @ value).transpose(1, 2).flatten(2))
+        return seen
+
+    def own_flop(self, states: Tensor) -> int:
+        """FLOP of the scores and of the weighted sums, every pair of positions in both."""
+        num, length, width = states.shape
+        return 2 * (2 * num * length**2 * width)
+
+
+class Mlp(nn.Module):
+    """Two linear layers, the inner one four times as wide, with GELU (tanh form) between them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(width, _MLP_FACTOR * width)
+        self.gelu = nn.GELU("tanh")
+        self.out = nn.Linear(_MLP_FACTOR * width, width)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[n, t, width] to the same shape."""
+        added: Tensor = self.out(self.gelu(self.fc(states)))
+        return added
+
+
+class Block(nn.Module):
+    """Attention, then two linear layers; each is normalised at its input and added to it."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = Mlp(width)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[n, t, width] to the same shape."""
+        states = states + self.attention(self.norm1(states))
+        answer: Tensor = states + self.mlp(self.norm2(states))
+        return answer
+
+
+class Gpt2(nn.Module):
+    """GPT-2: learned positions, blocks, a last normalisation, logits by the tokens' embedding.
+
+    The embedding serves twice and is one entry of the state dict: the flat vector holds it once.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int,
+        context: int,
+        layers: int,
+        heads: int,
+        width: int,
+        is_sequence: bool,
+    ) -> None:
+        """Build it.
+
+        Args:
+            vocabulary_size: tokens, and classes, are 0 .. vocabulary_size - 1.
+            context: tokens of the longest sample.
+            layers: number of blocks.
+            heads: attention heads of a block.
+            width: numbers that stand for one token; a multiple of `heads`.
+            is_sequence: whether every position is answered, or the last alone.
+        """
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary_size, width)
+        self.positions = nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        self._is_sequence = is_sequence
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[n, t] int64 to [n, t, vocabulary], or [n, vocabulary] of the last position."""
+        states = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
+        states = self.norm(self.blocks(states))
+        return linear(states if self._is_sequence else states[:, -1], self.tokens.weight)
+
+    def own_flop(self, tokens: Tensor) -> int:
+        """FLOP of the logits."""
+        num_answered = tokens.numel() if self._is_sequence else len(tokens)
+        return 2 * num_answered * self.tokens.weight.numel()
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the weights as GPT-2 does.
+
+        They are normal with standard deviation 0.02, those of positions 0.01 (openai/gpt-2,
+        src/model.py). Layers whose output is added to the residual stream, two in every block, are
+        scaled by 1/sqrt(their number) (section 2.3 of the paper). Biases begin at 0, normalisation
+        with scale 1 and shift 0.
+        """
+        residual_std = _STD / math.sqrt(2 * len(self.blocks))
+        for name, layer in self.named_modules():
+            if isinstance(layer, nn.Embedding):
+                std = _POSITION_STD if layer is self.positions else _STD
+                nn.init.normal_(layer.weight, std=std, generator=generator)
+            elif isinstance(layer, nn.Linear):
+                std = residual_std if name.endswith(".out") else _STD
+                nn.init.normal_(layer.weight, std=std, generator=generator)
+                nn.init.zeros_(layer.bias)
+            elif isinstance(layer, nn.LayerNorm):
+                layer.reset_parameters()

@@ -1,0 +1,187 @@
+"""A partition in which each client's mix of labels is drawn, and its size follows from all mixes.
+
+    q_k ~ Dir(zeta p),    x = argmin |x|_2  subject to  Q x = d,  x >= 0,
+
+where p are the shares of the labels in the whole set, Q = [q_1 .. q_N] the mixes of the clients, d
+the numbers of samples of each label and x those of each client. So the total concentration is zeta,
+whatever the number of labels, the mixes together use up every label, and no few clients hold most
+of the samples. Client k gets floor(Q_lk x_k) samples of label l; what the rounding leaves goes to
+random clients, each sample to any of them alike.
+
+The mixes that few clients draw often make up the set for no sizes at all: on ten equal labels at
+zeta = 0.2 those of 20 clients in 75 % of 500 draws, of 30 in 28 %, of 50 in 2 %, of 70 and 100 in
+none. A larger zeta helps less than more clients: at zeta = 10 it is 38 % of the draws of 20. Then
+the sizes that come nearest are taken, x = argmin |Q x - d|^2 + ridge |x|^2 over x >= 0, which no
+source says; or the scenario is refused (`when_infeasible: refuse`).
+
+Sources: "Gradient Projection-based Client Selection for Efficient Federated Learning" (GPFL),
+section V-A, after FedCor (Yoruko-Tang/FedCor@d941083, src/sampling.py `Dirichlet_noniid`).
+
+The quadratic programme is a least-distance problem, min |x| subject to G x >= h, which Lawson and
+Hanson ("Solving least squares problems", 1974, chapter 23) reduce to one non-negative least squares
+problem: with E = [G^T; h^T], f = (0, .., 0, 1), u = argmin |E u - f| over u >= 0 and the residual
+r = E u - f, the solution is x_j = -r_j / r_last, where -r_last = 1 / (1 + |x|^2); if r_last is 0,
+nothing satisfies the constraints. In shares of all samples d and x add up to 1, so -r_last is at
+least 1/2 or it is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.host.numerics import one_blas_thread
+from fleetsim.learning.partition.membership import members
+from fleetsim.rng import stream
+from fleetsim.schema.ranges import Samples
+from fleetsim.settings import Settings
+
+MAX_ATTEMPTS = 1000
+"""How often mixes are drawn anew before the scenario is called infeasible."""
+
+_FEASIBLE = 0.25
+"""Between 0 and 1/2, which -r_last can only be by rounding."""
+_RIDGE = 1e-6
+"""Weight of |x|^2 against the miss |Q x - d|^2, both in shares of all samples."""
+_ROUNDING = 1e-6
+"""Samples by which a whole number may be missed in floating point."""
+_NNLS_STEPS = 30
+"""Steps of the non-negative least squares per unknown; scipy's own limit is 3."""
+
+
+class ClientDirichletSettings(Settings):
+    """Each client's mix of labels is drawn from a Dirichlet distribution; sizes follow."""
+
+    kind: Literal["client-dirichlet"] = "client-dirichlet"
+    concentration: Annotated[float, Field(ge=1e-3, le=1e6)]
+    """Zeta of GPFL: the total over all labels, which share it by their frequency. Large values give
+    every client the mix of the whole set, small ones about one label each."""
+    min_samples: Samples = 1
+    """The mixes are drawn anew until every client has so many samples."""
+    when_infeasible: Literal["nearest", "refuse"] = "nearest"
+    """What happens if no sizes make the drawn mixes add up to the data set, as with few clients:
+    take the sizes that come nearest (non-negative least squares) and deal what they leave over at
+    random, or refuse the scenario."""
+
+
+def client_dirichlet(
+    settings: ClientDirichletSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    """Samples of every client; together they are all samples.
+
+    Args:
+        settings: how mixes are drawn.
+        labels: of every sample [n].
+        num_clients: number of clients N.
+        seed: the scenario's seed.
+
+    Raises:
+        ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
+    """
+    needed = num_clients * settings.min_samples
+    if needed > len(labels):
+        raise ScenarioError(
+            f"task.partition.min_samples: {num_clients} clients with {settings.min_samples} "
+            f"samples each need {needed}, but there are {len(labels)}; lower min_samples to "
+            f"{len(labels) // num_clients} or less, or fleet.size"
+        )
+    values, label_sizes = np.unique(labels, return_counts=True)
+    most = 0
+    for attempt in range(MAX_ATTEMPTS):
+        counts, rests = _dealt(settings, label_sizes, num_clients, seed, attempt)
+        sizes = counts.sum(axis=0) + np.bincount(np.concatenate(rests), minlength=num_clients)
+        if sizes.min() >= settings.min_samples:
+            break
+        most = max(most, int(sizes.min()))
+    else:
+        raise ScenarioError(
+            f"task.partition.min_samples: in none of {MAX_ATTEMPTS} draws had each of the "
+            f"{num_clients} clients {settings.min_samples} samples, {most} at most; lower it or "
+            "fleet.size"
+        )
+    client_of = np.empty(len(labels), dtype=np.int64)
+    for label, row, rest in zip(values, counts, rests, strict=True):
+        order = stream(seed, "partition/client-dirichlet-order", label).permutation(
+            np.flatnonzero(labels == label)
+        )
+        client_of[order] = np.concatenate([np.repeat(np.arange(num_clients), row), rest])
+    return members(client_of, num_clients)
+
+
+def _dealt(
+    settings: ClientDirichletSettings,
+    label_sizes: IntArray,
+    num_clients: int,
+    seed: int,
+    attempt: int,
+) -> tuple[IntArray, list[IntArray]]:
+    """Samples of each label by client [labels, N], and of each label who gets those left over."""
+    wanted = label_sizes / label_sizes.sum()
+    draws = stream(seed, "partition/client-dirichlet", attempt)
+    mixes = draws.dirichlet(settings.concentration * wanted, size=num_clients).T
+    shares = least_sizes(mixes, wanted)
+    if shares is None:
+        if settings.when_infeasible == "refuse":
+            raise ScenarioError(
+                f"task.partition.when_infeasible: no sizes make the mixes of labels that"
+                f" {num_clients} clients drew add up to the data set; set it to nearest, raise"
+                " fleet.size, or take another seed"
+            )
+        shares = nearest_sizes(mixes, wanted)
+    asked = mixes * shares
+    # Only the nearest sizes ask for more of a label than there is; then all get less of it.
+    asked *= np.minimum(1.0, wanted / np.maximum(asked.sum(axis=1), wanted / 2))[:, None]
+    counts = np.floor(asked * label_sizes.sum() + _ROUNDING).astype(np.int64)
+    num_left = label_sizes - counts.sum(axis=1)
+    return counts, [draws.integers(num_clients, size=left) for left in num_left]
+
+
+def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
+    """The x of least |x| with mixes @ x = wanted and x >= 0; None if there is none.
+
+    Args:
+        mixes: shares of the labels at each client [labels, N]; columns add up to 1.
+        wanted: shares of the labels in the whole set [labels], adding up to 1.
+
+    >>> least_sizes(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]), np.array([0.5, 0.5])).round(3)
+    array([0.333, 0.333, 0.333])
+    >>> least_sizes(np.array([[1.0, 0.9], [0.0, 0.1]]), np.array([0.5, 0.5])) is None
+    True
+    """
+    num_clients = mixes.shape[1]
+    above, below = np.vstack([mixes.T, wanted]), -np.vstack([mixes.T, wanted])
+    not_negative = np.vstack([np.eye(num_clients), np.zeros(num_clients)])
+    matrix = np.hstack([above, below, not_negative])
+    target = np.zeros(num_clients + 1)
+    target[-1] = 1.0
+    multipliers = _non_negative(matrix, target)
+    residual = matrix @ multipliers - target
+    if -residual[-1] < _FEASIBLE:
+        return None
+    sizes: FloatArray = np.maximum(-residual[:-1] / residual[-1], 0.0)
+    return sizes
+
+
+def nearest_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray:
+    """The x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2; arguments as of `least_sizes`."""
+    num_clients = mixes.shape[1]
+    matrix = np.vstack([mixes, np.sqrt(_RIDGE) * np.eye(num_clients)])
+    target = np.concatenate([wanted, np.zeros(num_clients)])
+    sizes = _non_negative(matrix, target)
+    nearest: FloatArray = sizes
+    return nearest
+
+
+def _non_negative(matrix: FloatArray, target: FloatArray) -> FloatArray:
+    """The x >= 0 of least |matrix @ x - target|."""
+    # Half a second to import, and hardly any run needs it.
+    from scipy.optimize import nnls  # noqa: PLC0415
+
+    # SciPy brings a BLAS of its own, which is only loaded now.
+    with one_blas_thread():
+        found, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
+    return np.asarray(found)

@@ -1,0 +1,109 @@
+"""A partition in which some clients see all labels alike and the others few of them.
+
+Clients 0 .. m-1 have samples drawn at random from all, so that their data are those that the model
+is judged by. What is left is sorted by label, at random within one, and cut into runs, of which
+each of the other clients gets a few. How many samples a client has is log-normal,
+
+    n_k proportional to exp(s z_k),  z_k ~ N(0, 1),
+
+and all of them together are the whole set.
+
+Source: "From Learning to Analytics: Improving Model Efficacy with Goal-Directed Client Selection",
+section VI: 20 clients on MNIST, 1 to 5 (here 0 to 4) with i.i.d. data and the others without, of
+"different data sizes". It gives neither the sizes nor how the others are non-i.i.d.; both laws are
+inferred.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.rng import stream
+from fleetsim.schema.faults import Fault
+from fleetsim.schema.ranges import Clients, Samples
+from fleetsim.schema.strict_yaml import spelled
+from fleetsim.settings import Settings
+
+
+class PartlyIidSettings(Settings):
+    """The first clients with samples of all labels alike, the others with few labels each."""
+
+    kind: Literal["partly-iid"] = "partly-iid"
+    num_iid: Clients
+    """Clients with i.i.d. samples; they are the first of the fleet, 0 to num_iid - 1."""
+    runs_per_client: Samples = 1
+    """Runs of the samples sorted by label that each other client gets, so about its labels."""
+    size_sigma: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
+    """Standard deviation of the logarithm of the clients' numbers of samples; 0: all alike."""
+
+
+def too_many_iid(settings: PartlyIidSettings, *, num_clients: int) -> Fault | None:
+    """Fault of settings that want more i.i.d. clients than the fleet has."""
+    if settings.num_iid <= num_clients:
+        return None
+    says = (
+        f"{settings.num_iid} clients are to have i.i.d. samples, but the fleet has {num_clients};"
+        f" lower it to {num_clients} or less"
+    )
+    return ("task", "partition", "num_iid"), says
+
+
+def partly_iid(
+    settings: PartlyIidSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    """Samples of every client; together they are all samples.
+
+    Args:
+        settings: how many clients are which.
+        labels: of every sample [n].
+        num_clients: number of clients N.
+        seed: the scenario's seed.
+
+    Raises:
+        ScenarioError: more i.i.d. clients than clients, or too few samples.
+    """
+    fault = too_many_iid(settings, num_clients=num_clients)
+    if fault is not None:
+        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
+    sizes = _sizes(settings.size_sigma, len(labels), num_clients, seed)
+    runs_of = np.where(np.arange(num_clients) < settings.num_iid, 1, settings.runs_per_client)
+    short = np.flatnonzero(sizes < runs_of)
+    if short.size:
+        k = int(short[0])
+        raise ScenarioError(
+            f"task.partition.size_sigma: client {k} would have {sizes[k]} of the {len(labels)}"
+            f" samples, and needs {runs_of[k]} at least; lower it, or runs_per_client, or"
+            " fleet.size"
+        )
+    order = stream(seed, "partition/partly-iid").permutation(len(labels))
+    ends = np.cumsum(sizes[: settings.num_iid])
+    *alike, rest = np.split(order, ends)
+    by_label = rest[np.argsort(labels[rest], kind="stable")]
+    return (*map(np.sort, alike), *_runs(settings, by_label, sizes[settings.num_iid :], seed))
+
+
+def _sizes(sigma: float, num_samples: int, num_clients: int, seed: int) -> IntArray:
+    """Samples of every client [N], adding up to all: the cumulated shares rounded down."""
+    draws = stream(seed, "partition/partly-iid-sizes").standard_normal(num_clients)
+    shares = np.exp(sigma * draws)
+    inner = np.floor(num_samples * np.cumsum(shares)[:-1] / shares.sum() + 1e-9)
+    return np.diff(np.concatenate([[0], inner.astype(np.int64), [num_samples]]))
+
+
+def _runs(
+    settings: PartlyIidSettings, by_label: IntArray, sizes: IntArray, seed: int
+) -> list[IntArray]:
+    """Samples of the other clients, who take their runs in random order."""
+    if sizes.size == 0:
+        return []
+    num_runs = settings.runs_per_client
+    # A client's runs differ by one sample at most.
+    lengths = (sizes[:, None] + np.arange(num_runs)) // num_runs
+    order = stream(seed, "partition/partly-iid-runs").permutation(lengths.size)
+    client_of = np.repeat(order // num_runs, lengths.ravel()[order])
+    return [np.sort(by_label[client_of == client]) for client in range(len(sizes))]

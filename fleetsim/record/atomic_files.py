@@ -1,0 +1,167 @@
+"""How the files of a run folder come to be whole or not at all, whenever the host dies.
+
+A file is written under a temporary name beside its place, forced to the disk, and renamed, which
+POSIX does atomically; then the folder is forced to the disk, so that the new name survives a power
+cut too. A temporary file left behind by a kill has a name of its own and is swept away later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+
+GO_ON = "put that right and go on with --resume; what was recorded before is safe"
+_MAX_JSON_BYTE = 1 << 24
+_TEMPORARY = ".*.tmp"
+_FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
+
+
+@contextlib.contextmanager
+def telling(path: Path, says: str, way_out: str) -> Iterator[None]:
+    """Turn what the operating system refuses into one line for people.
+
+    Raises:
+        DataError: an OSError came out of the block.
+
+    >>> with telling(Path("a"), "cannot be written", "make room"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    fleetsim.errors.DataError: a: cannot be written: [Errno 28] No space left on device; make room
+    """
+    try:
+        yield
+    except OSError as cause:
+        reason = f"[Errno {cause.errno}] {cause.strerror}"
+        raise DataError(f"{path}: {says}: {reason}; {way_out}") from cause
+
+
+def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool = True) -> None:
+    """Replace a file atomically and durably.
+
+    Args:
+        path: the file; its folder exists.
+        data: all of its content.
+        way_out: ends the message of the error.
+        syncs_folder: False: whoever writes several files calls `sync_folder` after the last; until
+            then their content is on the disk, and their names may not be.
+
+    Raises:
+        DataError: the file cannot be written; a file that was there before is untouched.
+    """
+    unfinished = temporary(path)
+    with telling(path, "cannot be written", way_out):
+        try:
+            with unfinished.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+            if syncs_folder:
+                _sync_folder(path.parent)
+        except OSError:
+            # On a full disk the half-written file takes the room of whatever comes next. If it
+            # cannot be removed either, the first fault is still the one to tell.
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+
+
+def temporary(path: Path) -> Path:
+    """The name under which a file is written before it takes its place."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names of files to the disk.
+
+    Raises:
+        DataError: the disk refuses.
+    """
+    with telling(folder, "cannot be written", GO_ON):
+        _sync_folder(folder)
+
+
+def read(path: Path, *, way_out: str) -> bytes:
+    """Content of a file.
+
+    Raises:
+        DataError: it is missing, no regular file, or cannot be read.
+    """
+    with telling(path, "cannot be read", way_out):
+        paths.kind_of(path)  # a pipe would block
+        return path.read_bytes()
+
+
+def read_json(path: Path, *, way_out: str) -> dict[str, Any]:
+    """The object in a file that fleetsim has written.
+
+    Raises:
+        DataError: the file is missing, cannot be read, is longer than any that fleetsim writes, or
+            is no JSON object.
+    """
+    with telling(path, "cannot be read", way_out):
+        paths.kind_of(path)  # a pipe would block
+        with path.open("rb") as file:
+            content = file.read(_MAX_JSON_BYTE + 1)
+    if len(content) > _MAX_JSON_BYTE:
+        raise DataError(f"{path}: longer than 16 MiB, which fleetsim did not write; {way_out}")
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as cause:  # not JSON, not UTF-8, or brackets without end
+        raise DataError(f"{path}: is not JSON ({cause}); {way_out}") from None
+    if not isinstance(data, dict):
+        raise DataError(f"{path}: must hold an object of keys; {way_out}")
+    return data
+
+
+def make_folder(path: Path, *, way_out: str, exist_ok: bool = True) -> None:
+    """Make a folder and its parents, durably.
+
+    Raises:
+        DataError: it cannot be made, a file is in the way, or it is there and `exist_ok` is false.
+    """
+    with telling(path, "cannot make this folder", way_out):
+        path.mkdir(parents=True, exist_ok=exist_ok)
+        _sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file; one that is gone already is no fault.
+
+    Raises:
+        DataError: it cannot be removed.
+    """
+    with telling(path, "cannot be removed", GO_ON):
+        path.unlink(missing_ok=True)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Sweep away what a kill in the middle of `write` left in a folder.
+
+    Raises:
+        DataError: one cannot be removed.
+    """
+    for path in sorted(folder.glob(_TEMPORARY)):
+        remove(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # Windows has no such call and orders its renames itself
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as cause:
+        # Some network file systems cannot sync a folder; there the server keeps the order.
+        if cause.errno not in _FOLDER_SYNC_UNSUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)

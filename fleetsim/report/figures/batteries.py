@@ -1,0 +1,52 @@
+"""How full the fleet's batteries are over time, and how many can take part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+
+
+def is_told(rounds: pd.DataFrame) -> bool:
+    """Whether a rounds table says anything of batteries."""
+    return "num_off" in rounds and len(rounds) > 0
+
+
+@style.house_style()
+def levels(rounds: pd.DataFrame) -> Figure:
+    """Battery levels, and clients that can take part or are off, at the end of every round.
+
+    Args:
+        rounds: a rounds table with battery columns.
+    """
+    figure = style.new_figure(style.WIDTH_IN, 5.4, title="Batteries of the fleet over time")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    factor, unit = quantities.unit_for(float(rounds["finished_at_s"].max()), "s")
+    at = rounds["finished_at_s"].to_numpy(dtype=np.float64) / factor
+    low, median, high = (
+        rounds[f"battery_{which}_fraction"].to_numpy(dtype=np.float64)
+        for which in ("low", "median", "high")
+    )
+    upper.fill_between(
+        at,
+        low,
+        high,
+        color=style.SKY_BLUE,
+        alpha=0.35,
+        linewidth=0,
+        label="all but a tenth each way",
+    )
+    upper.plot(at, median, color=style.BLUE, label="median")
+    upper.set(ylim=(0.0, 1.02), ylabel="battery level")
+    style.in_percent(upper, "y")
+    upper.legend(loc="lower right", ncols=2, fontsize=9)
+    lower.plot(at, rounds["num_eligible"], color=style.GREEN, label="eligible and idle")
+    lower.plot(at, rounds["num_off"], color=style.VERMILLION, label="off, run empty")
+    lower.set(xlabel=f"virtual time ({unit})", ylabel="clients")
+    most = max(1, int(rounds[["num_eligible", "num_off"]].to_numpy().max()))
+    lower.set_ylim(0.0, 1.25 * most)  # room for the legend
+    lower.legend(loc="upper right", ncols=2, fontsize=9)
+    return figure

@@ -1,0 +1,147 @@
+"""Who was ever selected, and how often: runs drawn over each other, as papers print them.
+
+Left the share of the fleet that was selected at least once, round by round (GPFL, Fig. 4), right
+how many clients were selected so and so often (GPFL, Fig. 5). One run of a fleet that is not too
+large has a bar for each client by its number too (Tong et al., Fig. 6); devices are in
+`selection`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.record.selection_measures import rounds_to_share
+from fleetsim.report.figures import style
+from fleetsim.report.figures.selection import MAX_CLIENTS
+
+SHARES = (0.9, 1.0)
+"""Shares of the fleet that are marked."""
+_FEWEST_BINS, _MOST_BINS = 8, 40
+_LOG_FROM = 200
+"""Where the fullest class has so many times the clients of the emptiest, a linear axis hides it."""
+
+
+@style.house_style()
+def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -> Figure:
+    """Share of the fleet that was seen, and how often clients were selected.
+
+    Args:
+        shares: by the label of each run, share seen after every round [R].
+        counts: by the same labels, times that each client was selected [N].
+    """
+    is_one = len(counts) == 1
+    (own, *_) = counts.values()
+    has_clients = is_one and own.size <= MAX_CLIENTS
+    figure = style.new_figure(
+        style.WIDTH_IN,
+        6.6 if has_clients else 4.4,
+        title="How the choice was spread over the fleet",
+    )
+    if has_clients:
+        panels = figure.subplot_mosaic([["seen", "often"], ["client", "client"]])
+        _by_client(panels["client"], own)
+    else:
+        panels = figure.subplot_mosaic([["seen", "often"]])
+    styles = style.series(len(counts))
+    _seen(panels["seen"], shares, styles)
+    _often(panels["often"], counts, styles)
+    if not is_one:
+        style.legend_below(figure, panels["seen"])
+    return figure
+
+
+def bin_edges(largest: int, num_clients: int) -> IntArray:
+    """Edges [low, high) of classes of counts 0 to `largest`, all as wide.
+
+    There are at most twice as many classes as the root of the number of clients, 8 to 40.
+
+    >>> bin_edges(3, 12).tolist(), bin_edges(79, 10_000).tolist()[:3]
+    ([0, 1, 2, 3, 4], [0, 2, 4])
+    """
+    most = min(max(_FEWEST_BINS, 2 * math.isqrt(num_clients)), _MOST_BINS)
+    width = -(-(largest + 1) // most)
+    return np.arange(0, largest + 1 + width, width, dtype=np.int64)
+
+
+def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, str]]) -> None:
+    for share in SHARES:
+        axes.axhline(share, color=style.MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+    for (label, seen), (color, dash) in zip(shares.items(), styles, strict=True):
+        rounds = np.arange(seen.size + 1)
+        at = np.concatenate([[0.0], seen])
+        axes.step(rounds, at, where="post", color=color, linestyle=dash, label=label)
+        reached = [first for share in SHARES if (first := rounds_to_share(seen, share))]
+        axes.plot(reached, at[reached], "o", color=color, markersize=4.5)
+    axes.set(
+        title="clients selected at least once",
+        xlabel="round",
+        ylabel="share of the fleet",
+        ylim=(0.0, 1.04),
+        xlim=(0.0, max(1, *(seen.size for seen in shares.values()))),
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_percent(axes, "y")
+
+
+def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, str]]) -> None:
+    edges = bin_edges(
+        max(int(own.max(initial=0)) for own in counts.values()),
+        max(own.size for own in counts.values()),
+    )
+    is_one = len(counts) == 1
+    sizes = []
+    for (label, own), (color, dash) in zip(counts.items(), styles, strict=True):
+        num, _ = np.histogram(own, edges)
+        sizes.append(num)
+        # A class of one count stands over its number.
+        axes.stairs(
+            num,
+            edges - 0.5,
+            color=color,
+            fill=is_one,
+            linestyle=dash,
+            linewidth=1.6,
+            alpha=0.85 if is_one else 1.0,
+            label=label,
+        )
+    there = np.concatenate(sizes)
+    there = there[there > 0]
+    is_log = there.size > 0 and there.max() >= _LOG_FROM * there.min()
+    if is_log:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=0.5)
+        # Not as powers: this style has no formulas.
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
+    width = int(edges[1] - edges[0])
+    in_steps = f", in steps of {width}" if width > 1 else ""
+    axes.set(
+        title="how often clients were selected",
+        xlabel=f"times selected{in_steps}",
+        ylabel="clients (log scale)" if is_log else "clients",
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if not is_log:
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _by_client(axes: Axes, own: IntArray) -> None:
+    axes.bar(np.arange(own.size), own, width=0.85, color=style.BLUE)
+    axes.axhline(float(own.mean()), color=style.INK, linewidth=1.0, linestyle="--")
+    axes.set(
+        title="how often each was selected; dashed, the mean",
+        xlabel="number of the client",
+        ylabel="times selected",
+        xlim=(-0.8, own.size - 0.2),
+    )
+    axes.grid(visible=False, axis="x")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))

@@ -1,0 +1,109 @@
+"""Who paid: how unevenly the joules of a run lie on its clients.
+
+The Lorenz curve (Lorenz, "Methods of measuring the concentration of wealth", 1905) says what share
+of all joules the least burdened share of the clients bore; Gini's index is twice the area between
+it and the diagonal of equal shares: 0 if all paid the same, near 1 if one paid everything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fleetsim.contracts import FloatArray
+from fleetsim.record.ledger import FATES
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import stack_fates
+
+MAX_CLIENTS = 12
+"""So many of those who paid most have a bar."""
+_MAX_POINTS = 201
+
+
+def lorenz(energy_j: FloatArray) -> FloatArray:
+    """Shares of all joules that the k least burdened of n clients bore, k = 0 ... n [n + 1].
+
+    >>> lorenz(np.array([3.0, 0.0, 1.0])).tolist()
+    [0.0, 0.0, 0.25, 1.0]
+    """
+    borne_j = np.concatenate([[0.0], np.cumsum(np.sort(energy_j))])
+    return np.asarray(borne_j / borne_j[-1], dtype=np.float64)
+
+
+def gini(energy_j: FloatArray) -> float:
+    """Gini's index of joules over clients [n]: 1 - (area under the Lorenz curve) * 2.
+
+    >>> gini(np.array([2.0, 2.0])), gini(np.array([0.0, 0.0, 0.0, 1.0]))
+    (0.0, 0.75)
+    """
+    shares = lorenz(energy_j)
+    return float(1.0 - (shares[1:] + shares[:-1]).sum() / len(energy_j))
+
+
+@style.house_style()
+def who_paid(
+    entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool = True
+) -> Figure:
+    """Lorenz curve of joules over clients, and those who paid most, by what came of it.
+
+    Args:
+        entries: the ledger.
+        clients: frame with client and device.
+        is_whole_fleet: whether clients that were never sent a task are in it.
+    """
+    energy_j = (
+        entries.groupby("client")["energy_j"].sum().reindex(clients["client"], fill_value=0.0)
+    )
+    total_j = float(energy_j.sum())
+    if not total_j:
+        figure = style.new_figure(style.WIDTH_IN, 2.4, title="Who paid")
+        style.say(figure.subplots(), "no energy was spent")
+        return figure
+    size = len(energy_j)
+    top = energy_j.sort_values(ascending=False, kind="stable").index[:MAX_CLIENTS]
+    num_most = max(1, round(size / 10))
+    most_j = float(np.sort(energy_j.to_numpy())[-num_most:].sum())
+    who = "clients" if is_whole_fleet else "clients that were ever asked"
+    title = (
+        f"Who paid: {num_most:,} of {size:,} {who} bore"
+        f" {quantities.percent(most_j / total_j)} of {quantities.text(total_j, 'j')}"
+    )
+    figure = style.new_figure(style.WIDTH_IN, 4.4, title=title)
+    left, right = figure.subplots(1, 2, width_ratios=(2, 3))
+    _curve(left, energy_j.to_numpy(dtype=np.float64), who)
+    own = entries[entries["client"].isin(top)]
+    fates = [fate for fate in FATES if fate in set(own["fate"])]
+    joules = own.groupby(["client", "fate"])["energy_j"].sum().unstack(fill_value=0)
+    shown = joules.reindex(index=top[::-1], columns=fates, fill_value=0.0)
+    shown = shown[shown.sum(axis=1) > 0.0]
+    devices = clients.set_index("client")["device"]
+    shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])
+    stack_fates(right, shown)
+    right.set_title("those who paid most, by what came of it")
+    style.legend_below(figure, right)
+    return figure
+
+
+def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
+    shares = lorenz(energy_j)
+    size = len(energy_j)
+    points = np.unique(np.linspace(0, size, min(size + 1, _MAX_POINTS)).round().astype(np.int64))
+    axes.plot(points / size, shares[points], color=style.BLUE)
+    axes.plot([0.0, 1.0], [0.0, 1.0], color=style.INK, linewidth=1.0, linestyle="--")
+    axes.text(
+        0.5, 0.53, "equal shares", rotation=45, ha="center", va="bottom", rotation_mode="anchor"
+    )
+    axes.fill_between(points / size, shares[points], points / size, color=style.BLUE, alpha=0.12)
+    axes.set(
+        xlim=(0.0, 1.0),
+        ylim=(0.0, 1.0),
+        aspect="equal",
+        title=f"Lorenz curve; Gini index {gini(energy_j):.2f}",
+        xlabel=f"share of {who}, least burdened first",
+        ylabel="share of all joules",
+    )
+    style.in_percent(axes, "x")
+    style.in_percent(axes, "y")

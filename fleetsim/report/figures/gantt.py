@@ -1,0 +1,168 @@
+"""One round, task by task: who was waited for, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+
+MAX_ROWS = 40
+_ROW_IN = 0.2
+
+
+def telling_round(rounds: pd.DataFrame) -> int | None:
+    """The round with the longest waiting, the first of equals.
+
+    Without two delivered tasks in any round the longest one; None if no round has train tasks.
+    """
+    rounds = rounds[rounds["num_selected"] > 0]
+    if rounds.empty:
+        return None
+    waiting = rounds["waiting_s"]
+    if waiting.isna().all():
+        waiting = rounds["finished_at_s"] - rounds["started_at_s"]
+    return int(rounds["round"].iloc[int(waiting.fillna(-1.0).to_numpy().argmax())])
+
+
+@style.house_style()
+def stragglers(
+    rounds: pd.DataFrame,
+    tasks: pd.DataFrame,
+    *,
+    round_: int | None = None,
+    deadline_s: float | None = None,
+) -> Figure:
+    """The train tasks of one round as a Gantt chart, the longest at the bottom.
+
+    Args:
+        rounds: the rounds table.
+        tasks: the tasks table.
+        round_: which round; the one with the longest waiting unless given.
+        deadline_s: seconds after dispatch at which a round is closed, if there is a deadline.
+
+    Raises:
+        ValueError: there is no such round.
+    """
+    shown_round = telling_round(rounds) if round_ is None else round_
+    if shown_round is None:
+        return _nothing("No round with train tasks")
+    found = rounds[rounds["round"] == shown_round]
+    if found.empty:
+        raise ValueError(f"round_ must be a round of the table, got {shown_round}")
+    row = found.iloc[0]
+    of_round = tasks[(tasks["round"] == shown_round) & (tasks["purpose"] == Purpose.TRAIN)]
+    if of_round.empty:
+        return _nothing(f"Round {shown_round}")
+    of_round = of_round.assign(duration_s=of_round["finished_at_s"] - of_round["dispatched_at_s"])
+    of_round = of_round.sort_values(["duration_s", "client"], kind="stable")
+    shown = of_round.tail(MAX_ROWS)
+    figure = style.new_figure(
+        style.WIDTH_IN, 1.9 + _ROW_IN * max(4, len(shown)), title=_title(row, of_round)
+    )
+    axes = figure.subplots()
+    _draw(axes, shown, row, deadline_s)
+    if len(shown) < len(of_round):
+        axes.set_title(f"the {len(shown)} longest of {len(of_round)} tasks")
+    style.legend_below(figure, axes)
+    return figure
+
+
+def _nothing(title: str) -> Figure:
+    figure = style.new_figure(style.WIDTH_IN, 2.4, title=title)
+    style.say(figure.subplots(), "no train tasks")
+    return figure
+
+
+def _title(row: pd.Series[float], of_round: pd.DataFrame) -> str:
+    num_delivered = int((of_round["outcome"] == Outcome.DELIVERED).sum())
+    title = f"Round {int(row['round'])}: {num_delivered} of {len(of_round)} delivered"
+    if not np.isnan(row["waiting_s"]):
+        title += f", the last {quantities.text(row['waiting_s'], 's')} after the first"
+    return title
+
+
+def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: float | None) -> None:
+    began_s = float(shown["dispatched_at_s"].min())
+    closed_s = float(row["finished_at_s"]) - began_s
+    factor, unit = quantities.unit_for(max(closed_s, float(shown["duration_s"].max())), "s")
+    lanes = np.arange(len(shown))
+    begin = (shown["dispatched_at_s"].to_numpy(dtype=np.float64) - began_s) / factor
+    phases = list(style.PHASES.items())
+    if (shown["paused_s"] > 0.0).any():
+        phases.insert(-1, ("paused_s", ("paused, in all", style.GREY)))
+    for column, (label, color) in phases:
+        width = shown[column].to_numpy(dtype=np.float64) / factor
+        axes.barh(lanes, width, left=begin, color=color, label=label, height=0.7)
+        begin = begin + width
+    finished = (shown["finished_at_s"].to_numpy(dtype=np.float64) - began_s) / factor
+    outcomes = shown["outcome"].to_numpy()
+    is_delivered = outcomes == Outcome.DELIVERED
+    axes.barh(
+        lanes[is_delivered],
+        closed_s / factor - finished[is_delivered],
+        left=finished[is_delivered],
+        color=style.PALE,
+        height=0.24,
+        label="done, waiting",
+    )
+    axes.axvline(closed_s / factor, color=style.INK, linewidth=1.2, label="round closed")
+    if deadline_s is not None and deadline_s <= 1.5 * closed_s:
+        axes.axvline(
+            deadline_s / factor,
+            color=style.VERMILLION,
+            linewidth=1.2,
+            linestyle=":",
+            label="deadline",
+        )
+    for lane, end, outcome in zip(lanes, finished, outcomes, strict=True):
+        axes.plot(
+            end,
+            lane,
+            marker=_MARKERS[outcome],
+            color=style.OUTCOMES[outcome],
+            markersize=6,
+            markeredgecolor=style.INK,
+            markeredgewidth=0.6,
+            linestyle="",
+            clip_on=False,
+        )
+    for outcome, color in style.OUTCOMES.items():
+        if (outcomes == outcome).any():
+            axes.plot(
+                [],
+                [],
+                marker=_MARKERS[outcome],
+                color=color,
+                markeredgecolor=style.INK,
+                markeredgewidth=0.6,
+                linestyle="",
+                label=outcome,
+            )
+    names = [
+        f"{device}  #{client}"
+        for device, client in zip(shown["device"], shown["client"], strict=True)
+    ]
+    axes.set_yticks(lanes, names, fontsize=8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(0.0, 1.03 * axes.get_xlim()[1])
+    axes.set_xlabel(f"time since the model was sent out ({unit})")
+    axes.grid(visible=False, axis="y")
+
+
+_MARKERS: dict[str, str] = {
+    Outcome.DELIVERED: "o",
+    Outcome.LATE: "X",
+    Outcome.OFFLINE: "s",
+    Outcome.BATTERY: "v",
+    Outcome.LINK: "D",
+    Outcome.CRASHED: "P",
+    Outcome.MEMORY: "d",
+    Outcome.CANCELLED: "<",
+    Outcome.STALE: "h",
+    Outcome.REFUSED: "*",
+}

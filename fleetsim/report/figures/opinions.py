@@ -1,0 +1,125 @@
+"""What clients thought of the model after every slot, and what they believed of themselves.
+
+Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection": the average accuracy on the clients' own data against time slots (Figs. 7 and 9) and the
+beliefs of the clients that are worth it (Fig. 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fleetsim.contracts import IntArray
+from fleetsim.report.figures import style
+
+NUM_CLIENTS = 5
+"""So many of those selected most have a line of beliefs, as in the paper."""
+
+
+def averages(told: pd.DataFrame) -> pd.Series[float]:
+    """Mean opinion by the round whose model was judged."""
+    means: pd.Series[float] = told.groupby("round")["opinion"].mean()
+    return means
+
+
+@style.house_style()
+def opinions(told: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figure:
+    """Opinions of the model by round, and beliefs where clients have them.
+
+    Args:
+        told: frame with round, client, opinion and belief; not empty.
+        rounds: the rounds table.
+        counts: times that each client was selected [N].
+    """
+    has_beliefs = bool(told["belief"].notna().any())
+    figure = style.new_figure(
+        style.WIDTH_IN, 6.4 if has_beliefs else 4.2, title="What clients thought of the model"
+    )
+    grid = figure.subplots(2 if has_beliefs else 1, 1, sharex=True, squeeze=False)[:, 0]
+    _opinions(grid[0], told, rounds)
+    if has_beliefs:
+        _beliefs(grid[1], told, counts)
+    grid[-1].set_xlabel("round")
+    grid[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+@style.house_style()
+def side_by_side(told: Mapping[str, pd.DataFrame]) -> Figure:
+    """Mean opinions of runs by round; runs without opinions keep their place among the colours."""
+    figure = style.new_figure(style.WIDTH_IN, 4.4, title="Mean opinion of the clients, by round")
+    axes = figure.subplots()
+    for (label, own), (color, dash) in zip(told.items(), style.series(len(told)), strict=True):
+        if len(own):
+            means = averages(own)
+            axes.plot(
+                means.index, means, color=color, linestyle=dash, label=label, marker=_marker(means)
+            )
+    axes.set(xlabel="round", ylabel="mean accuracy on the clients' own data")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_percent(axes, "y")
+    style.legend_below(figure, axes)
+    return figure
+
+
+def _opinions(axes: Axes, told: pd.DataFrame, rounds: pd.DataFrame) -> None:
+    by_round = told.groupby("round")["opinion"]
+    low, high = by_round.quantile(0.1), by_round.quantile(0.9)
+    means = averages(told)
+    axes.fill_between(
+        means.index,
+        low,
+        high,
+        color=style.SKY_BLUE,
+        alpha=0.35,
+        linewidth=0,
+        label="all but a tenth each way",
+    )
+    axes.plot(means.index, means, color=style.BLUE, marker=_marker(means), label="mean opinion")
+    evaluated = rounds[rounds["round"].isin(means.index) & rounds["accuracy"].notna()]
+    axes.plot(
+        evaluated["round"],
+        evaluated["accuracy"],
+        color=style.VERMILLION,
+        linestyle="--",
+        marker=_marker(means),
+        label="on the server's test set",
+    )
+    axes.set(title="accuracy on each client's own data", ylabel="accuracy")
+    style.in_percent(axes, "y")
+    axes.legend(loc="lower right", fontsize=9)
+
+
+def _beliefs(axes: Axes, told: pd.DataFrame, counts: IntArray) -> None:
+    wide = told.pivot_table(index="round", columns="client", values="belief")
+    often = [client for client in np.argsort(-counts, kind="stable") if client in wide.columns]
+    for client, (color, dash) in zip(often[:NUM_CLIENTS], style.series(NUM_CLIENTS), strict=False):
+        axes.plot(
+            wide.index,
+            wide[client],
+            color=color,
+            linestyle=dash,
+            marker=_marker(wide),
+            label=f"#{client} ({counts[client]:,} times)",
+        )
+    axes.plot(
+        wide.index,
+        wide.mean(axis=1),
+        color=style.INK,
+        linewidth=1.0,
+        linestyle="--",
+        label="mean of all",
+    )
+    axes.set(title="belief in their own worth of the clients selected most", ylabel="belief")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+
+
+def _marker(shown: pd.Series[float] | pd.DataFrame) -> str | None:
+    """A line of one point is none."""
+    return "o" if len(shown) == 1 else None

@@ -1,0 +1,127 @@
+"""Whom each round selected: what share of the fleet, and which kinds of devices.
+
+The device-selection ratio is the number of selected clients over that of all (Ning et al.,
+"FedGCS", IJCAI 2024, Fig. 6). Below it, of what devices the choice was made up; a policy that likes
+fast devices shows there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+
+MAX_DEVICES = 7
+"""As many bands as there are colours; the smallest go by one name beyond."""
+_MAX_WINDOWS = 120
+
+
+@style.house_style()
+def ratios(
+    ratio: FloatArray, devices: pd.DataFrame, fleet: Mapping[str, float] | None = None
+) -> Figure:
+    """The device-selection ratio of every round, and its shares by kind of device.
+
+    Args:
+        ratio: selected clients over all, after each round [R].
+        devices: share of each device (columns) in the rounds in which anybody was selected (rows).
+        fleet: share of each device in the fleet; None: nobody knows.
+    """
+    shown = with_few_columns(devices)
+    has_kinds = shown.shape[1] > 1
+    title = f"Whom each round selected: {quantities.percent(float(ratio.mean()))} of the fleet"
+    figure = style.new_figure(
+        style.WIDTH_IN, 6.0 if has_kinds else 3.6, title=f"{title} on average"
+    )
+    edges = windows(ratio.size)
+    if not has_kinds:
+        _ratio(figure.subplots(), ratio, edges)
+        figure.axes[0].set_xlabel("round")
+        return figure
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
+    _ratio(upper, ratio, edges)
+    _kinds(lower, shown.reindex(np.arange(1, ratio.size + 1), fill_value=0.0), edges, fleet)
+    lower.set_xlabel("round")
+    style.legend_below(figure, lower)
+    return figure
+
+
+def windows(num_rounds: int) -> IntArray:
+    """Where windows of rounds begin, counted from 0, and where the last ends; at most 120 windows.
+
+    All are as wide but the last, which may be narrower.
+
+    >>> windows(3).tolist(), windows(241).tolist()[-3:]
+    ([0, 1, 2, 3], [237, 240, 241])
+    """
+    width = -(-num_rounds // _MAX_WINDOWS)
+    return np.append(np.arange(0, num_rounds, width), num_rounds)
+
+
+def with_few_columns(devices: pd.DataFrame) -> pd.DataFrame:
+    """The devices with the largest shares first, and those in excess of seven as one."""
+    order = devices.mean().sort_values(ascending=False, kind="stable").index
+    if len(order) <= MAX_DEVICES:
+        return devices[order]
+    kept, others = order[: MAX_DEVICES - 1], order[MAX_DEVICES - 1 :]
+    return devices[kept].assign(**{f"{len(others)} others": devices[others].sum(axis=1)})
+
+
+def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
+    width = np.diff(edges)
+    means = np.add.reduceat(ratio, edges[:-1]) / width
+    if width.max() > 1:
+        low = np.minimum.reduceat(ratio, edges[:-1])
+        high = np.maximum.reduceat(ratio, edges[:-1])
+        axes.fill_between(
+            edges + 0.5,
+            np.append(low, low[-1]),
+            np.append(high, high[-1]),
+            step="post",
+            color=style.SKY_BLUE,
+            alpha=0.35,
+            linewidth=0,
+        )
+    axes.stairs(means, edges + 0.5, baseline=None, color=style.BLUE, linewidth=1.6)
+    axes.set(
+        title="selected clients over all of the fleet"
+        + ("; means of neighbouring rounds, the area is their range" if width.max() > 1 else ""),
+        ylabel="selection ratio",
+        ylim=(0.0, 1.15 * float(ratio.max()) or 1.0),
+        xlim=(0.5, edges[-1] + 0.5),
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.in_percent(axes, "y")
+
+
+def _kinds(
+    axes: Axes, devices: pd.DataFrame, edges: IntArray, fleet: Mapping[str, float] | None
+) -> None:
+    width = np.diff(edges)[:, np.newaxis]
+    means = np.add.reduceat(devices.to_numpy(dtype=np.float64), edges[:-1]) / width
+    labels = [
+        f"{device} ({quantities.percent(fleet[device])} of the fleet)"
+        if fleet is not None and device in fleet
+        else str(device)
+        for device in devices.columns
+    ]
+    axes.stackplot(
+        edges + 0.5,
+        *np.vstack([means, means[-1:]]).T,
+        step="post",
+        colors=style.fill_colors(len(labels)),
+        labels=labels,
+        alpha=0.85,
+        linewidth=0,
+    )
+    axes.set(title="of what devices", ylabel="share of the selected", ylim=(0.0, 1.0))
+    style.in_percent(axes, "y")
+    axes.grid(visible=False)

@@ -1,0 +1,205 @@
+"""How every figure looks, and how it becomes files.
+
+Only matplotlib's object API is used: a figure is made, drawn to bytes, and forgotten, whatever
+backend or style the caller has. Equal figures give equal bytes under one version of matplotlib.
+
+The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
+of colour blindness can tell apart, and a brown darker than all but black.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import cycle, islice, product
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from fleetsim.contracts import Outcome
+from fleetsim.record import atomic_files
+
+BLACK = "#000000"
+BROWN = "#8C510A"
+ORANGE = "#E69F00"
+SKY_BLUE = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#999999"
+PALE = "#e4e4e4"
+MIST = "#bbbbbb"
+INK = "#222222"
+WIDTH_IN = 10.0
+"""Width of a figure, so that type has the same size on all of a page."""
+
+PHASES = {
+    "download_s": ("download", SKY_BLUE),
+    "compute_s": ("compute", ORANGE),
+    "upload_s": ("upload", BLUE),
+}
+"""Columns of seconds: what they are called, their colour."""
+COMPONENTS = {
+    "energy_compute_j": ("compute", ORANGE),
+    "energy_receive_j": ("receive", SKY_BLUE),
+    "energy_transmit_j": ("transmit", BLUE),
+    "energy_tail_j": ("radio tail", PURPLE),
+    "energy_idle_j": ("idle, awake", GREY),
+    "energy_enlisted_idle_j": ("idle while enlisted", YELLOW),
+}
+"""Columns of joules: what they are called, their colour."""
+OUTCOMES: dict[str, str] = {
+    Outcome.DELIVERED: GREEN,
+    Outcome.LATE: VERMILLION,
+    Outcome.OFFLINE: BLUE,
+    Outcome.BATTERY: YELLOW,
+    Outcome.LINK: PURPLE,
+    Outcome.CRASHED: BLACK,
+    Outcome.MEMORY: BROWN,
+    Outcome.CANCELLED: GREY,
+    Outcome.STALE: ORANGE,
+    Outcome.REFUSED: SKY_BLUE,
+}
+"""Outcomes in the order in which they are shown, and their colours."""
+
+_SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
+_DASHES = ("-", "--", ":", "-.")
+_STYLE: dict[str, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#888888",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": PALE,
+    "grid.linewidth": 0.8,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "text.parse_math": False,  # a name with two dollar signs is a name, not a formula
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.06,
+    "figure.constrained_layout.hspace": 0.05,
+    "figure.titlesize": 12,
+    "figure.titleweight": "bold",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "fleetsim",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.facecolor": "white",
+}
+FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"dpi": 150},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+}
+
+
+@contextlib.contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib's own defaults and ours, whatever the caller has set; also a decorator."""
+    with matplotlib.style.context(["default", _STYLE]):
+        yield
+
+
+def new_figure(width_in: float, height_in: float, *, title: str | None = None) -> Figure:
+    """An empty figure that belongs to nobody else; its title stands at the left."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    if title is not None:
+        figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def series(number: int) -> list[tuple[str, str]]:
+    """Colour and dash of so many lines; after 28 they repeat."""
+    return [(color, dash) for dash, color in islice(cycle(product(_DASHES, _SERIES)), number)]
+
+
+def fill_colors(number: int) -> list[str]:
+    """Colours of so many neighbouring areas; after 7 they repeat."""
+    return list(islice(cycle(_SERIES), number))
+
+
+def say(axes: Axes, words: str) -> None:
+    """Words in the place of data that are not there."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
+
+
+def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:
+    """Room for bars at 0 to `number` - 1, or for more, so that one alone is not a slab."""
+    axes.set_ylim(number - 0.6 - max(number, room_for), number - 0.4)
+
+
+def in_percent(axes: Axes, which: str) -> None:
+    """Show an axis of fractions in percent."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend under everything, where it covers no data: areas first, then marks and lines."""
+    handles, labels = axes.get_legend_handles_labels()
+    entries = list(zip(handles, labels, strict=True))
+    entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
+    if not entries:
+        return
+    # Rough, but enough to break into rows before a legend is wider than its figure.
+    widths_in = [0.6 + 0.085 * len(label) for label in labels]
+    room_in = float(figure.get_figwidth())
+    num_columns = len(entries) if sum(widths_in) <= room_in else int(room_in / max(widths_in))
+    figure.legend(
+        *zip(*entries, strict=True),
+        loc="outside lower center",
+        ncols=max(1, num_columns),
+        columnspacing=1.4,
+    )
+
+
+@house_style()
+def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
+    """The bytes of a figure as png, svg, pdf; they carry no date, and all have the same layout."""
+    encoded = {}
+    with warnings.catch_warnings():
+        # A device may be named in letters that the font lacks: boxes are drawn instead.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # or every format would compute it again
+        for suffix in suffixes:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix, **FORMATS[suffix])
+            encoded[suffix] = buffer.getvalue()
+    return encoded
+
+
+def save(figure: Figure, folder: Path, stem: str) -> bytes:
+    """Write STEM.png, STEM.svg and STEM.pdf, each atomically.
+
+    Returns:
+        The SVG, for a page to embed.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    way_out = "make the folder writable, then ask for the report again"
+    encoded = encode(figure)
+    for suffix, data in encoded.items():
+        atomic_files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
+    return encoded["svg"]

@@ -1,0 +1,252 @@
+"""Runs side by side: accuracy against time, energy and rounds, and what each target costs.
+
+Two runs can be compared if they met the same world: seed, learning task and fleet. Whatever else
+differs (selector, deadline, aggregation) is then the cause. Runs of different worlds are refused
+unless asked for, and then the page says so first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record import atomic_files
+from fleetsim.record.saved_run import Run
+from fleetsim.report import markup
+from fleetsim.report.figures import coverage, curves, ledger, opinions, style
+from fleetsim.report.markup import Picture
+from fleetsim.report.pages import prices, regret, scenario_differences, summary
+from fleetsim.report.pages.comparison_tables import (
+    Comparison,
+    Entry,
+    differences_table,
+    frame,
+    runs_table,
+    some,
+    tables,
+    text_table,
+    worlds_say,
+)
+from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.prices import Prices
+
+__all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
+
+PAGE = "comparison.html"
+CSV = "comparison.csv"
+STEM = "comparison"
+LEDGER = "comparison-ledger"
+SELECTION = "comparison-selection"
+REGRET = "comparison-regret"
+OPINIONS = "comparison-opinions"
+
+_MAX_TARGETS = 6
+
+
+def compare(
+    runs: Sequence[Run],
+    *,
+    targets: Sequence[float] | None = None,
+    different_worlds: bool = False,
+    priced: Prices | None = None,
+    budgets: Budgets | None = None,
+) -> Comparison:
+    """Put runs side by side.
+
+    Args:
+        runs: at least one, each once.
+        targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
+        different_worlds: compare although seed, task or fleet differ.
+        priced: what joules and hours cost; None: that is not asked.
+        budgets: what a run may take, for the comprehensive score; None: that is not asked.
+
+    Raises:
+        ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
+        DataError: a run folder is damaged or was changed after the run, nothing is recorded in it
+            yet, or its energy ledger does not balance.
+    """
+    if not runs:
+        raise ScenarioError("nothing to compare; name one or more run folders")
+    _refuse_doubles(runs)
+    for run in runs:
+        run.require_unchanged()
+    world = scenario_differences.world_differences(runs)
+    if world and not different_worlds:
+        raise ScenarioError(
+            f"the runs met different worlds, they differ in {some(world)}; compare runs of the"
+            " same seed, task and fleet, or give --different-worlds"
+        )
+    chosen = _checked(targets) if targets else summary.reached_targets([run.rounds for run in runs])
+    labels = scenario_differences.labels(runs)
+    entries = tuple(
+        Entry(
+            label,
+            run,
+            summary.totals(run),
+            run.ledger(),
+            None if priced is None else prices.bill(run, priced),
+        )
+        for label, run in zip(labels, runs, strict=True)
+    )
+    return Comparison(
+        entries=entries,
+        targets=tuple(chosen if targets else chosen[-_MAX_TARGETS:]),
+        differences=tuple(scenario_differences.differences(runs)),
+        world_differences=tuple(world),
+        notes=tuple(_notes(entries)),
+        prices=priced,
+        budgets=budgets,
+        # Against another world there is no regret.
+        regrets=None if world else regret.regrets(dict(zip(labels, runs, strict=True))),
+    )
+
+
+def write(comparison: Comparison, folder: Path) -> Path:
+    """Write comparison.html, its figures as .png, .svg and .pdf, and two .csv.
+
+    Returns:
+        The page.
+
+    Raises:
+        DataError: the folder or a file cannot be written.
+    """
+    way_out = "choose another place with --out"
+    atomic_files.make_folder(folder, way_out=way_out)
+    for name, table in (
+        (CSV, frame(comparison)),
+        (f"{LEDGER}.csv", ledger.frame(comparison.ledgers)),
+    ):
+        text = table.to_csv(index=False, lineterminator="\n")
+        atomic_files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
+    figure = curves.accuracy(
+        {entry.label: entry.run.rounds for entry in comparison.entries},
+        against=("time", "energy", "rounds"),
+        targets=comparison.targets,
+    )
+    picture = Picture(
+        STEM,
+        style.save(figure, folder, STEM),
+        "test accuracy of all runs against virtual time, energy and rounds",
+        "Further left is faster, cheaper or in fewer rounds. A dot is where a run first reached an"
+        " accuracy of the tables (dotted lines).",
+    )
+    ledgers = Picture(
+        LEDGER,
+        style.save(ledger.side_by_side(comparison.ledgers), folder, LEDGER),
+        "joules of all runs by component and by what came of them",
+        "Left, what the joules were spent on; right, the same joules by what came of them: green is"
+        " what a model or a choice was made of.",
+    )
+    number = len(comparison.entries)
+    heading = "One run" if number == 1 else f"{number} runs side by side"
+    path = folder / PAGE
+    markup.write(
+        path,
+        "compare.html.j2",
+        title=f"{heading} - fleetsim",
+        heading=heading,
+        worlds=worlds_say(comparison) if comparison.world_differences else "",
+        notes=comparison.notes,
+        pictures=(picture, *_of_selection(comparison, folder), ledgers),
+        tables=tables(comparison),
+        differences=differences_table(comparison),
+        runs=runs_table(comparison),
+    )
+    return path
+
+
+def _of_selection(comparison: Comparison, folder: Path) -> Iterator[Picture]:
+    """How choices were spread; regret and opinions where there are any."""
+    runs = comparison.runs
+    figure = coverage.coverage(
+        {label: run.share_seen() for label, run in runs.items()},
+        {label: run.selection_counts() for label, run in runs.items()},
+    )
+    yield Picture(
+        SELECTION,
+        style.save(figure, folder, SELECTION),
+        "share of the fleet selected at least once by round, and how often clients were selected",
+        "Left, how fast everybody is tried: a dot is where 90 % and all of the fleet had been"
+        " selected. Right, how many clients were selected so and so often: a tail to the right is a"
+        " favourite.",
+    )
+    if comparison.regrets is not None:
+        yield Picture(
+            REGRET,
+            style.save(regret.curves(comparison.regrets, list(runs)), folder, REGRET),
+            "regret of the runs against the best fixed clients, slot by slot",
+            "A curve that flattens has found the best clients. "
+            + regret.caption(comparison.regrets),
+        )
+    told = {label: run.opinions() for label, run in runs.items()}
+    if any(map(len, told.values())):
+        yield Picture(
+            OPINIONS,
+            style.save(opinions.side_by_side(told), folder, OPINIONS),
+            "mean accuracy on the clients' own data by round",
+            "Mean over the clients that answered after each slot; runs whose selector asks nobody"
+            " for an opinion have no line.",
+        )
+
+
+def _refuse_doubles(runs: Sequence[Run]) -> None:
+    seen: dict[Path, Run] = {}
+    for run in runs:
+        place = run.folder.resolve()
+        if place in seen:
+            raise ScenarioError(f"{run.folder}: is given twice; name each run once")
+        seen[place] = run
+
+
+def _checked(targets: Sequence[float]) -> list[float]:
+    for target in targets:
+        if not 0.0 < target <= 1.0:
+            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
+    return sorted(set(targets))
+
+
+def _notes(entries: Sequence[Entry]) -> list[str]:
+    notes = []
+    for entry in entries:
+        status = entry.run.manifest.status
+        if status != "done":
+            notes.append(
+                f"{entry.label} is not complete ({status}): its numbers go up to round"
+                f" {entry.totals.num_rounds:,}, and it may yet reach what it has not reached"
+            )
+        if not entry.totals.num_rounds:
+            notes.append(f"{entry.label} has no rounds")
+        elif not summary.is_trained(entry.run):
+            notes.append(
+                f"{entry.label} has no accuracy: it was run without training, or never evaluated"
+            )
+        for failure in entry.run.manifest.failures:
+            notes.append(f"{entry.label}: {failure.what.removesuffix('.')}")
+    versions = dict.fromkeys(entry.run.manifest.versions.get("fleetsim") for entry in entries)
+    if len(versions) > 1:
+        notes.append(
+            f"the runs were made by different versions of fleetsim: {', '.join(map(str, versions))}"
+        )
+    return [*notes, *_platforms_say(entries)]
+
+
+def _platforms_say(entries: Sequence[Entry]) -> Iterator[str]:
+    """What must be known of runs that ran on different numerical platforms."""
+    found = [entry.run.manifest.platforms for entry in entries]
+    for entry, platforms in zip(entries, found, strict=True):
+        if len(platforms) > 1:
+            ids = ", ".join(platform.id for platform in platforms)
+            yield f"{entry.label} was resumed on another numerical platform ({ids})"
+    unknown = [entry.label for entry in entries if not entry.run.manifest.platforms]
+    if unknown and len(unknown) < len(entries):
+        yield f"it is not known on which numerical platform these ran: {', '.join(unknown)}"
+    firsts = list({platforms[0].id: platforms[0] for platforms in found if platforms}.values())
+    if len(firsts) > 1:
+        differing = dict.fromkeys(
+            difference for other in firsts[1:] for difference in firsts[0].differences(other)
+        )
+        yield (
+            "the runs ran on different numerical platforms, so their last bits differ too, and"
+            f" where two clients are almost equal, choices: {some(list(differing))}"
+        )

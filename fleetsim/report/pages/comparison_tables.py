@@ -1,0 +1,292 @@
+"""The tables of a comparison: runs as rows, what they cost as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
+from fleetsim.report.figures import ledger
+from fleetsim.report.markup import Table
+from fleetsim.report.pages import measures, prices, regret
+from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.prices import Bill, Prices
+from fleetsim.report.pages.regret import Regrets
+from fleetsim.report.pages.scenario_differences import Difference
+from fleetsim.report.pages.summary import Totals
+from fleetsim.report.quantities import NOTHING
+from fleetsim.schema.strict_yaml import spelled
+
+_MAX_KEYS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One of the runs."""
+
+    label: str
+    run: Run
+    totals: Totals
+    ledger: pd.DataFrame = field(compare=False, repr=False)
+    """Where its joules went, and what came of them."""
+    bill: Bill | None = field(compare=False, repr=False)
+    """What it costs; None if that is not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs side by side."""
+
+    entries: tuple[Entry, ...]
+    targets: tuple[float, ...]
+    """Accuracies (fractions), ascending."""
+    differences: tuple[Difference, ...]
+    """How the scenarios differ."""
+    world_differences: tuple[str, ...]
+    """How the worlds differ; empty if they are the same."""
+    notes: tuple[str, ...]
+    """What a reader must know about single runs."""
+    prices: Prices | None = None
+    """By which every run is weighed; None: that is not asked."""
+    budgets: Budgets | None = None
+    """For the comprehensive score; None: that is not asked."""
+    regrets: Regrets | None = field(default=None, compare=False, repr=False)
+    """Against the best fixed set; None where no run has one."""
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """Every run by its label."""
+        return {entry.label: entry.run for entry in self.entries}
+
+    @property
+    def ledgers(self) -> dict[str, pd.DataFrame]:
+        """The ledger of every run by its label."""
+        return {entry.label: entry.ledger for entry in self.entries}
+
+
+def frame(comparison: Comparison) -> pd.DataFrame:
+    """The numbers, one row per run, in SI; null where there is no such number."""
+    rows = []
+    for entry in comparison.entries:
+        run, totals = entry.run, entry.totals
+        row: dict[str, Any] = {
+            "label": entry.label,
+            "folder": str(run.folder),
+            "status": run.manifest.status,
+            "seed": run.manifest.seed,
+            "rounds": totals.num_rounds,
+            "virtual_s": totals.virtual_s,
+            "final_accuracy": totals.final_accuracy,
+            "best_accuracy": totals.best_accuracy,
+            "energy_j": totals.energy_j,
+            "energy_wasted_j": totals.wasted_j,
+            "wasted_fraction": totals.wasted_fraction,
+            "waiting_mean_s": totals.waiting_mean_s,
+            **measures.numbers(run),
+        }
+        for target in comparison.targets:
+            row[f"time_to_{target:g}_s"] = run.time_to_accuracy(target)
+            row[f"energy_to_{target:g}_j"] = run.energy_to_accuracy(target)
+            row[f"rounds_to_{target:g}"] = run.rounds_to_accuracy(target)
+        if comparison.regrets is not None:
+            curve = comparison.regrets.curves.get(entry.label)
+            row["regret"] = None if curve is None else float(curve[-1])
+        if comparison.budgets is not None:
+            row["comprehensive_score"] = measures.score(run, comparison.budgets)
+        if entry.bill is not None:
+            row |= {amount: entry.bill.total(amount) for amount in entry.bill.prices.amounts}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    counts = [f"rounds_to_{target:g}" for target in comparison.targets]
+    counts += [f"rounds_to_seen_{share:g}" for share in measures.SEEN]
+    return table.astype(dict.fromkeys(counts, "Int64"))
+
+
+def text_table(comparison: Comparison) -> str:
+    """The tables for a terminal."""
+    lines = [f"DIFFERENT WORLDS: {worlds_say(comparison)}"] if comparison.world_differences else []
+    lines += [f"note: {note}" for note in comparison.notes]
+    blocks = ["\n".join(lines)] if lines else []
+    blocks += [_aligned(heading, table) for heading, _, table in tables(comparison)]
+    return "\n\n".join(blocks)
+
+
+def some(keys: Sequence[str]) -> str:
+    """The first few of many."""
+    more = f" and {len(keys) - _MAX_KEYS} more" if len(keys) > _MAX_KEYS else ""
+    return "; ".join(keys[:_MAX_KEYS]) + more
+
+
+def worlds_say(comparison: Comparison) -> str:
+    """What must be known of runs that met different worlds."""
+    return (
+        f"these runs differ in {some(comparison.world_differences)}. What tells them apart need not"
+        " be the selector or the server."
+    )
+
+
+def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """Heading, caption and table: each run as a whole, then what it took to the targets."""
+    entries = comparison.entries
+    columns = (
+        "run",
+        "final accuracy",
+        "best accuracy",
+        "rounds",
+        "virtual time (s)",
+        "energy (J)",
+        "wasted (J)",
+        "wasted",
+        "mean waiting (s)",
+    )
+    rows = [
+        (
+            entry.label,
+            quantities.percent(entry.totals.final_accuracy),
+            quantities.percent(entry.totals.best_accuracy),
+            f"{entry.totals.num_rounds:,}",
+            quantities.digits(entry.totals.virtual_s),
+            quantities.digits(entry.totals.energy_j),
+            quantities.digits(entry.totals.wasted_j),
+            quantities.percent(entry.totals.wasted_fraction),
+            quantities.digits(entry.totals.waiting_mean_s),
+        )
+        for entry in entries
+    ]
+    found = [("Totals", "Each run as far as it got.", Table(columns, rows))]
+    if comparison.targets:
+        until = "until each accuracy was first reached; - is never."
+        for heading, caption, measure in (
+            ("Seconds to accuracy", f"Virtual seconds {until}", Run.time_to_accuracy),
+            ("Joules to accuracy", f"Joules of the whole fleet {until}", Run.energy_to_accuracy),
+            ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
+        ):
+            found.append((heading, caption, _reached(comparison, measure)))
+    found += _papers(comparison)
+    components = ledger.component_table(comparison.ledgers)
+    found.append(("Joules by component", "What each run spent its energy on.", components))
+    caption = "Used went into a new model or a choice, unused was delivered for nothing."
+    found.append(("Joules by fate", caption, ledger.fate_table(comparison.ledgers)))
+    if comparison.prices is not None:
+        caption = f"Prices: {comparison.prices.title}."
+        found.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
+    return found
+
+
+def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """What papers on client selection compare runs by."""
+    runs = comparison.runs
+    found = []
+    if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
+        caption = (
+            "Of the model that stood when a share of the planned rounds was over (GPFL, Table II);"
+            " a run that was accurate enough to stop keeps its last model."
+        )
+        found.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
+    caption = (
+        "Waiting of the fastest for the slowest (FedGRA), selected clients over all (FedGCS), and"
+        " the share of the fleet that was ever selected (GPFL); - is never, or means nothing for a"
+        " buffered server."
+    )
+    found.append(("Selection", caption, measures.selection_table(runs)))
+    if comparison.regrets is not None:
+        caption = regret.caption(comparison.regrets)
+        found.append(("Regret", caption, regret.table(comparison.regrets)))
+    if comparison.budgets is not None:
+        allowed = comparison.budgets
+        caption = (
+            f"Budgets of {quantities.text(allowed.time_s, 's')} and"
+            f" {quantities.text(allowed.energy_j, 'j')} for a run: its last accuracy, times the"
+            " square of the budget over what was spent for each that was exceeded (FedGCS, equation"
+            " 1)."
+        )
+        found.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
+    return found
+
+
+def _bills(comparison: Comparison, priced: Prices) -> Table:
+    """A row per run, a column per amount that the prices give."""
+    bills = [(entry.label, entry.bill) for entry in comparison.entries]
+    return Table(
+        ("run", *(prices.AMOUNTS[amount] for amount in priced.amounts)),
+        [
+            (label, *(quantities.digits(bill.total(amount)) for amount in priced.amounts))
+            for label, bill in bills
+            if bill is not None
+        ],
+    )
+
+
+def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float | None]) -> Table:
+    """A row per run, a column per target; the smallest of several runs of a world is marked."""
+    columns = [
+        [measure(entry.run, target) for entry in comparison.entries]
+        for target in comparison.targets
+    ]
+    is_contest = len(comparison.entries) > 1 and not comparison.world_differences
+    smallest = [min((v for v in values if v is not None), default=math.nan) for values in columns]
+    return Table(
+        ("run", *map(quantities.target, comparison.targets)),
+        [
+            (entry.label, *(_number(values[row]) for values in columns))
+            for row, entry in enumerate(comparison.entries)
+        ],
+        best=frozenset(
+            (row, column + 1)
+            for column, values in enumerate(columns)
+            for row, value in enumerate(values)
+            if is_contest and value == smallest[column]
+        ),
+    )
+
+
+def differences_table(comparison: Comparison) -> Table:
+    """A row per key that differs, a column per run."""
+    return Table(
+        ("key", *(entry.label for entry in comparison.entries)),
+        [
+            (
+                spelled(difference.path),
+                *(difference.shown(index) for index in range(len(comparison.entries))),
+            )
+            for difference in comparison.differences
+        ],
+        is_text=True,
+    )
+
+
+def runs_table(comparison: Comparison) -> Table:
+    """Where each run lies and how it ended."""
+    return Table(
+        ("run", "folder", "status", "seed", "digest"),
+        [
+            (
+                entry.label,
+                str(entry.run.folder),
+                entry.run.manifest.status,
+                str(entry.run.manifest.seed),
+                (entry.run.manifest.digest or NOTHING)[:12],
+            )
+            for entry in comparison.entries
+        ],
+        is_text=True,
+    )
+
+
+def _number(value: int | float | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else quantities.digits(value)
+
+
+def _aligned(heading: str, table: Table) -> str:
+    """Columns as wide as their widest cell: the first to the left, numbers to the right."""
+    lines = [[heading, *table.columns[1:]], *table.rows]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in lines
+    )

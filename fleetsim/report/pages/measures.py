@@ -1,0 +1,201 @@
+"""The measures of papers on client selection as tables: of one run, and of runs side by side.
+
+The measures are methods of `Run`; docs/outputs.md defines them. A measure that means nothing for a
+run has no row in its report, and `-` in a comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
+from fleetsim.report.figures import opinions
+from fleetsim.report.markup import Table
+from fleetsim.report.quantities import NOTHING
+
+FRACTIONS = (0.15, 0.5, 1.0)
+"""Shares of the planned rounds at which accuracy is read off."""
+SEEN = (0.9, 1.0)
+"""Shares of the fleet of which it is told when they were seen."""
+LAST_ROUNDS = 10
+
+_GPFL = "GPFL"
+_FEDGRA = "FedGRA"
+_FEDGCS = "FedGCS"
+_TONG = "Tong et al."
+
+
+class Budgets(NamedTuple):
+    """What a run may take, in the reader's eyes; for the comprehensive score."""
+
+    time_s: float
+    energy_j: float
+
+
+def budgets(time_s: float | None, energy_j: float | None) -> Budgets | None:
+    """Both budgets, or none.
+
+    Raises:
+        ScenarioError: one is missing, or not above 0.
+    """
+    if time_s is None and energy_j is None:
+        return None
+    if time_s is None or energy_j is None:
+        raise ScenarioError("--budget-s and --budget-j belong together; give both or neither")
+    for option, value in (("--budget-s", time_s), ("--budget-j", energy_j)):
+        if not 0.0 < value < np.inf:
+            raise ScenarioError(f"{option} {value:g}: must be above 0 and finite")
+    return Budgets(time_s, energy_j)
+
+
+def table(run: Run) -> Table:
+    """What a run's report says: measure, value, and the paper that prints it."""
+    rows = [*_accuracies(run), *_waiting(run), *_choices(run), *_opinions(run)]
+    return Table(("measure", "value", "printed by"), rows, is_text=True)
+
+
+def accuracies_table(runs: Mapping[str, Run]) -> Table:
+    """A row per run: accuracy at shares of the planned rounds, and over the last rounds."""
+    rows = []
+    for label, run in runs.items():
+        ending = run.ending(LAST_ROUNDS)
+        rows.append(
+            (
+                label,
+                *(quantities.percent(run.accuracy_at(fraction)) for fraction in FRACTIONS),
+                quantities.percent(None if ending is None else ending.mean),
+                NOTHING if ending is None else _points(ending.largest_deviation),
+            )
+        )
+    columns = [f"at {quantities.target(fraction)} of the rounds" for fraction in FRACTIONS]
+    last = f"last {LAST_ROUNDS} rounds, mean"
+    return Table(("run", *columns, last, "largest deviation"), rows)
+
+
+def selection_table(runs: Mapping[str, Run]) -> Table:
+    """A row per run: waiting for the slowest to compute, and how the choice was spread."""
+    rows = []
+    for label, run in runs.items():
+        ratio, seen = run.selection_ratio(), run.share_seen()
+        rows.append(
+            (
+                label,
+                quantities.digits(run.average_waiting_s(computing_alone=True)),
+                quantities.percent(None if ratio is None or not ratio.size else ratio.mean()),
+                quantities.percent(seen[-1] if seen.size else None),
+                *(_number(run.rounds_to_seen(share)) for share in SEEN),
+            )
+        )
+    columns = [
+        f"rounds to select {'all' if share == 1.0 else quantities.target(share)}" for share in SEEN
+    ]
+    waiting, ratio_ = "mean waiting, computing alone (s)", "fleet selected per round"
+    return Table(("run", waiting, ratio_, "ever selected", *columns), rows)
+
+
+def scores_table(runs: Mapping[str, Run], allowed: Budgets) -> Table:
+    """A row per run: what it took of both budgets, and its comprehensive score."""
+    rows = []
+    for label, run in runs.items():
+        rounds = run.rounds
+        took_s, took_j = (
+            float(rounds[name].iloc[-1]) if len(rounds) else None
+            for name in ("finished_at_s", "energy_total_j")
+        )
+        rows.append(
+            (
+                label,
+                quantities.percent(None if took_s is None else took_s / allowed.time_s),
+                quantities.percent(None if took_j is None else took_j / allowed.energy_j),
+                quantities.digits(score(run, allowed)),
+            )
+        )
+    return Table(("run", "of the time budget", "of the energy budget", "score"), rows)
+
+
+def score(run: Run, allowed: Budgets) -> float | None:
+    """The comprehensive score of a run; None without accuracy."""
+    return run.comprehensive_score(budget_s=allowed.time_s, budget_j=allowed.energy_j)
+
+
+def numbers(run: Run) -> dict[str, float | int | None]:
+    """The measures of a run for a CSV, in SI; None where there is none."""
+    ending, ratio, seen = run.ending(LAST_ROUNDS), run.selection_ratio(), run.share_seen()
+    return {
+        **{f"accuracy_at_{fraction:g}": run.accuracy_at(fraction) for fraction in FRACTIONS},
+        "accuracy_last_10": None if ending is None else ending.mean,
+        "accuracy_last_10_deviation": None if ending is None else ending.largest_deviation,
+        "waiting_compute_mean_s": run.average_waiting_s(computing_alone=True),
+        "selected_fraction": None if ratio is None or not ratio.size else float(ratio.mean()),
+        "seen_fraction": float(seen[-1]) if seen.size else None,
+        **{f"rounds_to_seen_{share:g}": run.rounds_to_seen(share) for share in SEEN},
+    }
+
+
+_Rows = Iterator[tuple[str, str, str]]
+
+
+def _accuracies(run: Run) -> _Rows:
+    horizon = run.horizon_rounds
+    if horizon is not None and horizon > 1:
+        for fraction in FRACTIONS:
+            accuracy = run.accuracy_at(fraction)
+            if accuracy is not None:
+                share = quantities.target(fraction)
+                words = f"accuracy at {share} of {horizon:,} rounds"
+                yield words, quantities.percent(accuracy), f"{_GPFL}, Table II"
+    ending = run.ending(LAST_ROUNDS)
+    if ending is not None and run.rounds["accuracy"].iloc[-LAST_ROUNDS:].notna().sum() > 1:
+        words = f"accuracy, mean of the last {LAST_ROUNDS} rounds"
+        within = f"within {_points(ending.largest_deviation)}"
+        yield words, f"{quantities.percent(ending.mean)}, {within}", f"{_GPFL}, Table II"
+
+
+def _waiting(run: Run) -> _Rows:
+    for words, is_alone in (
+        ("average waiting, whole task", False),
+        ("average waiting, computing alone", True),
+    ):
+        waited_s = run.average_waiting_s(computing_alone=is_alone)
+        if waited_s is not None:
+            yield words, quantities.text(waited_s, "s"), f"{_FEDGRA}, VI-D"
+
+
+def _choices(run: Run) -> _Rows:
+    ratio, seen = run.selection_ratio(), run.share_seen()
+    if not seen.size:
+        return
+    if ratio is not None:
+        low, mean, high = (
+            quantities.percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max)
+        )
+        spread = f", {low} to {high}" if low != high else ""
+        yield "fleet selected in a round", f"{mean}{spread}", f"{_FEDGCS}, Fig. 6"
+    yield "fleet ever selected", quantities.percent(seen[-1]), f"{_GPFL}, Fig. 4"
+    for share in SEEN:
+        number = run.rounds_to_seen(share)
+        who = "all" if share == 1.0 else quantities.target(share)
+        value = "never" if number is None else f"{number:,}"
+        yield f"rounds to select {who}", value, f"{_GPFL}, VI-C"
+
+
+def _opinions(run: Run) -> _Rows:
+    told = run.opinions()
+    if len(told):
+        means = opinions.averages(told)
+        words = f"mean opinion after round {means.index[-1]:,}"
+        yield words, quantities.percent(float(means.iloc[-1])), f"{_TONG}, equation 8"
+
+
+def _points(fraction: float) -> str:
+    """A difference of percentages."""
+    return f"{fraction * 100:.1f} points"
+
+
+def _number(value: int | None) -> str:
+    return NOTHING if value is None else f"{value:,}"

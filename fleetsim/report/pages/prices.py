@@ -1,0 +1,206 @@
+"""What a run costs in money and carbon: optional weights on its joules and hours.
+
+Prices are the reader's, not the run's: they are given to a report, change no table, and the same
+run can be weighed by others. docs/reports.md says what is charged to whom:
+
+* carbon = joules / 3.6e6 * grid_gram_per_kwh, for every device;
+* electricity = joules / 3.6e6 * usd_per_kwh, for devices that are not rented by the hour: a rent
+  contains the power;
+* rent = hours * usd_per_hour, twice: for the hours of tasks alone (an instance that is started for
+  each task), and for the whole run, every client of that device from its start to its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, model_validator
+
+from fleetsim import bundled
+from fleetsim.errors import DataError
+from fleetsim.fleet.devices.profile_files import LevelFigure, Text
+from fleetsim.host import paths
+from fleetsim.quoting import quoted
+from fleetsim.record import ledger
+from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
+from fleetsim.report.markup import Table
+from fleetsim.report.pages.summary import totals
+from fleetsim.report.quantities import NOTHING
+from fleetsim.schema import faults, strict_yaml
+from fleetsim.settings import Settings
+from fleetsim.units import J_PER_KWH, S_PER_HOUR
+
+AMOUNTS: Mapping[str, str] = {
+    "rent_busy_usd": "rent at work (USD)",
+    "rent_run_usd": "rent, whole run (USD)",
+    "electricity_usd": "electricity (USD)",
+    "carbon_gram": "carbon (g CO2e)",
+}
+"""Columns of a bill: what each is called."""
+
+
+class PriceFigure(LevelFigure):
+    """A price or a carbon intensity."""
+
+    value: Annotated[float, Field(ge=0.0, le=1e6)]
+
+
+class Prices(Settings):
+    """One file of prices; what it does not name is not weighed."""
+
+    title: Text
+    grid_gram_per_kwh: PriceFigure | None = None
+    """Carbon intensity of the electricity that charges or feeds the devices, CO2e."""
+    usd_per_kwh: PriceFigure | None = None
+    """Price of that electricity."""
+    usd_per_hour: dict[Text, PriceFigure] = Field(default_factory=dict)
+    """Rent of a device by the name of its profile."""
+
+    @model_validator(mode="after")
+    def _names_a_price(self) -> Prices:
+        if not self.amounts:
+            raise ValueError("names no price; give grid_gram_per_kwh, usd_per_kwh or usd_per_hour")
+        return self
+
+    @property
+    def amounts(self) -> list[str]:
+        """Which of `AMOUNTS` these prices give."""
+        rents = ["rent_busy_usd", "rent_run_usd"] if self.usd_per_hour else []
+        electricity = ["electricity_usd"] if self.usd_per_kwh is not None else []
+        carbon = ["carbon_gram"] if self.grid_gram_per_kwh is not None else []
+        return [*rents, *electricity, *carbon]
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a run costs."""
+
+    prices: Prices
+    by_device: pd.DataFrame
+    """A row per device: num_clients, busy_s, energy_j and the amounts that the prices give; 0 of
+    what it does not owe, NaN of what is unknown: how many clients has a run that is not done?"""
+    not_used: pd.DataFrame
+    """The same for the tasks that nothing came of; nobody knows a part of a whole run's rent."""
+
+    def total(self, amount: str) -> float | None:
+        """An amount of the whole run; None if it is unknown for any device."""
+        return _total(self.by_device, amount)
+
+
+def load(name: str) -> Prices:
+    """Read a file of prices by its bundled name or path.
+
+    Raises:
+        DataError: it is not there, or wrong; one line per fault.
+    """
+    path = _path(name)
+    if path is None:
+        names = bundled.names("prices")
+        hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
+        raise DataError(f"--prices {quoted(name)} is neither bundled nor a file{hint}")
+    return faults.check(Prices, strict_yaml.read(path, DataError), DataError)
+
+
+def _path(name: str) -> Path | None:
+    """Where a name leads; None if no file is there."""
+    path = bundled.find("prices", name)
+    return path if path is not None and paths.is_file(path) else None
+
+
+def bill(run: Run, prices: Prices) -> Bill:
+    """Weigh a run's joules and hours.
+
+    Raises:
+        DataError: a table is missing or damaged.
+    """
+    tasks = ledger.with_fates(run.rounds, run.tasks)
+    tasks = tasks.assign(
+        energy_j=tasks[list(ledger.components_in(tasks).values())].sum(axis=1),
+        busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"],
+    )
+    is_done = run.manifest.status == "done"
+    num_clients = run.clients["device"].value_counts() if is_done else None
+    virtual_s = totals(run).virtual_s
+    return Bill(
+        prices,
+        _weighed(tasks, prices, num_clients, virtual_s),
+        _weighed(tasks[tasks["fate"] != ledger.USED], prices, None, virtual_s),
+    )
+
+
+def table(found: Bill) -> Table:
+    """By device, in all, and what nothing came of."""
+    amounts = found.prices.amounts
+    rows = [
+        _row(str(device), found.by_device.loc[[device]], amounts)
+        for device in found.by_device.index
+    ]
+    rows.append(_row("all", found.by_device, amounts))
+    rows.append(_row("of it not used", found.not_used, amounts))
+    columns = ("device", "clients", "hours at work", "energy (kWh)")
+    return Table((*columns, *(AMOUNTS[amount] for amount in amounts)), rows)
+
+
+def sources_table(prices: Prices) -> Table:
+    """What each price is, and where it comes from."""
+    figures = {
+        "electricity (g CO2e/kWh)": prices.grid_gram_per_kwh,
+        "electricity (USD/kWh)": prices.usd_per_kwh,
+        **{f"{device} (USD/h)": figure for device, figure in prices.usd_per_hour.items()},
+    }
+    return Table(
+        ("price", "value", "source"),
+        [
+            (name, f"{figure.value:g}", figure.source + (" (inferred)" if figure.inferred else ""))
+            for name, figure in figures.items()
+            if figure is not None
+        ],
+        is_text=True,
+    )
+
+
+def _weighed(
+    tasks: pd.DataFrame, prices: Prices, num_clients: pd.Series[int] | None, virtual_s: float
+) -> pd.DataFrame:
+    """Sums and amounts by device; `num_clients` None: nobody knows how many there are."""
+    found = tasks.groupby("device")[["busy_s", "energy_j"]].sum()
+    if num_clients is not None:
+        found = found.reindex(num_clients.index.union(found.index), fill_value=0.0)
+    sizes = pd.Series(math.nan, found.index) if num_clients is None else num_clients
+    found["num_clients"] = sizes.reindex(found.index)
+    kwh = found["energy_j"] / J_PER_KWH
+    rents = {device: figure.value for device, figure in prices.usd_per_hour.items()}
+    is_rented = found.index.isin(list(rents))
+    if rents:
+        usd_per_s = pd.Series(rents, dtype=np.float64).reindex(found.index) / S_PER_HOUR
+        run_usd = found["num_clients"] * virtual_s * usd_per_s
+        found["rent_busy_usd"] = (found["busy_s"] * usd_per_s).where(is_rented, 0.0)
+        found["rent_run_usd"] = run_usd.where(is_rented, 0.0)
+    if prices.usd_per_kwh is not None:
+        found["electricity_usd"] = (kwh * prices.usd_per_kwh.value).where(~is_rented, 0.0)
+    if prices.grid_gram_per_kwh is not None:
+        found["carbon_gram"] = kwh * prices.grid_gram_per_kwh.value
+    return found
+
+
+def _row(name: str, found: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
+    num_clients = _total(found, "num_clients")
+    return (
+        name,
+        NOTHING if num_clients is None else f"{num_clients:,.0f}",
+        quantities.digits(float(found["busy_s"].sum()) / S_PER_HOUR),
+        quantities.digits(float(found["energy_j"].sum()) / J_PER_KWH),
+        *(quantities.digits(_total(found, amount)) for amount in amounts),
+    )
+
+
+def _total(found: pd.DataFrame, column: str) -> float | None:
+    total = float(found[column].sum(skipna=False))
+    return None if math.isnan(total) else total

@@ -1,0 +1,123 @@
+"""What runs lost to the best fixed set of clients, slot by slot.
+
+Reg(t) adds up what a run with the same clients in every round brought more (Tong et al., "From
+learning to analytics: improving model efficacy with goal-directed client selection", equation 12).
+It needs such a run, with selector `fixed`, in the same world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fleetsim.contracts import FloatArray
+from fleetsim.record import selection_measures
+from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+from fleetsim.report.markup import Table
+
+FIXED = "fixed"
+
+
+@dataclass(frozen=True)
+class Regrets:
+    """Regret of runs against the best of those with fixed clients among them."""
+
+    best: str
+    """What that run is called."""
+    slot_rounds: int
+    curves: Mapping[str, FloatArray]
+    """Reg(t) of every other run by its label, in units of accuracy [T]."""
+
+
+def regrets(runs: Mapping[str, Run]) -> Regrets | None:
+    """Regret of runs of one world by their labels.
+
+    The best fixed set is the one whose rewards add up to most over the slots that all runs have. A
+    slot is as long as that of the runs' bandits, a round where there are none or where they differ.
+
+    Returns:
+        None where no run has fixed clients or it is alone, where nothing was evaluated, or where a
+        server is buffered.
+    """
+    fixed = [label for label, run in runs.items() if _selector(run).get("kind") == FIXED]
+    if not fixed or len(runs) < 2 or not all(run.is_synchronous for run in runs.values()):
+        return None
+    lengths = {length for run in runs.values() if (length := _selector(run).get("slot_rounds"))}
+    slot_rounds = int(lengths.pop()) if len(lengths) == 1 else 1
+    accuracy = {
+        label: selection_measures.at_slot_ends(
+            run.rounds["accuracy"].to_numpy(np.float64), slot_rounds
+        )
+        for label, run in runs.items()
+    }
+    num_slots = min(own.size for own in accuracy.values())
+    if not num_slots or any(np.isnan(own[:num_slots]).all() for own in accuracy.values()):
+        return None
+    best = max(fixed, key=lambda label: float(np.nansum(accuracy[label][:num_slots])))
+    curves = {
+        label: run.regret(runs[best], slot_rounds=slot_rounds)
+        for label, run in runs.items()
+        if label != best
+    }
+    return Regrets(best, slot_rounds, curves)
+
+
+def table(found: Regrets) -> Table:
+    """A row per run: slots, regret over them, and regret per slot."""
+    return Table(
+        ("run", "slots", "regret", "regret per slot"),
+        [
+            (label, f"{curve.size:,}", _signed(curve[-1]), _signed(curve[-1] / curve.size))
+            for label, curve in found.curves.items()
+        ],
+    )
+
+
+def caption(found: Regrets) -> str:
+    """What the numbers are."""
+    slots = (
+        "each round is a slot" if found.slot_rounds == 1 else f"slots of {found.slot_rounds} rounds"
+    )
+    return (
+        f"Test accuracy that {found.best} was ahead by, added up over slots ({slots}); below 0, the"
+        " run was ahead."
+    )
+
+
+@style.house_style()
+def curves(found: Regrets, labels: Sequence[str]) -> Figure:
+    """Regret against slots.
+
+    Args:
+        found: the regrets.
+        labels: all runs, so that each keeps its colour.
+    """
+    figure = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {found.best}")
+    axes = figure.subplots()
+    axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
+    for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
+        if label in found.curves:
+            lost = np.concatenate([[0.0], found.curves[label]])
+            axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
+    slot = "round" if found.slot_rounds == 1 else f"slot of {found.slot_rounds} rounds"
+    axes.set(xlabel=slot, ylabel="accuracy lost, added up")
+    axes.set_xlim(left=0.0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.legend_below(figure, axes)
+    return figure
+
+
+def _selector(run: Run) -> Mapping[str, Any]:
+    selector: Mapping[str, Any] = run.scenario["server"].get("selector") or {}
+    return selector
+
+
+def _signed(value: float) -> str:
+    return f"-{quantities.digits(-value)}" if value < 0.0 else quantities.digits(value)

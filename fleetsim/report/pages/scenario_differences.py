@@ -1,0 +1,162 @@
+"""How the scenarios of runs differ: what to call each, and whether their worlds are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fleetsim.record.saved_run import Run
+from fleetsim.scenario import WORLD
+from fleetsim.schema.strict_yaml import KeyPath, shown, spelled
+
+_NOT_TELLING = ("name", "checkpoint")
+_MAX_PARTS = 3
+_MAX_WIDTH = 28
+_HASH_LENGTH = 12
+
+
+class _Absent:
+    """Stands for a key that a scenario does not have."""
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key with other values in some runs than in others."""
+
+    path: KeyPath
+    values: tuple[Any, ...]
+    """One per run; `ABSENT` where a scenario does not have the key."""
+
+    @property
+    def is_kind(self) -> bool:
+        """Whether it says which of several forms its mapping has."""
+        return self.path[-1] == "kind"
+
+    def shown(self, index: int) -> str:
+        """The value of one run, on one line and not too long."""
+        value = self.values[index]
+        if value is ABSENT:
+            return "-"
+        text = value if isinstance(value, str) else shown(value)
+        return text if len(text) <= _MAX_WIDTH else f"{text[: _MAX_WIDTH - 3]}..."
+
+    def __str__(self) -> str:
+        values = dict.fromkeys(self.shown(index) for index in range(len(self.values)))
+        return f"{spelled(self.path)} ({', '.join(values)})"
+
+
+def differences(runs: Sequence[Run]) -> list[Difference]:
+    """Every key that differs, the selector's first; with `trainer`, what trained.
+
+    `name` and `checkpoint` never count. A key that only one form of a mapping has, such as
+    `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
+    """
+    scenarios = [_told(run) for run in runs]
+    found = list(_walk(scenarios, ()))
+    kinds = [difference for difference in found if difference.is_kind]
+    telling = [difference for difference in found if _is_telling(difference, kinds)]
+    return sorted(telling, key=lambda difference: difference.path[:2] != ("server", "selector"))
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """What to call each run: how its scenario differs, and its folder where that is not enough.
+
+    Runs with other selectors are called by their kind, others by `key=value`.
+    """
+    found = differences(runs)
+    called = [_label(found, index) or run.manifest.name for index, run in enumerate(runs)]
+    for more in (lambda run: run.folder.name, lambda run: str(run.folder)):
+        number = Counter(called)
+        called = [
+            label if number[label] == 1 else f"{label} ({more(run)})"
+            for label, run in zip(called, runs, strict=True)
+        ]
+    return called
+
+
+def world_differences(runs: Sequence[Run]) -> list[str]:
+    """How the worlds of runs differ, a key each; nothing if they are the same.
+
+    Worlds are the same if and only if the manifests say so: a world's hash covers all of it.
+    """
+    if len({run.manifest.world_hash for run in runs}) <= 1:
+        return []
+    found = [
+        str(difference)
+        for difference in differences(runs)
+        if any(difference.path[: len(part)] == part for part in WORLD)
+    ]
+    if found:
+        return found
+    versions = dict.fromkeys(run.manifest.versions.get("fleetsim", "unknown") for run in runs)
+    return [
+        "the hashes of their worlds, though seed, task and fleet read the same (scenario.yaml was"
+        f" edited, or other versions of fleetsim made them: {', '.join(versions)})"
+    ]
+
+
+def _told(run: Run) -> dict[str, Any]:
+    """What can tell a run: its scenario, what trained, and the file of a selector of one's own."""
+    told = {key: value for key, value in run.scenario.items() if key not in _NOT_TELLING}
+    told["trainer"] = run.manifest.trainer
+    if run.manifest.plugin is not None and run.manifest.plugin.source_sha256 is not None:
+        server = told["server"]
+        source = {"source_sha256": run.manifest.plugin.source_sha256[:_HASH_LENGTH]}
+        told["server"] = {**server, "selector": {**server["selector"], **source}}
+    return told
+
+
+def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:
+    """Leaves that differ, in the order of the first scenario that has them."""
+    if all(isinstance(value, dict) for value in values if value is not ABSENT):
+        mappings = [{} if value is ABSENT else value for value in values]
+        for key in dict.fromkeys(key for mapping in mappings for key in mapping):
+            yield from _walk([mapping.get(key, ABSENT) for mapping in mappings], (*path, key))
+    elif any(value != values[0] for value in values):
+        yield Difference(path, tuple(values))
+
+
+def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> list[int]:
+    """Runs in which the mappings around a key have the same form as in one run."""
+    around = [
+        kind.values
+        for kind in kinds
+        if kind is not difference and kind.path[:-1] == difference.path[: len(kind.path) - 1]
+    ]
+    return [
+        other
+        for other in range(len(difference.values))
+        if all(values[other] == values[index] for values in around)
+    ]
+
+
+def _is_telling(difference: Difference, kinds: Sequence[Difference]) -> bool:
+    """Whether runs of the same form differ in it."""
+    for index in range(len(difference.values)):
+        own = difference.values[index]
+        if any(difference.values[peer] != own for peer in _peers(difference, kinds, index)):
+            return True
+    return False
+
+
+def _label(found: Sequence[Difference], index: int) -> str:
+    kinds = [difference for difference in found if difference.is_kind]
+    parts = []
+    for difference in found:
+        own = difference.values[index]
+        peers = _peers(difference, kinds, index)
+        if own is ABSENT or all(difference.values[peer] == own for peer in peers):
+            continue
+        *_, parent, key = ("", *difference.path)
+        if (parent, key) == ("selector", "kind"):
+            parts.append(difference.shown(index))
+        else:
+            parts.append(f"{parent if key == 'kind' else key}={difference.shown(index)}")
+    if len(parts) > _MAX_PARTS:
+        parts = [*parts[:_MAX_PARTS], f"+{len(parts) - _MAX_PARTS}"]
+    return ", ".join(parts)

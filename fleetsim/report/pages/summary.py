@@ -1,0 +1,220 @@
+"""What a run comes to, in numbers: totals, targets, outcomes, devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.record import cost_to_target
+from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+from fleetsim.report.figures.curves import energy_of
+from fleetsim.report.markup import Table
+from fleetsim.report.quantities import NOTHING
+
+TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
+"""Accuracies that people ask for."""
+LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
+"""What is asked for where nothing got as far as that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A run in a few numbers; None where there is no such number."""
+
+    num_rounds: int
+    virtual_s: float
+    final_accuracy: float | None
+    """Of the last evaluated round."""
+    best_accuracy: float | None
+    energy_j: float
+    wasted_j: float
+    wasted_fraction: float | None
+    num_selected: int
+    num_delivered: int
+    waiting_mean_s: float | None
+    """Mean of the rounds' waiting; None too where nobody waits, as for a buffered server."""
+
+
+def totals(run: Run) -> Totals:
+    """Add up the rounds of a run, as far as they are recorded."""
+    rounds = run.rounds
+    accuracy = rounds["accuracy"].dropna()
+    energy_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
+    wasted_j = float(rounds["energy_wasted_j"].sum())
+    last_s = float(rounds["finished_at_s"].iloc[-1]) if len(rounds) else 0.0
+    return Totals(
+        num_rounds=len(rounds),
+        # The clock may go on after the last round, waiting for clients that never come; the
+        # manifest of a run that was killed knows nothing of it.
+        virtual_s=max(last_s, run.manifest.virtual_s),
+        final_accuracy=float(accuracy.iloc[-1]) if len(accuracy) else None,
+        best_accuracy=float(accuracy.max()) if len(accuracy) else None,
+        energy_j=energy_j,
+        wasted_j=wasted_j,
+        wasted_fraction=wasted_j / energy_j if energy_j else None,
+        num_selected=int(rounds["num_selected"].sum()),
+        num_delivered=int(rounds["num_delivered"].sum()),
+        waiting_mean_s=run.average_waiting_s(),
+    )
+
+
+def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
+    """Label, value and small print of the key numbers."""
+    wasted = quantities.text(sums.wasted_j, "j")
+    share = sums.num_delivered / sums.num_selected if sums.num_selected else None
+    best = quantities.percent(sums.best_accuracy)
+    found = [
+        ("final accuracy", quantities.percent(sums.final_accuracy), f"best {best}"),
+        (
+            "virtual time",
+            quantities.text(sums.virtual_s, "s"),
+            f"{quantities.digits(sums.virtual_s)} s",
+        ),
+        (
+            "energy",
+            quantities.text(sums.energy_j, "j"),
+            f"{quantities.digits(sums.energy_j)} J",
+        ),
+        ("wasted", quantities.percent(sums.wasted_fraction), f"{wasted} of the energy"),
+        ("rounds", f"{sums.num_rounds:,}", ""),
+        (
+            "train tasks delivered",
+            quantities.percent(share),
+            f"{sums.num_delivered:,} of {sums.num_selected:,}",
+        ),
+        *(
+            [
+                (
+                    "mean waiting",
+                    quantities.text(sums.waiting_mean_s, "s"),
+                    "last minus first answer of a round",
+                )
+            ]
+            if run.is_synchronous
+            else []
+        ),
+        (
+            "host time",
+            quantities.text(run.manifest.host_s or None, "s"),
+            "what the simulation took",
+        ),
+    ]
+    return [(label, value, "" if note == value else note) for label, value, note in found]
+
+
+def is_trained(run: Run) -> bool:
+    """Whether there is any accuracy."""
+    return bool(run.rounds["accuracy"].notna().any())
+
+
+def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
+    """Of the accuracies that people ask for, those that any of the runs reached."""
+
+    def reached(targets: Sequence[float]) -> list[float]:
+        return [
+            target
+            for target in targets
+            if any(cost_to_target.rounds_to_accuracy(frame, target) is not None for frame in rounds)
+        ]
+
+    return reached(TARGETS) or reached(LOW_TARGETS)
+
+
+def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
+    """When each accuracy was first reached, and what it had cost by then."""
+    rows = []
+    for target in targets:
+        number = cost_to_target.rounds_to_accuracy(rounds, target)
+        rows.append(
+            (
+                quantities.target(target),
+                NOTHING if number is None else f"{number:,}",
+                quantities.text(cost_to_target.time_to_accuracy(rounds, target), "s"),
+                quantities.text(cost_to_target.energy_to_accuracy(rounds, target), "j"),
+            )
+        )
+    return Table(("accuracy", "rounds", "virtual time", "energy"), rows)
+
+
+def outcomes_table(tasks: pd.DataFrame) -> Table:
+    """How tasks ended, and what went into them."""
+    tasks = tasks.assign(
+        energy_j=energy_of(tasks), duration_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
+    )
+    spent_j = float(tasks["energy_j"].sum())
+    rows = []
+    for outcome in style.OUTCOMES:
+        ended = tasks[tasks["outcome"] == outcome]
+        if ended.empty:
+            continue
+        train = ended[ended["purpose"] == Purpose.TRAIN]
+        energy_j = float(ended["energy_j"].sum())
+        rows.append(
+            (
+                str(outcome),
+                f"{len(train):,}",
+                quantities.text(_mean(train["duration_s"]), "s"),
+                f"{len(ended) - len(train):,}",
+                quantities.text(energy_j, "j"),
+                quantities.percent(energy_j / spent_j if spent_j else None),
+            )
+        )
+    columns = (
+        "outcome",
+        "train tasks",
+        "their mean duration",
+        "probes",
+        "energy",
+        "share of energy",
+    )
+    return Table(columns, rows)
+
+
+def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
+    """What each kind of device did and spent.
+
+    Args:
+        tasks: the tasks table.
+        clients: frame with device and num_selected, a row per client.
+    """
+    tasks = tasks.assign(
+        energy_j=energy_of(tasks), duration_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
+    )
+    rows = []
+    for device, own in clients.groupby("device"):
+        done = tasks[tasks["device"] == device]
+        train = done[done["purpose"] == Purpose.TRAIN]
+        delivered = train[train["outcome"] == Outcome.DELIVERED]
+        lost = done[done["outcome"] != Outcome.DELIVERED]
+        rows.append(
+            (
+                str(device),
+                f"{len(own):,}",
+                f"{len(train):,}",
+                quantities.percent(len(delivered) / len(train) if len(train) else None),
+                quantities.text(_mean(delivered["duration_s"]), "s"),
+                quantities.text(_mean(delivered["energy_j"]), "j"),
+                quantities.text(float(done["energy_j"].sum()), "j"),
+                quantities.text(float(lost["energy_j"].sum()), "j"),
+            )
+        )
+    columns = (
+        "device",
+        "clients",
+        "train tasks",
+        "delivered",
+        "time to deliver",
+        "energy to deliver",
+        "energy, all",
+        "wasted",
+    )
+    return Table(columns, rows)
+
+
+def _mean(values: pd.Series[float]) -> float | None:
+    return float(values.mean()) if len(values) else None

@@ -1,0 +1,347 @@
+"""What is wrong with a file, one line per fault: where, which key, and what is allowed instead.
+
+`check` validates a document against a settings class. pydantic finds the faults, this module says
+them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`. Validation is strict: text is
+never a number, `true` is never 1, 5.0 is not a whole number (but 5 is a good float). At most 20
+faults are listed, and a misspelt word costs what the 200 first faults of the file cost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import MAX_VALUE, counted, listed, quoted
+from fleetsim.schema.fault_location import Locator, Spot, keys_of
+from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
+
+M = TypeVar("M", bound=BaseModel)
+
+Fault = tuple[KeyPath, str]
+"""A key, and what is wrong with its value."""
+
+_UNIT = re.compile(
+    "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"
+    "w|watts?|[km]w|v|volts?|[kmg]?hz|[kmg]?bits?|[kmg]?bytes?|[kmg]i?b|[kmg]?bps|g?flops?|"
+    "db|dbm|dbi|k?m|meters?|c|fraction|ratio|percent|pct|per))+$"
+)
+_LEAST_PART = 4
+"""Letters of a word that is taken for part of a longer one."""
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
+_MAX_EXAMINED = 200
+"""Faults that are looked at as closely as is needed to say them."""
+_TYPE_NOUNS = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "string_unicode": "text",
+    "none_required": "null",
+    "list_type": "a list [a, b]",
+    "tuple_type": "a list [a, b]",
+    "set_type": "a list [a, b]",
+    "frozen_set_type": "a list [a, b]",
+}
+_RANGE_SIGNS = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", ">="),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "<="),
+}
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` was most likely meant to be; None if it is like none.
+
+    A candidate is near if so few letters were mistyped, left out, added or swapped that a third of
+    the longer word is more, or if one of the two contains the other. Among equals the first of the
+    alphabet is taken; case, dashes and underscores do not count.
+
+    >>> nearest("power_of_choise", ["random", "oort", "power-of-choice"])
+    'power-of-choice'
+    >>> nearest("cosine", ["exponential", "none"]) is None
+    True
+    """
+    if len(word) > MAX_VALUE:
+        return None
+    folded = _folded(word)
+    found = [
+        (distance, candidate)
+        for candidate in candidates
+        if (distance := _distance(folded, _folded(candidate))) is not None
+    ]
+    return min(found)[1] if found else None
+
+
+def _distance(word: str, other: str) -> float | None:
+    """Slips that make one word of the other; None if they are not near."""
+    longer, shorter = max(len(word), len(other)), min(len(word), len(other))
+    most = max(1, longer // 3)
+    if longer - shorter <= most:
+        slips = _slips(word, other)
+        if slips <= most and 2 * slips < longer:
+            return slips
+    # What is only part of a name comes after every slip.
+    is_part = shorter >= _LEAST_PART and (word in other or other in word)
+    return longer if is_part else None
+
+
+def _slips(word: str, other: str) -> int:
+    """Letters mistyped, left out, added, or swapped with their neighbour.
+
+    This is the restricted distance of Damerau ("A technique for computer detection and correction
+    of spelling errors", Communications of the ACM 7(3), 1964) and Levenshtein, row by row.
+
+    >>> _slips("markte", "market"), _slips("lenet", "lenet5"), _slips("cosine", "none")
+    (1, 1, 3)
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, start=1):
+        last, before, row = before, row, [i]
+        for j, its in enumerate(other, start=1):
+            slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == its:
+                slips = min(slips, last[j - 2] + 1)
+            row.append(slips)
+    return row[-1]
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """`; did you mean 'x'?` or nothing, to end a message with."""
+    close = nearest(word, candidates)
+    return f"; did you mean {quoted(close)}?" if close is not None else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("_", "-")
+
+
+def line(document: Document, key_path: KeyPath, says: str) -> str:
+    """One finished line: place, key path, value (unless it is a mapping or absent), and `says`."""
+    value: Any = document.data
+    for key in key_path:
+        if not _has(value, key):
+            return f"{document.where(key_path)}: {spelled(key_path)}: {says}"
+        value = value[key]
+    about = f": {spelled(key_path)}" if key_path else ""
+    if not isinstance(value, dict):
+        about += f" = {shown(value)}"
+    return f"{document.where(key_path)}{about}: {says}"
+
+
+def _has(value: Any, key: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(key, int) and key < len(value)
+    return isinstance(value, dict) and key in value
+
+
+def at(key_path: KeyPath, says: str) -> PydanticCustomError:
+    """A fault for a validator to raise about a key further down than where the validator stands.
+
+    `raise faults.at(("server", "cohort"), "more than fleet.size = 10")` in a validator of the
+    whole scenario points at the line of `server.cohort`; a ValueError would point at the top.
+    """
+    return PydanticCustomError("at", "{says}", {"says": says, "key_path": key_path})
+
+
+def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
+    """Validate a document.
+
+    Args:
+        model: the settings class of the whole document.
+        document: what was read.
+        error: what to raise.
+
+    Raises:
+        error: one line per fault, in the order of the file.
+    """
+    try:
+        # As JSON, because pydantic's strict mode takes lists for tuples and text for enums there.
+        return model.model_validate_json(json.dumps(document.data), strict=True)
+    except ValidationError as cause:
+        found = cause.errors(include_url=False)
+    raise error(*_lines(model, document, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What one pydantic error says of one key."""
+
+    key_path: KeyPath
+    says: str
+    hint: str = ""
+    """How the message ends: the nearest spelling, the way out."""
+    is_missing: bool = False
+    yields_to_deeper: bool = False
+    """True if any fault further down is the true one: of a union, another alternative says that the
+    value is not of its kind; of a list, only the items without fault were counted."""
+    meant: str | None = None
+    """The key that an unknown key was taken for."""
+
+
+def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
+    """The finished lines, one per key path, in the order of the file, then of the overrides."""
+    locator = Locator(model)
+    spots = [locator.locate(details["loc"]) for details in found]
+    in_order = sorted(
+        zip(found, spots, strict=True),
+        key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
+    )
+    faults = [_fault(details, spot) for details, spot in in_order[:_MAX_EXAMINED]]
+    examined = {spot.key_path for _, spot in in_order[:_MAX_EXAMINED]}
+    others = {spot.key_path for _, spot in in_order[_MAX_EXAMINED:]} - examined
+    meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
+    deep = {fault.key_path[:length] for fault in faults for length in range(len(fault.key_path))}
+    by_key: dict[KeyPath, list[_Fault]] = {}
+    for fault in faults:
+        is_said_better = (fault.is_missing and fault.key_path in meant) or (
+            fault.yields_to_deeper and fault.key_path in deep
+        )
+        if not is_said_better:
+            by_key.setdefault(fault.key_path, []).append(fault)
+    key_paths = sorted(by_key, key=lambda path: document.line(path) or sys.maxsize)
+    lines = [line(document, key_path, _joined(by_key[key_path])) for key_path in key_paths]
+    return listed(lines, num_unsaid=len(others))
+
+
+def _joined(faults: list[_Fault]) -> str:
+    """What all alternatives of a union say about one key."""
+    first, *others = dict.fromkeys(fault.says for fault in faults)
+    hint = next((fault.hint for fault in faults if fault.hint), "")
+    return " or ".join([first, *(says.removeprefix("must be ") for says in others)]) + hint
+
+
+def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
+    """One pydantic error in our words."""
+    key_path, kind, value = spot.key_path, details["type"], details["input"]
+    context = details.get("ctx", {})
+    match kind:
+        case "extra_forbidden":
+            return _unknown(spot)
+        case "missing":
+            return _missing(spot)
+        case "union_tag_not_found" | "union_tag_invalid" if name := spot.expected.discriminator:
+            return _tag(spot, name, value)
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return _mapping(spot, value)
+        case "value_error" | "assertion_error":
+            fault = _Fault(key_path, " ".join(str(context["error"]).split()))
+        case "at":
+            return _Fault((*key_path, *context["key_path"]), " ".join(context["says"].split()))
+        case "literal_error" | "enum":
+            choices = re.findall("'([^']*)'", context["expected"])
+            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+            says = f"must be {context['expected']}"
+            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
+        case _ if kind in _RANGE_SIGNS:
+            bound, sign = _RANGE_SIGNS[kind]
+            noun = "a whole number" if int in spot.expected.types else "a number"
+            limits = spot.expected.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
+            fault = _Fault(key_path, f"must be {noun} {limits}")
+        case _ if kind in _TYPE_NOUNS:
+            says = f"must be {_TYPE_NOUNS[kind]} {spot.expected.limits()}".rstrip()
+            hint = _type_hint(kind, value)
+            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
+        case _:
+            is_count = kind == "too_short"
+            fault = _Fault(key_path, _limit(kind, context), yields_to_deeper=is_count)
+    return replace(fault, says=f"the key {fault.says}") if spot.is_key else fault
+
+
+def _limit(kind: str, context: dict[str, Any]) -> str:
+    """What is said of a length or a form."""
+    match kind:
+        case "too_short":
+            has = context["actual_length"]
+            return f"must have at least {counted(context['min_length'], 'item')}, not {has}"
+        case "too_long":
+            has = context["actual_length"]
+            return f"must have at most {counted(context['max_length'], 'item')}, not {has}"
+        case "string_too_short":
+            return f"must have at least {counted(context['min_length'], 'character')}"
+        case "string_too_long":
+            return f"must have at most {counted(context['max_length'], 'character')}"
+        case "string_pattern_mismatch":
+            return f"must match pattern '{context['pattern']}'"
+        case "multiple_of":
+            return f"must be a multiple of {context['multiple_of']}"
+        case "json_invalid":
+            return "must be text in Unicode, and nested less deeply"
+        case _:
+            return "is nothing that may stand here"
+
+
+def _type_hint(kind: str, value: Any) -> str:
+    match value:
+        case dict():
+            return ", not a mapping"
+        case float() if kind == "int_type" and value.is_integer():
+            return f"; write {int(value)}"
+        case str() if kind in ("int_type", "float_type") and _NUMBER.fullmatch(value):
+            return "; drop the quotes"
+        case bool() | int() | float() if kind == "string_type":
+            return f"; write '{shown(value)}' in quotes"
+        case _:
+            return ""
+
+
+def _missing(spot: Spot) -> _Fault:
+    owner, key = spot.owner, spot.key_path[-1]
+    fields = owner.model_fields.items() if owner else ()
+    about = next((field.description for name, field in fields if key in (name, field.alias)), None)
+    says = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
+    return _Fault(spot.key_path, " ".join(says.split()), is_missing=True)
+
+
+def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
+    """The key that chooses between settings classes is missing or chooses none."""
+    tags = sorted(spot.expected.tags())
+    allowed = ", ".join(map(repr, tags))
+    if name in value:
+        hint = did_you_mean(str(value[name]), tags)
+        return _Fault((*spot.key_path, name), f"must be one of {allowed}", hint)
+    close = nearest(name, value)
+    hint = f"; did you misspell it as {quoted(close)}?" if close else ""
+    return _Fault((*spot.key_path, name), f"missing, must be one of {allowed}", hint)
+
+
+def _mapping(spot: Spot, value: Any) -> _Fault:
+    """Something else stands where a mapping must."""
+    name, tags = spot.expected.discriminator, sorted(spot.expected.tags())
+    says, hint = "must be a mapping {key: value}", ""
+    if name is not None:
+        says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
+        chosen = nearest(value, tags) if isinstance(value, str) else None
+        hint = f"; write {{{name}: {chosen}}}" if chosen else ""
+    return _Fault(spot.key_path, says, hint, yields_to_deeper=spot.is_branch)
+
+
+def _unknown(spot: Spot) -> _Fault:
+    """A key that its settings class does not take: a slip of the pen, of the unit, of the kind."""
+    key, allowed = str(spot.key_path[-1]), keys_of(spot.owner) if spot.owner else []
+    others = [repr(tag) for tag, model in spot.rivals.items() if key in keys_of(model)]
+    if others:
+        return _Fault(spot.key_path, f"unknown key here; it is a key of {' and '.join(others)}")
+    stem = _UNIT.sub("", key.lower())
+    same = [name for name in allowed if _UNIT.sub("", name) == stem]
+    meant = nearest(key, same or allowed) or (same[0] if same else None)
+    if meant is None:
+        return _Fault(spot.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
+    is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
+    hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {quoted(meant)}?"
+    return _Fault(spot.key_path, "unknown key", hint, meant=meant)

@@ -1,0 +1,175 @@
+"""`--set KEY.PATH=VALUE`: changes to a scenario without editing its file.
+
+* `server.selector.kind=oort`, `stop.rounds=5`: the value is one YAML scalar, list or mapping by
+  the rules of `fleetsim.schema.strict_yaml`. It replaces what the file says, mappings included.
+* `fleet.devices."t2.small"=0.5`: a key with a dot stands in quotes; `["t2.small"]` is the same.
+* `sites[0].kind=wifi` or `sites.0.kind=wifi`: items of a list count from 0 and must be there.
+* Parents that are missing or null are made.
+* Another `kind` than the file's drops the file's other keys beside it, which belong to the old
+  kind. Later overrides add the keys of the new one.
+
+Overrides apply in order. Faults that validation finds in them point at the override, not at a line.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import cut, listed, quoted
+from fleetsim.schema.strict_yaml import MAX_DEPTH, Document, KeyPath, parse_value, shown, spelled
+
+_STEP = re.compile(
+    r"""(?:^|(?<=.)\.)(?P<bare>[^\s.="'\[\]]+)|(?:^|(?<=.)\.)"(?P<quoted>[^"]+)\"|"""
+    r"""\["(?P<bracketed>[^"]+)"\]|\[(?P<index>[0-9]{1,9})\]"""
+)
+
+
+def apply(document: Document, changes: Iterable[str]) -> Document:
+    """A copy of a document with overrides applied.
+
+    Args:
+        document: what the file says.
+        changes: `KEY.PATH=VALUE` each.
+
+    Raises:
+        ScenarioError: one line per override that cannot be read or has nowhere to go.
+
+    >>> document = Document({"server": {"cohort": 10}}, "quickstart.yaml")
+    >>> apply(document, ["server.cohort=20", "stop.rounds=5"]).data
+    {'server': {'cohort': 20}, 'stop': {'rounds': 5}}
+    """
+    target = _Target(document)
+    faults: list[str] = []
+    for change in changes:
+        try:
+            target.put(change)
+        except ScenarioError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise ScenarioError(*listed(faults))
+    return Document(target.data, document.source, document.folder, target.places)
+
+
+def content_hash(data: Any) -> str:
+    """SHA-256 (hex) of plain data: equal data, equal hash, whatever the order of keys.
+
+    Numbers count by value, so 1 and 1.0 hash alike.
+
+    Raises:
+        ValueError: `data` holds NaN or infinity, which nothing validated does.
+
+    >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": [2.5], "a": 1.0})
+    True
+    """
+    text = json.dumps(_canonical(data), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(data: Any) -> Any:
+    match data:
+        case dict():
+            return {key: _canonical(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_canonical(value) for value in data]
+        case float() if data.is_integer():
+            return int(data)
+        case _:
+            return data
+
+
+class _Target:
+    """A document that is being changed: `data` and `places` are its own."""
+
+    def __init__(self, document: Document) -> None:
+        self.data = copy.deepcopy(document.data)
+        self.places = dict(document.places)
+
+    def put(self, change: str) -> None:
+        """Apply one override."""
+        if not change.isprintable():
+            raise ScenarioError(
+                f"--set {quoted(change)}: holds a character that is not text; remove it"
+            )
+        name = f"--set {cut(change)}"
+        steps, text = _split(change, name)
+        value = parse_value(text, name)
+        here: Any = self.data
+        path: KeyPath = ()
+        for step in steps[:-1]:
+            key = self.key(here, path, step, steps, name)
+            if isinstance(here, dict) and here.get(key) is None:
+                here[key] = {}
+                self.places[(*path, key)] = name
+            here, path = here[key], (*path, key)
+        key = self.key(here, path, steps[-1], steps, name)
+        if key == "kind" and here.get("kind", value) != value:
+            self.drop_siblings(here, path, name)
+        here[key] = value
+        self.forget((*path, key))
+        self.places[(*path, key)] = name
+
+    def key(
+        self, here: Any, path: KeyPath, step: str | int, steps: list[str | int], name: str
+    ) -> str | int:
+        """What a step means where it is taken: the key of a mapping or the index of a list."""
+        if isinstance(here, list):
+            index = int(step) if isinstance(step, str) and step.isdecimal() else step
+            if isinstance(index, int) and index < len(here):
+                return index
+            raise ScenarioError(
+                f"{name}: {spelled(path)} is a list of {len(here)}; "
+                "take one of its items by index, from 0, or set the whole list"
+            )
+        if not isinstance(here, dict):
+            raise ScenarioError(
+                f"{name}: {spelled(path)} is {shown(here)}, which has no keys; "
+                f"set it whole: {spelled(path)}={{{cut(str(step))}: ...}}"
+            )
+        if isinstance(step, int):
+            whole = spelled(path) or "the scenario"
+            raise ScenarioError(f"{name}: {whole} is a mapping; name one of its keys")
+        rest = ".".join(map(str, steps[len(path) :]))
+        if step not in here and rest != step and rest in here:
+            instead = f'{spelled(path)}."{rest}"'.removeprefix(".")
+            raise ScenarioError(f"{name}: a key with a dot stands in quotes; write {instead}")
+        return step
+
+    def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:
+        """Drop what the file says beside a `kind` that changes."""
+        at_hand = Document(self.data, "", places=self.places)
+        for sibling in [key for key in here if key != "kind" and at_hand.line((*path, key))]:
+            below = (*path, sibling)
+            for place, words in self.places.items():
+                if isinstance(words, str) and place[: len(below)] == below:
+                    raise ScenarioError(f"{name}: drops {words} as well; put it before that one")
+            del here[sibling]
+            self.forget(below)
+        self.places[path] = name
+
+    def forget(self, path: KeyPath) -> None:
+        """Forget where a key and all below it stood."""
+        for place in [place for place in self.places if place[: len(path)] == path]:
+            del self.places[place]
+
+
+def _split(change: str, name: str) -> tuple[list[str | int], str]:
+    """`a.b[0]=5` -> steps (a, b, 0) and the text of the value."""
+    steps: list[str | int] = []
+    position = 0
+    while match := _STEP.match(change, position):
+        index = match["index"]
+        steps.append(
+            int(index) if index else match["bare"] or match["quoted"] or match["bracketed"]
+        )
+        position = match.end()
+    if not steps or not change.startswith("=", position):
+        raise ScenarioError(f"{name}: write KEY.PATH=VALUE, such as server.cohort=20")
+    if len(steps) > MAX_DEPTH:
+        raise ScenarioError(f"{name}: deeper than {MAX_DEPTH} levels")
+    return steps, change[position + 1 :]

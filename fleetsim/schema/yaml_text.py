@@ -1,0 +1,144 @@
+"""Plain data written as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
+
+Mappings are written in lines, lists in brackets, so that a list of a hundred thousand clients is
+hardly longer than the user wrote it. Text is in quotes unless it is plain letters, digits and a few
+signs that cannot be taken for anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fleetsim.schema.yaml_scalar import float_text, meaning
+
+MAX_BYTE = 1 << 20
+MAX_DEPTH = 32
+MAX_VALUES = 200_000
+"""Scalars, lists and mappings of a document; its keys do not count."""
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no text may hold."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*")
+_LONGEST_SIMPLE_KEY = 1000
+"""Beyond 1024 characters YAML wants a question mark before a key."""
+
+
+def dump(data: dict[str, Any]) -> str:
+    """YAML that `strict_yaml.parse` reads back as equal data, keys in the order given.
+
+    Tuples become lists. Takes time in proportion to the data.
+
+    Raises:
+        ValueError: `data` holds what `strict_yaml` would refuse to read, such as an object, a key
+            that is not text, or a whole number beyond 64 bits, or is more than it would read.
+
+    >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}, "at": [0, 1]}), end="")
+    name: no
+    stop:
+      energy_j: 1000000.0
+      rounds: 5
+    at: [0, 1]
+    """
+    writer = _Writer()
+    text = "".join(writer.lines(data, "", 0)) if data else "{}\n"
+    if len(text.encode()) > MAX_BYTE:
+        raise writer.refused("longer than 1 MiB")
+    return text
+
+
+class _Writer:
+    """Writes one document, and counts its values."""
+
+    def __init__(self) -> None:
+        self.num_values = 1
+
+    def refused(self, says: str) -> ValueError:
+        return ValueError(f"cannot be written as YAML: {says}")
+
+    def lines(self, data: dict[str, Any], indent: str, depth: int) -> Iterator[str]:
+        """A mapping, a key a line."""
+        self.require_room(depth)
+        for key, value in data.items():
+            name = self.key(key)
+            is_long = len(name) > _LONGEST_SIMPLE_KEY
+            yield f"{indent}? {name}\n{indent}:" if is_long else f"{indent}{name}:"
+            if isinstance(value, dict) and value:
+                self.num_values += 1
+                yield "\n"
+                yield from self.lines(value, f"{indent}  ", depth + 1)
+            else:
+                yield f" {self.flow(value, depth + 1)}\n"
+
+    def flow(self, value: Any, depth: int) -> str:
+        """A value on one line."""
+        self.num_values += 1
+        if self.num_values > MAX_VALUES:
+            raise self.refused(f"more than {MAX_VALUES} values")
+        if isinstance(value, list | tuple):
+            self.require_room(depth)
+            return f"[{', '.join([self.flow(item, depth + 1) for item in value])}]"
+        if isinstance(value, dict):
+            self.require_room(depth)
+            return f"{{{', '.join([self.pair(*item, depth + 1) for item in value.items()])}}}"
+        return self.scalar(value)
+
+    def pair(self, key: Any, value: Any, depth: int) -> str:
+        name = self.key(key)
+        is_long = len(name) > _LONGEST_SIMPLE_KEY
+        return f"{'? ' if is_long else ''}{name}: {self.flow(value, depth)}"
+
+    def require_room(self, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise self.refused(f"nested deeper than {MAX_DEPTH} levels")
+
+    def key(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise self.refused(f"the key {key!r} is not text")
+        return self.text(key)
+
+    def scalar(self, value: Any) -> str:
+        match value:
+            case None:
+                return "null"
+            case bool():
+                return "true" if value else "false"
+            case int() if -(2**63) <= value < 2**63:
+                return str(int(value))
+            case float():
+                return float_text(float(value))
+            case str():
+                return self.text(value)
+            case _:
+                raise self.refused(f"{type(value).__name__} {value!r:.80}")
+
+    def text(self, text: str) -> str:
+        """In quotes unless it is plain, and means itself without them."""
+        if unfit := UNFIT.search(text):
+            raise self.refused(f"text with the character {unfit.group()!a}")
+        return str(text) if _is_plain(text) else f'"{"".join(map(_escaped, text))}"'
+
+
+def _is_plain(text: str) -> bool:
+    if not _PLAIN.fullmatch(text):
+        return False
+    try:
+        return meaning(text) == text
+    except ValueError:
+        return False
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return (
+        f"\\x{code:02x}"
+        if code < 1 << 8
+        else f"\\u{code:04x}"
+        if code < 1 << 16
+        else (f"\\U{code:08x}")
+    )

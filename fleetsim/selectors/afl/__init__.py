@@ -1,0 +1,20 @@
+"""Package."""
+
+from fleetsim.selectors.afl.equations import (
+    choose,
+    num_active,
+    num_left_out,
+    sampling_probabilities,
+    valuations,
+)
+from fleetsim.selectors.afl.selector import AflSelector, AflSettings
+
+__all__ = [
+    "AflSelector",
+    "AflSettings",
+    "choose",
+    "num_active",
+    "num_left_out",
+    "sampling_probabilities",
+    "valuations",
+]

@@ -1,0 +1,177 @@
+"""What active federated learning (AFL) computes: valuations, and whom chance then takes.
+
+The valuation of a client k is what its samples lose under the model that it last received,
+
+    v_k = (1 / sqrt(n_k)) sum of Loss over its n_k samples = sqrt(n_k) * mean loss,
+
+refreshed when k takes part and stale otherwise. Of the C candidates
+
+1. the floor(alpha_1 C) with the smallest valuations are left out of step 2;
+2. floor((1 - alpha_3) K) are drawn without replacement, each next one with probability
+   proportional to exp(alpha_2 v_k);
+3. the others are drawn uniformly from all that remain, those left out in step 1 among them.
+
+This is *active* federated learning, not agnostic federated learning, which shares its letters.
+
+Source: Goetz, Malik, Bui, Moon, Liu, Kumar, "Active federated learning", arXiv 1909.12641, as read
+in Yoruko-Tang/FedCor@d941083 `src/federated_main.py` and facebookresearch/FLSim (before 2022-06-03)
+`HighLossActiveUserSelector`. Both leave the fraction alpha_1 *out*; they differ in which part of
+the cohort is rounded down, see `num_active`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import ceil_product, floor_product
+from fleetsim.selectors.common.tie_breaking import best
+
+Rounding = Literal["active", "random"]
+
+
+def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
+    """Valuation sqrt(n) * mean loss of each client [n].
+
+    >>> valuations(np.array([4, 100]), np.array([1.5, 0.5])).tolist()
+    [3.0, 5.0]
+
+    Source: Goetz et al., arXiv 1909.12641, the valuation.
+    """
+    return np.sqrt(num_samples) * mean_loss
+
+
+def num_left_out(num_candidates: int, alpha_1: float) -> int:
+    """How many of the smallest valuations cannot be drawn actively: floor(alpha_1 C).
+
+    Raises:
+        ValueError: `alpha_1` is not in [0, 1].
+
+    >>> num_left_out(10, 0.75), num_left_out(100, 0.29)
+    (7, 29)
+
+    Source: Goetz et al., arXiv 1909.12641, step 1 (alpha_1).
+    """
+    _require_fraction("alpha_1", alpha_1)
+    return floor_product(alpha_1, num_candidates)
+
+
+def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> int:
+    """How many are drawn by valuation; the rest of `wanted` are drawn uniformly.
+
+    Args:
+        wanted: clients to choose (K).
+        alpha_3: share drawn uniformly, in [0, 1].
+        rounding: the part that is rounded down: `active`, floor((1 - alpha_3) K), as FedCor and
+            plato have it, or `random`, K - floor(alpha_3 K), as FLSim has it.
+
+    Raises:
+        ValueError: `alpha_3` is not in [0, 1].
+
+    >>> num_active(5, 0.1), num_active(5, 0.1, "random"), num_active(10, 0.9)
+    (4, 5, 1)
+
+    Source: Goetz et al., arXiv 1909.12641, step 2 (alpha_3); the roundings are those of
+    Yoruko-Tang/FedCor@d941083 and of facebookresearch/FLSim.
+    """
+    _require_fraction("alpha_3", alpha_3)
+    if rounding == "active":
+        return wanted - ceil_product(alpha_3, wanted)
+    return wanted - floor_product(alpha_3, wanted)
+
+
+def sampling_probabilities(
+    values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray
+) -> FloatArray:
+    """Chance of each candidate to be the first that is drawn actively [C]; they add up to 1.
+
+    All are 0 where nobody can be drawn actively (everybody left out, or of valuation -infinity).
+
+    Args:
+        values: valuations [C]; -infinity for one that is not known, which is never drawn actively.
+        alpha_1: fraction left out.
+        alpha_2: how sharply the chance rises with the valuation.
+        keys: order among equal valuations at the border of those left out [C]; the smaller key
+            counts as the larger valuation.
+
+    Raises:
+        ValueError: a valuation is NaN or +infinity, alpha_1 is not in [0, 1], or the lengths of
+            the arrays differ.
+
+    Source: Goetz et al., arXiv 1909.12641, steps 1 and 2 (alpha_1, alpha_2).
+    """
+    exponents = _exponents(values, alpha_1, alpha_2, keys)
+    if not np.any(np.isfinite(exponents)):
+        return np.zeros(values.shape)
+    weights = np.exp(exponents - exponents.max())
+    probabilities: FloatArray = weights / weights.sum()
+    return probabilities
+
+
+def choose(
+    values: FloatArray,
+    wanted: int,
+    *,
+    alpha_1: float,
+    alpha_2: float,
+    alpha_3: float,
+    exponentials: FloatArray,
+    uniforms: FloatArray,
+    keys: FloatArray,
+    rounding: Rounding = "active",
+) -> IntArray:
+    """Positions of the chosen candidates: the active ones in the order drawn, then the others.
+
+    The active draw is an exponential race, in logarithms: arrival i at log E_i - alpha_2 v_i. If
+    fewer can be drawn actively than step 2 asks for, the uniform draw fills in.
+
+    Args:
+        values: valuations [C], as in `sampling_probabilities`.
+        wanted: how many to choose (all, if there are fewer).
+        alpha_1: fraction left out.
+        alpha_2: how sharply the chance rises with the valuation.
+        alpha_3: share drawn uniformly.
+        exponentials: independent Exp(1) variables of the race [C].
+        uniforms: independent uniforms [C]; the uniform draw takes the smallest first.
+        keys: order among equal valuations [C], as in `sampling_probabilities`.
+        rounding: see `num_active`.
+
+    Raises:
+        ValueError: as in `sampling_probabilities` and `num_active`.
+
+    Source: Goetz et al., arXiv 1909.12641, steps 1 to 3.
+    """
+    exponents = _exponents(values, alpha_1, alpha_2, keys)
+    for name, draws in (("exponentials", exponentials), ("uniforms", uniforms)):
+        if draws.shape != values.shape:
+            raise ValueError(f"{values.shape} valuations but {draws.shape} {name}")
+    racers = np.flatnonzero(np.isfinite(exponents))
+    quota = min(num_active(wanted, alpha_3, rounding), racers.size)
+    with np.errstate(divide="ignore"):
+        scores = exponents[racers] - np.log(exponentials[racers])
+    active = racers[best(scores, quota, keys[racers])]
+    is_left = np.ones(values.size, dtype=np.bool_)
+    is_left[active] = False
+    left = np.flatnonzero(is_left)
+    drawn = left[best(-uniforms[left], wanted - quota, keys[left])]
+    return np.concatenate([active, drawn])
+
+
+def _exponents(values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray) -> FloatArray:
+    """alpha_2 v of each candidate [C], -infinity for those that cannot be drawn actively."""
+    is_bad = np.isnan(values) | (values == np.inf)
+    if np.any(is_bad):
+        raise ValueError(f"valuations must be finite or -infinity, got {values[is_bad][0]}")
+    # `best` checks the lengths.
+    kept = best(values, values.size - num_left_out(values.size, alpha_1), keys)
+    exponents = np.full(values.shape, -np.inf)
+    is_known = np.isfinite(values[kept])
+    exponents[kept[is_known]] = alpha_2 * values[kept[is_known]]
+    return exponents
+
+
+def _require_fraction(name: str, value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {value}")

@@ -1,0 +1,49 @@
+"""Predefined sets of clients: which one is meant, and who stands in for its missing members.
+
+The sets stand in a circle. Random selection from sets draws one of them uniformly; round-robin
+takes them in turn. Either way the choice is the first K available clients of that set and, where
+members are missing, of the sets behind it (`fleetsim.selectors.baselines.round_robin.take_turn`).
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", whose random baseline is once said to choose clients and once one of predefined sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.selectors.common.checks import require_all
+
+
+def drawn_set(num_sets: int, uniform: float) -> int:
+    """Index of the set that a uniform variable in [0, 1) draws, each as likely as the others.
+
+    Raises:
+        ValueError: there is no set, or the variable is out of range.
+
+    >>> drawn_set(4, 0.0), drawn_set(4, 0.74), drawn_set(4, 0.76)
+    (0, 2, 3)
+    """
+    require_all("num_sets must be at least 1", num_sets, num_sets >= 1)
+    require_all("uniform must be in [0, 1)", uniform, 0.0 <= uniform < 1.0)
+    return int(uniform * num_sets)
+
+
+def sets_in_line(sets: Sequence[IntArray], turn: int) -> IntArray:
+    """Ids of all sets one after the other, from number `turn` (0, 1, ...; round and round) on.
+
+    A client that is in several sets stands in the line as many times.
+
+    Raises:
+        ValueError: there is no set, or the turn is negative.
+
+    >>> sets_in_line([np.array([4, 1]), np.array([2]), np.array([1, 3])], 4).tolist()
+    [2, 1, 3, 4, 1]
+    """
+    require_all("there must be at least 1 set", len(sets), len(sets) >= 1)
+    require_all("turn must not be negative", turn, turn >= 0)
+    first = turn % len(sets)
+    return np.concatenate([*sets[first:], *sets[:first]])

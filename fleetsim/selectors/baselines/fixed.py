@@ -1,0 +1,106 @@
+"""Fixed selection: always the same named clients.
+
+Every choice takes the available ones of `clients` in the given order, at most as many as wanted;
+nobody else ever stands in for a missing one. With the right clients this is the "optimal
+selection" that some papers compare with (the exhaustive oracle is out of reach beyond toy fleets):
+Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", always choose the five clients with i.i.d. data.
+
+The server must be told whom to take. No probes, no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import (
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.ranges import ClientId
+from fleetsim.settings import Settings
+
+ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
+"""At least one client, none of them twice."""
+
+
+class FixedSettings(Settings):
+    """Always the same named clients, those of them that are available."""
+
+    kind: Literal["fixed"] = "fixed"
+    clients: ClientIds = Field(examples=[(0, 1, 2)])
+    """Ids of the clients, most wanted first."""
+
+    def build(self) -> FixedSelector:
+        """Selector with these settings."""
+        return FixedSelector(self)
+
+
+def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:
+    """Refuse ids that the fleet does not have.
+
+    Raises:
+        ScenarioError: names `key`, the first such id and the range of ids.
+    """
+    for client in clients:
+        if client >= num_clients:
+            raise ScenarioError(
+                f"{key}: there is no client {client}; a fleet of {num_clients} "
+                f"has the clients 0 to {num_clients - 1}"
+            )
+
+
+def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:
+    """The first `wanted` of `clients` that are among the candidates, in their order.
+
+    >>> available_in_order(np.array([7, 2, 5]), np.array([0, 2, 7]), 5).tolist()
+    [7, 2]
+    """
+    return clients[np.isin(clients, candidates)][:wanted]
+
+
+class FixedSelector:
+    """Takes the same clients in every round; learns nothing."""
+
+    needs_losses = False
+    needs_probes = False
+
+    def __init__(self, settings: FixedSettings) -> None:
+        self._clients = np.array(settings.clients, dtype=np.int64)
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Check the clients.
+
+        Raises:
+            ScenarioError: one of them is not in the fleet.
+        """
+        require_clients(self._clients.tolist(), fleet.num_samples.size, "server.selector.clients")
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """The available ones in the given order."""
+        return available_in_order(self._clients, view.candidates, view.wanted)
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing."""
+
+    def state(self) -> State:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing to take back."""

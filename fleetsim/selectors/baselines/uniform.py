@@ -1,0 +1,199 @@
+"""Random selection: K of the available clients, uniformly or in proportion to their data.
+
+Every round draws K clients without replacement, one after the other: each next client is i with
+probability
+
+    w_i / (sum of w_j over the clients not yet drawn),    w_i = 1 or n_i
+
+("sequential renormalisation"; with w = 1 every K-subset is equally likely). The draw is made as an
+exponential race, which has exactly this law: client i arrives at E_i / w_i with independent
+E_i ~ Exp(1), and the first K arrivals are taken in their order. The logarithms of the arrivals
+are Gumbel variables, so this is also the Gumbel top-k draw.
+
+The E_i are drawn for the whole fleet, available or not. So a client that is missing changes
+nobody else's luck, and two runs of the same seed choose alike as far as they can.
+
+With `from_sets` each choice draws one of these predefined sets instead, each as likely as the
+others; missing members, and those wanted beyond the set, come from the sets that follow it.
+
+With `slot_rounds` a draw stands for a slot of so many rounds, as those of the bandits do. Whoever
+is away is stood in for by who comes next in the draw, until he is back.
+
+Sources: uniform K of N is FedAvg's selection (McMahan et al., "Communication-efficient learning
+of deep networks from decentralized data", AISTATS 2017); in proportion to n_k is the baseline
+`rand` of Cho et al., "Towards understanding biased client selection in federated learning",
+AISTATS 2022. The race: Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
+Information Processing Letters 97 (2006). Sets and slots: Tong et al., "From learning to analytics:
+improving model efficacy with goal-directed client selection", whose random baseline "uniformly
+selects K out of N clients at each time slot" of L rounds (section VI), and is once said to choose
+one of predefined sets.
+
+The server must know nothing (uniform) or n_k (size). No probes, no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
+from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
+from fleetsim.selectors.baselines.fixed import ClientIds, require_clients
+from fleetsim.selectors.baselines.round_robin import candidate_mask, take_turn
+from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.settings import Settings
+
+
+class RandomSettings(Settings):
+    """Random clients: uniformly, or in proportion to their number of samples."""
+
+    kind: Literal["random"] = "random"
+    weights: Literal["uniform", "size"] = "uniform"
+    """Chance of a client at each draw: the same for all, or proportional to its samples."""
+
+    from_sets: Annotated[tuple[ClientIds, ...], Field(min_length=1)] | None = Field(
+        default=None, examples=[((0, 1), (2,))]
+    )
+    """Sets of clients of which one is drawn at each choice; null: clients are drawn."""
+    slot_rounds: SlotRounds = 1
+    """Rounds that a draw stands for."""
+
+    @model_validator(mode="after")
+    def _sets_are_equally_likely(self) -> Self:
+        if self.from_sets is not None and self.weights == "size":
+            raise ValueError("from_sets are drawn uniformly; leave out weights: size")
+        return self
+
+    def build(self) -> RandomSelector | RandomSetSelector:
+        """Selector with these settings."""
+        if self.from_sets is None:
+            return RandomSelector(self)
+        return RandomSetSelector(self.from_sets, self.slot_rounds)
+
+
+def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
+    """Positions of a weighted draw without replacement, in the order drawn.
+
+    Args:
+        weights: w >= 0 of each client considered [n]; those of weight 0 come last, in the order
+            of their exponentials.
+        num: how many are drawn (all, if there are fewer).
+        exponentials: independent Exp(1) variables [n].
+
+    Raises:
+        ValueError: a weight is negative or not finite, or `num` is negative.
+
+    Arrivals are 1/1, 1/4 and 3/2:
+
+    >>> draw(np.array([1.0, 4.0, 2.0]), 2, np.array([1.0, 1.0, 3.0])).tolist()
+    [1, 0]
+    """
+    if not np.all(np.isfinite(weights) & (weights >= 0.0)):
+        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
+        raise ValueError(f"weights must be finite and not negative, got {bad}")
+    arrivals = np.full(weights.shape, np.inf)
+    np.divide(exponentials, weights, out=arrivals, where=weights > 0.0)
+    return best(-arrivals, num, exponentials)
+
+
+class RandomSelector:
+    """Draws afresh in every slot; remembers nothing."""
+
+    needs_losses = False
+    needs_probes = False
+
+    def __init__(self, settings: RandomSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._num_clients = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Note the seed and the size of the fleet."""
+        self._seed = fleet.seed
+        self._num_clients = fleet.num_samples.size
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """The first `wanted` arrivals of the slot's race."""
+        slot = slot_of(view.round, self._settings.slot_rounds)
+        generator = rng.stream(self._seed, "select/random", slot)
+        exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
+        if self._settings.weights == "uniform":
+            # Everybody arrives at E_i / 1.
+            return view.candidates[best(-exponentials, view.wanted, exponentials)]
+        weights = view.num_samples.astype(np.float64)
+        return view.candidates[draw(weights, view.wanted, exponentials)]
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing."""
+
+    def state(self) -> State:
+        """Nothing: every draw is addressed by its slot."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing to take back."""
+
+
+class RandomSetSelector:
+    """Draws one of the given sets in every slot; remembers nothing."""
+
+    needs_losses = False
+    needs_probes = False
+
+    def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
+        self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
+        self._slot_rounds = slot_rounds
+        self._seed = 0
+        self._num_clients = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Note the seed and the size of the fleet.
+
+        Raises:
+            ScenarioError: a client of the sets is not in the fleet.
+        """
+        self._seed = fleet.seed
+        self._num_clients = fleet.num_samples.size
+        for index, clients in enumerate(self._sets):
+            key = f"server.selector.from_sets[{index}]"
+            require_clients(clients.tolist(), self._num_clients, key)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """The set drawn, topped up from the sets behind it."""
+        slot = slot_of(view.round, self._slot_rounds)
+        uniform = float(rng.stream(self._seed, "select/random/sets", slot).random())
+        line = sets_in_line(self._sets, drawn_set(len(self._sets), uniform))
+        return take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing."""
+
+    def state(self) -> State:
+        """Nothing: every draw is addressed by its slot."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing to take back."""

@@ -1,0 +1,31 @@
+"""Package."""
+
+from fleetsim.selectors.bandits.equations import rewarded
+from fleetsim.selectors.bp_ucb.belief_propagation import (
+    compatibilities,
+    contraction,
+    convergence_bound,
+    distance_factors,
+    local_potentials,
+    propagated,
+)
+from fleetsim.selectors.bp_ucb.client_graph import client_graph, gossip, is_among_best
+from fleetsim.selectors.bp_ucb.equations import index, started
+from fleetsim.selectors.bp_ucb.selector import BpUcbSelector, BpUcbSettings
+
+__all__ = [
+    "BpUcbSelector",
+    "BpUcbSettings",
+    "client_graph",
+    "compatibilities",
+    "contraction",
+    "convergence_bound",
+    "distance_factors",
+    "gossip",
+    "index",
+    "is_among_best",
+    "local_potentials",
+    "propagated",
+    "rewarded",
+    "started",
+]

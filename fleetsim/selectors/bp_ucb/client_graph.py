@@ -1,0 +1,286 @@
+"""Which clients are neighbours, and how word goes round among them.
+
+In the FL&DA framework clients talk to their neighbours instead of the server: they exchange beliefs
+(`fleetsim.selectors.bp_ucb.belief_propagation`) and gossip about their indices, so that each can
+tell whether it is among the K best. Everybody sends what it knows to its neighbours, who keep it
+and pass it on: an index reaches a client h edges away after h steps, and every client sends every
+index once.
+
+`client_graph` makes a `networkx.Graph` of the clients' places, whose kinds are
+
+    mutual-nearest    each of two neighbours is among the other's nearest
+    nearest           one of them is
+    radius            they stand no farther apart than that
+    complete          everybody is everybody's neighbour
+
+and joins what is then still apart by the shortest edges that do so, the ones of a minimum spanning
+tree (Boruvka's algorithm). It takes O(N^2) time and O(N) memory besides the edges.
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", sections III-B and V-A. The paper shows a graph and does not say how it was made; all
+kinds are fleetsim's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.schema.ranges import Clients, LengthM
+from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# networkx is imported where a graph is made: most runs have none and should not wait for it.
+
+_BLOCK = 1 << 21
+"""Distances that are looked at together; bounds the memory, changes no result."""
+
+
+class MutualNearestSettings(Settings):
+    """Two clients are neighbours if each is among the other's nearest."""
+
+    kind: Literal["mutual-nearest"] = "mutual-nearest"
+    num_nearest: Clients = 4
+    """Nearest clients that each looks at; of equally near ones those of lower id."""
+
+
+class NearestSettings(Settings):
+    """Two clients are neighbours if one is among the other's nearest."""
+
+    kind: Literal["nearest"] = "nearest"
+    num_nearest: Clients = 4
+    """Nearest clients that each looks at; of equally near ones those of lower id."""
+
+
+class RadiusSettings(Settings):
+    """Two clients are neighbours if they are near enough."""
+
+    kind: Literal["radius"] = "radius"
+    radius_m: LengthM
+    """Largest distance between neighbours."""
+
+
+class CompleteSettings(Settings):
+    """Everybody is everybody's neighbour; N (N - 1) / 2 edges, for some hundreds of clients."""
+
+    kind: Literal["complete"] = "complete"
+
+
+GraphSettings = Annotated[
+    MutualNearestSettings | NearestSettings | RadiusSettings | CompleteSettings,
+    Field(discriminator="kind"),
+]
+MUTUAL_NEAREST = MutualNearestSettings()
+
+
+class Gossip(NamedTuple):
+    """What going round came to."""
+
+    known: BoolArray
+    """Whether client n (row) has heard from client m (column) [N, N]."""
+    num_sent: int
+    """Indices sent to neighbours, each by a client to all its neighbours at once."""
+
+
+def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEAREST) -> nx.Graph[int]:
+    """Connected graph of the clients 0 ... N - 1 that stand at these places [N, 2], in metres.
+
+    Nodes have the attribute `position_m`, a pair, and edges `distance_m`; so does
+
+        networkx.draw(graph, networkx.get_node_attributes(graph, "position_m"))
+
+    draw the clients where they stand.
+
+    Raises:
+        ValueError: a place is not finite, or not a pair.
+
+    Client 1 is nearest to 0 and 2; 3 is far, and joined by its shortest edge:
+
+    >>> line_m = np.array([[0.0, 0.0], [1.0, 0.0], [2.5, 0.0], [9.0, 0.0]])
+    >>> sorted(client_graph(line_m, MutualNearestSettings(num_nearest=1)).edges)
+    [(0, 1), (1, 2), (2, 3)]
+    >>> sorted(client_graph(line_m, RadiusSettings(radius_m=2.5)).edges(data="distance_m"))
+    [(0, 1, 1.0), (0, 2, 2.5), (1, 2, 1.5), (2, 3, 6.5)]
+    """
+    import networkx as nx  # noqa: PLC0415 - slow to import
+
+    if position_m.ndim != 2 or position_m.shape[1] != 2 or not np.isfinite(position_m).all():
+        raise ValueError(f"places must be finite pairs, got {position_m.tolist()}")
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(
+        (client, {"position_m": (x, y)}) for client, (x, y) in enumerate(position_m.tolist())
+    )
+    _add(graph, position_m, _near_pairs(position_m, settings))
+    _join(graph, position_m)
+    return graph
+
+
+def edges_of(graph: nx.Graph[int]) -> IntArray:
+    """Edges, each once and lower id first, ascending [E, 2].
+
+    >>> import networkx as nx
+    >>> edges_of(nx.Graph([(2, 0), (0, 1)])).tolist()
+    [[0, 1], [0, 2]]
+    """
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    edges.sort(axis=1)
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+
+
+def distance_m(position_m: FloatArray, pairs: IntArray) -> FloatArray:
+    """How far apart these pairs [E, 2] of clients at these places [N, 2] stand [E], in metres.
+
+    >>> distance_m(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0, 1]])).tolist()
+    [5.0]
+    """
+    apart = position_m[pairs[:, 0]] - position_m[pairs[:, 1]]
+    return np.hypot(apart[:, 0], apart[:, 1])
+
+
+def farthest_m(position_m: FloatArray) -> float:
+    """Largest distance between any two of these places [N, 2]; 0 for fewer than two.
+
+    >>> farthest_m(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    5.0
+    """
+    largest = (away[np.isfinite(away)].max(initial=0.0) for _, away in _distances(position_m))
+    return float(max(largest, default=0.0))
+
+
+def gossip(graph: nx.Graph[int]) -> Gossip:
+    """Who hears of whom, and at what cost; the clients are 0 ... N - 1.
+
+    >>> import networkx as nx
+    >>> gossip(nx.Graph([(0, 1), (1, 2)])).num_sent
+    9
+    """
+    part = _parts(graph)
+    known = part[:, np.newaxis] == part
+    has_neighbours = np.array([graph.degree(client) > 0 for client in range(part.size)], dtype=bool)
+    return Gossip(known, int(known[has_neighbours].sum()))
+
+
+def num_gossip_steps(graph: nx.Graph[int]) -> int:
+    """Steps after which nobody hears anything new: the longest of all shortest paths.
+
+    >>> import networkx as nx
+    >>> num_gossip_steps(nx.Graph([(0, 1), (1, 2)]))
+    2
+    """
+    import networkx as nx  # noqa: PLC0415 - slow to import
+
+    parts = [graph.subgraph(members) for members in nx.connected_components(graph)]
+    return max((nx.diameter(part, usebounds=True) for part in parts), default=0)
+
+
+def is_among_best(indices: FloatArray, known: BoolArray, num: int, keys: FloatArray) -> BoolArray:
+    """Whether each client finds itself among the `num` best of those that it has heard of [N].
+
+    Where everybody has heard of everybody these are the `num` best of all.
+
+    Args:
+        indices: of the clients [N].
+        known: as in `Gossip` [N, N].
+        num: how many are wanted (K).
+        keys: order among equal indices [N]; the smaller goes first.
+
+    Raises:
+        ValueError: an index is NaN, or `num` is negative.
+
+    >>> everybody = np.ones((3, 3), dtype=np.bool_)
+    >>> is_among_best(np.array([0.2, 0.9, 0.2]), everybody, 2, np.array([0.5, 0.1, 0.3])).tolist()
+    [False, True, True]
+    """
+    if num < 0:
+        raise ValueError(f"num must not be negative, got {num}")
+    if np.any(np.isnan(indices)):
+        raise ValueError(f"indices must be numbers, got {indices.tolist()}")
+    ahead = (indices > indices[:, None]) | ((indices == indices[:, None]) & (keys < keys[:, None]))
+    among_best: BoolArray = (ahead & known).sum(axis=1) < num
+    return among_best
+
+
+def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Some clients [b] after the others, and how far everybody is from them [b, N].
+
+    Everybody is infinitely far from itself.
+    """
+    num = position_m.shape[0]
+    num_rows = max(1, _BLOCK // max(num, 1))
+    for first in range(0, num, num_rows):
+        some = np.arange(first, min(first + num_rows, num), dtype=np.int64)
+        apart = position_m[some, np.newaxis] - position_m
+        away = np.hypot(apart[..., 0], apart[..., 1])
+        away[np.arange(some.size), some] = np.inf
+        yield some, away
+
+
+def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
+    """Pairs of neighbours before anything is joined, in any order, each once or twice [E, 2]."""
+    found = [np.empty((0, 2), dtype=np.int64)]
+    for some, away in _distances(position_m):
+        if isinstance(settings, RadiusSettings):
+            is_near = away <= settings.radius_m
+        elif isinstance(settings, CompleteSettings):
+            is_near = np.isfinite(away)
+        else:
+            is_near = _is_nearest(away, settings.num_nearest)
+        row, column = np.nonzero(is_near)
+        found.append(np.stack([some[row], column], axis=1))
+    pairs = np.concatenate(found)
+    if isinstance(settings, MutualNearestSettings):
+        num = position_m.shape[0]
+        named, namer = pairs[:, 0] * num + pairs[:, 1], pairs[:, 1] * num + pairs[:, 0]
+        pairs = pairs[np.isin(named, namer)]
+    return pairs
+
+
+def _is_nearest(away: FloatArray, num: int) -> BoolArray:
+    """Whether each client [N] is one of the `num` nearest to each of some [b, N]."""
+    if num >= away.shape[1]:
+        return np.isfinite(away)
+    last = np.partition(away, num - 1, axis=1)[:, num - 1 : num]
+    is_nearer, is_level = away < last, (away == last) & np.isfinite(away)
+    num_level = num - is_nearer.sum(axis=1, keepdims=True)
+    nearest: BoolArray = is_nearer | (is_level & (is_level.cumsum(axis=1) <= num_level))
+    return nearest
+
+
+def _add(graph: nx.Graph[int], position_m: FloatArray, pairs: IntArray) -> None:
+    lengths_m = distance_m(position_m, pairs).tolist()
+    graph.add_edges_from(
+        (i, n, {"distance_m": length_m})
+        for (i, n), length_m in zip(pairs.tolist(), lengths_m, strict=True)
+    )
+
+
+def _parts(graph: nx.Graph[int]) -> IntArray:
+    """Number of the connected part that each client 0 ... N - 1 is in [N]."""
+    import networkx as nx  # noqa: PLC0415 - slow to import
+
+    part = np.zeros(graph.number_of_nodes(), dtype=np.int64)
+    for number, members in enumerate(nx.connected_components(graph)):
+        part[list(members)] = number
+    return part
+
+
+def _join(graph: nx.Graph[int], position_m: FloatArray) -> None:
+    """Add the shortest edges that connect the graph; of equally long ones those of lowest ids."""
+    while (part := _parts(graph)).any():
+        nearest = np.empty_like(part)
+        length_m = np.empty(part.size)
+        for some, away in _distances(position_m):
+            away[part[some, np.newaxis] == part] = np.inf
+            nearest[some] = away.argmin(axis=1)
+            length_m[some] = away.min(axis=1)
+        pairs = np.sort(np.stack([np.arange(part.size), nearest], axis=1), axis=1)
+        # One order of all edges, so that the parts' shortest ones cannot close a ring.
+        order = np.lexsort((pairs[:, 1], pairs[:, 0], length_m, part))
+        _, first = np.unique(part[order], return_index=True)
+        _add(graph, position_m, np.unique(pairs[order[first]], axis=0))

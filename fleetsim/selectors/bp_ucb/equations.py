@@ -1,0 +1,65 @@
+"""What BP-UCB computes: the index of a client, out of its own opinions and its neighbours' beliefs.
+
+Arms are clients. In slot t client n has the index
+
+    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
+
+with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
+belief that it should be, and Pi_n how often it was. The K largest train. `started` is the state
+after the first slot, `ucb_equations.rewarded` takes in the opinions of those who trained, and the
+K best are `ties.best`, or, decided by each client on its own, `client_graph.is_among_best`.
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", section V-A, Algorithm 2. The paper does not say who trains in slot 1; random K do here
+(the caller's draw), and everybody's opinion of that model is its r_n, with Pi_n = 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.selectors.bandits import equations
+
+
+def started(opinions: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Means r and plays Pi of all clients [N] after slot 1, from the opinions of its model [N].
+
+    A client whose opinion is not known (NaN) has Pi = 0, and so an infinite index.
+
+    Raises:
+        ValueError: an opinion is not in [0, 1].
+
+    >>> means, plays = started(np.array([0.5, np.nan]))
+    >>> means.tolist(), plays.tolist()
+    ([0.5, 0.0], [1, 0])
+
+    Source: Tong et al., "From learning to analytics", Algorithm 2.
+    """
+    known = np.flatnonzero(~np.isnan(opinions))
+    nothing = np.zeros(opinions.size)
+    nobody = np.zeros(opinions.size, dtype=np.int64)
+    return equations.rewarded(nothing, nobody, known, opinions[known])
+
+
+def index(
+    means: FloatArray, plays: IntArray, beliefs: FloatArray, slot: int, mu: float = 0.01
+) -> FloatArray:
+    """Psi of each client [N]; infinite for one that never had an opinion that counted.
+
+    Args:
+        means: r [N].
+        plays: Pi [N].
+        beliefs: b_n(1), in [0, 1] [N].
+        slot: t, 1 for the first.
+        mu: weight of the exploration; 0.01 in the paper.
+
+    Raises:
+        ValueError: `slot` is below 1, or a belief is not in [0, 1].
+
+    Source: Tong et al., "From learning to analytics", (17).
+    """
+    is_bad = ~((beliefs >= 0.0) & (beliefs <= 1.0))
+    if np.any(is_bad):
+        raise ValueError(f"a belief must be in [0, 1], got {beliefs[is_bad][0]}")
+    return equations.index(means, plays, slot, mu) + beliefs / max(beliefs.size, 1)

@@ -1,0 +1,363 @@
+"""BP-UCB: a bandit whose arms are clients, which make each other believe whether they should train.
+
+The chosen clients train for a slot of L rounds (`slot_rounds`). Then everybody evaluates the model
+on its own data and keeps the accuracy, its opinion, to itself (FL&DA: nothing of it goes to the
+server). Neighbours exchange messages until they agree on beliefs
+(`fleetsim.selectors.bp_ucb.belief_propagation`); each client n computes
+
+    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)
+
+and gossips about it (`fleetsim.selectors.bp_ucb.client_graph`), until everybody knows everybody's
+index and so whether it is itself among the K best, who train in the next slot t. r_n is the mean of
+n's own opinions over the Pi_n slots in which it was selected, and b_n(1) its belief that it should
+be.
+
+Beginning: random clients train in slot 1; the opinion of its model is everybody's first r_n, with
+Pi_n = 1. A client seen for the first time later begins likewise.
+
+The graph (`graph`, `fleetsim.selectors.bp_ucb.client_graph`) is one of the clients present, by
+default of those that are mutually among their 4 nearest, joined where it falls apart; whoever is
+not there has no neighbours in this slot. Clients stand where they registered (`fleet.channel` with
+distances), else at random places in a square of `side_m`.
+
+What it costs: before the first choice after a slot
+
+1. everybody there downloads the model, unless it holds it, and evaluates it; nothing goes up;
+2. everybody with an opinion is charged, in one probe, with all the messages that it sends and
+   receives in the slot: for each of its neighbours 2 scalars for every exchange of beliefs, and the
+   index of everybody once; 8 byte a scalar, over its link to the outside. The clients that talk
+   most so take longest; the order of the messages, and that each one waits for others, is not
+   simulated, as in the paper, which ignores the time of all this.
+
+Failures: who has no opinion (lost, or not there) takes no part in the exchange. Who does not finish
+the exchange cannot know that it is among the best. Both are chosen last. A slot in which a client
+was selected counts for it if it delivered at least once, to a model that was aggregated, and has an
+opinion of what came of it. In the course of a slot a missing member is missed; nobody stands in.
+
+With `model: reset` every slot begins with the initial model, see
+`fleetsim.selectors.bandits.slots`.
+
+In print the potentials do not depend on the states, so every belief is 1/2 (`potentials: printed`);
+the default is fleetsim's reading, see `belief_propagation`, as are the unit of distances and the
+graph.
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", sections III-B and V, Algorithm 2 (mu 0.01, C -30 dB, beta 3.7, L 15, a square of 1 km).
+
+The server must know nothing but who trains. Host: N^2 distances for a graph, which is kept as long
+as the same clients are there, O(edges) for an exchange. State: two numbers a client, and the slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    Cohort,
+    FleetView,
+    FloatArray,
+    IntArray,
+    Parameters,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.schema.effects import NO_DISTANCES, all_of, beside, by_key
+from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
+from fleetsim.selectors.bandits.equations import rewarded
+from fleetsim.selectors.bandits.slots import Slot, SlotModel, sent_out
+from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.bp_ucb.belief_propagation import (
+    Potentials,
+    Propagation,
+    compatibilities,
+    convergence_bound,
+    distance_factors,
+    local_potentials,
+    propagated,
+)
+from fleetsim.selectors.bp_ucb.client_graph import (
+    MUTUAL_NEAREST,
+    GraphSettings,
+    client_graph,
+    distance_m,
+    edges_of,
+    farthest_m,
+    gossip,
+)
+from fleetsim.selectors.bp_ucb.equations import index
+from fleetsim.selectors.common import answers
+from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+SCALAR_BYTE = 8
+"""One number of 64 bit, with framing."""
+_NO_BELIEF = 0.5
+
+_BELIEFS = beside("potentials", "agreement", "pue")
+"""Printed potentials do not depend on the state: all beliefs are one half, whatever is set."""
+
+
+class BpUcbSettings(Settings):
+    """Bandit over clients, which judge the model themselves and agree among neighbours."""
+
+    acts_if = by_key(
+        distance_decay=_BELIEFS,
+        distance_exponent=_BELIEFS,
+        distance_unit_m=_BELIEFS,
+        side_m=all_of(_BELIEFS, NO_DISTANCES),
+        damping=_BELIEFS,
+        tolerance=_BELIEFS,
+        max_exchanges=_BELIEFS,
+    )
+
+    kind: Literal["bp-ucb"] = "bp-ucb"
+    mu: Weight = 0.01
+    """Weight of the exploration."""
+    slot_rounds: Rounds = Field(default=15, examples=[1])
+    """Rounds for which the chosen clients train before they are judged (L)."""
+    potentials: Potentials = "agreement"
+    """How opinions and distances become beliefs."""
+    distance_decay: Gain = 1e-3
+    """C of exp(-C d^beta), which says how alike two clients are."""
+    distance_exponent: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.7
+    """beta."""
+    distance_unit_m: LengthM = 100.0
+    """Unit in which d is counted."""
+    graph: GraphSettings = Field(
+        default=MUTUAL_NEAREST,
+        examples=[
+            {"kind": "mutual-nearest", "num_nearest": 1},
+            {"kind": "nearest", "num_nearest": 2},
+            {"kind": "radius", "radius_m": 250.0},
+            {"kind": "complete"},
+        ],
+    )
+    """Who is whose neighbour."""
+    side_m: LengthM = 1000.0
+    """Side of the square in which clients stand, in a world without distances."""
+    damping: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Share of the old message that is kept in each exchange."""
+    tolerance: Annotated[float, Field(ge=1e-300, le=1.0)] = 1e-9
+    """Largest change of a message that counts as none."""
+    max_exchanges: Steps = 200
+    """Exchanges after which beliefs are taken as they are."""
+    ties: TieRule = "random"
+    """Order among equal indices."""
+    model: SlotModel = "persist"
+    """Whether a slot goes on with the model of the one before, or begins with the initial one."""
+
+    def warning(self, position_m: FloatArray | None, *, num_clients: int, seed: int) -> str | None:
+        """What theorem 2 does not promise of clients at these places [N, 2]; None if it does.
+
+        Args:
+            position_m: where they registered; None in a world without distances.
+            num_clients: N.
+            seed: the scenario's.
+        """
+        if self.potentials == "printed":
+            return None  # whose messages never change
+        if position_m is None:
+            position_m = drawn_places_m(seed, num_clients, self.side_m)
+        bound = convergence_bound(
+            num_clients,
+            farthest_m(position_m),
+            decay=self.distance_decay,
+            exponent=self.distance_exponent,
+            unit_m=self.distance_unit_m,
+        )
+        if bound < 1.0:
+            return None
+        return (
+            f"(N - 1) tanh(C d_max^beta) = {bound:.3g} is not below 1, so the paper's theorem 2"
+            " does not promise that beliefs converge; they are taken as they are after"
+            f" max_exchanges = {self.max_exchanges}, and damping: 0.5 helps where loops oscillate"
+        )
+
+    def build(self) -> BpUcbSelector:
+        """Selector with these settings."""
+        return BpUcbSelector(self)
+
+
+def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
+    """Where clients stand in a world without distances: anywhere in a square [N, 2], in metres."""
+    return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
+
+
+class BpUcbSelector:
+    """What clients know of themselves, as columns [N], and the slot that is under way."""
+
+    needs_losses = True
+    needs_probes = True
+
+    def __init__(self, settings: BpUcbSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._position_m: FloatArray = np.empty((0, 2))
+        self._start: Parameters | None = None
+        self._means: FloatArray = np.empty(0)
+        self._plays: IntArray = np.empty(0, dtype=np.int64)
+        self._slot = Slot(0)
+        self._num_slots = 0
+        # Of the clients that talked last, the graph:
+        self._connected: IntArray = np.empty(0, dtype=np.int64)
+        self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
+        self._num_indices: IntArray = np.empty(0, dtype=np.int64)
+        # Of one choice:
+        self._exchanged_in = 0
+        self._num_before = 0
+        self._belief: FloatArray = np.empty(0)
+        self._is_in_touch: BoolArray = np.empty(0, dtype=np.bool_)
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Note where everybody stands."""
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._position_m = (
+            drawn_places_m(fleet.seed, size, self._settings.side_m)
+            if fleet.position_m is None
+            else fleet.position_m
+        )
+        self._start = fleet.parameters if self._settings.model == "reset" else None
+        self._means = np.zeros(size)
+        self._plays = np.zeros(size, dtype=np.int64)
+        self._slot = Slot(size)
+        self._belief = np.full(size, _NO_BELIEF)
+        self._is_in_touch = np.zeros(size, dtype=np.bool_)
+        return ()
+
+    def graph(self) -> nx.Graph[int]:
+        """Who is whose neighbour when everybody is there; to draw or to analyse, after `setup`."""
+        return client_graph(self._position_m, self._settings.graph)
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """After a slot: everybody's opinion first, then what they tell each other."""
+        if self._num_slots == 0 or not self._slot.is_over:
+            return ()
+        silent = answers.unasked(view)
+        if silent.size:
+            return answers.evaluations(silent, upload_byte=0, is_opinion=True)
+        if self._exchanged_in == view.round:
+            return ()
+        self._exchanged_in = view.round
+        self._num_before = len(view.reports)
+        return self._exchange(view)
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Those of the slot's clients that are there."""
+        start = None
+        if self._slot.is_over and view.candidates.size:
+            clients = self._next_clients(view)
+            self._num_slots += 1
+            self._slot.begin(clients, self._settings.slot_rounds)
+            start = self._start
+        return sent_out(self._slot.members(view.candidates, view.wanted), start)
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """One round of the slot is over."""
+        self._slot.observe(outcome)
+
+    def state(self) -> State:
+        """Means, plays, and the slot."""
+        return self._slot.state() | {
+            "means": self._means.copy(),
+            "plays": self._plays.copy(),
+            "num_slots": np.array(self._num_slots, dtype=np.int64),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._slot.restore(state)
+        self._means = np.array(state["means"], dtype=np.float64)
+        self._plays = np.array(state["plays"], dtype=np.int64)
+        self._num_slots = int(state["num_slots"])
+
+    def _exchange(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Beliefs of those who have an opinion, and what their messages cost them."""
+        opinions = answers.accuracies(view.reports, self._means.size)
+        clients = view.candidates[~np.isnan(opinions[view.candidates])]
+        if not np.array_equal(clients, self._connected):
+            self._connected = clients
+            graph = client_graph(self._position_m[clients], self._settings.graph)
+            self._edges = edges_of(graph)
+            self._num_indices = gossip(graph).known.sum(axis=1)
+        edges = self._edges
+        apart_m = distance_m(self._position_m[clients], edges)
+        found = self._propagated(opinions[clients], edges, apart_m)
+        self._belief = np.full(self._means.size, _NO_BELIEF)
+        self._belief[clients] = found.beliefs[:, 1]
+        self._is_in_touch = np.zeros(self._means.size, dtype=np.bool_)
+        self._is_in_touch[clients] = True
+        num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
+        # Neighbours know of the same clients, so as much comes in as goes out.
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
+        return [
+            ProbeRequest(
+                client,
+                Work(WorkKind.NONE),
+                needs_model=False,
+                download_byte=num_byte,
+                upload_byte=num_byte,
+                belief=belief,
+            )
+            for client, num_byte, belief in zip(
+                clients.tolist(), message_byte.tolist(), found.beliefs[:, 1].tolist(), strict=True
+            )
+        ]
+
+    def _propagated(
+        self, opinions: FloatArray, edges: IntArray, distance_m: FloatArray
+    ) -> Propagation:
+        settings = self._settings
+        factors = distance_factors(
+            distance_m,
+            decay=settings.distance_decay,
+            exponent=settings.distance_exponent,
+            unit_m=settings.distance_unit_m,
+        )
+        return propagated(
+            local_potentials(opinions, settings.potentials),
+            edges,
+            compatibilities(factors, settings.potentials),
+            tolerance=settings.tolerance,
+            max_exchanges=settings.max_exchanges,
+            damping=settings.damping,
+        )
+
+    def _next_clients(self, view: RoundView) -> IntArray:
+        """Random clients for the first slot; later the best, as they agreed."""
+        settings, size, there = self._settings, self._means.size, view.candidates
+        generator = rng.stream(self._seed, "select/bp-ucb", view.round)
+        if self._num_slots == 0:
+            exponentials = generator.standard_exponential(size)[there]
+            return there[draw(np.ones(there.size), view.wanted, exponentials)]
+        self._learn(answers.accuracies(view.reports, size))
+        scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
+        keys = tie_keys(settings.ties, size, generator)
+        replies = view.reports[self._num_before :]
+        has_agreed = np.zeros(size, dtype=np.bool_)
+        has_agreed[[report.client for report in replies if report.is_delivered]] = True
+        has_agreed &= self._is_in_touch
+        agreed, others = there[has_agreed[there]], there[~has_agreed[there]]
+        first = agreed[best(scores[agreed], view.wanted, keys[agreed])]
+        last = others[best(scores[others], view.wanted - first.size, keys[others])]
+        return np.concatenate([first, last])
+
+    def _learn(self, opinions: FloatArray) -> None:
+        """Take opinions in: of those who trained, and the first one of everybody."""
+        has_trained = self._slot.delivered | (self._plays == 0)
+        counted = np.flatnonzero(has_trained & ~np.isnan(opinions))
+        self._means, self._plays = rewarded(self._means, self._plays, counted, opinions[counted])

@@ -1,0 +1,24 @@
+"""Package."""
+
+from fleetsim.selectors.divfl.equations import (
+    cluster_sizes,
+    cost,
+    dissimilarities,
+    greedy,
+    refreshed,
+    sample_size,
+    stochastic_greedy,
+)
+from fleetsim.selectors.divfl.selector import DivFlSelector, DivFlSettings
+
+__all__ = [
+    "DivFlSelector",
+    "DivFlSettings",
+    "cluster_sizes",
+    "cost",
+    "dissimilarities",
+    "greedy",
+    "refreshed",
+    "sample_size",
+    "stochastic_greedy",
+]

@@ -1,0 +1,252 @@
+"""What DivFL computes: how unlike clients' gradients are, and a set that stands for all of them.
+
+    d_ik = |g_i - g_k|_2                                    dissimilarity
+    cost(S) = sum over all clients i of min over k in S of d_ik
+
+DivFL takes the S of K clients with the least cost, that is, whose gradients lie nearest to
+everybody's (facility location). The greedy rule takes the client that lowers the cost most, K
+times; the first is the medoid. With d_0 >= all d the gain f(S) = N d_0 - cost(S) is monotone and
+submodular with f({}) = 0, so that the greedy set reaches (1 - 1/e) of the best f. The stochastic
+rule looks at a random sample of the candidates in each step.
+
+Who is represented (rows) and who can be chosen (columns) may differ: a client that is not
+available has a gradient, if an old one, and still is to be represented.
+
+Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
+learning via submodular maximization", ICLR 2022, as in melodi-lab/divfl@4a5b80d
+`flearn/trainers/fedbase.py`, whose lazy greedy rule finds the same set as the plain one. The bound:
+Nemhauser, Wolsey, Fisher, "An analysis of approximations for maximizing submodular set functions",
+Mathematical Programming 14 (1978).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import floor_product
+from fleetsim.selectors.common.tie_breaking import best
+
+Metric = Literal["l2", "squared_l2"]
+Vectors = NDArray[np.floating[Any]]
+
+_COLUMNS_AT_ONCE = 1 << 13
+"""A hundred clients' block in double precision stays in a cache of 8 MB."""
+_CANCELLED = 1e-6
+"""Squared distances below this share of the squared norms are computed from the differences."""
+_SUM_ROUNDING = 1e-9
+"""Far more than the relative error of a sum of any fleet's distances."""
+
+
+def dissimilarities(
+    gradients: Vectors, others: Vectors | None = None, metric: Metric = "l2"
+) -> FloatArray:
+    """Distances d of gradients [A, P] to other gradients [B, P] or among themselves: [A, B].
+
+    Equal gradients are at 0 exactly, and d_ik = d_ki exactly where they are compared among
+    themselves.
+
+    Args:
+        gradients: rows [A, P].
+        others: columns [B, P]; None: the same gradients.
+        metric: `l2`, the paper's, or `squared_l2`.
+
+    Raises:
+        ValueError: a gradient is not finite, or the numbers of parameters differ.
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022); squared distances as in euphoria0-0's code.
+    """
+    if others is None:
+        squared = _squared_distances(gradients, gradients)
+        squared = np.minimum(squared, squared.T)
+        np.fill_diagonal(squared, 0.0)
+    else:
+        squared = _squared_distances(gradients, others)
+    return squared if metric == "squared_l2" else np.sqrt(squared)
+
+
+def refreshed(
+    dissimilarity: FloatArray, gradients: Vectors, clients: IntArray, metric: Metric = "l2"
+) -> FloatArray:
+    """Dissimilarities [N, N] after the gradients of some clients have changed.
+
+    Args:
+        dissimilarity: as it was [N, N]; not changed.
+        gradients: of all clients, the new ones among them [N, P].
+        clients: ids of those that changed [n].
+        metric: as in `dissimilarities`.
+
+    Source: the lazy refresh of DivFL (Balakrishnan et al., ICLR 2022).
+    """
+    changed = dissimilarities(gradients[clients], gradients, metric)
+    changed[np.arange(clients.size), clients] = 0.0
+    result = dissimilarity.copy()
+    result[:, clients] = changed.T
+    # Both orders of a pair that changed are the same number.
+    among = np.minimum(changed[:, clients], changed[:, clients].T)
+    result[clients, :] = changed
+    result[np.ix_(clients, clients)] = among
+    return result
+
+
+def cost(dissimilarity: FloatArray, chosen: IntArray) -> float:
+    """Sum over the rows of the least dissimilarity to a chosen column; infinite if none is.
+
+    >>> cost(np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 3.0], [5.0, 3.0, 0.0]]), np.array([1]))
+    5.0
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the facility location objective.
+    """
+    if chosen.size == 0:
+        return math.inf if dissimilarity.shape[0] else 0.0
+    return float(dissimilarity[:, chosen].min(axis=1).sum())
+
+
+def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
+    """Columns that lower the cost most, one after the other, the medoid first.
+
+    Args:
+        dissimilarity: of those to be represented (rows) to the candidates (columns) [A, C].
+        num: how many to choose (all, if there are fewer).
+        keys: order among candidates that lower the cost equally [C]; the smaller goes first.
+
+    Raises:
+        ValueError: `num` is negative, or the number of keys is not that of the candidates.
+
+    >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
+    >>> greedy(apart, 2, np.zeros(3)).tolist()
+    [1, 2]
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule.
+    """
+    return _greedy(dissimilarity, num, keys, uniforms=None, size=dissimilarity.shape[1])
+
+
+def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
+    """Candidates that each step of the stochastic rule looks at: max(K, floor(fraction C)).
+
+    Raises:
+        ValueError: `fraction` is not in [0, 1].
+
+    >>> sample_size(10, 300), sample_size(10, 20)
+    (30, 10)
+
+    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
+    """
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(f"fraction must be in [0, 1], got {fraction}")
+    return max(num, floor_product(fraction, num_candidates))
+
+
+def stochastic_greedy(
+    dissimilarity: FloatArray, num: int, keys: FloatArray, uniforms: FloatArray, size: int
+) -> IntArray:
+    """As `greedy`, but step s chooses among a random sample of the candidates that are left.
+
+    Args:
+        dissimilarity: as in `greedy` [A, C].
+        num: how many to choose (all, if there are fewer).
+        keys: as in `greedy` [C].
+        uniforms: independent uniforms [num, C]; the sample of step s are the `size` candidates
+            left with the smallest of row s.
+        size: candidates in a sample, >= 1; see `sample_size`.
+
+    Raises:
+        ValueError: as in `greedy`; `size` is below 1, or the uniforms are not [num, C].
+
+    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
+    """
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
+    if uniforms.shape != (num, dissimilarity.shape[1]):
+        raise ValueError(
+            f"uniforms must be [{num}, {dissimilarity.shape[1]}], got {list(uniforms.shape)}"
+        )
+    return _greedy(dissimilarity, num, keys, uniforms, size)
+
+
+def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:
+    """How many rows each chosen column stands for [n]; one of equal distance goes to the first.
+
+    These are the paper's weights gamma_k of an aggregation that lets each chosen client speak for
+    its cluster.
+
+    >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
+    >>> cluster_sizes(apart, np.array([1, 2])).tolist()
+    [2, 1]
+
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the weights gamma.
+    """
+    if chosen.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    nearest = dissimilarity[:, chosen].argmin(axis=1)
+    return np.bincount(nearest, minlength=chosen.size).astype(np.int64)
+
+
+def _greedy(
+    dissimilarity: FloatArray,
+    num: int,
+    keys: FloatArray,
+    uniforms: FloatArray | None,
+    size: int,
+) -> IntArray:
+    if num < 0:
+        raise ValueError(f"num must not be negative, got {num}")
+    num_candidates = dissimilarity.shape[1]
+    if keys.shape != (num_candidates,):
+        raise ValueError(f"{num_candidates} candidates but {keys.shape} tie keys")
+    num = min(num, num_candidates)
+    left = np.arange(num_candidates, dtype=np.int64)
+    nearest = np.full(dissimilarity.shape[0], np.inf)
+    chosen = np.empty(num, dtype=np.int64)
+    for step in range(num):
+        sample = left
+        if uniforms is not None and size < left.size:
+            sample = np.sort(left[np.argpartition(uniforms[step, left], size)[:size]])
+        closer = np.minimum(nearest[:, None], dissimilarity[:, sample])
+        position = int(best(-_costs(closer), 1, keys[sample])[0])
+        chosen[step] = sample[position]
+        nearest = closer[:, position]
+        left = left[left != chosen[step]]
+    return chosen
+
+
+def _costs(nearest: FloatArray) -> FloatArray:
+    """Sums of the columns [A, C] -> [C], exact for those that are the least or next to it.
+
+    Of two clients that are nearest to each other either lowers the cost by as much: a tie, of the
+    same terms in another order, which must not be decided by how a sum rounds.
+    """
+    costs: FloatArray = nearest.sum(axis=0)
+    for column in np.flatnonzero(costs <= costs.min() * (1.0 + _SUM_ROUNDING)):
+        costs[column] = math.fsum(nearest[:, column])
+    return costs
+
+
+def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:
+    """|a_i - b_k|^2 [A, B], by blocks of parameters in double precision."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(f"gradients must be [A, P] and [B, P], got {a.shape} and {b.shape}")
+    norms_a = np.zeros(a.shape[0])
+    norms_b = np.zeros(b.shape[0])
+    products = np.zeros((a.shape[0], b.shape[0]))
+    for first in range(0, a.shape[1], _COLUMNS_AT_ONCE):
+        block = slice(first, first + _COLUMNS_AT_ONCE)
+        left = a[:, block].astype(np.float64)
+        right = left if b is a else b[:, block].astype(np.float64)
+        norms_a += np.einsum("ip,ip->i", left, left)
+        norms_b += np.einsum("ip,ip->i", right, right)
+        products += left @ right.T
+    norms = norms_a[:, None] + norms_b
+    if not np.all(np.isfinite(norms)):
+        raise ValueError("gradients must be finite; leave out clients whose training diverged")
+    squared = norms - 2.0 * products
+    # Near pairs lose their digits in the difference.
+    for i, k in zip(*np.nonzero(squared <= _CANCELLED * norms), strict=True):
+        difference = a[i].astype(np.float64) - b[k].astype(np.float64)
+        squared[i, k] = difference @ difference
+    return squared

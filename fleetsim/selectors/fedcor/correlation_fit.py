@@ -1,0 +1,195 @@
+"""How FedCor learns which clients' losses move together: a point for each, by maximum likelihood.
+
+The points X = [x_1 ... x_N] of D x N, of which `fedcor_equations.covariance` makes Sigma, are
+fitted to observed loss changes y_1 ... y_S of ages a_s by Adam on the discounted log marginal
+likelihood
+
+    L(X) = sum over s of gamma^(a_s) log N(y_s; mu, Sigma),    Sigma = X^T X + sigma_n^2 I,
+
+each observation with the clients that answered (NaN is one that did not). With C = sigma_n^2 I +
+X X^T of D x D it is X Sigma^-1 = C^-1 X, so that with the residuals R = y - mu of S x N and the
+weights g_s = gamma^(a_s)
+
+    dL/dX = C^-1 X ( R^T diag(g) R Sigma^-1 - (sum of g) I ),
+
+which takes O(S N D + N D^2) and no inverse of N x N.
+
+Source: as `fleetsim.selectors.fedcor.equations`; the closed gradient in place of automatic
+differentiation is fleetsim's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+
+_FIRST_MOMENT, _SECOND_MOMENT, _ADAM_EPSILON = 0.9, 0.999, 1e-8
+
+
+def initial_points(normals: FloatArray) -> FloatArray:
+    """X to begin with [D, N] from independent standard normals [D, N]: |x_k| is about 1.
+
+    >>> initial_points(np.full((4, 1), 3.0)).ravel().tolist()
+    [1.5, 1.5, 1.5, 1.5]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
+    """
+    return normals / math.sqrt(normals.shape[0])
+
+
+def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatArray:
+    """Discounted mean mu of the observed changes [N]; 0 for a client never observed.
+
+    Args:
+        changes: rows of loss changes [S, N], NaN where not observed.
+        ages: rounds since each row was observed [S].
+        discount: gamma, in (0, 1].
+
+    >>> mean_changes(np.array([[-4.0, np.nan], [-1.0, np.nan]]), np.array([1, 0]), 0.5).tolist()
+    [-2.0, 0.0]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`, the discounted mean.
+    """
+    is_observed = ~np.isnan(changes)
+    weights = (discount**ages)[:, None] * is_observed
+    sums = (weights * np.where(is_observed, changes, 0.0)).sum(axis=0)
+    totals = weights.sum(axis=0)
+    mean = np.zeros(totals.shape)
+    np.divide(sums, totals, out=mean, where=totals > 0.0)
+    return mean
+
+
+def remembered(changed_in: IntArray, round_: int, history: int) -> BoolArray:
+    """Which observations are still of use in a round: those at most `history` rounds old [S].
+
+    >>> remembered(np.array([1, 5, 6]), 15, 10).tolist()
+    [False, True, True]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`, the group size.
+    """
+    return changed_in + history >= round_
+
+
+def log_likelihood(
+    points: FloatArray,
+    changes: FloatArray,
+    weights: FloatArray,
+    mean: FloatArray,
+    noise: float = 0.01,
+) -> tuple[float, FloatArray]:
+    """L and its gradient dL/dX [D, N].
+
+    Args:
+        points: X [D, N].
+        changes: observed loss changes [S, N], NaN where not observed.
+        weights: gamma^age of each row [S].
+        mean: mu [N].
+        noise: sigma_n.
+
+    Raises:
+        ValueError: a change is infinite, a shape does not fit, or `noise` is not above 0.
+
+    Source: FedCor (Tang et al., CVPR 2022), the likelihood that the embedding maximises.
+    """
+    return _log_likelihood(points, _patterns(points, changes, weights, mean), noise)
+
+
+def fitted(
+    points: FloatArray,
+    changes: FloatArray,
+    ages: IntArray,
+    *,
+    num_steps: int,
+    discount: float,
+    mean: FloatArray | None = None,
+    noise: float = 0.01,
+    learning_rate: float = 0.01,
+) -> FloatArray:
+    """X after steps of Adam that make the observed changes likelier [D, N]; a new array.
+
+    Every fit begins with fresh moments, as in the authors' code.
+
+    Args:
+        points: X so far [D, N].
+        changes: observed loss changes [S, N], NaN where not observed.
+        ages: rounds since each row was observed [S].
+        num_steps: steps of Adam.
+        discount: gamma, in (0, 1].
+        mean: mu [N]; None: zero.
+        noise: sigma_n.
+        learning_rate: of Adam.
+
+    Raises:
+        ValueError: as in `log_likelihood`.
+
+    Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
+    """
+    mean = np.zeros(points.shape[1]) if mean is None else mean
+    patterns = _patterns(points, changes, discount ** ages.astype(np.float64), mean)
+    points = points.copy()
+    first, second = np.zeros(points.shape), np.zeros(points.shape)
+    for step in range(1, num_steps + 1):
+        _, uphill = _log_likelihood(points, patterns, noise)
+        first = _FIRST_MOMENT * first + (1.0 - _FIRST_MOMENT) * uphill
+        second = _SECOND_MOMENT * second + (1.0 - _SECOND_MOMENT) * uphill**2
+        direction = first / (1.0 - _FIRST_MOMENT**step)
+        scale = np.sqrt(second / (1.0 - _SECOND_MOMENT**step)) + _ADAM_EPSILON
+        points += learning_rate * direction / scale
+    return points
+
+
+class _Pattern(NamedTuple):
+    """Observations of the same clients."""
+
+    clients: IntArray
+    """Ids of the n clients [n]."""
+    residuals: FloatArray
+    """y - mu [S, n]."""
+    weights: FloatArray
+    """Of each observation [S]."""
+
+
+def _patterns(
+    points: FloatArray, changes: FloatArray, weights: FloatArray, mean: FloatArray
+) -> list[_Pattern]:
+    if changes.shape != (weights.size, points.shape[1]) or mean.shape != (points.shape[1],):
+        raise ValueError(
+            f"points {points.shape}, changes {changes.shape}, weights {weights.shape} and "
+            f"mean {mean.shape} do not fit together"
+        )
+    if np.any(np.isinf(changes)):
+        raise ValueError("loss changes must be finite or NaN; leave out those that diverged")
+    seen, number_of = np.unique(~np.isnan(changes), axis=0, return_inverse=True)
+    found = []
+    for number, is_seen in enumerate(seen):
+        rows, clients = np.flatnonzero(number_of.ravel() == number), np.flatnonzero(is_seen)
+        residuals = changes[np.ix_(rows, clients)] - mean[clients]
+        found.append(_Pattern(clients, residuals, weights[rows]))
+    return found
+
+
+def _log_likelihood(
+    points: FloatArray, patterns: list[_Pattern], noise: float
+) -> tuple[float, FloatArray]:
+    if not noise > 0.0:
+        raise ValueError(f"noise must be above 0, got {noise}")
+    value, gradient = 0.0, np.zeros(points.shape)
+    variance = noise**2
+    for clients, residuals, weights in patterns:
+        own = points[:, clients]
+        inner = variance * np.eye(own.shape[0]) + own @ own.T
+        projected = np.linalg.solve(inner, own)
+        # Sigma^-1 R^T without Sigma: (R - R X^T C^-1 X) / sigma_n^2.
+        whitened = (residuals - (residuals @ own.T) @ projected) / variance
+        quadratic = np.einsum("si,si->s", residuals, whitened)
+        # det Sigma = sigma_n^(2 (n - D)) det C.
+        log_det = (clients.size - own.shape[0]) * math.log(variance) + np.linalg.slogdet(inner)[1]
+        density = -0.5 * (quadratic + log_det + clients.size * math.log(2.0 * math.pi))
+        value += float(weights @ density)
+        slope = ((projected @ residuals.T) * weights) @ whitened - weights.sum() * projected
+        gradient[:, clients] += slope
+    return value, gradient

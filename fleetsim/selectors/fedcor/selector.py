@@ -1,0 +1,311 @@
+"""FedCor: clients whose training is expected to lower the loss of all most, by correlation.
+
+What a round does to the losses of all N clients is taken as a draw of a Gaussian process with
+covariance Sigma = X^T X + sigma_n^2 I; one client after the other is chosen by the largest
+
+    s_k = alpha_k / sqrt(Sigma_kk) * sum over i of p_i Sigma_ik,
+
+Sigma being conditioned on those chosen before (`fleetsim.selectors.fedcor.equations`). The points X
+are fitted to observed changes of the losses (`fleetsim.selectors.fedcor.correlation_fit`). alpha_k
+begins at 1, falls by `annealing` whenever k is chosen, and is 1 again after a fit.
+
+When losses are asked for. With R - 1 rounds finished, before the choice of round R
+
+* R - 1 <= W (`warm_up_rounds`): all candidates evaluate the model. The difference to what they said
+  a round earlier is an observation, unless the round was not aggregated. Rounds 1 to W choose
+  uniformly; after round W comes the first fit.
+* R - 1 > W and R - 1 a multiple of `interval_rounds`: all candidates evaluate the model; K random
+  ones of those that answered train it (a *shadow* round); the average of their models by samples
+  goes to all candidates, who evaluate it, and is thrown away. The difference is an observation,
+  and a fit follows.
+* otherwise nothing.
+
+A client that did not answer both times has no part in the observation; losses that are not finite
+are no answers. Nobody is asked twice for the same model: what is the loss after one round is the
+loss before the next.
+
+A fit runs Adam on the log marginal likelihood of the observations of the last `history_rounds`
+rounds, discounted by `discount` for each round of age. The warm-up's fit does what the authors'
+code does after each of its rounds, at once: `warm_up_fit_steps` steps on the first observation, as
+many on the first two, and so on. With `mean: observed` mu is the discounted mean of the changes
+and not 0, and the warm-up's fit is one of `observed_fit_steps` steps.
+
+Source: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: correlation-based active client selection
+strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/FedCor@d941083; the
+defaults are its README's for Fashion-MNIST (for CIFAR-10: warm-up 20, interval 50, history 500,
+discount 0.99, annealing 0.9). That code counts rounds from 0 and so chooses uniformly in W + 1.
+It averages a shadow round's models without weights.
+
+The server must know n_k (p_k is its share of all samples) and the losses. Costs: in the warm-up N
+evaluations a round; then every `interval_rounds` K trainings with their uploads and 2 N
+evaluations, N of them with a model to download. O(K N^2) for a choice. State: D + 3 numbers a
+client and one for each observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    Report,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
+from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.common import answers
+from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.fedcor.correlation_fit import (
+    fitted,
+    initial_points,
+    mean_changes,
+    remembered,
+)
+from fleetsim.selectors.fedcor.equations import (
+    SumOver,
+    annealed,
+    choose,
+    covariance,
+)
+from fleetsim.settings import Settings
+
+_Count = Steps
+_Factor = PositiveFraction
+
+
+class FedCorSettings(Settings):
+    """Clients whose losses move together with everybody's, by a Gaussian process."""
+
+    acts_if = by_key(
+        warm_up_fit_steps=beside("mean", "zero"),
+        observed_fit_steps=beside("mean", "observed"),
+    )
+
+    kind: Literal["fedcor"] = "fedcor"
+    warm_up_rounds: _Count = Field(default=15, examples=[2])
+    """Rounds of uniform selection in which all clients evaluate the model (W)."""
+    interval_rounds: _Count = 10
+    """Later, a shadow round and a fit after every so many rounds."""
+    history_rounds: _Count = 100
+    """Observations older than this are forgotten."""
+    discount: _Factor = 0.95
+    """Weight of an observation, to the power of its age in rounds (gamma)."""
+    annealing: _Factor = 0.95
+    """Factor on a client's score each time it is chosen, until the next fit (beta)."""
+    dimensions: Annotated[int, Field(ge=1, le=1000)] = 15
+    """Coordinates of the point of a client (D)."""
+    noise: Gain = 0.01
+    """Standard deviation of what clients do not share (sigma_n)."""
+    learning_rate: Gain = 0.01
+    """Of Adam, in a fit."""
+    fit_steps: _Count = 100
+    """Steps of Adam after a shadow round."""
+    warm_up_fit_steps: _Count = 150
+    """Steps of Adam for each round of the warm-up."""
+    mean: Literal["zero", "observed"] = "zero"
+    """Mean change of a client's loss: none, or the discounted mean of those observed."""
+    observed_fit_steps: _Count = 1000
+    """Steps of Adam for the whole warm-up with `mean: observed`."""
+    sum_over: SumOver = "remaining"
+    """Whose losses count in a score: candidates not yet chosen, or everybody."""
+    ties: TieRule = "random"
+    """Order among equal scores."""
+
+    def build(self) -> FedCorSelector:
+        """Selector with these settings."""
+        return FedCorSelector(self)
+
+
+class FedCorSelector:
+    """Points [D, N], observations [S, N] and the losses after the last round [N]."""
+
+    needs_losses = True
+    needs_probes = True
+
+    def __init__(self, settings: FedCorSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._cohort = 1
+        self._training = Work(WorkKind.NONE)
+        self._weights: FloatArray = np.empty(0)
+        self._points: FloatArray = np.empty((0, 0))
+        self._alpha: FloatArray = np.empty(0)
+        self._changes: FloatArray = np.empty((0, 0))
+        self._changed_in: IntArray = np.empty(0, dtype=np.int64)
+        self._loss: FloatArray = np.empty(0)
+        self._is_new_model = False
+        self._awaits: Literal["loss", "models", "shadow loss", "nothing"] = "nothing"
+        self._asked_in = 0
+        self._num_read = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Draw the points to begin with."""
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._cohort = fleet.cohort
+        self._training = fleet.training
+        self._weights = fleet.num_samples / fleet.num_samples.sum()
+        generator = rng.stream(fleet.seed, "select/fedcor/points")
+        self._points = initial_points(generator.standard_normal((self._settings.dimensions, size)))
+        self._alpha = np.ones(size)
+        self._changes = np.empty((0, size))
+        self._loss = np.full(size, np.nan)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Go through the steps of the docstring, once for each round."""
+        if view.stage == 0:
+            self._awaits = "nothing"
+            is_done = self._asked_in == view.round or view.candidates.size == 0
+            if is_done or not self._is_due(view.round - 1):
+                return ()
+            self._asked_in = view.round
+            self._awaits = "loss"
+            self._num_read = len(view.reports)
+            return answers.evaluations(view.candidates)
+        fresh = view.reports[self._num_read :]
+        self._num_read = len(view.reports)
+        if self._awaits == "loss":
+            return self._take_losses(view, answers.losses(fresh, self._alpha.size))
+        if self._awaits == "models":
+            return self._show_shadow(view, fresh)
+        if self._awaits == "shadow loss":
+            self._awaits = "nothing"
+            self._note(answers.losses(fresh, self._alpha.size), view.round - 1)
+            self._fit(view.round - 1, self._settings.fit_steps)
+            self._forget(view.round - 1)
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """Uniformly in the warm-up, by score afterwards."""
+        settings, size = self._settings, self._alpha.size
+        generator = rng.stream(self._seed, "select/fedcor", view.round)
+        if view.round <= settings.warm_up_rounds:
+            exponentials = generator.standard_exponential(size)[view.candidates]
+            uniform = np.ones(view.candidates.size)
+            return view.candidates[draw(uniform, view.wanted, exponentials)]
+        return choose(
+            covariance(self._points, settings.noise),
+            self._alpha,
+            self._weights,
+            view.candidates,
+            view.wanted,
+            tie_keys(settings.ties, size, generator),
+            settings.sum_over,
+        )
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Anneal those chosen by score, and note whether the model has changed."""
+        if outcome.round > self._settings.warm_up_rounds:
+            self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
+        self._is_new_model |= outcome.aggregated
+
+    def state(self) -> State:
+        """Points, factors, observations, and the losses to compare the next ones with."""
+        return {
+            "points": self._points.copy(),
+            "alpha": self._alpha.copy(),
+            "changes": self._changes.copy(),
+            "changed_in": self._changed_in.copy(),
+            "loss": self._loss.copy(),
+            "is_new_model": np.array(self._is_new_model),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._points = np.array(state["points"], dtype=np.float64)
+        self._alpha = np.array(state["alpha"], dtype=np.float64)
+        self._changes = np.array(state["changes"], dtype=np.float64)
+        self._changed_in = np.array(state["changed_in"], dtype=np.int64)
+        self._loss = np.array(state["loss"], dtype=np.float64)
+        self._is_new_model = bool(state["is_new_model"])
+
+    def _is_due(self, num_finished: int) -> bool:
+        if num_finished <= self._settings.warm_up_rounds:
+            return True
+        return num_finished % self._settings.interval_rounds == 0
+
+    def _take_losses(self, view: RoundView, loss: FloatArray) -> Sequence[ProbeRequest]:
+        """What the candidates say of the present model is known."""
+        num_finished = view.round - 1
+        if num_finished > self._settings.warm_up_rounds:
+            self._loss = loss
+            return self._train_shadow(view)
+        self._awaits = "nothing"
+        if self._is_new_model:
+            self._note(loss, num_finished)
+        self._loss = loss
+        self._is_new_model = False
+        if num_finished == self._settings.warm_up_rounds:
+            self._fit_warm_up(num_finished)
+        return ()
+
+    def _train_shadow(self, view: RoundView) -> Sequence[ProbeRequest]:
+        self._awaits = "models"
+        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
+        generator = rng.stream(self._seed, "select/fedcor/shadow", view.round)
+        exponentials = generator.standard_exponential(self._alpha.size)[answered]
+        chosen = answered[draw(np.ones(answered.size), self._cohort, exponentials)]
+        return [ProbeRequest(client, self._training) for client in chosen.tolist()]
+
+    def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
+        self._awaits = "nothing"
+        model = answers.average_model(reports)
+        if model is None:
+            return ()
+        self._awaits = "shadow loss"
+        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
+        return answers.evaluations(answered, parameters=model)
+
+    def _note(self, loss: FloatArray, num_finished: int) -> None:
+        change = loss - self._loss
+        if not np.all(np.isnan(change)):
+            self._changes = np.vstack([self._changes, change])
+            self._changed_in = np.append(self._changed_in, num_finished)
+
+    def _fit_warm_up(self, num_finished: int) -> None:
+        if self._settings.mean == "observed":
+            self._fit(num_finished, self._settings.observed_fit_steps)
+        else:
+            for round_ in self._changed_in.tolist():
+                self._fit(round_, self._settings.warm_up_fit_steps)
+        self._forget(num_finished)
+
+    def _fit(self, round_: int, num_steps: int) -> None:
+        """Fit to what was observed until a round, and begin anew with the factors."""
+        settings = self._settings
+        self._alpha = np.ones(self._alpha.size)
+        is_known = self._changed_in <= round_
+        is_known &= remembered(self._changed_in, round_, settings.history_rounds)
+        changes, ages = self._changes[is_known], round_ - self._changed_in[is_known]
+        mean = None
+        if settings.mean == "observed":
+            mean = mean_changes(changes, ages, settings.discount)
+        if ages.size:
+            self._points = fitted(
+                self._points,
+                changes,
+                ages,
+                num_steps=num_steps,
+                discount=settings.discount,
+                mean=mean,
+                noise=settings.noise,
+                learning_rate=settings.learning_rate,
+            )
+
+    def _forget(self, round_: int) -> None:
+        is_kept = remembered(self._changed_in, round_, self._settings.history_rounds)
+        self._changes, self._changed_in = self._changes[is_kept], self._changed_in[is_kept]

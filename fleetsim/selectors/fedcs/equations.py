@@ -1,0 +1,137 @@
+"""What FedCS computes: how long a round with sequential uploads lasts, and whom it has time for.
+
+The model goes out to all chosen clients at once, at the pace of the slowest (multicast); they
+update it in parallel; they upload one after the other, in the order in which they were chosen. With
+d, u and v a client's seconds of download, update and upload, S the clients chosen so far and Theta
+the end of their last upload, counted from the end of the distribution,
+
+    D(S)   = max of d over S (the payload over the smallest rate), D of nobody = 0
+    Theta' = Theta + v + max(0, u - Theta) = max(Theta, u) + v
+    T(S)   = t_selection + D(S) + Theta + t_aggregation
+
+Greedily, the client that prolongs the round least, by D(S and k) - D(S) + v + max(0, u - Theta), is
+taken next if T stays below the deadline. (The algorithm maximises the inverse of that increase.) A
+client that does not fit does not end the paper's loop; but T of the others is no shorter then, and
+so nobody else fits either: the packing may stop there.
+
+Source: Nishio, Yonetani, "Client selection for federated learning with heterogeneous resources in
+mobile edge", ICC 2019 (arXiv 1804.08333), Algorithm 3. Its full text was not at hand; the equations
+are those of re-implementations that agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import ceil_product
+from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.common.tie_breaking import best
+
+
+def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
+    """How many random candidates are asked for their resources: ceil(C N), at least 1 of any.
+
+    Raises:
+        ValueError: the fraction is not in (0, 1], or the number is negative.
+
+    >>> num_asked(1000), num_asked(11), num_asked(3), num_asked(0)
+    (100, 2, 1, 0)
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), the resource request of Protocol 1.
+    """
+    require_all("fraction must be in (0, 1]", fraction, 0.0 < fraction <= 1.0)
+    require_all("num_candidates must not be negative", num_candidates, num_candidates >= 0)
+    return min(ceil_product(fraction, num_candidates) or 1, num_candidates)
+
+
+def uploaded_at_s(update_s: FloatArray, upload_s: FloatArray) -> FloatArray:
+    """End of each upload, counted from the end of the distribution, in the order given [n].
+
+    >>> uploaded_at_s(np.array([1.0, 2.0, 9.0]), np.array([4.0, 1.0, 1.0])).tolist()
+    [5.0, 6.0, 10.0]
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), Theta of Algorithm 3.
+    """
+    require_lengths(update_s.shape[0], upload_s=upload_s)
+    ends_s = np.empty(update_s.shape)
+    theta_s = 0.0
+    for index, (update, upload) in enumerate(zip(update_s, upload_s, strict=True)):
+        theta_s = max(theta_s, float(update)) + float(upload)
+        ends_s[index] = theta_s
+    return ends_s
+
+
+def round_s(
+    download_s: FloatArray,
+    update_s: FloatArray,
+    upload_s: FloatArray,
+    *,
+    selection_s: float = 0.0,
+    aggregation_s: float = 0.0,
+) -> float:
+    """T(S): seconds of a round of these clients, who upload in the order given [n].
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), T(S) of Algorithm 3.
+    """
+    require_lengths(update_s.shape[0], download_s=download_s)
+    ends_s = uploaded_at_s(update_s, upload_s)
+    busy_s = float(download_s.max() + ends_s[-1]) if ends_s.size else 0.0
+    return selection_s + busy_s + aggregation_s
+
+
+def pack(
+    download_s: FloatArray,
+    update_s: FloatArray,
+    upload_s: FloatArray,
+    deadline_s: float,
+    keys: FloatArray,
+    *,
+    selection_s: float = 0.0,
+    aggregation_s: float = 0.0,
+    max_clients: int | None = None,
+) -> IntArray:
+    """Positions of the clients that the round has time for, in the order of their uploads.
+
+    Args:
+        download_s: payload over the rate of each client considered [n].
+        update_s: of local training [n].
+        upload_s: payload over the rate up [n].
+        deadline_s: the round must last less; infinity for no deadline.
+        keys: the smaller goes first among those who prolong the round equally [n].
+        selection_s: spent on choosing, before the distribution.
+        aggregation_s: spent on aggregation, after the last upload.
+        max_clients: at most so many; None: no limit but the deadline.
+
+    Raises:
+        ValueError: a time is negative or NaN, a client's is not finite, `max_clients` is negative,
+            or the lengths differ.
+
+    Source: FedCS (Nishio, Yonetani, ICC 2019), Algorithm 3.
+    """
+    num = download_s.shape[0]
+    require_lengths(num, update_s=update_s, upload_s=upload_s, keys=keys)
+    times = {"download_s": download_s, "update_s": update_s, "upload_s": upload_s}
+    for name, values in times.items():
+        is_good = np.isfinite(values) & (values >= 0.0)
+        require_all(f"{name} must be finite and not negative", values, is_good)
+    scalars = np.array([deadline_s, selection_s, aggregation_s])
+    require_all("deadline and overheads must not be negative", scalars, scalars >= 0.0)
+    if max_clients is not None:
+        require_all("max_clients must not be negative", max_clients, max_clients >= 0)
+    left = np.arange(num, dtype=np.int64)
+    chosen: list[int] = []
+    distribution_s, theta_s = 0.0, 0.0
+    while left.size and len(chosen) != max_clients:
+        ends_s = np.maximum(theta_s, update_s[left]) + upload_s[left]
+        # The increase of the round, but for a constant.
+        total_s = np.maximum(distribution_s, download_s[left]) + ends_s
+        at = int(best(-total_s, 1, keys[left])[0])
+        if not selection_s + float(total_s[at]) + aggregation_s < deadline_s:
+            break
+        client = int(left[at])
+        chosen.append(client)
+        distribution_s = max(distribution_s, float(download_s[client]))
+        theta_s = float(ends_s[at])
+        left = np.delete(left, at)
+    return np.array(chosen, dtype=np.int64)

@@ -1,0 +1,189 @@
+"""FedCS: as many clients as a round has time for, by what they say of their resources.
+
+1. *Resource request*: ceil(C N) random candidates are asked for their speed and the rates of their
+   link; no model is sent.
+2. Of each that answered, with M the model on the wire,
+
+       t_d = M / rate down,   t_u = epochs * n_k / samples a second,   t_v = M / rate up;
+
+   where a training of so many steps goes through as many samples as its batches hold; the rate is
+   that of whole epochs, so that a cut one, its batches all full, may take a little less.
+
+3. Greedily, the client that prolongs the round least is taken next, as long as the round would end
+   before the deadline T_round: the model goes out to all at the pace of the slowest, all update in
+   parallel, and they upload one after the other (`fleetsim.selectors.fedcs.equations`).
+
+So the cohort is not of fixed size: at most as many as are wanted, or `max_clients`, and fewer where
+time is short. Two rules are fleetsim's, so that a run goes on: if nobody has time, the one client
+whose round would be the shortest is chosen; if nobody answered, random ones of those there are. A
+client that says that it has no link or no speed at this moment counts as one that did not answer.
+
+The packing assumes uploads one after the other, as the paper does. Whether they are is the world's
+affair: unless `fleet.shared_links` says otherwise, clients of fleetsim upload at once. T_round is
+the selector's plan; the server closes a round at `server.deadline_s`.
+
+Source: Nishio, Yonetani, "Client selection for federated learning with heterogeneous resources in
+mobile edge", ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3. Its full text was not at
+hand; T_round = 180 s and C = 0.1 are figures from memory of its experiments with 1000 clients.
+
+The server must know n_k and the size of the model. The request costs each of the asked the upload
+of three scalars. No losses, no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    Resources,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.fleet.devices.compute import num_trained
+from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
+from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.fedcs.equations import num_asked, pack
+from fleetsim.settings import Settings
+from fleetsim.units import BIT_PER_BYTE
+
+_ANSWER_BYTE = 24
+"""Speed and the two rates of the link."""
+_Seconds = DelayS
+
+
+class FedCSSettings(Settings):
+    """As many clients as a round has time for, by what they say of their resources."""
+
+    kind: Literal["fedcs"] = "fedcs"
+    round_s: DurationS = 180.0
+    """Deadline T_round that the cohort is packed for."""
+    asked_fraction: PositiveFraction = 0.1
+    """Share of the fleet that is asked for its resources (C)."""
+    max_clients: Clients | None = Field(default=None, examples=[2])
+    """At most so many are chosen; null: as many as the server wants."""
+    selection_s: _Seconds = 0.0
+    """Part of T_round that goes by before the model is sent (T_cs)."""
+    aggregation_s: _Seconds = 0.0
+    """Part of T_round that goes by after the last upload (T_agg)."""
+    ties: TieRule = "random"
+    """Order among clients that prolong the round equally."""
+
+    def build(self) -> FedCSSelector:
+        """Selector with these settings."""
+        return FedCSSelector(self)
+
+
+class FedCSSelector:
+    """Asks anew in every round; remembers nothing."""
+
+    needs_losses = False
+    needs_probes = True
+
+    def __init__(self, settings: FedCSSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._num_samples: IntArray = np.empty(0, dtype=np.int64)
+        self._num_trained: IntArray = np.empty(0, dtype=np.int64)
+        self._payload_bit = 0
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Note what a round consists of."""
+        self._seed = fleet.seed
+        self._num_samples = fleet.num_samples
+        self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
+        self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask random candidates for their resources, once for each choice."""
+        if view.stage > 0:
+            return ()
+        num = num_asked(self._num_samples.size, self._settings.asked_fraction)
+        return [
+            ProbeRequest(
+                client=client,
+                work=Work(WorkKind.NONE),
+                needs_model=False,
+                upload_byte=_ANSWER_BYTE,
+                uploads_vector=False,
+                asks_resources=True,
+            )
+            for client in self._drawn(view, num).tolist()
+        ]
+
+    def select(self, view: RoundView) -> IntArray:
+        """Those that the round has time for, in the order in which they were packed."""
+        told = {
+            report.client: report.resources
+            for report in view.reports
+            if report.is_delivered and report.resources is not None and _can_work(report.resources)
+        }
+        answered = np.array(sorted(told), dtype=np.int64)
+        there = answered[np.isin(answered, view.candidates)]
+        limit = self._settings.max_clients
+        at_most = view.wanted if limit is None else min(limit, view.wanted)
+        if there.size == 0:
+            return self._drawn(view, at_most)
+        resources = [told[client] for client in there.tolist()]
+        generator = rng.stream(self._seed, "select/fedcs/ties", view.round)
+        keys = tie_keys(self._settings.ties, self._num_samples.size, generator)[there]
+        packed = self._pack(there, resources, keys, self._settings.round_s, at_most)
+        if packed.size == 0:
+            packed = self._pack(there, resources, keys, np.inf, 1)
+        return there[packed]
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing: the next round asks anew."""
+
+    def state(self) -> State:
+        """Nothing outlasts a round."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing to take back."""
+
+    def _drawn(self, view: RoundView, num: int) -> IntArray:
+        """Random candidates, in the order drawn."""
+        generator = rng.stream(self._seed, "select/fedcs", view.round)
+        exponentials = generator.standard_exponential(self._num_samples.size)[view.candidates]
+        return view.candidates[draw(np.ones(view.candidates.size), num, exponentials)]
+
+    def _pack(
+        self,
+        clients: IntArray,
+        resources: Sequence[Resources],
+        keys: FloatArray,
+        deadline_s: float,
+        at_most: int,
+    ) -> IntArray:
+        down_bit_per_s = np.array([told.down_bit_per_s for told in resources])
+        up_bit_per_s = np.array([told.up_bit_per_s for told in resources])
+        samples_per_s = np.array([told.samples_per_s for told in resources])
+        return pack(
+            self._payload_bit / down_bit_per_s,
+            self._num_trained[clients] / samples_per_s,
+            self._payload_bit / up_bit_per_s,
+            deadline_s,
+            keys,
+            selection_s=self._settings.selection_s,
+            aggregation_s=self._settings.aggregation_s,
+            max_clients=at_most,
+        )
+
+
+def _can_work(told: Resources) -> bool:
+    """Whether a client has a link and some processor at this moment."""
+    return min(told.down_bit_per_s, told.up_bit_per_s, told.samples_per_s) > 0.0

@@ -1,0 +1,280 @@
+"""FedGRA: in every fifth round the clients with the best grey relational grades of four metrics.
+
+In rounds 1, 1 + t_select, 1 + 2 t_select, ... a *selection* is held:
+
+1. Every candidate is asked to download the model, to train it for one epoch, and to say how it
+   stands. Its metrics are the loss h of that epoch (lower is better), the divergence
+   d = ||w_global - w_local||_2 of its weights, its free processing power m = FLOP/s * (1 - load)
+   and its free memory r (higher is better); m and r are smoothed from selection to selection.
+2. The grey relational grade g of each is computed from the metrics of all that answered, equations
+   (6) to (16) of `fleetsim.selectors.fedgra.equations`.
+3. Of the answered who are still there, first come those whose fairness F has reached b (17), by F
+   and then by grade; then the others by grade. F is 1 for the selected and grows by f for all
+   others, whether they answered or not. It is counted in selections, not in rounds.
+
+In the rounds between the same set trains, those of it that are there. If none of it is there, a
+selection is held before its time. What clients trained when they were asked is charged and thrown
+away, as the paper counts rounds only.
+
+A client without a whole answer (late, lost, without a finite loss or divergence) is out of the
+selection. If nobody's answer is whole, all candidates have the same grade: forced ones come first,
+then random ones.
+
+What the paper leaves open or contradicts, the first being the default: the weights of the metrics
+(`weighting: ewm`, or `inverse` as printed in (16)); the denominators of (6, 7) (`mapping`, without
+effect); forced clients count towards the number wanted (`overflow: capped`), or come in addition
+(`printed`, Algorithm 2), which needs room, `server.over_commit`; F starts anew on selection, or
+when its client is marked (`reset`); f = 1 and b = 6 are inferred from its "minimum participation
+rounds 6". Where the world knows free memory (`fleet.memory`) r is that, and all memory otherwise.
+
+Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, "Optimization of federated
+learning's client selection for non-IID data based on grey relational analysis", arXiv
+2310.08147v3, equations (1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5,
+theta 0.9, t_select 5.
+
+The server must know nothing beforehand. A selection costs each of the N clients one model
+download, one epoch, and the upload of three scalars and its model; or of four scalars where it
+computes d itself (`divergence_at: client`), which gives the same grades.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    FleetView,
+    FloatArray,
+    IntArray,
+    Parameters,
+    ProbeRequest,
+    Report,
+    Resources,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
+from fleetsim.selectors.baselines.fixed import available_in_order
+from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.fedgra.equations import (
+    Mapping,
+    Overflow,
+    Reset,
+    Weighting,
+    choose,
+    fairness_after,
+    free_capacity,
+    grey_relational_grades,
+    is_selection_round,
+    loss_metric,
+    smoothed,
+    weight_divergence,
+)
+from fleetsim.settings import Settings
+
+_SCALAR_BYTE = 8
+_Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class FedGRASettings(Settings):
+    """The best of four metrics at once, asked of everybody, with a turn for all."""
+
+    kind: Literal["fedgra"] = "fedgra"
+    every_rounds: Rounds = 5
+    """Rounds from one selection to the next, in which the same clients train (t_select)."""
+    distinguishing: PositiveFraction = 0.5
+    """Distinguishing coefficient rho of the grey relational coefficients."""
+    smoothing: _Fraction = 0.9
+    """Weight theta of the newest answer in a client's processing power and memory."""
+    fairness_increment: Gain = 1.0
+    """By how much the fairness F of a client grows when it is not selected (f)."""
+    fairness_bound: Annotated[float, Field(gt=1.0, le=1e12)] = 6.0
+    """Fairness from which a client must be selected (b)."""
+    weighting: Weighting = "ewm"
+    """Whether metrics count by their entropy weight, or by its inverse as (16) is printed."""
+    mapping: Mapping = "sum"
+    """Denominator of (6, 7): max + min as printed, or max - min; the grades are the same."""
+    overflow: Overflow = "capped"
+    """Whether forced clients count towards those wanted, or come on top of all but one of them."""
+    reset: Reset = "selection"
+    """Whether fairness starts anew when a client is selected, or already when it is marked."""
+    divergence_at: Literal["server", "client"] = "server"
+    """Who computes the divergence: the server from the client's model, or the client itself."""
+    ties: TieRule = "random"
+    """Order among equal fairness and grades."""
+
+    def build(self) -> FedGRASelector:
+        """Selector with these settings."""
+        return FedGRASelector(self)
+
+
+class FedGRASelector:
+    """Columns over the fleet [N]; `_set` are the clients of the last selection."""
+
+    needs_losses = True
+    needs_probes = True
+
+    def __init__(self, settings: FedGRASettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._cohort = 0
+        self._fairness: FloatArray = np.empty(0)
+        self._is_forced: BoolArray = np.empty(0, dtype=np.bool_)
+        self._power: FloatArray = np.empty(0)
+        self._memory: FloatArray = np.empty(0)
+        self._set: IntArray = np.empty(0, dtype=np.int64)
+        self._is_choosing = False
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with everybody's fairness at 1 and no metrics."""
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._cohort = fleet.cohort
+        self._fairness = np.ones(size)
+        self._is_forced = np.zeros(size, dtype=np.bool_)
+        self._power = np.full(size, np.nan)
+        self._memory = np.full(size, np.nan)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask every candidate when a selection is due."""
+        if view.stage > 0:
+            return ()
+        is_due = is_selection_round(view.round, self._settings.every_rounds)
+        self._is_choosing = is_due or not np.isin(self._set, view.candidates).any()
+        if not self._is_choosing:
+            return ()
+        is_server = self._settings.divergence_at == "server"
+        return [
+            ProbeRequest(
+                client=client,
+                work=Work(WorkKind.TRAIN, epochs=1),
+                upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,
+                uploads_vector=is_server,
+                asks_resources=True,
+            )
+            for client in view.candidates.tolist()
+        ]
+
+    def select(self, view: RoundView) -> IntArray:
+        """The best by fairness and grade, or those of the set of the last selection."""
+        if not self._is_choosing:
+            return available_in_order(self._set, view.candidates, view.wanted)
+        settings = self._settings
+        answered, grade = self._graded(view)
+        is_there = np.isin(answered, view.candidates)
+        there, grade = answered[is_there], grade[is_there]
+        if there.size == 0:
+            there, grade = view.candidates, np.zeros(view.candidates.size)
+        generator = rng.stream(self._seed, "select/fedgra", view.round)
+        keys = tie_keys(settings.ties, self._fairness.size, generator)
+        num = self._cohort if settings.overflow == "printed" else view.wanted
+        places = choose(
+            grade,
+            self._fairness[there],
+            self._is_forced[there],
+            num,
+            keys[there],
+            settings.overflow,
+        )
+        chosen = there[places][: view.wanted]
+        if chosen.size:
+            self._close_selection(chosen)
+        return chosen
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing: selections go by what clients answer."""
+
+    def state(self) -> State:
+        """Fairness, smoothed metrics and the present set."""
+        return {
+            "fairness": self._fairness.copy(),
+            "is_forced": self._is_forced.copy(),
+            "power": self._power.copy(),
+            "memory": self._memory.copy(),
+            "set": self._set.copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._fairness = np.array(state["fairness"], dtype=np.float64)
+        self._is_forced = np.array(state["is_forced"], dtype=np.bool_)
+        self._power = np.array(state["power"], dtype=np.float64)
+        self._memory = np.array(state["memory"], dtype=np.float64)
+        self._set = np.array(state["set"], dtype=np.int64)
+
+    def _close_selection(self, chosen: IntArray) -> None:
+        is_selected = np.zeros(self._fairness.size, dtype=np.bool_)
+        is_selected[chosen] = True
+        self._set = chosen
+        self._fairness, self._is_forced = fairness_after(
+            self._fairness,
+            is_selected,
+            increment=self._settings.fairness_increment,
+            bound=self._settings.fairness_bound,
+            reset=self._settings.reset,
+        )
+
+    def _graded(self, view: RoundView) -> tuple[IntArray, FloatArray]:
+        """Ids and grades of the clients whose answer is whole [n], [n]."""
+        reports = {report.client: report for report in view.reports if report.is_delivered}
+        divergence = {
+            client: _divergence(report, view.parameters) for client, report in reports.items()
+        }
+        whole = [
+            (report, report.loss, divergence[client], report.resources)
+            for client, report in sorted(reports.items())
+            if report.loss is not None
+            and math.isfinite(report.loss)
+            and math.isfinite(divergence[client])
+            and report.resources is not None
+        ]
+        clients = np.array([report.client for report, *_ in whole], dtype=np.int64)
+        resources = [told for *_, told in whole]
+        self._note(clients, resources)
+        metrics = np.column_stack(
+            [
+                loss_metric(np.array([[loss] for _, loss, _, _ in whole]).reshape(-1, 1)),
+                np.array([moved for _, _, moved, _ in whole], dtype=np.float64),
+                self._power[clients],
+                self._memory[clients],
+            ]
+        )
+        return clients, grey_relational_grades(
+            metrics,
+            rho=self._settings.distinguishing,
+            weighting=self._settings.weighting,
+            mapping=self._settings.mapping,
+        )
+
+    def _note(self, clients: IntArray, resources: Sequence[Resources]) -> None:
+        """Smooth what clients said of their processing power and memory."""
+        flop_per_s = np.array([told.flop_per_s for told in resources], dtype=np.float64)
+        load = np.array([told.load_fraction for told in resources], dtype=np.float64)
+        memory = np.array(
+            [
+                told.ram_byte if told.free_ram_byte is None else told.free_ram_byte
+                for told in resources
+            ],
+            dtype=np.float64,
+        )
+        theta = self._settings.smoothing
+        power = free_capacity(flop_per_s, load)
+        self._power[clients] = smoothed(power, self._power[clients], theta)
+        self._memory[clients] = smoothed(memory, self._memory[clients], theta)
+
+
+def _divergence(report: Report, base: Parameters) -> float:
+    """Divergence of a client's model from the one that it was sent; NaN if it told neither."""
+    if report.vector is not None:
+        return float(weight_divergence(base, [report.vector])[0])
+    return math.nan if report.update_norm is None else report.update_norm

@@ -1,0 +1,32 @@
+"""Package."""
+
+from fleetsim.selectors.gpfl.equations import (
+    client_vector,
+    confidence_bound,
+    direction,
+    exploration_weight,
+    first_scores,
+    gradient_projection,
+    normalised,
+    num_plays,
+    reward_factor,
+    rewards,
+    with_rewards,
+)
+from fleetsim.selectors.gpfl.selector import GPFLSelector, GPFLSettings
+
+__all__ = [
+    "GPFLSelector",
+    "GPFLSettings",
+    "client_vector",
+    "confidence_bound",
+    "direction",
+    "exploration_weight",
+    "first_scores",
+    "gradient_projection",
+    "normalised",
+    "num_plays",
+    "reward_factor",
+    "rewards",
+    "with_rewards",
+]

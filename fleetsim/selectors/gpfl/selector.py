@@ -1,0 +1,363 @@
+"""GPFL: clients whose updates point along the global direction, balanced by a confidence bound.
+
+Before its first choice every client is asked once for the mean gradient at the present model. Then
+
+1. G = mean of these vectors; c_i = <g_i, G> / |G|, a length (3). Round 1 takes the largest c_i.
+2. After round t: c_i of those who delivered, against the G of before; c~ = softmax of c over all
+   clients heard of (5); mu_i = c~_i, times the factor of (8) for those who delivered; then, if the
+   round was aggregated, G = mean of its delivered vectors.
+3. Round t + 1 takes the largest u_i = mean of mu_i + alpha sqrt(2 ln n / n_i) (6), with
+   alpha = rho t / T (7).
+
+The factor of (8) follows the accuracy A and the loss F of the global model on samples that the
+server keeps for selectors, never those of the test set.
+
+A client is asked at the first choice that it is there for, and never again; one whose answer was
+lost has the score +infinity, as nothing is known of it, until an update of it is delivered. A
+newcomer's first reward is its share c~ when it answers. A selected client that does not deliver
+keeps c_i and n_i.
+
+What the paper leaves open, contradicts or misprints, the first being the default: g_i of an update
+is the sum of the gradients of its local steps, (w - w_i) / eta, so that vectors are long and the
+softmax tells clients apart (`vector: gradient`), or w - w_i (`delta`; the first gradient counts
+eta times then); G before round 1 is the mean of the initial vectors, where the paper has the
+gradient of a model that never was; rewards are averaged over all rounds (`mean: per_round`) or a
+client's own (`per_pull`); n is the sum of all n_i (`plays: pulls`) or t + 1 (`rounds`); (8) is
+taken as printed (`adjustment`), or with the signs that the text describes (`corrected`). Its
+Algorithm 1 sorts by c, never uses u, and selects before it aggregates; the text is followed.
+
+Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection framework for efficient
+federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found. The
+equations are in `fleetsim.selectors.gpfl.equations`.
+
+The server must know the number of rounds (`stop.rounds`), keep samples for selectors
+(`evaluate.validation_fraction`), and receive models uncompressed or as the uplink leaves them. It
+asks each client once: a model download, a forward and backward pass, and the upload of a gradient.
+
+`vector: last_gradient` reads (3) to the letter: g_i is the gradient at the client's own model w_i
+at the end of round t. Before its next choice the server asks those who delivered for it, in a probe
+on the model that they hold: no download, a forward and backward pass, and the upload of a gradient,
+in every round. Steps 2 and 3 then wait for the answers; a client whose answer is lost, or that has
+left, counts as one that did not deliver. It is the plain gradient: momentum, which (1) adds to it,
+is gone when a client's training ends. Of compressed updates w_i is what the server made of it,
+which the client can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    Evaluation,
+    FleetView,
+    FloatArray,
+    IntArray,
+    Parameters,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.schema.ranges import Samples, Weight
+from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.gpfl.equations import (
+    Adjustment,
+    PlayCount,
+    RewardMean,
+    client_vector,
+    confidence_bound,
+    direction,
+    exploration_weight,
+    first_scores,
+    gradient_projection,
+    normalised,
+    num_plays,
+    reward_factor,
+    rewards,
+    with_rewards,
+)
+from fleetsim.settings import Settings
+
+
+class GPFLSettings(Settings):
+    """Updates that point along the global direction, with a bonus for clients rarely seen."""
+
+    kind: Literal["gpfl"] = "gpfl"
+    exploration: Weight = 1.0
+    """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T."""
+    vector: Literal["gradient", "delta", "last_gradient"] = "gradient"
+    """A client's vector: the sum of its gradients, (w - w_i) / eta, its update, w - w_i, or the
+    gradient at its own w_i, for which those who delivered are asked before the next choice."""
+    initial_batch: Samples | None = None
+    """Samples of the gradients that clients are asked for; null: all of them."""
+    adjustment: Adjustment = "printed"
+    """Factor (8) on rewards: as printed, or falling with accuracy and rising loss."""
+    mean: RewardMean = "per_round"
+    """Rounds over which rewards are averaged: all, or those that the client delivered in."""
+    plays: PlayCount = "pulls"
+    """n of the bonus: the sum of all n_i, or the number of rounds and 1."""
+    ties: TieRule = "random"
+    """Order among equal scores."""
+
+    def build(self) -> GPFLSelector:
+        """Selector with these settings."""
+        return GPFLSelector(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Due:
+    """A round whose gradients are still to be asked for."""
+
+    clients: IntArray
+    """Who delivered [k]."""
+    models: Parameters
+    """What each of them trained, and still holds [k, P]."""
+    factor: float
+    """(8)"""
+    is_aggregated: bool
+
+
+class GPFLSelector:
+    """Columns over the fleet [N]; a client was heard of when its projection is not NaN."""
+
+    needs_losses = True
+    needs_probes = True
+
+    def __init__(self, settings: GPFLSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._learning_rate = 1.0
+        self._planned_rounds = 1
+        self._num_rounds = 0
+        self._was_asked: BoolArray = np.empty(0, dtype=np.bool_)
+        self._projection: FloatArray = np.empty(0)
+        self._num_pulls: IntArray = np.empty(0, dtype=np.int64)
+        self._reward_sum: FloatArray = np.empty(0)
+        self._num_rewards: IntArray = np.empty(0, dtype=np.int64)
+        self._direction: FloatArray = np.empty(0)
+        self._accuracy = math.nan
+        self._loss = math.nan
+        self._due: _Due | None = None
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with nobody heard of.
+
+        Raises:
+            ScenarioError: the number of rounds is open, or the server keeps no samples.
+        """
+        if fleet.planned_rounds is None:
+            raise ScenarioError(
+                "server.selector: gpfl weighs exploration by the share of rounds gone by; set"
+                " stop.rounds"
+            )
+        if fleet.validation is None:
+            raise ScenarioError(
+                "server.selector: gpfl follows how good the model is on samples that the server"
+                " keeps for selectors; set evaluate.validation_fraction, such as 0.1"
+            )
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._learning_rate = fleet.learning_rate
+        self._planned_rounds = fleet.planned_rounds
+        self._was_asked = np.zeros(size, dtype=np.bool_)
+        self._projection = np.full(size, np.nan)
+        self._num_pulls = np.zeros(size, dtype=np.int64)
+        self._reward_sum = np.zeros(size)
+        self._num_rewards = np.zeros(size, dtype=np.int64)
+        self._accuracy, self._loss = _figures(fleet.validation)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask candidates for a gradient: each of them once in the run, and at models of its own."""
+        if view.stage > 0:
+            return ()
+        is_new = ~self._was_asked[view.candidates]
+        self._was_asked[view.candidates] = True
+        size_of = dict(zip(view.candidates.tolist(), view.num_samples.tolist(), strict=True))
+        requests = [
+            ProbeRequest(client=client, work=self._work(size_of[client]))
+            for client in view.candidates[is_new].tolist()
+        ]
+        if self._due is None:
+            return requests
+        return requests + [
+            ProbeRequest(
+                client=client,
+                work=self._work(size_of[client]),
+                needs_model=False,
+                parameters=model,
+            )
+            for client, model in zip(self._due.clients.tolist(), self._due.models, strict=True)
+            if client in size_of
+        ]
+
+    def select(self, view: RoundView) -> IntArray:
+        """The largest projections in round 1, then the largest bounds."""
+        if view.learning_rate is not None:
+            self._learning_rate = view.learning_rate
+        self._take_in(view)
+        scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
+        generator = rng.stream(self._seed, "select/gpfl", view.round)
+        keys = tie_keys(self._settings.ties, self._projection.size, generator)
+        there = view.candidates
+        return there[best(scores[there], view.wanted, keys[there])]
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Update projections and rewards, then the direction; or wait for the gradients."""
+        if outcome.selected.size == 0:
+            return
+        self._num_rounds += 1
+        factor = self._factor(outcome.validation)
+        self._accuracy, self._loss = _figures(outcome.validation)
+        delivered = [
+            (report.client, report.base, report.vector)
+            for report in outcome.reports
+            if report.is_delivered and report.base is not None and report.vector is not None
+        ]
+        if self._settings.vector == "last_gradient":
+            models = [model for _, _, model in delivered]
+            self._due = _Due(
+                clients=np.array([client for client, _, _ in delivered], dtype=np.int64),
+                models=np.stack(models) if models else np.empty((0, 0), dtype=np.float32),
+                factor=factor,
+                is_aggregated=outcome.aggregated,
+            )
+            return
+        rate, vector = self._learning_rate, self._settings.vector
+        vectors = {
+            client: client_vector(base, model, rate, vector) for client, base, model in delivered
+        }
+        self._learn(vectors, factor, is_aggregated=outcome.aggregated)
+
+    def state(self) -> State:
+        """Columns, the direction, and how good the model was."""
+        return {
+            "num_rounds": np.array(self._num_rounds, dtype=np.int64),
+            "was_asked": self._was_asked.copy(),
+            "projection": self._projection.copy(),
+            "num_pulls": self._num_pulls.copy(),
+            "reward_sum": self._reward_sum.copy(),
+            "num_rewards": self._num_rewards.copy(),
+            "direction": self._direction.copy(),
+            "accuracy": np.array(self._accuracy),
+            "loss": np.array(self._loss),
+        } | self._due_state()
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._num_rounds = int(state["num_rounds"])
+        self._was_asked = np.array(state["was_asked"], dtype=np.bool_)
+        self._projection = np.array(state["projection"], dtype=np.float64)
+        self._num_pulls = np.array(state["num_pulls"], dtype=np.int64)
+        self._reward_sum = np.array(state["reward_sum"], dtype=np.float64)
+        self._num_rewards = np.array(state["num_rewards"], dtype=np.int64)
+        self._direction = np.array(state["direction"], dtype=np.float64)
+        self._accuracy = float(state["accuracy"])
+        self._loss = float(state["loss"])
+        self._due = None
+        if "due/clients" in state:
+            self._due = _Due(
+                clients=np.array(state["due/clients"], dtype=np.int64),
+                models=np.array(state["due/models"], dtype=np.float32),
+                factor=float(state["due/factor"]),
+                is_aggregated=bool(state["due/is_aggregated"]),
+            )
+
+    def _due_state(self) -> State:
+        if self._due is None:
+            return {}
+        return {
+            "due/clients": self._due.clients.copy(),
+            "due/models": self._due.models.copy(),
+            "due/factor": np.array(self._due.factor),
+            "due/is_aggregated": np.array(self._due.is_aggregated),
+        }
+
+    def _work(self, num_samples: int) -> Work:
+        batch = self._settings.initial_batch
+        return Work(
+            WorkKind.GRADIENT, num_samples=None if batch is None else min(batch, num_samples)
+        )
+
+    def _take_in(self, view: RoundView) -> None:
+        """Gradients at the clients' own models, then those of who was not heard of before."""
+        scale = self._learning_rate if self._settings.vector == "delta" else 1.0
+        vectors = {
+            report.client: scale * report.vector.astype(np.float64)
+            for report in view.reports
+            if report.is_delivered and report.vector is not None
+        }
+        if self._due is not None:
+            due, self._due = self._due, None
+            own = {c: vectors.pop(c) for c in due.clients.tolist() if c in vectors}
+            self._learn(own, due.factor, is_aggregated=due.is_aggregated)
+        vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
+        newcomers = self._project(vectors)
+        self._num_pulls[newcomers] += 1
+        # Round 1 goes by projections alone, and all rewards then begin with it.
+        if self._num_rounds or self._settings.mean == "per_pull":
+            is_new = np.zeros(self._projection.size, dtype=np.bool_)
+            is_new[newcomers] = True
+            self._reward(is_new, 1.0, "per_pull")
+
+    def _learn(self, vectors: dict[int, FloatArray], factor: float, *, is_aggregated: bool) -> None:
+        """A round brought these vectors: projections and rewards, then the direction."""
+        delivered = self._project(vectors)
+        self._num_pulls[delivered] += 1
+        is_observed = np.zeros(self._projection.size, dtype=np.bool_)
+        is_observed[delivered] = True
+        self._reward(is_observed, factor, self._settings.mean)
+        if is_aggregated and vectors:
+            self._direction = direction(list(vectors.values()))
+
+    def _project(self, vectors: dict[int, FloatArray]) -> IntArray:
+        """Note projections; ids of those whose vector is finite, the others are dropped."""
+        for client in [
+            client for client, vector in vectors.items() if not np.isfinite(vector).all()
+        ]:
+            del vectors[client]
+        if vectors and self._direction.size == 0:
+            self._direction = direction(list(vectors.values()))
+        clients = np.array(list(vectors), dtype=np.int64)
+        self._projection[clients] = gradient_projection(vectors.values(), self._direction)
+        return clients
+
+    def _reward(self, is_observed: BoolArray, factor: float, mean: RewardMean) -> None:
+        reward = rewards(normalised(self._projection), is_observed, factor)
+        self._reward_sum, self._num_rewards = with_rewards(
+            self._reward_sum, self._num_rewards, reward, is_observed, mean
+        )
+
+    def _bounds(self, view: RoundView) -> FloatArray:
+        rounds_gone = view.round - 1
+        return confidence_bound(
+            self._reward_sum,
+            self._num_rewards,
+            self._num_pulls,
+            exploration_weight(rounds_gone, self._planned_rounds, self._settings.exploration),
+            num_plays(self._num_pulls, rounds_gone, self._settings.plays),
+        )
+
+    def _factor(self, now: Evaluation | None) -> float:
+        """(8); 1 where either model's accuracy or loss is not known, or not finite."""
+        accuracy, loss = _figures(now)
+        if not np.isfinite([accuracy, loss, self._accuracy, self._loss]).all():
+            return 1.0
+        return reward_factor(accuracy, self._accuracy, loss, self._loss, self._settings.adjustment)
+
+
+def _figures(evaluation: Evaluation | None) -> tuple[float, float]:
+    """Accuracy and loss; NaN where they are not known."""
+    if evaluation is None or evaluation.accuracy is None or evaluation.loss is None:
+        return math.nan, math.nan
+    return evaluation.accuracy, evaluation.loss

@@ -1,0 +1,44 @@
+"""Package."""
+
+from fleetsim.selectors.oort.equations import (
+    clipped,
+    cut_off_pool,
+    duration_at,
+    exploration_fraction,
+    exploration_pool,
+    is_declining,
+    num_exploited,
+    num_trained,
+    paced_percentile,
+    scaled,
+    smoothed_mean_square,
+    statistical_utility,
+    system_penalty,
+    temporal_bonus,
+    utility,
+)
+from fleetsim.selectors.oort.profiles import PROFILES, OortProfile
+from fleetsim.selectors.oort.selector import OortOptions, OortSelector, OortSettings
+
+__all__ = [
+    "PROFILES",
+    "OortOptions",
+    "OortProfile",
+    "OortSelector",
+    "OortSettings",
+    "clipped",
+    "cut_off_pool",
+    "duration_at",
+    "exploration_fraction",
+    "exploration_pool",
+    "is_declining",
+    "num_exploited",
+    "num_trained",
+    "paced_percentile",
+    "scaled",
+    "smoothed_mean_square",
+    "statistical_utility",
+    "system_penalty",
+    "temporal_bonus",
+    "utility",
+]

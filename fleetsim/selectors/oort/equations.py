@@ -1,0 +1,272 @@
+"""What Oort computes: shares, utilities, penalties, the pool, the pacer's question.
+
+Pure functions of arrays over the clients considered [n]. How they fit together, and the sources,
+stand in `fleetsim.selectors.oort`; which of them and which figures the published implementations
+take, in `fleetsim.selectors.oort.profiles`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import floor_product
+from fleetsim.selectors.common.checks import require_all
+from fleetsim.selectors.common.tie_breaking import best
+
+_ROUNDING_SLACK = 1e-9
+
+
+def exploration_fraction(round_: int, start: float, decay: float, floor: float) -> float:
+    """Share of explorers (epsilon) in round 1, 2, ...
+
+    >>> exploration_fraction(2, 0.9, 0.5, 0.2), exploration_fraction(9, 0.9, 0.5, 0.2)
+    (0.45, 0.2)
+
+    Source: Oort (Lai et al., OSDI 2021), epsilon of Algorithm 1.
+    """
+    return max(start * decay ** (round_ - 1), floor)
+
+
+def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexplored: int) -> int:
+    """How many explored clients are chosen; the rest of `wanted` are explorers.
+
+    >>> num_exploited(10, 0.9, 50, 50), num_exploited(10, 0.9, 50, 2), num_exploited(10, 0.2, 3, 9)
+    (1, 8, 3)
+
+    Source: Oort (Lai et al., OSDI 2021), Algorithm 1; the fill-in is fleetsim's.
+    """
+    # 1 - 0.9 is 0.0999... in binary, and must yield 1 of 10.
+    quota = math.floor((1.0 - exploration) * wanted + _ROUNDING_SLACK)
+    return min(max(quota, wanted - num_unexplored), num_explored)
+
+
+def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatArray:
+    """U = |B| sqrt(mean of squared losses) of each client [n].
+
+    Raises:
+        ValueError: a utility is negative or not finite.
+
+    Source: Oort (Lai et al., OSDI 2021), the statistical utility.
+    """
+    utilities = num_samples * loss_rms
+    is_good = np.isfinite(utilities) & (utilities >= 0.0)
+    require_all("utilities must be finite and not negative", utilities, is_good)
+    return utilities
+
+
+def smoothed_mean_square(batch_mean_squares: FloatArray, weight: float = 0.2) -> float:
+    """Mean squared loss as the authors' clients track it over the batches of an epoch [b].
+
+    Begins with the first batch's; then each next one's counts with `weight`.
+
+    Raises:
+        ValueError: there is no batch, or the weight is not in (0, 1].
+
+    >>> smoothed_mean_square(np.array([4.0, 9.0, 5.0]))
+    5.0
+
+    Source: SymbioticLab/Oort@05a3aa1, the clients' training.
+    """
+    require_all("weight must be in (0, 1]", weight, 0.0 < weight <= 1.0)
+    if batch_mean_squares.size == 0:
+        raise ValueError("there must be at least 1 batch, got 0")
+    average = float(batch_mean_squares[0])
+    for mean_square in batch_mean_squares[1:].tolist():
+        average = (1.0 - weight) * average + weight * mean_square
+    return average
+
+
+def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntArray:
+    """min(n, steps * batch): samples that local training of so many steps sees [n].
+
+    Their number is |B| of a client's utility, and the utility assumed of one never explored.
+
+    Raises:
+        ValueError: a number is less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1, the clients' training and cold start.
+    """
+    require_all("num_steps must be at least 1", num_steps, num_steps >= 1)
+    require_all("batch_size must be at least 1", batch_size, batch_size >= 1)
+    return np.minimum(num_samples, num_steps * batch_size)
+
+
+def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
+    """Utilities [n], none above that of 0-based rank min(floor(n * fraction), n - 1).
+
+    >>> clipped(np.array([9.0, 1.0, 2.0, 3.0]), 0.5).tolist()
+    [3.0, 1.0, 2.0, 3.0]
+
+    Source: Oort (Lai et al., OSDI 2021), the clip of Algorithm 1; by rank as in
+    SymbioticLab/Oort@05a3aa1.
+    """
+    if utilities.size == 0:
+        return utilities
+    rank = min(floor_product(fraction, utilities.size), utilities.size - 1)
+    ceiling = float(np.partition(utilities, rank)[rank])
+    return np.minimum(utilities, ceiling)
+
+
+def scaled(utilities: FloatArray, fraction: float) -> FloatArray:
+    """Utilities [n], clipped, and moved and stretched into [0, 1] as the authors' code does.
+
+    (min(U, clip) - 0.999 min U) / max(max U - 0.999 min U, 0.0001): max and min before the clip.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
+    """
+    if utilities.size == 0:
+        return utilities
+    floor = 0.999 * float(utilities.min())
+    stretch = max(float(utilities.max()) - floor, 1e-4)
+    return (clipped(utilities, fraction) - floor) / stretch
+
+
+def temporal_bonus(round_: int, last_round: IntArray) -> FloatArray:
+    """sqrt(0.1 ln R / L) of clients last asked in rounds L >= 1 [n].
+
+    Raises:
+        ValueError: an L, or R, is less than 1.
+
+    Source: Oort (Lai et al., OSDI 2021), temporal uncertainty in Algorithm 1.
+    """
+    require_all("round_ must be at least 1", round_, round_ >= 1)
+    require_all("last_round must be at least 1", last_round, last_round >= 1)
+    return np.sqrt(0.1 * math.log(round_) / last_round)
+
+
+def duration_at(durations_s: FloatArray, percentile: float) -> float:
+    """Preferred duration T as a percentile of all known durations [n].
+
+    That of 0-based rank min(floor(n * percentile / 100), n - 1); infinity, which is no preference,
+    from 100 on; NaN where no duration is known.
+
+    Raises:
+        ValueError: the percentile is negative.
+
+    >>> duration_at(np.array([9.0, 1.0, np.nan, 5.0, 7.0]), 50.0), duration_at(np.ones(2), 100.0)
+    (7.0, inf)
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`, the round threshold.
+    """
+    require_all("percentile must not be negative", percentile, percentile >= 0.0)
+    if percentile >= 100.0:
+        return math.inf
+    known_s = durations_s[~np.isnan(durations_s)]
+    if known_s.size == 0:
+        return math.nan
+    rank = min(floor_product(percentile, known_s.size, per=100), known_s.size - 1)
+    return float(np.partition(known_s, rank)[rank])
+
+
+def system_penalty(duration_s: FloatArray, preferred_s: float, alpha: float) -> FloatArray:
+    """(T / t)^alpha of clients slower than T, else 1; 1 too where t or T is not known (NaN) [n].
+
+    Raises:
+        ValueError: alpha is negative.
+
+    Source: Oort (Lai et al., OSDI 2021), the global system utility.
+    """
+    require_all("alpha must not be negative", alpha, alpha >= 0.0)
+    is_slow = duration_s > preferred_s
+    penalty = np.ones(duration_s.shape)
+    penalty[is_slow] = (preferred_s / duration_s[is_slow]) ** alpha
+    return penalty
+
+
+def utility(
+    statistical: FloatArray,
+    duration_s: FloatArray,
+    last_round: IntArray,
+    *,
+    round_: int,
+    preferred_s: float,
+    alpha: float,
+) -> FloatArray:
+    """Util of each client [n] from its clipped statistical utility, duration and last round.
+
+    Source: Oort (Lai et al., OSDI 2021), Util of Algorithm 1.
+    """
+    bonus = temporal_bonus(round_, last_round)
+    return (statistical + bonus) * system_penalty(duration_s, preferred_s, alpha)
+
+
+def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> IntArray:
+    """Positions with a utility of at least c times the `quota`-th largest; at least `quota`.
+
+    Raises:
+        ValueError: the quota is negative, or greater than the number of utilities.
+
+    >>> cut_off_pool(np.array([4.0, 10.0, 8.0, 7.6]), 2, 0.95).tolist()
+    [1, 2, 3]
+
+    Source: Oort (Lai et al., OSDI 2021), the cut-off of Algorithm 1.
+    """
+    is_quota = 0 <= quota <= utilities.size
+    require_all(f"quota must be between 0 and {utilities.size}", quota, is_quota)
+    if quota == 0:
+        return np.empty(0, dtype=np.int64)
+    rank = utilities.size - quota
+    cut_off = np.partition(utilities, rank)[rank]
+    return np.flatnonzero(utilities >= cut_off_fraction * cut_off)
+
+
+def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatArray) -> IntArray:
+    """Positions of the window * num largest weights (rounded down): whom explorers are drawn among.
+
+    The authors' code draws among five times as many as it wants; infinity lets everybody in.
+
+    Args:
+        weights: utility assumed of each client never explored [n].
+        num: how many explorers are wanted.
+        window: how many times as many are let in.
+        keys: the smaller goes first among equal weights [n].
+
+    Raises:
+        ValueError: `num` is negative, or the window less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
+    """
+    require_all("num must not be negative", num, num >= 0)
+    require_all("window must be at least 1", window, window >= 1.0)
+    size = weights.size if math.isinf(window) else min(floor_product(window, num), weights.size)
+    return best(weights, size, keys)
+
+
+def is_declining(achieved: FloatArray, window: int) -> bool:
+    """Whether the last `window` rounds gathered less utility than the `window` before them.
+
+    False as long as there are not two windows.
+
+    Source: Oort (Lai et al., OSDI 2021), the pacer of Algorithm 1.
+    """
+    if achieved.size < 2 * window:
+        return False
+    return bool(achieved[-2 * window : -window].sum() > achieved[-window:].sum())
+
+
+def paced_percentile(percentile: float, achieved: FloatArray, window: int, step: float) -> float:
+    """Percentile of the preferred duration after the authors' pacer has judged.
+
+    With a the mean utility gathered in the `window` rounds before the last `window` ones, and b in
+    those: `step` more, at most 100, if b is within 10 % of a (it has become flat); else `step`
+    less, but not below `step`, if they differ by 5 a or more. Unchanged as long as there are not
+    two windows. The authors' code gathers the mean U of the exploited clients that delivered.
+
+    Raises:
+        ValueError: the window is less than 1.
+
+    Source: SymbioticLab/Oort@05a3aa1 `oort.py`, its pacer.
+    """
+    require_all("window must be at least 1", window, window >= 1)
+    if achieved.size < 2 * window:
+        return percentile
+    before = float(achieved[-2 * window : -window].sum())
+    change = abs(float(achieved[-window:].sum()) - before)
+    if change <= 0.1 * before:
+        return min(100.0, percentile + step)
+    if change >= 5.0 * before:
+        return max(step, percentile - step)
+    return percentile

@@ -1,0 +1,368 @@
+"""Oort: clients of high statistical utility that are fast enough, and a share of new ones.
+
+Of a client i that delivered an update, the server keeps what it saw during local training:
+
+    U(i)    = |B_i| sqrt( (1 / |B_i|) sum of Loss(k)^2 over its samples k )    statistical utility
+    t(i)    its duration from dispatch to answer;  L(i) the last round in which it was asked
+
+In round R the *explored* clients (those with a U) that are available score
+
+    Util(i) = ( min(U(i), clip) + sqrt(0.1 ln R / L(i)) ) * (T / t(i))^(alpha [T < t(i)])
+
+with clip the 95th percentile of their U, and T the preferred duration. Of the K wanted,
+
+* exploitation: (1 - epsilon) K (rounded down) are drawn without replacement, in proportion to
+  Util, from the pool of all with Util >= c * (the (1 - epsilon) K-th largest Util);
+* exploration: the others are drawn among the clients never explored, in proportion to their
+  cold-start utility n_i (the samples of one local pass, min(n, steps * batch)) or uniformly.
+  One whose duration is known already suffers the same penalty as above.
+
+epsilon(R) = max(0.9 * 0.98^(R-1), 0.2). Either part fills in for what the other cannot offer, so
+the first round explores only.
+
+Pacer: the preferred duration T is relaxed by Delta when the statistical utility gathered shrinks,
+that is when sum U over the rounds (R-2W, R-W] > sum U over (R-W, R]. It is asked once a window, in
+rounds W, 2W, ... as the authors' code does; `pacer_every: round` asks in every round, which is the
+literal reading of Algorithm 1 and counts one decline up to W times over. T begins as
+`preferred_duration_s`; by default as the median duration of the first round that delivered
+anything. Delta is `pacer_step_s`; by default the T of the beginning (Algorithm 1 begins with
+T = Delta). Before T is known there is no penalty.
+
+Stragglers: a client that was asked but did not deliver (late, lost, or cut off by over-commitment)
+is registered with the mean U of those that delivered in that round, and counts as explored; its
+duration is the greater of the one known and the time after which it was given up, a lower bound. In
+a round in which nobody delivered a finite loss, utilities stay as they were and nobody new counts
+as explored. In runs without losses Oort therefore explores for ever.
+
+`profile` takes the figures of a published implementation instead of the paper's for all settings
+that are not given (`fleetsim.selectors.oort.profiles`), and with them its rules:
+
+* `scale_utilities`: utilities are clipped and scaled to [0, 1] before the bonus is added;
+* `preferred_percentile`: T is this percentile of all known durations, infinite from 100 on. Its
+  pacer looks at the mean U of the exploited clients that delivered: with a gathered in rounds
+  (R-2W, R-W] and b in (R-W, R], the percentile grows by `pacer_step_percent` if b is within 10 %
+  of a, and shrinks by it if they differ by 5 a or more;
+* `exploration_window`: explorers are drawn among so many times as many, those of the largest
+  cold-start utility.
+
+Source: Lai, Zhu, Madhyastha, Chowdhury, "Oort: efficient federated learning via guided participant
+selection", OSDI 2021, Algorithm 1; stragglers, clip by rank, cold start, and the rhythm of the
+pacer from SymbioticLab/Oort@05a3aa1. That code departs from the paper in more; `profile: paper`
+follows the paper, and with utilities in the hundreds the bonus only decides between near-equals.
+What the profiles leave out of their implementations: smoothing of the clients' losses over batches,
+and what `fleetsim.selectors.oort.profiles` says of `plato`.
+
+The server must know n_i, and of its cohort losses and durations. No probes. Over-commitment (the
+paper's 1.3) is the server's setting, not Oort's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.counts import floor_product
+from fleetsim.schema.effects import beside, beside_any, by_key
+from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
+from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.oort.equations import (
+    clipped,
+    cut_off_pool,
+    duration_at,
+    exploration_fraction,
+    exploration_pool,
+    is_declining,
+    num_exploited,
+    paced_percentile,
+    scaled,
+    statistical_utility,
+    system_penalty,
+    utility,
+)
+from fleetsim.selectors.oort.profiles import PROFILES, Profile
+from fleetsim.settings import Settings
+
+_Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+_Seconds = DurationS
+
+
+class OortOptions(Settings):
+    """What can be set of the choice; selectors that choose as Oort does share it."""
+
+    acts_if = by_key(
+        pacer_step_s=beside("preferred_percentile", None),
+        pacer_step_percent=beside_any("preferred_percentile", "set it"),
+        max_blacklist_fraction=beside_any("max_selections", "set it"),
+    )
+
+    kind: str
+    exploration_fraction: _Fraction = 0.9
+    """Share of never-explored clients in round 1 (epsilon)."""
+    exploration_decay: PositiveFraction = 0.98
+    """Factor on that share from round to round."""
+    exploration_min_fraction: _Fraction = 0.2
+    """Share below which it does not fall."""
+    exploration_weights: Literal["size", "uniform"] = "size"
+    """Chance of a never-explored client: proportional to its samples, or the same for all."""
+    exploration_window: Annotated[float, Field(ge=1.0, le=1e9)] | None = Field(
+        default=None, examples=[2.0]
+    )
+    """Explorers are drawn among so many times as many as are wanted; null: among all."""
+    cut_off_fraction: _Fraction = 0.95
+    """Share of the cut-off utility that still admits a client to the pool (c)."""
+    clip_fraction: PositiveFraction = 0.95
+    """Statistical utilities are clipped at this quantile."""
+    scale_utilities: bool = Field(default=False, examples=[True])
+    """Whether statistical utilities are scaled to [0, 1] before the bonus is added."""
+    penalty_exponent: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
+    """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
+    preferred_duration_s: _Seconds | None = None
+    """Preferred duration T to begin with; null: median duration of the first delivering round."""
+    preferred_percentile: Annotated[float, Field(ge=0.0, le=100.0)] | None = Field(
+        default=None, examples=[30.0]
+    )
+    """Percentile of all known durations that T is, to begin with; null: T is a duration."""
+    pacer_step_s: _Seconds | None = None
+    """Step Delta by which T grows; null: as long as T was in the beginning."""
+    pacer_step_percent: Annotated[float, Field(ge=1e-6, le=100.0)] = 5.0
+    """Step by which the percentile grows or shrinks; with preferred_percentile only."""
+    pacer_window_rounds: Rounds = 20
+    """Rounds in each of the two windows that the pacer compares (W)."""
+    pacer_every: Literal["window", "round"] = "window"
+    """Whether the pacer compares once a window or in every round."""
+    max_selections: Rounds | None = Field(default=None, examples=[10])
+    """A client asked so many times is not exploited any more; null: no limit."""
+    max_blacklist_fraction: _Fraction = 0.3
+    """At most this share of the fleet is barred by `max_selections`, the most asked first."""
+
+    @model_validator(mode="after")
+    def _one_preferred_duration(self) -> Self:
+        if self.preferred_percentile is not None and self.preferred_duration_s is not None:
+            raise ValueError(
+                f"preferred_duration_s {self.preferred_duration_s} and preferred_percentile"
+                f" {self.preferred_percentile} exclude each other; set one of them to null"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _floor_below_start(self) -> Self:
+        if self.exploration_min_fraction > self.exploration_fraction:
+            raise ValueError(
+                f"exploration_min_fraction {self.exploration_min_fraction} is greater than "
+                f"exploration_fraction {self.exploration_fraction}; make it at most that"
+            )
+        return self
+
+
+class OortSettings(OortOptions):
+    """Useful and fast clients, by loss and duration, and a share of new ones."""
+
+    kind: Literal["oort"] = "oort"
+    profile: Profile = "paper"
+    """Whose figures count where a setting is not given."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _figures_of_the_profile(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        profile = PROFILES.get(str(given.get("profile")))
+        return given if profile is None else profile.settings() | given
+
+    def build(self) -> OortSelector:
+        """Selector with these settings."""
+        return OortSelector(self)
+
+
+class OortSelector:
+    """Columns over the fleet [N]; a client is explored when its utility is not NaN."""
+
+    needs_losses = True
+    needs_probes = False
+
+    def __init__(self, settings: OortOptions) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._utility: FloatArray = np.empty(0)
+        self._duration_s: FloatArray = np.empty(0)
+        self._last_round: IntArray = np.empty(0, dtype=np.int64)
+        self._num_selected: IntArray = np.empty(0, dtype=np.int64)
+        self._achieved: FloatArray = np.empty(0)
+        self._num_rounds = 0
+        self._preferred_s = math.nan
+        self._step_s = math.nan
+        self._percentile = math.nan
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with nobody explored."""
+        size = fleet.num_samples.size
+        self._seed = fleet.seed
+        self._utility = np.full(size, np.nan)
+        self._duration_s = np.full(size, np.nan)
+        self._last_round = np.zeros(size, dtype=np.int64)
+        self._num_selected = np.zeros(size, dtype=np.int64)
+        if self._settings.preferred_duration_s is not None:
+            self._begin_pacing(self._settings.preferred_duration_s)
+        if self._settings.preferred_percentile is not None:
+            self._percentile = self._settings.preferred_percentile
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray:
+        """Exploited clients first, then the explorers."""
+        settings = self._settings
+        generator = rng.stream(self._seed, "select/oort", view.round)
+        exponentials = generator.standard_exponential(self._utility.size)
+        is_explored = np.isfinite(self._utility[view.candidates])
+        explored = view.candidates[is_explored]
+        explored = explored[~self._blacklist(exponentials)[explored]]
+        unexplored = view.candidates[~is_explored]
+        epsilon = exploration_fraction(
+            view.round,
+            settings.exploration_fraction,
+            settings.exploration_decay,
+            settings.exploration_min_fraction,
+        )
+        quota = num_exploited(view.wanted, epsilon, explored.size, unexplored.size)
+        exploited = self._exploit(view.round, explored, quota, exponentials)
+        explorers = self._explore(
+            unexplored, view.num_samples[~is_explored], view.wanted - exploited.size, exponentials
+        )
+        return np.concatenate([exploited, explorers])
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Register what the cohort did, then let the pacer judge."""
+        if outcome.selected.size == 0:
+            return
+        self._num_selected[outcome.selected] += 1
+        self._last_round[outcome.selected] = outcome.round
+        delivered = [report for report in outcome.reports if report.is_delivered]
+        for report in delivered:
+            self._duration_s[report.client] = report.duration_s
+        told = [r for r in delivered if r.loss_rms is not None and math.isfinite(r.loss_rms)]
+        clients = np.array([report.client for report in told], dtype=np.int64)
+        utilities = statistical_utility(
+            np.array([report.num_samples for report in told], dtype=np.float64),
+            np.array([report.loss_rms for report in told], dtype=np.float64),
+        )
+        # Who has a utility comes by exploitation, everybody else to be explored.
+        of_exploited = utilities[np.isfinite(self._utility[clients])]
+        self._utility[clients] = utilities
+        for report in outcome.reports:
+            if not report.is_delivered:
+                known_s = self._duration_s[report.client]
+                self._duration_s[report.client] = np.fmax(known_s, report.duration_s)
+                if utilities.size:
+                    self._utility[report.client] = utilities.mean()
+        if math.isnan(self._percentile):
+            if math.isnan(self._preferred_s) and delivered:
+                self._begin_pacing(float(np.median([report.duration_s for report in delivered])))
+            self._pace(float(utilities.sum()))
+        else:
+            self._pace(float(of_exploited.mean()) if of_exploited.size else 0.0)
+            self._preferred_s = duration_at(self._duration_s, self._percentile)
+
+    def state(self) -> State:
+        """Columns, the pacer's history and its duration."""
+        return {
+            "utility": self._utility.copy(),
+            "duration_s": self._duration_s.copy(),
+            "last_round": self._last_round.copy(),
+            "num_selected": self._num_selected.copy(),
+            "achieved": self._achieved.copy(),
+            "num_rounds": np.array(self._num_rounds, dtype=np.int64),
+            "preferred_s": np.array(self._preferred_s),
+            "step_s": np.array(self._step_s),
+            "percentile": np.array(self._percentile),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._utility = np.array(state["utility"], dtype=np.float64)
+        self._duration_s = np.array(state["duration_s"], dtype=np.float64)
+        self._last_round = np.array(state["last_round"], dtype=np.int64)
+        self._num_selected = np.array(state["num_selected"], dtype=np.int64)
+        self._achieved = np.array(state["achieved"], dtype=np.float64)
+        self._num_rounds = int(state["num_rounds"])
+        self._preferred_s = float(state["preferred_s"])
+        self._step_s = float(state["step_s"])
+        self._percentile = float(state["percentile"])
+
+    def _exploit(
+        self, round_: int, explored: IntArray, quota: int, exponentials: FloatArray
+    ) -> IntArray:
+        limited = scaled if self._settings.scale_utilities else clipped
+        scores = utility(
+            limited(self._utility[explored], self._settings.clip_fraction),
+            self._duration_s[explored],
+            self._last_round[explored],
+            round_=round_,
+            preferred_s=self._preferred_s,
+            alpha=self._settings.penalty_exponent,
+        )
+        pool = cut_off_pool(scores, quota, self._settings.cut_off_fraction)
+        return explored[pool[draw(scores[pool], quota, exponentials[explored[pool]])]]
+
+    def _explore(
+        self, unexplored: IntArray, num_samples: IntArray, num: int, exponentials: FloatArray
+    ) -> IntArray:
+        weights = self._cold_start(unexplored, num_samples)
+        if self._settings.exploration_window is not None:
+            pool = exploration_pool(
+                weights, num, self._settings.exploration_window, exponentials[unexplored]
+            )
+            unexplored, weights = unexplored[pool], weights[pool]
+        return unexplored[draw(weights, num, exponentials[unexplored])]
+
+    def _cold_start(self, unexplored: IntArray, num_samples: IntArray) -> FloatArray:
+        if self._settings.exploration_weights == "uniform":
+            return np.ones(unexplored.size)
+        return num_samples * system_penalty(
+            self._duration_s[unexplored], self._preferred_s, self._settings.penalty_exponent
+        )
+
+    def _blacklist(self, keys: FloatArray) -> BoolArray:
+        """Clients barred from exploitation [N]; the keys decide between equally often asked."""
+        is_barred = np.zeros(self._num_selected.size, dtype=np.bool_)
+        if self._settings.max_selections is not None:
+            often = np.flatnonzero(self._num_selected >= self._settings.max_selections)
+            limit = floor_product(self._settings.max_blacklist_fraction, self._num_selected.size)
+            most = best(self._num_selected[often].astype(np.float64), limit, keys[often])
+            is_barred[often[most]] = True
+        return is_barred
+
+    def _begin_pacing(self, preferred_s: float) -> None:
+        self._preferred_s = preferred_s
+        step_s = self._settings.pacer_step_s
+        self._step_s = preferred_s if step_s is None else step_s
+
+    def _pace(self, achieved: float) -> None:
+        window = self._settings.pacer_window_rounds
+        self._achieved = np.append(self._achieved, achieved)[-2 * window :]
+        self._num_rounds += 1
+        is_due = self._settings.pacer_every == "round" or self._num_rounds % window == 0
+        if is_due and not math.isnan(self._percentile):
+            self._percentile = paced_percentile(
+                self._percentile, self._achieved, window, self._settings.pacer_step_percent
+            )
+        elif is_due and is_declining(self._achieved, window):
+            self._preferred_s += self._step_s

@@ -1,0 +1,30 @@
+"""Package."""
+
+from fleetsim.selectors.bandits.equations import (
+    arm_of,
+    arms,
+    average_opinion,
+    client_rewards,
+    cold_start_groups,
+    index,
+    initial_means,
+    is_playable,
+    require_arms,
+    rewarded,
+)
+from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSelector, QuickInitUcbSettings
+
+__all__ = [
+    "QuickInitUcbSelector",
+    "QuickInitUcbSettings",
+    "arm_of",
+    "arms",
+    "average_opinion",
+    "client_rewards",
+    "cold_start_groups",
+    "index",
+    "initial_means",
+    "is_playable",
+    "require_arms",
+    "rewarded",
+]

@@ -1,0 +1,26 @@
+"""Package."""
+
+from fleetsim.selectors.rbcs_f.equations import (
+    choose,
+    contexts,
+    cost,
+    estimated_exchange_s,
+    initial_estimate,
+    queues_after,
+    require_guarantee,
+    with_exchanges,
+)
+from fleetsim.selectors.rbcs_f.selector import RBCSFSelector, RBCSFSettings
+
+__all__ = [
+    "RBCSFSelector",
+    "RBCSFSettings",
+    "choose",
+    "contexts",
+    "cost",
+    "estimated_exchange_s",
+    "initial_estimate",
+    "queues_after",
+    "require_guarantee",
+    "with_exchanges",
+]

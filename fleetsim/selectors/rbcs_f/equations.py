@@ -1,0 +1,238 @@
+"""What RBCS-F computes: fairness queues, estimates of exchange times, and the choice of a round.
+
+    z_k   = max(0, z_k + beta - x_k)                          virtual queue, x_k = 1 if selected
+    c_k   = (1 / mu_k, s_k, M / B_k)                          context of the round
+    H_k   = lambda I + sum of c c^T, b_k = sum of tau c       over the rounds that k delivered in
+    tau_k = max(0, c_k^T H_k^-1 b_k - alpha sqrt(c_k^T H_k^-1 c_k))
+    S     = argmin over sets of m clients of V max over S of tau_k - sum over S of z_k
+
+mu is the share of the processor that is free, s whether the client took part in the last round, M
+the model in bit and B the client's rate. beta is the share of rounds that everybody shall be
+selected in at least, so beta N <= m. A queue grows in every round in which its client is not
+selected, available or not; V weighs speed against fairness.
+
+The choice is exact: for every tau that could be the slowest, the m longest queues among the clients
+that are not slower. Going through the clients by tau with a heap of m queues takes O(n log n).
+
+Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
+federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783). Its full text
+was not at hand; the equations and figures are those of a students' re-implementation, with two
+slips mended: it adds the number c^T c to all of H, and the time of the round before to b.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.common.tie_breaking import best
+
+NUM_FEATURES = 3
+"""Length of a context."""
+
+
+def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int) -> None:
+    """Refuse a share of rounds that m of N clients cannot give to everybody.
+
+    Raises:
+        ValueError: beta is negative, or beta N > m; says the largest beta.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the fairness constraint.
+    """
+    require_all(
+        "guaranteed_fraction must not be negative", guaranteed_fraction, guaranteed_fraction >= 0.0
+    )
+    if guaranteed_fraction * num_clients > wanted:
+        raise ValueError(
+            f"guaranteed_fraction must be at most {wanted}/{num_clients} = "
+            f"{wanted / num_clients:.4g}, got {guaranteed_fraction}"
+        )
+
+
+def queues_after(
+    queues: FloatArray, is_selected: BoolArray, guaranteed_fraction: float = 0.15
+) -> FloatArray:
+    """Queues z after a round [N].
+
+    Args:
+        queues: z before it; 0 at first [N].
+        is_selected: who was selected, whether it delivered or not [N].
+        guaranteed_fraction: beta.
+
+    Raises:
+        ValueError: a queue is negative, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the virtual queues.
+    """
+    require_lengths(queues.shape[0], is_selected=is_selected)
+    require_all("queues must not be negative", queues, queues >= 0.0)
+    return np.maximum(0.0, queues + guaranteed_fraction - is_selected)
+
+
+def contexts(
+    free_fraction: FloatArray,
+    took_part: BoolArray,
+    payload_bit: float,
+    rate_bit_per_s: FloatArray,
+) -> FloatArray:
+    """Contexts c of the clients considered [n, 3]: 1 / mu, s, and the seconds of a transfer.
+
+    Args:
+        free_fraction: mu, the free share of the processor [n].
+        took_part: s, whether it was selected in the round before [n].
+        payload_bit: M.
+        rate_bit_per_s: B [n].
+
+    Raises:
+        ValueError: a share or a rate is not positive, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the context.
+    """
+    num = free_fraction.shape[0]
+    require_lengths(num, took_part=took_part, rate_bit_per_s=rate_bit_per_s)
+    require_all("free_fraction must be positive", free_fraction, free_fraction > 0.0)
+    require_all("rate_bit_per_s must be positive", rate_bit_per_s, rate_bit_per_s > 0.0)
+    return np.column_stack([1.0 / free_fraction, took_part, payload_bit / rate_bit_per_s])
+
+
+def initial_estimate(num_clients: int, ridge: float = 1.0) -> tuple[FloatArray, FloatArray]:
+    """H and b before the first round: lambda I and 0 [N, 3, 3], [N, 3].
+
+    Raises:
+        ValueError: lambda is not positive.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
+    """
+    require_all("ridge must be positive", ridge, ridge > 0.0)
+    gram = np.tile(ridge * np.eye(NUM_FEATURES), (num_clients, 1, 1))
+    return gram, np.zeros((num_clients, NUM_FEATURES))
+
+
+def with_exchanges(
+    gram: FloatArray,
+    moment: FloatArray,
+    clients: IntArray,
+    context: FloatArray,
+    exchange_s: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """H and b after a round [N, 3, 3], [N, 3].
+
+    Args:
+        gram: H before it [N, 3, 3].
+        moment: b before it [N, 3].
+        clients: distinct ids of those who delivered [n].
+        context: c of each at the choice of the round [n, 3].
+        exchange_s: seconds from dispatch to answer of each, in the same round [n].
+
+    Raises:
+        ValueError: a time is negative or not finite, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
+    """
+    require_lengths(clients.shape[0], context=context, exchange_s=exchange_s)
+    is_good = np.isfinite(exchange_s) & (exchange_s >= 0.0)
+    require_all("exchange_s must be finite and not negative", exchange_s, is_good)
+    gram, moment = gram.copy(), moment.copy()
+    gram[clients] += context[:, :, np.newaxis] * context[:, np.newaxis, :]
+    moment[clients] += exchange_s[:, np.newaxis] * context
+    return gram, moment
+
+
+def estimated_exchange_s(
+    gram: FloatArray, moment: FloatArray, context: FloatArray, alpha: float = 0.1
+) -> FloatArray:
+    """Optimistic end of the estimate of each client's exchange time, tau, at least 0 [n].
+
+    Args:
+        gram: H of each [n, 3, 3].
+        moment: b of each [n, 3].
+        context: c of each [n, 3].
+        alpha: width of the confidence interval.
+
+    Raises:
+        ValueError: alpha is negative, or the lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the contextual bandit.
+    """
+    require_lengths(context.shape[0], gram=gram, moment=moment)
+    require_all("alpha must not be negative", alpha, alpha >= 0.0)
+    if context.shape[0] == 0:
+        return np.empty(0)
+    weights = np.linalg.solve(gram, context[:, :, np.newaxis])[:, :, 0]
+    mean_s: FloatArray = (weights * moment).sum(axis=1)
+    variance: FloatArray = (weights * context).sum(axis=1)
+    # Rounding can push it below 0 where transfers take very long.
+    return np.maximum(0.0, mean_s - alpha * np.sqrt(np.maximum(variance, 0.0)))
+
+
+def cost(queues: FloatArray, exchange_s: FloatArray, penalty: float) -> float:
+    """V max tau - sum z of a set of clients [n], which must not be empty.
+
+    >>> cost(np.array([1.0, 0.5]), np.array([3.0, 2.0]), 10.0)
+    28.5
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
+    """
+    return penalty * float(exchange_s.max()) - float(queues.sum())
+
+
+def choose(
+    queues: FloatArray,
+    exchange_s: FloatArray,
+    num: int,
+    keys: FloatArray,
+    penalty: float = 10.0,
+) -> IntArray:
+    """Positions of the `num` clients (all, if there are fewer) of the least cost.
+
+    Longest queue first. Of sets of equal cost the one whose slowest client is fastest.
+
+    Args:
+        queues: z of each client considered [n].
+        exchange_s: tau of each [n].
+        num: m.
+        keys: all different; the smaller goes first among equal queues [n].
+        penalty: V, the price of a second.
+
+    Raises:
+        ValueError: `num` or V is negative, a queue or a time is negative or not finite, or the
+            lengths differ.
+
+    Source: RBCS-F (Huang et al., IEEE TPDS 2021), the objective of a round.
+    """
+    size = queues.shape[0]
+    require_lengths(size, exchange_s=exchange_s, keys=keys)
+    require_all("num must not be negative", num, num >= 0)
+    require_all("penalty must not be negative", penalty, penalty >= 0.0)
+    for name, values in {"queues": queues, "exchange_s": exchange_s}.items():
+        is_good = np.isfinite(values) & (values >= 0.0)
+        require_all(f"{name} must be finite and not negative", values, is_good)
+    num = min(num, size)
+    if num == 0:
+        return np.empty(0, dtype=np.int64)
+    limit_s = _best_limit_s(queues, exchange_s, num, penalty)
+    not_slower = np.flatnonzero(exchange_s <= limit_s)
+    return not_slower[best(queues[not_slower], num, keys[not_slower])]
+
+
+def _best_limit_s(queues: FloatArray, exchange_s: FloatArray, num: int, penalty: float) -> float:
+    """Time of the slowest client in the best set of `num` clients."""
+    order = np.lexsort((queues, exchange_s))
+    largest_total = float(np.partition(queues, queues.size - num)[queues.size - num :].sum())
+    longest: list[float] = []
+    total, least_cost, limit_s = 0.0, np.inf, 0.0
+    for client in order.tolist():
+        queue, time_s = float(queues[client]), float(exchange_s[client])
+        if penalty * time_s - largest_total >= least_cost:
+            break
+        if len(longest) < num:
+            heapq.heappush(longest, queue)
+            total += queue
+        elif queue > longest[0]:
+            total += queue - heapq.heapreplace(longest, queue)
+        if len(longest) == num and penalty * time_s - total < least_cost:
+            least_cost, limit_s = penalty * time_s - total, time_s
+    return limit_s

@@ -1,0 +1,208 @@
+"""RBCS-F: short exchanges, learned client by client, with a share of rounds guaranteed to all.
+
+Each client has a virtual queue z, which grows by beta a round and shrinks by 1 when the client is
+selected, and a linear model of its *exchange time* (from dispatch to answer) in three figures: 1/mu
+with mu its free share of the processor, s whether it was selected in the round before, and M/B, the
+model over its rate up. In every round
+
+1. the candidates are asked for mu and B;
+2. each one's exchange time is estimated optimistically, tau = max(0, c H^-1 b - alpha sqrt(c H^-1
+   c)), ridge regression with a confidence bound;
+3. of all sets of the wanted size that one is taken with the least V max tau - sum of z;
+4. whoever delivers adds its exchange time to its own model (the time of the same round, with the
+   figures that it was chosen by), and the queues move on, those of the absent too.
+
+V weighs speed against fairness. beta N must not exceed the cohort, or no server could keep the
+guarantee. A client that did not answer, or says that it has no link or no free processor, cannot be
+chosen; if nobody answered, the longest queues among those there are chosen (a rule of fleetsim's).
+
+Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
+federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a
+students' re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50. The paper's
+full text was not at hand. The equations are in `fleetsim.selectors.rbcs_f.equations`.
+
+The server must know the size of the model, and of its cohort the durations. The request costs every
+candidate the upload of two scalars. No losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    Resources,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.schema.ranges import Gain, Weight
+from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.rbcs_f.equations import (
+    NUM_FEATURES,
+    choose,
+    contexts,
+    estimated_exchange_s,
+    initial_estimate,
+    queues_after,
+    require_guarantee,
+    with_exchanges,
+)
+from fleetsim.settings import Settings
+from fleetsim.units import BIT_PER_BYTE
+
+_ANSWER_BYTE = 16
+"""Free share of the processor and the rate up."""
+
+
+class RBCSFSettings(Settings):
+    """Short exchanges, learned client by client, with a share of rounds guaranteed to all."""
+
+    kind: Literal["rbcs-f"] = "rbcs-f"
+    guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
+    """Share of rounds that everybody shall be selected in at least (beta); at most K / N."""
+    penalty: Weight = 10.0
+    """Price V of a second of the slowest client, against the lengths of queues."""
+    confidence: Weight = 0.1
+    """Width alpha of the confidence interval of an exchange time."""
+    ridge: Gain = 1.0
+    """Ridge lambda of the regression."""
+    ties: TieRule = "random"
+    """Order among equal queues."""
+
+    def build(self) -> RBCSFSelector:
+        """Selector with these settings."""
+        return RBCSFSelector(self)
+
+
+class RBCSFSelector:
+    """Queues [N], regressions [N, 3, 3] and [N, 3]; `_context` are the figures of this round."""
+
+    needs_losses = False
+    needs_probes = True
+
+    def __init__(self, settings: RBCSFSettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._payload_bit = 0
+        self._queue: FloatArray = np.empty(0)
+        self._gram: FloatArray = np.empty((0, NUM_FEATURES, NUM_FEATURES))
+        self._moment: FloatArray = np.empty((0, NUM_FEATURES))
+        self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
+        self._context: FloatArray = np.empty((0, NUM_FEATURES))
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with empty queues and regressions.
+
+        Raises:
+            ScenarioError: the cohort is too small for the guarantee.
+        """
+        size = fleet.num_samples.size
+        try:
+            require_guarantee(self._settings.guaranteed_fraction, size, fleet.cohort)
+        except ValueError as fault:
+            raise ScenarioError(f"server.selector: {fault}") from fault
+        self._seed = fleet.seed
+        self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
+        self._queue = np.zeros(size)
+        self._gram, self._moment = initial_estimate(size, self._settings.ridge)
+        self._took_part = np.zeros(size, dtype=np.bool_)
+        self._context = np.full((size, NUM_FEATURES), np.nan)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask every candidate how it stands, once for each choice."""
+        if view.stage > 0:
+            return ()
+        return [
+            ProbeRequest(
+                client=client,
+                work=Work(WorkKind.NONE),
+                needs_model=False,
+                upload_byte=_ANSWER_BYTE,
+                uploads_vector=False,
+                asks_resources=True,
+            )
+            for client in view.candidates.tolist()
+        ]
+
+    def select(self, view: RoundView) -> IntArray:
+        """The set of the least cost; longest queue first."""
+        self._take_in(view)
+        is_known = np.isfinite(self._context[view.candidates]).all(axis=1)
+        there = view.candidates[is_known]
+        exchange_s = estimated_exchange_s(
+            self._gram[there], self._moment[there], self._context[there], self._settings.confidence
+        )
+        if there.size == 0:
+            there = view.candidates
+            exchange_s = np.zeros(there.size)
+        generator = rng.stream(self._seed, "select/rbcs-f", view.round)
+        keys = tie_keys(self._settings.ties, self._queue.size, generator)[there]
+        chosen = choose(self._queue[there], exchange_s, view.wanted, keys, self._settings.penalty)
+        return there[chosen]
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn the exchange times of those who delivered, and move the queues on."""
+        told = [
+            report
+            for report in outcome.reports
+            if report.is_delivered and np.isfinite(self._context[report.client]).all()
+        ]
+        clients = np.array([report.client for report in told], dtype=np.int64)
+        exchange_s = np.array([report.duration_s for report in told], dtype=np.float64)
+        self._gram, self._moment = with_exchanges(
+            self._gram, self._moment, clients, self._context[clients], exchange_s
+        )
+        self._took_part = np.zeros(self._queue.size, dtype=np.bool_)
+        self._took_part[outcome.selected] = True
+        self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
+
+    def state(self) -> State:
+        """Queues, regressions, and who was selected in the last round."""
+        return {
+            "queue": self._queue.copy(),
+            "gram": self._gram.copy(),
+            "moment": self._moment.copy(),
+            "took_part": self._took_part.copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take back what `state` gave."""
+        self._queue = np.array(state["queue"], dtype=np.float64)
+        self._gram = np.array(state["gram"], dtype=np.float64)
+        self._moment = np.array(state["moment"], dtype=np.float64)
+        self._took_part = np.array(state["took_part"], dtype=np.bool_)
+
+    def _take_in(self, view: RoundView) -> None:
+        """The figures of those who answered; NaN for all others."""
+        told = {
+            report.client: report.resources
+            for report in view.reports
+            if report.is_delivered and report.resources is not None and _can_work(report.resources)
+        }
+        clients = np.array(list(told), dtype=np.int64)
+        self._context = np.full((self._queue.size, NUM_FEATURES), np.nan)
+        self._context[clients] = contexts(
+            np.array([1.0 - resources.load_fraction for resources in told.values()]),
+            self._took_part[clients],
+            float(self._payload_bit),
+            np.array([resources.up_bit_per_s for resources in told.values()]),
+        )
+
+
+def _can_work(told: Resources) -> bool:
+    """Whether a client has a link and some processor at this moment."""
+    return told.up_bit_per_s > 0.0 and told.load_fraction < 1.0

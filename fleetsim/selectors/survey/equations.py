@@ -1,0 +1,120 @@
+"""What the policies of the survey compute: average loss, its confidence bound, and no repeats.
+
+    policy 1   A_k(t) = p_k L_k / N_k                                  p_k = n_k / sum of all n
+    policy 2   A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
+    policy 3   uniformly among those that did not take part in the round before
+
+L_k is the sum of the mean training losses that client k has reported, N_k how many they were. The
+bonus of policy 2 is multiplied by p_k too. Print divides by N_k = 0: a client that never reported
+scores +infinity, so that the first rounds go through everybody. The logarithm is the natural one.
+
+Policies 1 and 2 take the largest scores (`fleetsim.selectors.common.tie_breaking.best`). Policy 3
+needs twice as many clients as are wanted; with fewer it takes all others first and fills up at
+random.
+
+Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
+learning", course project CS 726, 2022, equations (1) and (2).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.common.tie_breaking import best
+
+
+def sample_shares(num_samples: IntArray) -> FloatArray:
+    """p_k of every client of the fleet [N]; they sum to 1.
+
+    Raises:
+        ValueError: a number is negative, or all are 0.
+
+    >>> sample_shares(np.array([1, 3])).tolist()
+    [0.25, 0.75]
+
+    Source: Bhuyan et al., CS 726, 2022, p_k.
+    """
+    require_all("num_samples must not be negative", num_samples, num_samples >= 0)
+    total = int(num_samples.sum())
+    if num_samples.size and total == 0:
+        raise ValueError("num_samples must not be 0 for all clients, got a sum of 0")
+    return num_samples / max(total, 1)
+
+
+def with_losses(
+    loss_sum: FloatArray, num_losses: IntArray, clients: IntArray, losses: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """L_k and N_k after a round [N], [N].
+
+    Args:
+        loss_sum: before it; 0 at first [N].
+        num_losses: before it; 0 at first [N].
+        clients: distinct ids of those who delivered [n].
+        losses: the mean training loss of each; one that is not finite does not count [n].
+
+    Source: Bhuyan et al., CS 726, 2022, L_k and N_k of (1).
+    """
+    require_lengths(clients.shape[0], losses=losses)
+    is_told = np.isfinite(losses)
+    total, num = loss_sum.copy(), num_losses.copy()
+    total[clients[is_told]] += losses[is_told]
+    num[clients[is_told]] += 1
+    return total, num
+
+
+def average_loss_scores(
+    shares: FloatArray, loss_sum: FloatArray, num_losses: IntArray
+) -> FloatArray:
+    """(1): policy 1's score of each client considered [n]; +infinity where N_k = 0.
+
+    Raises:
+        ValueError: an N_k is negative, or the lengths differ.
+
+    Source: Bhuyan et al., CS 726, 2022, (1).
+    """
+    require_lengths(shares.shape[0], loss_sum=loss_sum, num_losses=num_losses)
+    require_all("num_losses must not be negative", num_losses, num_losses >= 0)
+    scores = np.full(shares.shape, np.inf)
+    seen = np.flatnonzero(num_losses)
+    scores[seen] = shares[seen] * loss_sum[seen] / num_losses[seen]
+    return scores
+
+
+def confidence_bound_scores(
+    shares: FloatArray, loss_sum: FloatArray, num_losses: IntArray, round_: int
+) -> FloatArray:
+    """(2): policy 2's score in round t >= 1 of each client considered [n].
+
+    Raises:
+        ValueError: t is less than 1, an N_k is negative, or the lengths differ.
+
+    Source: Bhuyan et al., CS 726, 2022, (2).
+    """
+    require_all("round_ must be at least 1", round_, round_ >= 1)
+    scores = average_loss_scores(shares, loss_sum, num_losses)
+    seen = np.flatnonzero(num_losses)
+    scores[seen] += shares[seen] * np.sqrt(2.0 * math.log(round_) / num_losses[seen])
+    return scores
+
+
+def choose_others(took_part: BoolArray, num: int, keys: FloatArray) -> IntArray:
+    """Policy 3: positions of `num` clients, those of the round before only if there are too few.
+
+    Args:
+        took_part: who was selected in the round before [n].
+        num: how many are wanted (all, if there are fewer).
+        keys: independent uniform variables, which make the draw uniform [n].
+
+    Raises:
+        ValueError: `num` is negative, or the lengths differ.
+
+    >>> choose_others(np.array([True, False, False]), 2, np.array([0.1, 0.9, 0.4])).tolist()
+    [2, 1]
+
+    Source: Bhuyan et al., CS 726, 2022, policy 3.
+    """
+    return best(-took_part.astype(np.float64), num, keys)

@@ -1,0 +1,196 @@
+"""The survey's policies: large losses times data, their confidence bound, or nobody twice running.
+
+    policy 1   the largest A_k(t) = p_k L_k / N_k                       p_k = n_k / sum of all n
+    policy 2   the largest A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
+    policy 3   uniformly among those that were not selected in the round before
+
+L_k is the sum of the training losses that client k has reported, N_k how often it reported one; a
+client that never did has the score +infinity, so that the first rounds go through everybody.
+Whoever does not deliver keeps L_k and N_k. Policy 3 counts whoever was asked as selected, and takes
+clients of the round before if there are too few others.
+
+The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
+all of them (`fleetsim.selectors.common.training_loss`). Line 9 of its Algorithm 1 prints the next
+model as (1/K) sum over the selected of p_k w_k, whose weights sum to about 1/N, so that the model
+shrinks to nothing: `weights: printed` does that, for tests. By default the aggregator of the
+scenario weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
+
+Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
+learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
+clients. The equations are in `fleetsim.selectors.survey.equations`.
+
+The server must know n_k and its cohort's losses (policies 1 and 2), or nothing (3). No probes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    Cohort,
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+    Selector,
+    State,
+)
+from fleetsim.schema.effects import beside, by_key
+from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.common.training_loss import Epochs, asking, training_loss
+from fleetsim.selectors.survey.equations import (
+    average_loss_scores,
+    choose_others,
+    confidence_bound_scores,
+    sample_shares,
+    with_losses,
+)
+from fleetsim.settings import Settings
+
+
+class SurveySettings(Settings):
+    """Large losses times data, the same with a bonus for the rare, or nobody twice running."""
+
+    acts_if = by_key(
+        loss=beside("policy", 1, 2),
+        ties=beside("policy", 1, 2),
+    )
+
+    kind: Literal["survey"] = "survey"
+    policy: Literal[1, 2, 3] = 1
+    """Average loss times data share, its confidence bound, or random ones of the last idle."""
+    loss: Epochs = "last_epoch"
+    """Of which local epochs a reported loss is the mean; policies 1 and 2."""
+    weights: Literal["aggregator", "printed"] = "aggregator"
+    """Whether the server's aggregator weighs the updates, or p_k / K does, as printed: for tests,
+    because these weights do not sum to 1 and the model shrinks in every round."""
+    ties: TieRule = "random"
+    """Order among equal scores; policies 1 and 2."""
+
+    def build(self) -> Selector:
+        """Selector with these settings."""
+        return NoRepeatsSelector(self) if self.policy == 3 else AverageLossSelector(self)
+
+
+def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> IntArray | Cohort:
+    """What is asked of the chosen ones [n], of whom each has a share of all data [n]."""
+    loss = "last_epoch" if settings.policy == 3 else settings.loss
+    if settings.weights == "aggregator" or chosen.size == 0:
+        return asking(chosen, loss)
+    return Cohort(
+        chosen,
+        asks_epoch_losses=loss != "last_epoch",
+        weights=shares / chosen.size,
+        are_shares=True,
+    )
+
+
+class AverageLossSelector:
+    """Policies 1 and 2: sums and numbers of reported losses over the fleet [N]."""
+
+    needs_losses = True
+    needs_probes = False
+
+    def __init__(self, settings: SurveySettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._shares: FloatArray = np.empty(0)
+        self._loss_sum: FloatArray = np.empty(0)
+        self._num_losses: IntArray = np.empty(0, dtype=np.int64)
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin without any loss."""
+        self._seed = fleet.seed
+        self._shares = sample_shares(fleet.num_samples)
+        self._loss_sum = np.zeros(fleet.num_samples.size)
+        self._num_losses = np.zeros(fleet.num_samples.size, dtype=np.int64)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """The largest scores."""
+        there = view.candidates
+        known = self._shares[there], self._loss_sum[there], self._num_losses[there]
+        if self._settings.policy == 1:
+            scores = average_loss_scores(*known)
+        else:
+            scores = confidence_bound_scores(*known, view.round)
+        generator = rng.stream(self._seed, "select/survey", view.round)
+        keys = tie_keys(self._settings.ties, self._shares.size, generator)
+        chosen = there[best(scores, view.wanted, keys[there])]
+        return _answer(self._settings, chosen, self._shares[chosen])
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Add the losses of those who delivered."""
+        delivered = [report for report in outcome.reports if report.is_delivered]
+        clients = np.array([report.client for report in delivered], dtype=np.int64)
+        told = [training_loss(report, self._settings.loss) for report in delivered]
+        losses = [math.nan if loss is None else loss for loss in told]
+        self._loss_sum, self._num_losses = with_losses(
+            self._loss_sum, self._num_losses, clients, np.array(losses, dtype=np.float64)
+        )
+
+    def state(self) -> State:
+        """Sums and numbers of losses."""
+        return {"loss_sum": self._loss_sum.copy(), "num_losses": self._num_losses.copy()}
+
+    def restore(self, state: State) -> None:
+        """Take back sums and numbers of losses."""
+        self._loss_sum = np.array(state["loss_sum"], dtype=np.float64)
+        self._num_losses = np.array(state["num_losses"], dtype=np.int64)
+
+
+class NoRepeatsSelector:
+    """Policy 3: remembers who was selected in the last round [N]."""
+
+    needs_losses = False
+    needs_probes = False
+
+    def __init__(self, settings: SurveySettings) -> None:
+        self._settings = settings
+        self._seed = 0
+        self._shares: FloatArray = np.empty(0)
+        self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Begin with nobody."""
+        self._seed = fleet.seed
+        self._shares = sample_shares(fleet.num_samples)
+        self._took_part = np.zeros(fleet.num_samples.size, dtype=np.bool_)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Random ones of those who were not selected last time."""
+        there = view.candidates
+        keys = rng.stream(self._seed, "select/survey", view.round).random(self._took_part.size)
+        chosen = there[choose_others(self._took_part[there], view.wanted, keys[there])]
+        return _answer(self._settings, chosen, self._shares[chosen])
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Note who was selected, whether it delivered or not."""
+        if outcome.selected.size:
+            self._took_part = np.zeros(self._took_part.size, dtype=np.bool_)
+            self._took_part[outcome.selected] = True
+
+    def state(self) -> State:
+        """Who was selected in the last round."""
+        return {"took_part": self._took_part.copy()}
+
+    def restore(self, state: State) -> None:
+        """Take back who was selected in the last round."""
+        self._took_part = np.array(state["took_part"], dtype=np.bool_)

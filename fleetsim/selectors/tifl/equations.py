@@ -1,0 +1,292 @@
+"""What TiFL computes: latencies, tiers, credits, the probabilities of tiers, and the choice.
+
+1. Profiling: every client runs the training task R times; its latency is the sum of its times, each
+   cut at T_max. One that never answers within T_max is dropped for the run.
+2. Tiers: the others are sorted by latency and cut into m tiers of equal size (`count`), or tiers
+   cover stretches of latency of equal width (`width`, a histogram). Tier 0 is the fastest.
+3. Each round a tier is drawn with probability P among those that have credits; it pays one credit,
+   and K of its clients are drawn uniformly. Each tier has ceil(T / m) credits of T rounds, or any
+   number of them.
+4. In rounds I, 2I, ... the tiers' accuracies A are measured. If that of the current tier has not
+   risen since the last time (`stalled`; always, with `every`), the probabilities change: with the n
+   tiers that have credits ranked by accuracy, r = 0 the worst,
+
+       P = (n - r) / (n (n + 1) / 2)         `rank`, as fltk does
+       P = (n - 1 - r) / (n (n - 1) / 2)     `rank_to_zero`: never the best
+       P = (1 - A) / sum of (1 - A)          `error`
+
+   and 0 for tiers without credits. Before the first change P = 1 / m.
+
+With ceil(T / m) credits each tier is used about equally often whatever P says; credits without end
+let P act.
+
+Source: Chai et al., "TiFL: a tier-based federated learning system", HPDC 2020 (arXiv 2001.09249),
+whose full text was not at hand: profiling, credits, `rank` and its rhythm as in bacox/fltk@ba90a78,
+the test for a stall as in later re-implementations. Tiers whose number does not divide the clients
+differ in size by one; fltk cuts blocks of ceil(N / m), which can leave tiers empty.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.common.tie_breaking import best
+
+DROPPED = -1
+"""Tier of a client that never answered in time."""
+
+Split = Literal["count", "width"]
+"""Tiers of equal size, or of equal stretches of latency."""
+Trigger = Literal["stalled", "every"]
+"""Probabilities change only if the current tier's accuracy has not risen, or each time."""
+ProbabilityRule = Literal["rank", "rank_to_zero", "error"]
+"""How accuracies become probabilities."""
+Fill = Literal["slower", "none"]
+"""Who stands in for clients that a tier lacks: the next slower tiers, or nobody."""
+
+
+def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
+    """Summed profiling times of each client [n]; NaN for one that is dropped.
+
+    Args:
+        observed_s: times of each client in each profiling round, NaN without an answer [n, R].
+        max_s: T_max, which counts for every longer time and every missing answer.
+
+    Raises:
+        ValueError: there is no profiling round, T_max is not positive, or a time is negative.
+
+    >>> latency_s(np.array([[2.0, 3.0], [2.0, np.nan], [9.0, 5.0]]), 5.0).tolist()
+    [5.0, 7.0, nan]
+
+    Source: TiFL (Chai et al., HPDC 2020), profiling, as in bacox/fltk@ba90a78.
+    """
+    if observed_s.ndim != 2 or observed_s.shape[1] == 0:
+        raise ValueError(f"observed_s must be [n, R] with R >= 1, got shape {observed_s.shape}")
+    require_all("max_s must be positive", max_s, max_s > 0.0)
+    require_all("observed_s must not be negative", observed_s, ~(observed_s < 0.0))
+    total_s: FloatArray = np.fmin(observed_s, max_s).sum(axis=1)
+    total_s[~(observed_s < max_s).any(axis=1)] = np.nan
+    return total_s
+
+
+def tiers(
+    latencies_s: FloatArray, num_tiers: int, keys: FloatArray, split: Split = "count"
+) -> IntArray:
+    """Tier of each client, 0 the fastest, `DROPPED` where the latency is NaN [n].
+
+    Numbers run on without gaps: with fewer clients than tiers, or an empty stretch of latency,
+    there are fewer tiers.
+
+    Args:
+        latencies_s: one per client [n].
+        num_tiers: m.
+        keys: among equal latencies the smaller key counts as faster; `count` only [n].
+        split: how the clients are cut; the first N mod m tiers have one client more in `count`.
+
+    Raises:
+        ValueError: `num_tiers` is less than 1, or the lengths differ.
+
+    Source: TiFL (Chai et al., HPDC 2020), tiering; `count` as in bacox/fltk@ba90a78.
+    """
+    require_all("num_tiers must be at least 1", num_tiers, num_tiers >= 1)
+    require_lengths(latencies_s.shape[0], keys=keys)
+    result = np.full(latencies_s.shape, DROPPED, dtype=np.int64)
+    kept = np.flatnonzero(~np.isnan(latencies_s))
+    if kept.size == 0:
+        return result
+    if split == "count":
+        order = kept[np.lexsort((keys[kept], latencies_s[kept]))]
+        for tier, members in enumerate(np.array_split(order, min(num_tiers, order.size))):
+            result[members] = tier
+        return result
+    low, high = float(latencies_s[kept].min()), float(latencies_s[kept].max())
+    inner_edges = np.linspace(low, high, num_tiers + 1)[1:-1]
+    stretch = np.searchsorted(inner_edges, latencies_s[kept], side="right")
+    result[kept] = np.unique(stretch, return_inverse=True)[1]
+    return result
+
+
+def initial_credits(num_tiers: int, planned_rounds: int | None) -> FloatArray:
+    """ceil(T / m) for each tier [m]; infinity if no number of rounds is given.
+
+    Raises:
+        ValueError: a number is less than 1.
+
+    >>> initial_credits(3, 10).tolist(), initial_credits(2, None).tolist()
+    ([4.0, 4.0, 4.0], [inf, inf])
+
+    Source: TiFL (Chai et al., HPDC 2020), as in bacox/fltk@ba90a78.
+    """
+    require_all("num_tiers must be at least 1", num_tiers, num_tiers >= 1)
+    if planned_rounds is None:
+        return np.full(num_tiers, np.inf)
+    require_all("planned_rounds must be at least 1", planned_rounds, planned_rounds >= 1)
+    return np.full(num_tiers, float(-(-planned_rounds // num_tiers)))
+
+
+def open_tiers(credit: FloatArray, num_available: IntArray) -> BoolArray:
+    """Tiers that may be drawn [m]: those with credits and somebody there.
+
+    If there is none, all where somebody is there, so that a run whose credits are spent goes on.
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
+    """
+    require_lengths(credit.shape[0], num_available=num_available)
+    is_there = num_available > 0
+    has_both = is_there & (credit > 0.0)
+    return has_both if has_both.any() else is_there
+
+
+def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> int:
+    """Tier drawn in proportion to P among the open ones; uniformly if all their P are 0.
+
+    Args:
+        probabilities: P >= 0 of each tier [m].
+        is_open: of `open_tiers` [m].
+        uniform: a uniform variable in [0, 1).
+
+    Raises:
+        ValueError: no tier is open, a P is negative or not finite, or `uniform` is out of range.
+
+    >>> draw_tier(np.array([0.5, 0.3, 0.2]), np.array([True, False, True]), 0.7)
+    0
+    >>> draw_tier(np.array([0.5, 0.3, 0.2]), np.array([True, False, True]), 0.72)
+    2
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
+    """
+    require_lengths(probabilities.shape[0], is_open=is_open)
+    is_good = np.isfinite(probabilities) & (probabilities >= 0.0)
+    require_all("probabilities must be finite and not negative", probabilities, is_good)
+    require_all("uniform must be in [0, 1)", uniform, 0.0 <= uniform < 1.0)
+    if not is_open.any():
+        raise ValueError("a tier must be open, got 0 open tiers")
+    weights = np.where(is_open, probabilities, 0.0)
+    if weights.sum() == 0.0:
+        weights = is_open.astype(np.float64)
+    edges = np.cumsum(weights)
+    # A product of numbers next to nothing may round up to the last edge.
+    tier = int(np.searchsorted(edges, uniform * edges[-1], side="right"))
+    return min(tier, int(np.flatnonzero(weights)[-1]))
+
+
+def with_payment(credit: FloatArray, tier: int) -> FloatArray:
+    """Credits after `tier` has paid one; never below 0 [m].
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
+    """
+    paid = credit.copy()
+    paid[tier] = max(paid[tier] - 1.0, 0.0)
+    return paid
+
+
+def is_measured(round_: int, interval: int) -> bool:
+    """Whether the tiers' accuracies are measured before the choice of round 1, 2, ...
+
+    >>> [round_ for round_ in range(1, 8) if is_measured(round_, 3)]
+    [3, 6]
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, interval I.
+    """
+    require_all("interval must be at least 1", interval, interval >= 1)
+    return round_ % interval == 0
+
+
+def tier_accuracies(
+    tier_of: IntArray, num_tiers: int, accuracies: FloatArray, num_samples: IntArray
+) -> FloatArray:
+    """Accuracy on the samples of each tier's clients together, NaN without an answer [m].
+
+    Args:
+        tier_of: tier of each client, of `tiers` [n].
+        num_tiers: how many there are.
+        accuracies: as each client measured it, NaN without an answer [n].
+        num_samples: samples that it measured on [n].
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
+    """
+    require_lengths(tier_of.shape[0], accuracies=accuracies, num_samples=num_samples)
+    told = np.flatnonzero(~np.isnan(accuracies) & (tier_of != DROPPED))
+    weights = num_samples[told].astype(np.float64)
+    samples = np.bincount(tier_of[told], weights=weights, minlength=num_tiers)
+    hits = np.bincount(tier_of[told], weights=weights * accuracies[told], minlength=num_tiers)
+    result = np.full(num_tiers, np.nan)
+    np.divide(hits, samples, out=result, where=samples > 0.0)
+    return result
+
+
+def is_change_due(accuracy: float, accuracy_before: float, trigger: Trigger = "stalled") -> bool:
+    """Whether the probabilities change, given the current tier's accuracy now and I rounds ago.
+
+    An accuracy that is not known (NaN) is no stall.
+
+    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, by later re-implementations.
+    """
+    return trigger == "every" or accuracy <= accuracy_before
+
+
+def changed_probabilities(
+    accuracies: FloatArray, credit: FloatArray, keys: FloatArray, rule: ProbabilityRule = "rank"
+) -> FloatArray:
+    """P of each tier after a change [m]; 0 without credits, and 1 in all if any tier has some.
+
+    Args:
+        accuracies: of the tiers, in [0, 1]; NaN, not known, counts as 0 [m].
+        credit: of the tiers [m].
+        keys: among equal accuracies the smaller key counts as worse [m].
+        rule: one of the three above.
+
+    Raises:
+        ValueError: an accuracy is not in [0, 1], or the lengths differ.
+
+    Source: TiFL (Chai et al., HPDC 2020), ChangeProbs; `rank` as in bacox/fltk@ba90a78, the
+    others as in later re-implementations.
+    """
+    require_lengths(accuracies.shape[0], credit=credit, keys=keys)
+    known = np.where(np.isnan(accuracies), 0.0, accuracies)
+    require_all("accuracies must be between 0 and 1", known, (known >= 0.0) & (known <= 1.0))
+    probabilities = np.zeros(accuracies.shape)
+    paying = np.flatnonzero(credit > 0.0)
+    num = paying.size
+    if rule == "error":
+        weights = 1.0 - known[paying]
+    else:
+        weights = np.zeros(num)
+        worst_first = best(-known[paying], num, keys[paying])
+        weights[worst_first] = num - np.arange(num) - (rule == "rank_to_zero")
+    if num and weights.sum() == 0.0:
+        weights = np.ones(num)
+    probabilities[paying] = weights / (math.fsum(weights) or 1.0)
+    return probabilities
+
+
+def choose(
+    tier_of: IntArray, tier: int, num: int, keys: FloatArray, fill: Fill = "slower"
+) -> IntArray:
+    """Positions of `num` clients of a tier, then of the next slower ones if it has too few.
+
+    Args:
+        tier_of: tier of each client considered [n]. Dropped ones are never chosen.
+        tier: the one drawn.
+        num: how many are wanted; there may be fewer, as faster tiers never stand in.
+        keys: independent uniform variables, which make the draw in a tier uniform [n].
+        fill: whether slower tiers stand in.
+
+    Raises:
+        ValueError: `num` or `tier` is negative, or the lengths differ.
+
+    >>> choose(np.array([1, 0, 2, 1]), 1, 3, np.array([0.5, 0.1, 0.2, 0.3])).tolist()
+    [3, 0, 2]
+
+    Source: TiFL (Chai et al., HPDC 2020); that slower tiers fill up is fleetsim's.
+    """
+    require_lengths(tier_of.shape[0], keys=keys)
+    require_all("tier must not be negative", tier, tier >= 0)
+    is_meant = tier_of == tier if fill == "none" else tier_of >= tier
+    meant = np.flatnonzero(is_meant)
+    return meant[best(-tier_of[meant].astype(np.float64), num, keys[meant])]

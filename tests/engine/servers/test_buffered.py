@@ -1,0 +1,349 @@
+"""The buffered server on three clients whose durations are known.
+
+Jetson Nano (CPU) as in test_synchronous: a client with n samples computes for
+c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s. A client
+that still holds the version it is sent does not download it again. Client k adds k + 1 to every
+weight.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
+from fleetsim.engine.servers.buffered import BufferedSettings
+from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.errors import ScenarioError, SimulationError
+from fleetsim.learning.aggregation.asynchronous import (
+    ConstantStaleness,
+    FedAsync,
+    FedAsyncSettings,
+    FedBuff,
+    FedBuffSettings,
+)
+from tests.engine.tiny import FirstCome, RateTrainer
+
+
+def compute_s(samples: int) -> float:
+    return math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
+
+
+C0, C1, C2 = compute_s(100), compute_s(200), compute_s(300)
+
+
+def three(tiny, **server):
+    tiny.size, tiny.samples = 3, [100, 200, 300]
+    tiny.server = {"concurrency": 3, **server}
+    return tiny
+
+
+def test_fedbuff_follows_the_timeline_worked_out_by_hand(tiny):
+    # 0: all three start from w0 = 0. C0 + 2: client 0 answers, starts again from w0 (held: no
+    # download). C1 + 2: client 1 answers; two in the buffer, w1 = 0 + (1 + 2) / 2 = 1.5.
+    # 2 C0 + 3: client 0 answers, base w0, staleness 1. C2 + 2: client 2 answers, staleness 1;
+    # w2 = 1.5 + (1 / sqrt 2) (1 + 3) / 2.
+    three(tiny, buffer_size=2)
+    tiny.stop = {"rounds": 2}
+    server = tiny.build_buffered()
+    reason = server.run()
+    first, second, rest = tiny.recorder.rounds
+
+    assert reason.rule == "rounds"
+    assert first.finished_at_s == pytest.approx(C1 + 2)
+    assert second.finished_at_s == pytest.approx(C2 + 2)
+    assert (first.loss, second.loss) == pytest.approx((1.5, 1.5 + math.sqrt(2)))
+    ended = sorted(
+        (row for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED),
+        key=lambda row: row.finished_at_s,
+    )
+    assert [(row.client, row.staleness, row.round) for row in ended] == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (0, 1, 2),
+        (2, 1, 2),
+    ]
+    assert [row.finished_at_s for row in ended] == pytest.approx(
+        [C0 + 2, C1 + 2, 2 * C0 + 3, C2 + 2]
+    )
+    assert (rest.num_delivered, rest.num_cancelled, rest.aggregated) == (0, 2, False)
+    assert rest.finished_at_s == second.finished_at_s
+
+
+def test_fedasync_follows_the_timeline_worked_out_by_hand(tiny):
+    # alpha = 0.6. C0 + 2: w1 = 0.4 * 0 + 0.6 * 1. Client 0 again from w1 (downloads).
+    # C1 + 2: client 1, base w0, staleness 1: share 0.6 / sqrt 2. 2 C0 + 4: client 0, base w1.
+    three(tiny, buffer_size=1)
+    tiny.aggregator = FedAsync(FedAsyncSettings(mixing=0.6))
+    tiny.stop = {"rounds": 3}
+    tiny.build_buffered().run()
+    share = 0.6 / math.sqrt(2)
+    w1 = 0.6
+    w2 = (1 - share) * w1 + share * 2.0
+    w3 = (1 - share) * w2 + share * (w1 + 1.0)
+
+    assert [row.finished_at_s for row in tiny.recorder.rounds[:3]] == pytest.approx(
+        [C0 + 2, C1 + 2, 2 * C0 + 4]
+    )
+    assert [row.loss for row in tiny.recorder.rounds[:3]] == pytest.approx([w1, w2, w3])
+
+
+def test_a_window_closes_rounds_by_the_clock(tiny):
+    three(tiny, window_s=100.0)
+    tiny.aggregator = FedBuff(FedBuffSettings(staleness=ConstantStaleness()))
+    tiny.stop = {"time_s": 250.0}
+    tiny.build_buffered().run()
+    ends = [row.finished_at_s for row in tiny.recorder.rounds]
+
+    # 100: client 0. 200: client 0 again (base w0, at 2 C0 + 3) and again (base w1, at 3 C0 + 5),
+    # clients 1 and 2 (base w0): w2 = w1 + (1 + 1 + 2 + 3) / 4.
+    assert ends == [100.0, 200.0, 250.0]
+    assert [row.num_delivered for row in tiny.recorder.rounds] == [1, 4, 0]
+    assert [row.loss for row in tiny.recorder.rounds[:2]] == pytest.approx([1.0, 1.0 + 7 / 4])
+
+
+@pytest.mark.parametrize("window_s", [0.7, 3.3, 29.7])
+def test_windows_end_at_multiples_of_their_length_however_they_round(tiny, window_s):
+    # 3 * 3.3 / 3.3 is below 3 in floats: the window after that one must not end where it began.
+    three(tiny, window_s=window_s)
+    tiny.stop = {"time_s": 700.0}
+    tiny.build_buffered().run()
+    *rounds, last = tiny.recorder.rounds
+
+    assert last.finished_at_s == 700.0
+    for row in rounds:
+        number = round(row.finished_at_s / window_s)
+        assert row.finished_at_s == number * window_s
+    for row in tiny.recorder.tasks:
+        closed = next(r for r in tiny.recorder.rounds if r.round == row.round)
+        assert closed.finished_at_s - window_s < row.finished_at_s <= closed.finished_at_s
+
+
+def test_an_answer_at_the_end_of_a_window_counts_and_one_given_up_there_does_not(tiny):
+    # Client 0 answers at C0 + 2, clients 1 and 2 are given up there, after the window is over.
+    three(tiny, window_s=(C0 + 2) / 2, deadline_s=C0 + 2)
+    tiny.channel = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
+    tiny.stop = {"rounds": 2}
+    tiny.build_buffered().run()
+    (answer,) = [row for row in tiny.recorder.tasks if row.round == 1]
+    end_s = answer.finished_at_s
+    tiny.recorder = MemoryRecorder()
+    tiny.server |= {"window_s": end_s / 2, "deadline_s": end_s}
+    tiny.build_buffered().run()
+    first = tiny.recorder.rounds[0]
+    late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
+
+    assert first.finished_at_s == end_s == late[0].finished_at_s
+    assert (first.num_delivered, first.num_late) == (1, 0)
+    assert {row.round for row in late if row.finished_at_s == end_s} == {2}
+
+
+def num_calls(run) -> int:
+    """Calls of Python functions and steps of generators."""
+    count = 0
+
+    def counts(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counts)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("closes", [{"buffer_size": 2}, {"window_s": 1e7}], ids=str)
+def test_a_server_to_which_nobody_delivers_works_in_proportion_to_its_tasks(tiny, closes):
+    counts = {}
+    for tasks in (500, 1000, 2000):
+        three(tiny, deadline_s=1.0, **closes)
+        tiny.recorder, tiny.stop = MemoryRecorder(), {"time_s": tasks / 3.0}
+        counts[tasks] = num_calls(tiny.build_buffered().run)
+        assert {row.outcome for row in tiny.recorder.tasks[:-3]} == {Outcome.LATE}
+    first, second = counts[1000] - counts[500], counts[2000] - counts[1000]
+
+    assert second == pytest.approx(2 * first, rel=0.02)
+
+
+def test_a_task_that_takes_no_time_at_all_stops_the_run_instead_of_hanging_it(tiny):
+    # 1e9 s + 1e-9 s is 1e9 s: everybody is late at once, and is sent out again.
+    # No scenario may ask for that: it stands for a fault of the simulator.
+    server = three(tiny, buffer_size=2).server
+    tiny.server = BufferedSettings.model_validate(server).model_copy(update={"deadline_s": 1e-9})
+    tiny.stop = StopSettings.model_validate({"rounds": 1}).model_copy(
+        update={"rounds": None, "time_s": 2e9}
+    )
+    tiny.trace("0,0,0,1,0 1000000000,1,1,1,0", span_s=2_000_000_000)
+
+    with pytest.raises(SimulationError, match=r"1000000000\.0 s: .*last of which was a deadline"):
+        tiny.build_buffered().run()
+
+
+def test_answers_that_are_too_old_are_refused_and_wasted(tiny):
+    three(tiny, buffer_size=1, max_staleness=0)
+    tiny.stop = {"time_s": C1 + 2.5}
+    tiny.build_buffered().run()
+    rows = {(row.client, row.outcome) for row in tiny.recorder.tasks}
+
+    assert (0, Outcome.DELIVERED) in rows
+    assert (1, Outcome.STALE) in rows
+    last = tiny.recorder.rounds[-1]
+    assert last.energy_wasted_j == pytest.approx(last.energy_j)
+
+
+def test_a_task_is_given_up_at_its_own_deadline(tiny):
+    three(tiny, buffer_size=2, deadline_s=100.0)
+    tiny.stop = {"time_s": 150.0}
+    tiny.build_buffered().run()
+    late = [row for row in tiny.recorder.tasks if row.outcome is Outcome.LATE]
+
+    assert [(row.client, row.finished_at_s) for row in late] == [(1, 100.0), (2, 100.0)]
+
+
+def test_work_that_no_aggregation_uses_is_never_computed(tiny):
+    three(tiny, buffer_size=2)
+    tiny.stop = {"rounds": 2}
+    server = tiny.build_buffered()
+    server.run()
+    trainer = server._model._trainer
+
+    assert sorted(trainer.computed) == [0, 0, 1, 2]
+    assert trainer.jobs == {}
+
+
+def test_a_selector_that_probes_though_it_says_it_does_not_is_refused(tiny):
+    three(tiny, buffer_size=2)
+    tiny.selector = FirstCome({1: [ProbeRequest(0, Work(WorkKind.NONE))]})
+
+    with pytest.raises(ScenarioError, match=r"let it say True, and set server.mode: synchronous"):
+        tiny.build_buffered().run()
+
+
+def test_a_fleet_that_nobody_will_ever_join_ends_at_once(tiny):
+    three(tiny, buffer_size=2, eligibility={"charging": True})
+    tiny.trace("0,1,0,1,0", span_s=1000)
+
+    assert tiny.build_buffered().run().rule == "no_clients"
+
+
+@pytest.mark.parametrize("both", [{}, {"buffer_size": 2, "window_s": 5.0}])
+def test_exactly_one_thing_closes_rounds(both):
+    with pytest.raises(ValueError, match=r"buffer_size (and|or) window_s"):
+        BufferedSettings.model_validate({"concurrency": 3, **both})
+
+
+def busy_world(tiny, recorder, *, closes, crash_per_hour=4.0):
+    tiny.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+    tiny.channel = {"kind": "fading"}
+    tiny.size, tiny.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+    tiny.server = {"concurrency": 5, "max_staleness": 6, "deadline_s": 400.0, **closes}
+    tiny.crash_per_hour = crash_per_hour
+    tiny.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
+    tiny.stop = {"rounds": 12}
+    tiny.selector = FirstCome()
+    tiny.recorder = recorder
+
+
+def interrupt(tiny, interruption):
+    """Owners of a short patience, under a policy."""
+    tiny.server["interruption"] = interruption
+    if interruption["kind"] != "lose":
+        text = "0,1,0,1,0 60,0,0,1,0 75,1,1,1,0.3 130,1,0,1,0 150,0,0,0,0 165,1,0,1,0.1"
+        tiny.trace(text, span_s=210)
+
+
+@pytest.mark.parametrize(
+    "interruption",
+    [
+        {"kind": "lose"},
+        {"kind": "pause", "max_pause_s": 200.0, "resume_s": 3.0},
+        {"kind": "partial", "weight": "processed", "upload_when": "eligible"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "closes", [{"buffer_size": 3}, {"window_s": 97.0}, {"window_s": 29.7}], ids=str
+)
+def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes, interruption):
+    whole = MemoryRecorder()
+    busy_world(tiny, whole, closes=closes)
+    interrupt(tiny, interruption)
+    server = tiny.build_buffered()
+    server.run()
+    clients = server.clients()
+    assert {row.outcome for row in whole.tasks} > {Outcome.DELIVERED, Outcome.CANCELLED}
+    if interruption["kind"] == "pause":
+        assert {row.num_pauses for row in whole.tasks} >= {0, 1, 2}
+    if interruption["kind"] == "partial":
+        assert any(0.0 < (row.completed_fraction or 0.0) < 1.0 for row in whole.tasks)
+
+    for round_ in (1, 5, 11, 12):
+        rest = MemoryRecorder()
+        busy_world(tiny, rest, closes=closes)
+        interrupt(tiny, interruption)
+        resumed = tiny.build_buffered(whole.states[round_ - 1])
+        resumed.run()
+
+        assert rest.rounds == whole.rounds[round_:]
+        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
+        again = resumed.clients()
+        for name in ("energy_idle_j", "energy_compute_j", "energy_tail_j", "num_delivered"):
+            assert np.array_equal(getattr(again, name), getattr(clients, name))
+        assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
+
+
+def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(tiny):
+    """Resumed too: a rate of the round in which it goes on would make other models."""
+    whole = MemoryRecorder()
+    busy_world(tiny, whole, closes={"buffer_size": 3})
+    tiny.learning_rate_at, tiny.trainer = (lambda round_: 1.0 / round_), RateTrainer()
+    tiny.build_buffered().run()
+    losses = [row.loss or 0.0 for row in whole.rounds]
+
+    assert 0.0 < losses[-1] < len(losses)
+    for round_ in (1, 5, 11):
+        rest = MemoryRecorder()
+        busy_world(tiny, rest, closes={"buffer_size": 3})
+        tiny.build_buffered(whole.states[round_ - 1]).run()
+
+        assert [row.loss for row in rest.rounds] == losses[round_:]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 10_000),
+    concurrency=st.integers(1, 8),
+    buffer_size=st.integers(1, 6),
+    crash_per_hour=st.sampled_from([0.0, 5.0, 60.0]),
+)
+def test_in_any_world_staleness_concurrency_and_joules_hold(
+    tiny, seed, concurrency, buffer_size, crash_per_hour
+):
+    recorder = MemoryRecorder()
+    busy_world(tiny, recorder, closes={"buffer_size": buffer_size}, crash_per_hour=crash_per_hour)
+    tiny.server["concurrency"] = concurrency
+    tiny.seed, tiny.stop = seed, {"rounds": 6, "time_s": 20_000.0}
+    server = tiny.build_buffered()
+    server.run()
+    rows = recorder.tasks
+
+    assert all(row.staleness >= 0 for row in rows)
+    changes = [(row.dispatched_at_s, 1) for row in rows] + [(row.finished_at_s, -1) for row in rows]
+    at_work = np.cumsum([change for _, change in sorted(changes)])
+    assert at_work.max(initial=0) <= concurrency
+    for client in range(tiny.size):
+        spans = sorted((r.dispatched_at_s, r.finished_at_s) for r in rows if r.client == client)
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+    metered_j = sum(
+        float(np.sum(getattr(server.clients(), f"energy_{name}_j")))
+        for name in ("compute", "receive", "transmit", "tail", "idle")
+    )
+    assert metered_j == pytest.approx(sum(row.energy_j for row in rows))

@@ -1,0 +1,335 @@
+"""Clients that have answered and wait for the server: who waits, how long, and who is charged.
+
+Jetson Nano (CPU) as in test_synchronous: 2.1 W idle, a client with n samples computes for
+c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.contracts import (
+    Cohort,
+    MemoryRecorder,
+    Outcome,
+    ProbeRequest,
+    RoundRow,
+    TaskRow,
+    Work,
+    WorkKind,
+)
+from fleetsim.errors import SimulationError
+from fleetsim.fleet.devices.profile import load_device
+from tests.engine.tiny import FirstCome, Tiny
+
+IDLE_W = 2.1
+NOTHING = Work(WorkKind.NONE)
+
+
+def task_s(samples: int) -> float:
+    return math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958 + 2.0
+
+
+@pytest.fixture
+def waiting(tiny: Tiny) -> Tiny:
+    """Three boards that are done after about 63, 123 and 184 s, and whose waiting is charged."""
+    tiny.size, tiny.samples, tiny.idle = 3, [100, 200, 300], "charged"
+    tiny.server = {"cohort": 3}
+    return tiny
+
+
+def waited_j(row: TaskRow | RoundRow) -> float:
+    joules = row.energy_enlisted_idle_j
+    assert joules is not None
+    return joules
+
+
+def waits_j(tiny) -> dict[int, float | None]:
+    return {row.client: row.energy_enlisted_idle_j for row in tiny.recorder.tasks}
+
+
+def test_whoever_is_done_waits_for_the_slowest_at_idle_power(waiting):
+    waiting.run()
+    ends_s = task_s(300)
+    expected = {0: IDLE_W * (ends_s - task_s(100)), 1: IDLE_W * (ends_s - task_s(200)), 2: 0.0}
+    (row,) = waiting.recorder.rounds
+    clients = waiting.server_ran.clients()
+
+    assert waits_j(waiting) == pytest.approx(expected)
+    assert waited_j(row) == pytest.approx(sum(expected.values()))
+    assert clients.energy_enlisted_idle_j == pytest.approx(list(expected.values()))
+    in_tasks_j = sum(row.energy_j - waited_j(row) for row in waiting.recorder.tasks)
+    assert row.energy_j == row.energy_total_j
+    assert row.energy_j == pytest.approx(in_tasks_j + sum(expected.values()))
+    # The task itself costs what it did: its idle power is that of the task alone.
+    assert waiting.recorder.tasks[0].energy_idle_j == pytest.approx(IDLE_W * task_s(100))
+
+
+def test_without_the_charge_nothing_else_differs(waiting):
+    waiting.stop = {"rounds": 3}
+    waiting.run()
+    charged = waiting.recorder
+    waiting.recorder, waiting.idle = MemoryRecorder(), "not_charged"
+    waiting.run()
+    free = waiting.recorder
+
+    assert set(waits_j(waiting).values()) == {None}
+    assert {row.energy_enlisted_idle_j for row in free.rounds} == {None}
+    assert waiting.server_ran.clients().energy_enlisted_idle_j is None
+    assert free.tasks == [row._replace(energy_enlisted_idle_j=None) for row in charged.tasks]
+    assert all(
+        row.energy_j == pytest.approx(paid.energy_j - waited_j(paid))
+        for row, paid in zip(free.rounds, charged.rounds, strict=True)
+    )
+
+
+def test_a_client_does_not_report_what_its_waiting_will_cost(waiting):
+    waiting.run()
+    (outcome,) = waiting.selector.outcomes
+
+    for report, row in zip(outcome.reports, waiting.recorder.tasks, strict=True):
+        assert report.energy_j == pytest.approx(row.energy_j - waited_j(row))
+
+
+def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
+    waiting.server = {"cohort": 3, "deadline_s": 150.0}
+    waiting.run()
+
+    assert waiting.recorder.tasks[2].outcome is Outcome.LATE
+    assert waits_j(waiting) == pytest.approx(
+        {0: IDLE_W * (150.0 - task_s(100)), 1: IDLE_W * (150.0 - task_s(200)), 2: 0.0}
+    )
+
+
+def test_a_client_that_was_lost_does_not_wait(waiting):
+    waiting.crash_per_hour = 60.0
+    waiting.size, waiting.samples = 30, [100] * 29 + [900]
+    waiting.server = {"cohort": 30}
+    waiting.run()
+    rows = waiting.recorder.tasks
+    end_s = waiting.recorder.rounds[0].finished_at_s
+
+    assert {row.outcome for row in rows} >= {Outcome.DELIVERED, Outcome.CRASHED}
+    for row in rows:
+        if row.outcome is not Outcome.DELIVERED:
+            assert waited_j(row) == 0.0
+        else:
+            # Some processes die while they wait.
+            assert waited_j(row) <= IDLE_W * (end_s - row.finished_at_s) + 1e-9
+
+
+def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
+    waiting.trace("0,1,0,1,0 100,0,0,1,0 170,1,0,1,0", span_s=1000)
+    waiting.server |= {"interruption": {"kind": "pause", "max_pause_s": 500.0}}
+    waiting.run()
+    one, two, three = waiting.recorder.tasks
+
+    assert waited_j(one) == pytest.approx(IDLE_W * (100.0 - task_s(100)))
+    # The second was taken away in mid-task, came back at 170 s and waits from its end on.
+    assert two.finished_at_s == pytest.approx(task_s(200) + 70.0)
+    rest_s = three.finished_at_s - two.finished_at_s
+    assert waited_j(two) == pytest.approx(IDLE_W * rest_s)
+    assert waited_j(three) == 0.0
+
+
+class Probing(FirstCome):
+    """Probes client 0 quickly, then client 1 slowly, and chooses the last candidate."""
+
+    needs_probes = True
+
+    def probe(self, view):
+        if view.stage == 0:
+            quick = ProbeRequest(0, NOTHING, needs_model=False, upload_byte=1_000_000)
+            slow = ProbeRequest(1, NOTHING, needs_model=False, upload_byte=3_000_000)
+            return [quick, slow]
+        if view.stage == 1:
+            return [ProbeRequest(1, NOTHING, needs_model=False, upload_byte=5_000_000)]
+        return []
+
+    def select(self, view):
+        return Cohort(np.array([0, 2]))
+
+
+def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
+    # Stage 0: client 0 answers at 1 s, client 1 at 3 s. Stage 1: client 1 at 8 s. Then 0 is sent
+    # out, 1 is free, 2 is slow.
+    waiting.selector = Probing()
+    waiting.server = {"cohort": 2}
+    waiting.run()
+    rows = {(row.purpose.value, row.task): row for row in waiting.recorder.tasks}
+
+    probes = [rows["probe", task].energy_enlisted_idle_j for task in (0, 1, 2)]
+    assert probes == pytest.approx([IDLE_W * 7.0, 0.0, 0.0])
+    assert rows["train", 3].energy_enlisted_idle_j == pytest.approx(
+        IDLE_W * (task_s(300) - task_s(100))
+    )
+    assert rows["train", 4].energy_enlisted_idle_j == 0.0
+
+
+def phone_and_board(tiny, **battery) -> tuple[int, int]:
+    """A phone that is done soon and a board that takes half an hour; their numbers."""
+    tiny.devices, tiny.size = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, 2
+    tiny.idle, tiny.server = "charged", {"cohort": 2, "eligibility": {"min_battery_fraction": 0.2}}
+    tiny.battery = battery
+    tiny.trace("0,1,0,1,0", span_s=100_000)
+    phone = int(np.argmax(np.isfinite(tiny.fleet().batteries.capacity_j)))
+    tiny.samples = [3000, 3000]
+    tiny.samples[phone] = 100
+    return phone, 1 - phone
+
+
+EVERYDAY = {"standby_w": 0.0, "screen_w": 0.0, "cpu_w": 0.0}
+
+
+@pytest.mark.parametrize("lives", [{}, {"everyday": EVERYDAY}], ids=["plain", "live"])
+def test_a_battery_pays_for_the_wait(tiny, lives):
+    phone, board = phone_and_board(tiny, initial_fraction=[0.5, 0.5], **lives)
+    tiny.run()
+    rows = {row.client: row for row in tiny.recorder.tasks}
+    profile = load_device("pixel-6")
+    waited_s = rows[board].finished_at_s - rows[phone].finished_at_s
+
+    assert waited_s > 1000.0
+    joules = waited_j(rows[phone])
+    assert joules == pytest.approx(profile.power.idle_awake_w * waited_s)
+    assert rows[phone].energy_j > joules
+    left = tiny.server_ran.clients().battery_fraction[phone]
+    assert left == pytest.approx(0.5 - rows[phone].energy_j / profile.battery_j)
+
+
+@pytest.mark.parametrize("lives", [{}, {"everyday": EVERYDAY}], ids=["plain", "live"])
+def test_a_battery_at_its_cut_off_ends_the_wait(tiny, lives):
+    # 0.3 % of 63,950 J are 192 J above the cut-off; the wait alone would take 270 J.
+    phone, _ = phone_and_board(
+        tiny, initial_fraction=[0.203, 0.203], cutoff_fraction=0.199, **lives
+    )
+    tiny.run()
+    row = next(row for row in tiny.recorder.tasks if row.client == phone)
+    profile = load_device("pixel-6")
+
+    assert row.outcome is Outcome.DELIVERED
+    assert profile.battery_j is not None
+    assert row.energy_j == pytest.approx(0.004 * profile.battery_j)
+    assert waited_j(row) > 50.0
+    assert tiny.server_ran.clients().battery_fraction[phone] == pytest.approx(0.199)
+
+
+def test_a_phone_that_is_charged_while_it_waits_is_charged_less(tiny):
+    phone, _ = phone_and_board(tiny, initial_fraction=[0.5, 0.5], charge_w=5.0, cutoff_fraction=0.1)
+    tiny.trace("0,1,0,1,0 300,1,1,1,0 400,1,0,1,0", span_s=100_000)
+    tiny.run()
+    row = next(row for row in tiny.recorder.tasks if row.client == phone)
+    profile = load_device("pixel-6")
+
+    assert row.finished_at_s < 300.0
+    left = tiny.server_ran.clients().battery_fraction[phone]
+    assert left == pytest.approx(0.5 + (5.0 * 100.0 - row.energy_j) / profile.battery_j)
+
+
+def test_nobody_waits_for_a_buffered_server(waiting):
+    waiting.server = {"concurrency": 3, "buffer_size": 2}
+    waiting.stop = {"rounds": 3}
+    server = waiting.build_buffered()
+    server.run()
+
+    assert {waited_j(row) for row in waiting.recorder.tasks} == {0.0}
+    assert {waited_j(row) for row in waiting.recorder.rounds} == {0.0}
+    assert server.clients().energy_enlisted_idle_j.tolist() == [0.0] * 3
+
+
+def test_a_lost_meter_of_waiting_is_found_at_the_end_of_the_round(waiting):
+    server = waiting.build()
+    wait = server._world.wait
+
+    def forgets(clients, from_s, until_s):
+        joules, ends_s = wait(clients, from_s, until_s)
+        server._world.enlisted_idle_j[clients] -= joules
+        return joules, ends_s
+
+    server._world.wait = forgets
+
+    with pytest.raises(SimulationError, match="joules are not conserved"):
+        server.run()
+
+
+LIVE = {
+    "capacity_wh": 0.4,
+    "charge_w": 5.0,
+    "cutoff_fraction": 0.1,
+    "charging": {"kind": "cc-cv"},
+    "discharging": {"kind": "resistive"},
+    "everyday": {"standby_w": 0.05, "restart_fraction": 0.2},
+}
+
+
+def mixed(tiny: Tiny, recorder, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
+    tiny.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+    tiny.channel = {"kind": "fading"}
+    tiny.size, tiny.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+    tiny.server = {"cohort": 4, "over_commit": 1.5, "deadline_s": 400.0}
+    tiny.battery, tiny.crash_per_hour, tiny.seed = battery, crash_per_hour, seed
+    tiny.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
+    tiny.stop, tiny.idle = {"rounds": 8}, "charged"
+    slow = Work(WorkKind.EVALUATE, num_samples=30)
+    tiny.selector = FirstCome(
+        {
+            round_: [ProbeRequest(c, slow, needs_model=False, upload_byte=1000) for c in range(5)]
+            for round_ in range(1, 20, 2)
+        }
+    )
+    tiny.recorder = recorder
+    return tiny
+
+
+@pytest.mark.parametrize("battery", [{}, LIVE], ids=["plain", "live"])
+def test_a_resumed_run_charges_the_same_waits(tiny, battery):
+    whole = MemoryRecorder()
+    mixed(tiny, whole, battery=battery).run()
+    clients = tiny.server_ran.clients()
+    assert sum(waited_j(row) > 0.0 for row in whole.tasks) > 10
+
+    for round_ in (1, 4, 7):
+        rest = MemoryRecorder()
+        mixed(tiny, rest, battery=battery)
+        resumed = tiny.build(whole.states[round_ - 1])
+        resumed.run()
+
+        assert rest.rounds == whole.rounds[round_:]
+        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
+        again = resumed.clients()
+        assert np.array_equal(again.energy_enlisted_idle_j, clients.energy_enlisted_idle_j)
+        assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 10_000),
+    crash_per_hour=st.sampled_from([0.0, 20.0]),
+    battery=st.sampled_from([{}, LIVE, {"initial_fraction": [0.31, 0.32]}]),
+)
+def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
+    tiny, seed, crash_per_hour, battery
+):
+    """The run itself checks that no battery gains or loses joules that nobody drew."""
+    recorder = MemoryRecorder()
+    mixed(tiny, recorder, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
+    tiny.stop = {"rounds": 6, "time_s": 50_000.0}
+    tiny.run()
+    watts = {name: load_device(name).power.idle_awake_w for name in tiny.devices}
+    closed_s = {row.round: row.finished_at_s for row in recorder.rounds}
+    clients = tiny.server_ran.clients()
+
+    for row in recorder.tasks:
+        most_j = watts[row.device] * (closed_s[row.round] - row.finished_at_s)
+        assert 0.0 <= waited_j(row) <= most_j + 1e-9
+        assert row.outcome is Outcome.DELIVERED or waited_j(row) == 0.0
+    for client in range(tiny.size):
+        own = [waited_j(row) for row in recorder.tasks if row.client == client]
+        assert clients.energy_enlisted_idle_j[client] == pytest.approx(math.fsum(own))
+    total_j = math.fsum(row.energy_j for row in recorder.tasks)
+    assert total_j == pytest.approx(recorder.rounds[-1].energy_total_j)

@@ -1,0 +1,671 @@
+"""What becomes of tasks whose owners take the device away: lost, paused, handed in in part.
+
+Jetson Nano (CPU) as in test_synchronous: download 1 s, upload 1 s, 100 samples in two steps of
+t_d + 0.0105 + 50 * 3 / 4.958 = 30.2847 s each. 2.1 W awake, 3.3 W computing, 2.0 W on Wi-Fi, and a
+tail of 0.04 J after each transfer. Owners change their minds at whole seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from fleetsim.contracts import (
+    MemoryRecorder,
+    Outcome,
+    ProbeRequest,
+    Purpose,
+    Report,
+    TaskRow,
+    Work,
+    WorkKind,
+)
+from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.event_order import Rank, priority
+from fleetsim.engine.tasks.interruption import InterruptionSettings
+from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.world import World
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.energy import Component
+from fleetsim.fleet.population import Fleet
+from tests.engine.away import Stay, lived
+from tests.engine.tasks.test_task_batch import PAYLOAD_BIT, PHONES, standing, task, world_of
+from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny
+
+STEP_S = 0.02 + 0.0105 + 150 / 4.958
+COMPUTE_S = 2 * STEP_S
+TAIL_J = 0.04
+PAUSE = {"kind": "pause"}
+PARTIAL = {"kind": "partial"}
+POLICIES: list[dict[str, Any]] = [
+    {"kind": "lose"},
+    {"kind": "pause", "max_pause_s": 20_000.0, "resume_s": 0.7},
+    {"kind": "pause", "max_pause_s": 900.0, "transfers": "restart"},
+    {"kind": "partial"},
+    {"kind": "partial", "upload_when": "eligible", "max_pause_s": 20_000.0, "min_fraction": 0.4},
+]
+policy_of = TypeAdapter[InterruptionSettings](InterruptionSettings).validate_python
+
+
+def one_task(tiny: Tiny, interruption: dict[str, Any], **server: Any) -> TaskRow:
+    """The task of the first client in one round of one."""
+    tiny.size = 1
+    tiny.server = {"cohort": 1, "interruption": interruption, **server}
+    tiny.recorder = MemoryRecorder()
+    tiny.run()
+    return tiny.recorder.tasks[0]
+
+
+def energies(row: TaskRow) -> tuple[float, ...]:
+    return (row.energy_compute_j, row.energy_receive_j, row.energy_transmit_j, row.energy_idle_j)
+
+
+# --- pause ----------------------------------------------------------------------------------------
+
+
+def test_a_paused_computation_goes_on_from_where_it_was(tiny):
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 50,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PAUSE)
+
+    assert row.outcome is Outcome.DELIVERED
+    assert (row.num_pauses, row.paused_s, row.completed_fraction) == (1, 29.0, 1.0)
+    assert row.compute_s == pytest.approx(COMPUTE_S)
+    assert row.finished_at_s == pytest.approx(2.0 + COMPUTE_S + 29.0)
+    assert energies(row) == pytest.approx((3.3 * COMPUTE_S, 2.0, 2.0, 2.1 * (COMPUTE_S + 2.0)))
+    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
+    assert row.train_flop == pytest.approx(100 * 3e9)
+    assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
+
+
+def test_each_resumption_of_a_computation_costs_its_seconds_even_if_they_were_in_vain(tiny):
+    # 21: 20 s are done. 30: 5 s of loading for 5 s, all lost, as 35 to 40 is too short for more.
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 30,1,0,1,0 35,0,0,1,0 40,1,0,1,0", span_s=1000)
+    row = one_task(tiny, {**PAUSE, "resume_s": 6.0})
+
+    assert (row.num_pauses, row.paused_s) == (2, 14.0)
+    assert row.compute_s == pytest.approx(COMPUTE_S + 5.0 + 6.0)
+    assert row.finished_at_s == pytest.approx(2.0 + COMPUTE_S + 11.0 + 14.0)
+    assert row.energy_compute_j == pytest.approx(3.3 * (COMPUTE_S + 11.0))
+    assert row.train_flop == pytest.approx(100 * 3e9)
+
+
+@pytest.mark.parametrize(("transfers", "moved_again"), [("resume", 0.0), ("restart", 4.0)])
+def test_an_interrupted_transfer_goes_on_or_begins_anew(tiny, transfers, moved_again):
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)  # 10 s each way
+    tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
+    row = one_task(tiny, {**PAUSE, "transfers": transfers})
+
+    assert row.outcome is Outcome.DELIVERED
+    assert (row.num_pauses, row.paused_s) == (1, 2.0)
+    assert row.download_s == pytest.approx(10.0 + moved_again)
+    assert row.download_byte == 10_000_000 + moved_again * 1_000_000
+    assert row.energy_receive_j == pytest.approx(2.0 * (10.0 + moved_again))
+    assert row.energy_tail_j == pytest.approx(3 * TAIL_J, rel=1e-5)  # 4 s, the rest, the upload
+
+
+def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
+    """A phone's LTE tail of 10 s outlives a pause of 3 s: no promotion, and one tail in all."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.channel = {**tiny.channel, "metered_radio": "lte-2012"}
+    tiny.trace("0,1,0,0,0 4,0,0,0,0 7,1,0,0,0", span_s=1000)
+    short = one_task(tiny, PAUSE)
+    tiny.trace("0,1,0,0,0 4,0,0,0,0 64,1,0,0,0", span_s=1000)
+    long = one_task(tiny, PAUSE)
+    radio = tiny.fleet().radios
+    at = int(tiny.fleet().radios_at(np.array([0]), np.array([0.0]))[0])
+    tail_s, tail_w, promotion_s = radio.tail_s[at], radio.tail_w[at], radio.promotion_s[at]
+    assert tail_s > 3.0
+    assert promotion_s > 0.0
+
+    assert long.download_s - short.download_s == pytest.approx(promotion_s)
+    # After 3 s the tail is paid for another tail_s - 3: that much of the second leg is cheaper.
+    saved_j = promotion_s * radio.promotion_w[at] + tail_w * (tail_s - 3.0)
+    spent = [row.energy_receive_j + row.energy_tail_j for row in (short, long)]
+    assert spent[1] - spent[0] == pytest.approx(saved_j)
+
+
+def test_a_client_that_is_not_back_in_time_is_lost_at_the_end_of_its_patience(tiny):
+    # 9 s of patience are used up by the first pause, 11 are left for the second.
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 30,1,0,1,0 35,0,0,1,0 300,1,0,1,0", span_s=1000)
+    row = one_task(tiny, {**PAUSE, "max_pause_s": 20.0})
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 46.0)
+    assert (row.num_pauses, row.paused_s, row.completed_fraction) == (2, 20.0, None)
+    assert energies(row) == pytest.approx((3.3 * 25.0, 2.0, 0.0, 2.1 * 26.0))
+    assert row.train_flop == pytest.approx(100 * 3e9 * 25.0 / COMPUTE_S)
+
+
+def test_who_is_back_at_the_very_end_of_its_patience_goes_on(tiny):
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 41,1,0,1,0", span_s=1000)
+
+    assert one_task(tiny, {**PAUSE, "max_pause_s": 20.0}).outcome is Outcome.DELIVERED
+    assert one_task(tiny, {**PAUSE, "max_pause_s": 19.9}).outcome is Outcome.OFFLINE
+
+
+def test_a_client_that_never_comes_back_is_lost_at_the_end_of_its_patience(tiny):
+    # Wi-Fi is lost for good after the first 1000 s of every lap, of which there is one.
+    tiny.trace("0,1,0,1,0 21,0,0,1,0", span_s=10**9)
+    row = one_task(tiny, {**PAUSE, "max_pause_s": 70.0})
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 91.0)
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "outcome", "paused_s", "computed_s"),
+    [
+        (21.0, Outcome.LATE, 0.0, 20.0),  # at the very moment at which the pause begins
+        (40.0, Outcome.LATE, 19.0, 20.0),  # inside it
+        (50.0, Outcome.LATE, 29.0, 20.0),  # at the moment at which it would go on
+        (55.0, Outcome.LATE, 29.0, 25.0),
+    ],
+)
+def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s, computed_s):
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 50,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PAUSE, deadline_s=deadline_s)
+
+    assert (row.outcome, row.finished_at_s) == (outcome, deadline_s)
+    assert (row.paused_s, row.num_pauses) == (paused_s, int(paused_s > 0.0))
+    assert energies(row) == pytest.approx(
+        (3.3 * computed_s, 2.0, 0.0, 2.1 * (1.0 + computed_s)), abs=1e-12
+    )
+    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
+    assert (row.download_byte, row.upload_byte) == (1_000_000, 0)
+
+
+def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
+    """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)  # 10 s each way
+    tiny.trace("0,1,0,1,0 4,0,0,1,0 640,1,0,1,0", span_s=1000)
+    late = one_task(tiny, PAUSE, deadline_s=40.0)
+    lost = one_task(tiny, {"kind": "lose"})
+
+    assert (late.outcome, late.finished_at_s, late.paused_s) == (Outcome.LATE, 40.0, 36.0)
+    assert (lost.outcome, lost.finished_at_s) == (Outcome.OFFLINE, 4.0)
+    assert energies(late) == pytest.approx(energies(lost))
+    assert late.energy_tail_j == pytest.approx(lost.energy_tail_j)
+
+
+def test_a_transfer_that_would_go_on_at_the_very_deadline_pays_no_second_tail(tiny):
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PAUSE, deadline_s=6.0)
+
+    assert (row.outcome, row.paused_s, row.download_byte) == (Outcome.LATE, 2.0, 4_000_000)
+    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
+
+
+@pytest.mark.parametrize("pause_at_s", [1, 40])
+def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_at_s):
+    tiny.size = 2
+    tiny.trace(f"0,1,0,1,0 {pause_at_s},0,0,1,0 1000,1,0,1,0", span_s=5000)
+    tasks = [task(0, 0), task(1, 1)]
+    world = world_of(tiny.fleet())
+    course = Course(
+        world, tasks, now_s=0.0, cost=COST, batch_size=50, interruption=policy_of(PAUSE)
+    )
+    course.cut(500.0, priority(Rank.STOP), Outcome.CANCELLED)
+    course.settle()
+
+    for each in tasks:
+        assert (each.outcome, each.finished_at_s) == (Outcome.CANCELLED, 500.0)
+        assert (each.num_pauses, each.paused_s) == (1, 500.0 - pause_at_s)
+        assert each.energy_j[Component.COMPUTE] == pytest.approx(3.3 * (pause_at_s - 1.0))
+        assert each.energy_j[Component.IDLE] == pytest.approx(2.1 * pause_at_s)
+        assert (each.downloaded_bit, each.uploaded_bit) == (PAYLOAD_BIT, 0.0)
+        assert each.num_samples == (100 if pause_at_s > 1 else 0)
+    assert (world.held_version[:2] == 0).all()  # the download was complete
+
+
+def test_what_ends_at_the_moment_of_an_interruption_is_done(tiny):
+    """The download ends at 1 s, when the owner comes; the next phase waits."""
+    tiny.trace("0,1,0,1,0 1,0,0,1,0 11,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PAUSE)
+
+    assert (row.num_pauses, row.paused_s, row.download_s) == (1, 10.0, 1.0)
+    assert row.finished_at_s == pytest.approx(12.0 + COMPUTE_S)
+    assert row.energy_tail_j == pytest.approx(2 * TAIL_J, rel=1e-5)
+
+
+def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
+    """A phone charges through its pause at 7.5 W and draws nothing for the task."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {"initial_fraction": [0.5, 0.5]}
+    tiny.trace("0,1,0,1,0 21,0,1,1,0 521,1,0,1,0", span_s=10**6)
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
+    row = one_task(tiny, PAUSE)
+    capacity_j = float(tiny.fleet().batteries.capacity_j[0])
+    level = tiny.server_ran.clients().battery_fraction[0]
+    assert row.outcome is Outcome.DELIVERED
+
+    assert row.paused_s == 500.0
+    assert level == pytest.approx(0.5 + (7.5 * 500.0 - row.energy_j) / capacity_j)
+
+
+def drained_phone(tiny: Tiny, standby_w: float) -> TaskRow:
+    """A phone with 1800 J is taken away at 21 s and given back, uncharged, at 3000 s."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {
+        "capacity_wh": 1.0,
+        "initial_fraction": [0.5, 0.5],
+        "cutoff_fraction": 0.02,
+        "everyday": {"standby_w": standby_w, "screen_w": 0.0, "cpu_w": 0.0},
+    }
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 3000,1,0,1,0", span_s=10**6)
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e10})
+    return one_task(tiny, PAUSE)
+
+
+def test_a_phone_that_runs_empty_in_its_pause_has_forgotten_its_task(tiny):
+    """Of 1800 J, 2979 s of 0.1 W leave 1500, the computation takes some 900; 2 W take all."""
+    outlives, dies = drained_phone(tiny, 0.1), drained_phone(tiny, 2.0)
+
+    assert (outlives.outcome, outlives.paused_s) == (Outcome.DELIVERED, 2979.0)
+    assert (dies.outcome, dies.paused_s) == (Outcome.BATTERY, 2979.0)
+    assert dies.finished_at_s == 3000.0
+    assert (dies.upload_s, dies.energy_transmit_j) == (0.0, 0.0)
+    assert dies.compute_s == pytest.approx(21.0 - dies.download_s)
+
+
+def test_a_phone_cools_in_its_pause(tiny):
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.thermal = {"kind": "skin", "ambient_c": 35.0, "time_constant_s": 100.0}
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 2e11})
+    tiny.trace("0,1,0,1,0", span_s=10**6)
+    without = one_task(tiny, PAUSE)
+    tiny.trace("0,1,0,1,0 201,0,0,1,0 3000,1,0,1,0", span_s=10**6)
+    paused = one_task(tiny, PAUSE)
+    assert without.compute_s > 400.0
+
+    assert paused.num_pauses == 1
+    assert paused.compute_s < without.compute_s - 1.0
+
+
+def test_a_process_that_does_not_run_does_not_die(tiny):
+    tiny.crash_per_hour = 60.0
+    tiny.size, tiny.samples = 40, [100] * 40
+    tiny.trace("0,1,0,1,0", span_s=10**6)
+    tiny.server = {"cohort": 40, "interruption": PAUSE}
+    tiny.run()
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 1021,1,0,1,0", span_s=10**6)
+    tiny.run()
+    rows = tiny.recorder.tasks
+    assert {row.outcome for row in rows} == {Outcome.DELIVERED, Outcome.CRASHED}
+
+    for there, here in zip(rows[:40], rows[40:], strict=True):
+        assert here.outcome is there.outcome
+        waits = 0.0 if there.finished_at_s <= 21.0 else 1000.0
+        assert here.finished_at_s == pytest.approx(there.finished_at_s + waits)
+        assert here.energy_compute_j == pytest.approx(there.energy_compute_j)
+
+
+def test_a_battery_that_fails_after_a_pause_ends_the_task(tiny):
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.battery = {"initial_fraction": [0.31, 0.31], "cutoff_fraction": 0.3}
+    tiny.cost = dataclasses.replace(COST, forward_flop={"conv": 1e12})
+    tiny.trace("0,1,0,1,0 21,0,0,1,0 521,1,0,1,0", span_s=10**6)
+    row = one_task(tiny, PAUSE, eligibility={"min_battery_fraction": 0.305})
+    capacity_j = float(tiny.fleet().batteries.capacity_j[0])
+
+    assert row.outcome is Outcome.BATTERY
+    assert row.num_pauses == 1
+    assert row.energy_j == pytest.approx(0.01 * capacity_j, rel=1e-6)
+
+
+def test_a_probe_is_paused_too(tiny):
+    work = Work(WorkKind.EVALUATE)
+    tiny.selector = FirstCome({1: [ProbeRequest(0, work)]})
+    tiny.trace("0,1,0,1,0 5,0,0,1,0 9,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PAUSE)
+
+    assert (row.purpose, row.outcome, row.paused_s) == (Purpose.PROBE, Outcome.DELIVERED, 4.0)
+    assert row.completed_fraction is None
+
+
+# --- against a walk second by second --------------------------------------------------------------
+
+stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    stays=stays,
+    samples=st.integers(1, 120),
+    payload_s=st.integers(1, 12),
+    max_pause_s=st.integers(1, 90),
+    resume_s=st.sampled_from([0.0, 2.5]),
+    restarts=st.booleans(),
+    deadline_s=st.integers(1, 200),
+)
+def test_pauses_are_those_of_a_walk_second_by_second(
+    tiny, stays, samples, payload_s, max_pause_s, resume_s, restarts, deadline_s
+):
+    changes = list(itertools.accumulate(itertools.chain(*stays), initial=0))
+    text = " ".join(f"{at},{1 - index % 2},0,1,0" for index, at in enumerate(changes[:-1]))
+    tiny.trace(f"{text} {changes[-1]},1,0,1,0", span_s=10**6)
+    tiny.size, tiny.samples = 1, [samples]
+    tiny.cost = dataclasses.replace(COST, payload_byte=payload_s * 1_000_000)
+    policy = policy_of(
+        {
+            "kind": "pause",
+            "max_pause_s": float(max_pause_s),
+            "resume_s": resume_s,
+            "transfers": "restart" if restarts else "resume",
+        }
+    )
+    bit = payload_s * 8_000_000
+    one = task(0, 0, download_bit=bit, upload_bit=bit)
+    world = world_of(tiny.fleet())
+    course = Course(world, [one], now_s=0.0, cost=tiny.cost, batch_size=50, interruption=policy)
+    course.give_up(float(deadline_s))
+    course.settle()
+    compute_s = math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
+    expected = lived(
+        [Stay(at, index % 2 == 0) for index, at in enumerate(changes)],
+        (float(payload_s), compute_s, float(payload_s)),
+        max_pause_s=max_pause_s,
+        resume_s=resume_s,
+        restarts=restarts,
+        deadline_s=deadline_s,
+    )
+
+    assert one.outcome is expected.outcome
+    assert one.finished_at_s == pytest.approx(expected.end_s)
+    assert one.num_pauses == expected.num_pauses
+    assert one.paused_s == pytest.approx(expected.paused_s)
+    seconds = (one.download_s, one.compute_s, one.upload_s)
+    assert seconds == pytest.approx(expected.seconds, abs=1e-5)  # bytes are whole
+    download_s, compute_s, upload_s = expected.seconds
+    assert one.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
+    assert one.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
+    assert one.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
+    assert one.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
+    tails_j = TAIL_J * expected.num_transfers
+    assert one.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
+    moved = (one.downloaded_bit, one.uploaded_bit)
+    assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
+
+
+# --- partial --------------------------------------------------------------------------------------
+
+
+def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny):
+    # On the charger until 41 s: of 40 s one step of 30.3 s is whole. Still online: up at once.
+    tiny.trace("0,1,1,1,0 41,1,0,1,0", span_s=1000)
+    tiny.trainer = KnownTrainer()
+    row = one_task(tiny, PARTIAL, eligibility={"charging": True})
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 42.0)
+    assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 0, 0.0)
+    assert energies(row) == pytest.approx((3.3 * 40.0, 2.0, 2.0, 2.1 * 42.0))
+    assert row.train_flop == pytest.approx(100 * 3e9 * 40.0 / COMPUTE_S)
+    assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
+    assert tiny.trainer.steps == [1]
+
+
+def test_the_upload_of_a_part_waits_until_the_device_is_online(tiny):
+    tiny.trace("0,1,1,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PARTIAL, eligibility={"charging": True})
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 61.0)
+    assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 1, 19.0)
+    assert energies(row) == pytest.approx((3.3 * 40.0, 2.0, 2.0, 2.1 * 42.0))
+
+
+def test_the_upload_of_a_part_may_have_to_wait_for_all_that_eligibility_asks(tiny):
+    tiny.trace("0,1,1,1,0 41,1,0,1,0 60,1,1,1,0", span_s=1000)
+    row = one_task(tiny, {**PARTIAL, "upload_when": "eligible"}, eligibility={"charging": True})
+
+    assert (row.finished_at_s, row.completed_fraction, row.paused_s) == (61.0, 0.5, 19.0)
+
+
+def test_a_part_that_cannot_be_uploaded_in_time_is_lost(tiny):
+    tiny.trace("0,1,0,1,0 41,0,0,1,0 600,1,0,1,0", span_s=1000)
+    row = one_task(tiny, {**PARTIAL, "max_pause_s": 100.0})
+
+    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 141.0)
+    assert (row.completed_fraction, row.paused_s, row.upload_byte) == (None, 100.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("taken_at_s", "min_fraction", "outcome"),
+    [
+        (31, 0.0, Outcome.OFFLINE),  # 30 s: not one whole step of 30.3 s
+        (32, 0.0, Outcome.DELIVERED),
+        (32, 0.5, Outcome.DELIVERED),
+        (32, 0.51, Outcome.OFFLINE),
+    ],
+)
+def test_too_small_a_part_is_lost(tiny, taken_at_s, min_fraction, outcome):
+    tiny.trace(f"0,1,1,1,0 {taken_at_s},1,0,1,0", span_s=1000)
+    policy = {**PARTIAL, "min_fraction": min_fraction}
+    row = one_task(tiny, policy, eligibility={"charging": True})
+
+    assert row.outcome is outcome
+    assert (row.completed_fraction is None) == (outcome is Outcome.OFFLINE)
+    if outcome is Outcome.OFFLINE:
+        assert row.finished_at_s == taken_at_s
+        assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
+
+
+def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
+    """4 of 10 s on Wi-Fi, then on the metered radio, with its own power and tail."""
+    tiny.devices = {"pixel-6": 1.0}
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    computed_s = 10.0
+    tiny.samples = [50]
+    eligibility = {"unmetered": True}
+    tiny.trace("0,1,0,1,0", span_s=1000)
+    whole = one_task(tiny, PARTIAL, eligibility=eligibility)
+    leaves_s = math.ceil(whole.finished_at_s - 6.0)
+    tiny.trace(f"0,1,0,1,0 {leaves_s},1,0,0,0", span_s=1000)
+    row = one_task(tiny, PARTIAL, eligibility=eligibility)
+    fleet = tiny.fleet()
+    wifi, mobile = (
+        int(fleet.radios_at(np.array([0]), np.array([t]))[0]) for t in (0.0, leaves_s + 0.5)
+    )
+    assert fleet.radios.name[wifi] != fleet.radios.name[mobile]
+    assert computed_s > 0.0
+    promotion_s = float(fleet.radios.promotion_s[mobile])
+    on_wifi_s = leaves_s - (whole.finished_at_s - whole.upload_s)
+    tails = fleet.radios.tail_w * fleet.radios.tail_s
+
+    assert (row.outcome, row.num_pauses, row.completed_fraction) == (Outcome.DELIVERED, 0, 1.0)
+    assert row.upload_s == pytest.approx(whole.upload_s + promotion_s, abs=1e-5)
+    assert row.upload_byte == 10_000_000
+    assert row.energy_tail_j == pytest.approx(2 * tails[wifi] + tails[mobile], rel=1e-4)
+    assert 0.0 < on_wifi_s < whole.upload_s
+
+
+def test_under_partial_an_interrupted_download_or_probe_is_lost(tiny):
+    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
+    assert one_task(tiny, PARTIAL).outcome is Outcome.OFFLINE
+
+    tiny.cost = COST
+    tiny.trace("0,1,0,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
+    probe = task(0, 0, purpose=Purpose.PROBE)
+    laid_out(world_of(tiny.fleet()), [probe], 0.0, policy_of(PARTIAL)).settle()
+
+    assert (probe.outcome, probe.finished_at_s, probe.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
+
+
+@pytest.mark.parametrize(("weight", "expected"), [("samples", 1.0), ("processed", 0.5)])
+def test_a_part_weighs_as_it_is_told(tiny, weight, expected):
+    tiny.trace("0,1,1,1,0 41,1,0,1,0", span_s=1000)
+    selector = FirstCome()
+    tiny.selector = selector
+    one_task(tiny, {**PARTIAL, "weight": weight}, eligibility={"charging": True})
+    (report,) = selector.outcomes[0].reports
+
+    assert isinstance(report, Report)
+    assert (report.completed_fraction, report.weight_fraction) == (0.5, expected)
+    assert report.num_samples == 100
+
+
+def test_a_deadline_may_come_while_a_part_waits(tiny):
+    tiny.trace("0,1,1,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
+    row = one_task(tiny, PARTIAL, eligibility={"charging": True}, deadline_s=50.0)
+
+    assert (row.outcome, row.finished_at_s, row.paused_s) == (Outcome.LATE, 50.0, 9.0)
+    assert (row.upload_s, row.energy_transmit_j, row.completed_fraction) == (0.0, 0.0, None)
+    assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
+
+
+# --- all policies ---------------------------------------------------------------------------------
+
+
+@cache
+def busy_fleet(seed: int, *, drains: bool = False) -> Fleet:
+    """Phones and boards whose owners come and go every few minutes, and may draw on them."""
+    tiny = Tiny(Path(), size=12, devices=PHONES, seed=seed, crash_per_hour=0.5)
+    tiny.samples = [20 + 13 * (client % 7) for client in range(12)]
+    tiny.channel = {"kind": "fading", "block_s": 0.1, "upload_success": [{"probability": 0.8}]}
+    availability = {"availability": 0.6, "severity": 0.5, "cycles_per_day": 150, "users": 12}
+    tiny.usage = {"synthetic": availability, "kinds": ["phone", "board"]}
+    tiny.battery = {"initial_fraction": [0.3, 0.32], "cutoff_fraction": 0.299}
+    if drains:
+        tiny.battery |= {
+            "capacity_wh": 4.0,
+            "cutoff_fraction": 0.05,
+            "charging": {"kind": "cc-cv"},
+            "discharging": {"kind": "resistive"},
+            "everyday": {"standby_w": 1.0, "screen_w": 1.0, "cpu_w": 2.0},
+        }
+    return tiny.fleet()
+
+
+def laid_out(
+    world: World, tasks: list[Task], now_s: float, interruption: InterruptionSettings
+) -> Course:
+    return Course(world, tasks, now_s=now_s, cost=COST, batch_size=10, interruption=interruption)
+
+
+def busy_world(fleet: Fleet) -> World:
+    return World(fleet, EligibilitySettings(unmetered=True))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@settings(max_examples=10)
+@example(seed=18, cut_share=1.0, enough=9, drains=False)
+@given(
+    seed=st.integers(1, 20),
+    cut_share=st.floats(0.0, 1.1),
+    enough=st.integers(1, 12),
+    drains=st.booleans(),
+)
+def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share, enough, drains):
+    fleet = busy_fleet(seed, drains=drains)
+    worlds = [busy_world(fleet), busy_world(fleet)]
+    before_j = ended_s = 0.0
+    kinds: list[dict[str, Any]] = [
+        {"work": Work(WorkKind.TRAIN, epochs=40)},
+        {"download_bit": 100 * PAYLOAD_BIT, "upload_bit": 100 * PAYLOAD_BIT},
+        {"work": Work(WorkKind.NONE)},
+        {"work": Work(WorkKind.TRAIN, epochs=400), "purpose": Purpose.PROBE},
+    ]
+    interruption = policy_of(policy)
+    for earliest_s in (0.0, 7200.0):
+        # Who may pause for hours may still be at it.
+        now_s = max(earliest_s, ended_s)
+        clients = worlds[0].candidates(now_s).tolist()
+        assert clients == worlds[1].candidates(now_s).tolist()
+        if not clients:
+            continue
+        alone, together = [
+            [task(c, c, **kinds[c % 4], dispatched_at_s=now_s) for c in clients] for _ in range(2)
+        ]
+        course = laid_out(worlds[0], together, now_s, interruption)
+        closes_s, _ = course.closing(enough)
+        cut_s = now_s + cut_share * (closes_s - now_s)
+        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        course.settle()
+        for each in alone:
+            single = laid_out(worlds[1], [each], now_s, interruption)
+            single.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+            single.settle()
+
+        assert [dataclasses.astuple(t) for t in together] == [dataclasses.astuple(t) for t in alone]
+        assert standing(worlds[0]) == standing(worlds[1])
+        spent_j = math.fsum(joules for each in together for joules in each.energy_j)
+        metered_j = float(worlds[0].energy_j.sum())
+        assert metered_j - before_j == pytest.approx(spent_j, rel=1e-9, abs=1e-9)
+        before_j = metered_j
+        ended_s = float(course.end_s.max())
+        worlds[0].check_batteries(ended_s)
+        for each in together:
+            at_work_s = each.download_s + each.compute_s + each.upload_s
+            assert each.finished_at_s - now_s == pytest.approx(at_work_s + each.paused_s)
+            awake_w = worlds[0].fleet.profile(each.client).power.idle_awake_w
+            assert each.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
+@pytest.mark.parametrize("seed", [3])
+def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy, seed):
+    def course_of(world: World) -> tuple[Course, list[Task]]:
+        clients = world.candidates(0.0).tolist()
+        tasks = [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
+        return laid_out(world, tasks, 0.0, policy_of(policy)), tasks
+
+    fleet = busy_fleet(seed)
+    whole, whole_tasks = course_of(busy_world(fleet))
+    moments = np.unique(np.concatenate([whole.end_s, np.linspace(0.0, whole.end_s.max(), 12)]))
+    before_j, num_in_pause = 0.0, 0
+    for cut_s in moments.tolist():
+        world = busy_world(fleet)
+        late, late_tasks = course_of(world)
+        late.give_up(1.5 * cut_s + 1.0)  # a cut that another one precedes
+        late.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        late.settle()
+        levels = world.charge_at(1e5).level_j
+        again = busy_world(fleet)
+        course, tasks = course_of(again)
+        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        course.settle()
+
+        assert [dataclasses.astuple(t) for t in late_tasks] == [
+            dataclasses.astuple(t) for t in tasks
+        ]
+        assert np.array_equal(levels, again.charge_at(1e5).level_j, equal_nan=True)
+        spent_j = sum(math.fsum(t.energy_j) for t in tasks)
+        assert spent_j == pytest.approx(again.energy_j.sum(), rel=1e-12)
+        assert spent_j >= before_j - 1e-9
+        for t in tasks:
+            at_work_s = t.download_s + t.compute_s + t.upload_s
+            assert t.finished_at_s == pytest.approx(at_work_s + t.paused_s)
+            num_in_pause += t.outcome is Outcome.CANCELLED and t.paused_s > 0.0
+        before_j = spent_j
+    whole.settle()
+    assert before_j == pytest.approx(sum(math.fsum(t.energy_j) for t in whole_tasks))
+    assert num_in_pause > 0
+
+
+def test_a_fleet_that_shares_links_cannot_have_its_tasks_go_on(tiny):
+    tiny.shared_links = {"server_in_bit_per_s": 1e8}
+
+    with pytest.raises(ScenarioError, match=r"server.interruption.kind = 'pause'.*'lose'"):
+        one_task(tiny, PAUSE)
+
+
+def test_a_late_task_is_cut_where_it_was_when_an_answer_comes_at_the_very_deadline(tiny):
+    tiny.samples = [300, 100]
+    tiny.size, tiny.server = 2, {"cohort": 1, "over_commit": 2.0, "deadline_s": COMPUTE_S + 2.0}
+    tiny.run()
+    slow, fast = tiny.recorder.tasks
+
+    assert (fast.outcome, slow.outcome) == (Outcome.DELIVERED, Outcome.CANCELLED)
+    assert (slow.download_s, slow.upload_s) == (1.0, 0.0)
+    assert slow.compute_s == pytest.approx(COMPUTE_S + 1.0)

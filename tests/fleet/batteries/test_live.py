@@ -1,0 +1,381 @@
+"""Batteries that owners draw on, that chargers fill by a curve, and whose resistance loses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.fleet.batteries.base import Charge, Flow, is_off, stored_j
+from fleetsim.fleet.population import Fleet
+from tests.fleet.made_batteries import phase, phones_living, side_by_side
+
+CAPACITY_J = 3600.0
+"""Of a battery of 1 Wh."""
+OWNER: dict[str, Any] = {"standby_w": 0.5, "screen_w": 1.0, "cpu_w": 4.0}
+SHARPEST_CHANGE_W = 45.0
+"""No step changes d level/dt by more: 15 W of charger, 26 W of draw, their loss."""
+
+
+def level_after(fleet: Fleet, level_j: float, seconds: float, *, client: int = 0) -> float:
+    level = fleet.batteries.level_after(
+        np.array([client]), np.array([level_j]), np.zeros(1), seconds
+    )
+    return float(level[0])
+
+
+def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
+    return Charge(np.array(level_j), np.zeros((len(level_j), fleet.batteries.num_flows)))
+
+
+# --- by hand ------------------------------------------------------------------------------------
+
+
+def test_an_idle_phone_runs_empty_in_its_joules_over_its_owners_watts(tmp_path):
+    battery = {"capacity_wh": 1.0, "everyday": OWNER}
+    fleet = phones_living(tmp_path, ["0,0,0 1000,0,0.25"], 100_000, battery)
+    # 1000 s at .5 W, then .5 + 1 + .25 * 4 = 2.5 W: 900 J last 1000 + 400 / 2.5 = 1160 s.
+    assert level_after(fleet, 900.0, 1000.0) == pytest.approx(400.0)
+    assert level_after(fleet, 900.0, 1159.0) == pytest.approx(2.5)
+    assert level_after(fleet, 900.0, 1160.0) == 0.0
+    assert level_after(fleet, 900.0, 5000.0) == 0.0
+
+
+def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
+    curve = {
+        "kind": "resistive",
+        "internal_ohm": 0.5,
+        "from_fraction": [0.0, 0.5],
+        "open_circuit_v": [2.0, 4.0],
+    }
+    battery = {
+        "capacity_wh": 1.0,
+        "discharging": curve,
+        "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
+    }
+    fleet = phones_living(tmp_path, ["0,0,0"], 100_000, battery)
+    # 4 W: (4/4)^2 * .5 = .5 W lost above 1800 J, (4/2)^2 * .5 = 2 W below: 4.5 and 6 W in all.
+    after = fleet.batteries.idle(
+        np.array([0]), charge_of(fleet, [2250.0]), np.zeros(1), 100.0 + 50.0
+    )
+
+    assert after.level_j[0] == pytest.approx(1800.0 - 50.0 * 6.0)
+    assert after.flows_j[0, Flow.OWNER] == pytest.approx(150.0 * 4.0)
+    assert after.flows_j[0, Flow.LOSS] == pytest.approx(100.0 * 0.5 + 50.0 * 2.0)
+    assert after.flows_j[0, Flow.CHARGED] == 0.0
+
+
+def test_the_taper_takes_the_time_of_its_bands_one_after_the_other(tmp_path):
+    curve = {"kind": "cc-cv", "from_fraction": [0.0, 0.8], "power_fraction": [1.0, 0.25]}
+    battery = {"capacity_wh": 1.0, "charge_w": 10.0, "charging": curve}
+    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    # 2880 J at 10 W, then 720 J at 2.5 W: 288 + 288 s.
+    assert level_after(fleet, 0.0, 144.0) == pytest.approx(1440.0)
+    assert level_after(fleet, 0.0, 288.0) == pytest.approx(2880.0)
+    assert level_after(fleet, 0.0, 432.0) == pytest.approx(3240.0)
+    assert level_after(fleet, 0.0, 576.0) == pytest.approx(3600.0)
+    assert level_after(fleet, 0.0, 9999.0) == pytest.approx(3600.0)
+
+
+def test_the_default_curve_fills_a_phone_in_three_hours_of_which_one_is_the_last_fifth(tmp_path):
+    battery = {"charging": {"kind": "cc-cv"}}
+    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    capacity_j = 63_950.04  # 4614 mAh x 3.85 V
+    to_80_s = capacity_j / 7.5 * (0.70 + 0.05 / 0.957 + 0.05 / 0.813)
+    to_full_s = to_80_s + capacity_j / 7.5 * 0.05 * (1 / 0.661 + 1 / 0.504 + 1 / 0.344 + 1 / 0.169)
+
+    assert level_after(fleet, 0.0, to_80_s) == pytest.approx(0.8 * capacity_j)
+    assert level_after(fleet, 0.0, to_full_s - 60.0) < capacity_j - 1.0
+    assert level_after(fleet, 0.0, to_full_s + 1e-6) == pytest.approx(capacity_j)
+    assert to_80_s / 3600 == pytest.approx(1.93, abs=0.01)
+    assert to_full_s / 3600 == pytest.approx(3.39, abs=0.01)
+
+
+def test_a_charger_feeds_the_owner_first_and_then_the_battery(tmp_path):
+    curve = {"kind": "cc-cv", "from_fraction": [0.0, 0.5], "power_fraction": [1.0, 0.25]}
+    battery = {
+        "capacity_wh": 1.0,
+        "charge_w": 10.0,
+        "charging": curve,
+        "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
+    }
+    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    # Below half: 10 - 4 W into the battery, above: 2.5 W, though 6 would be left; full: 4 W given.
+    after = fleet.batteries.idle(
+        np.array([0]), charge_of(fleet, [1200.0]), np.zeros(1), 100.0 + 720.0 + 10.0
+    )
+
+    assert after.level_j[0] == CAPACITY_J
+    assert after.flows_j[0, Flow.CHARGED] == pytest.approx(1000.0 + 720.0 * 6.5 + 10.0 * 4.0)
+    assert after.flows_j[0, Flow.OWNER] == pytest.approx(830.0 * 4.0)
+
+
+def test_an_empty_phone_is_off_until_it_holds_the_restart_level(tmp_path):
+    battery = {
+        "capacity_wh": 1.0,
+        "charge_w": 10.0,
+        "everyday": OWNER | {"restart_fraction": 0.05},
+    }
+    fleet = phones_living(tmp_path, ["0,0,0 1000,1,0 1017,0,0 2000,1,0"], 100_000, battery)
+    batteries, one, start_s = fleet.batteries, np.array([0]), np.zeros(1)
+
+    def at(t_s: float) -> tuple[Any, bool]:
+        level_j = batteries.level_after(one, np.array([100.0]), start_s, t_s)
+        return float(stored_j(level_j)[0]), bool(is_off(level_j)[0])
+
+    # 100 J at .5 W: empty at 200 s. 17 s at 10 W are 170 J, short of 180; nothing draws on them.
+    assert at(199.0) == (pytest.approx(0.5), False)
+    assert at(200.0) == (0.0, True)
+    assert at(1008.0) == (pytest.approx(80.0), True)
+    assert at(1999.0) == (pytest.approx(170.0), True)
+    # 10 J more on the charger: on again at 2001 s, and from there 10 - .5 W.
+    assert at(2000.5) == (pytest.approx(175.0), True)
+    assert at(2001.0) == (pytest.approx(180.0), False)
+    assert at(2011.0) == (pytest.approx(275.0), False)
+
+
+def test_task_and_owner_together_meet_the_cut_off_at_its_moment(tmp_path):
+    battery = {"capacity_wh": 1.0, "cutoff_fraction": 0.1, "everyday": OWNER}
+    fleet = phones_living(tmp_path, ["0,0,0 40,0,0.5"], 100_000, battery)
+    # 560 J over 360: 40 s at 2 + .3 + .5 = 2.8 W leave 88 J; then 2 + .3 + 3.5 = 5.8 W.
+    phases = side_by_side([phase(0.0, (100.0, 2.0))])
+    end_s = np.array([100.0])
+
+    after, empty_s = fleet.batteries.work(
+        np.array([0]),
+        charge_of(fleet, [560.0 - 0.0]),
+        phases,
+        phases.energy_until(end_s),
+        np.array([0.3]),
+        end_s,
+    )
+
+    assert empty_s[0] == pytest.approx(40.0 + 88.0 / 5.8)
+    assert after.level_j[0] == 360.0
+    assert after.flows_j[0, Flow.OWNER] == pytest.approx(40 * 0.5 + 88.0 / 5.8 * 3.5)
+
+
+def test_devices_on_the_mains_have_no_battery(tmp_path):
+    fleet = phones_living(tmp_path, ["0,0,0"], 100, {"everyday": OWNER}, device="jetson-nano-cpu")
+
+    assert np.isnan(fleet.initial_j).all()
+    assert math.isnan(level_after(fleet, math.nan, 1000.0))
+
+
+# --- against a slow reference -------------------------------------------------------------------
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[tuple[int, bool, float]]:
+    """(second, on the charger, load) from 0 on, each different from the one before."""
+    moments = draw(st.lists(st.integers(1, 880), max_size=6, unique=True))
+    life = [
+        (t, draw(st.booleans()), draw(st.sampled_from([0.0, 0.25, 0.5, 0.9])))
+        for t in (0, *sorted(moments))
+    ]
+    return [step for i, step in enumerate(life) if i == 0 or step[1:] != life[i - 1][1:]]
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> dict[str, Any]:
+    def steps(low: float, high: float, *, rises: bool) -> tuple[list[float], list[float]]:
+        inner = draw(st.lists(st.integers(1, 19), max_size=4, unique=True))
+        begins = [0.0, *(k / 20 for k in sorted(inner))]
+        values = [draw(st.floats(low, high)) for _ in begins]
+        return begins, sorted(values) if rises else values
+
+    given_from, given = steps(0.1, 1.0, rises=False)
+    volt_from, volt = steps(3.0, 4.4, rises=True)
+    return {
+        "capacity_wh": 1.0,
+        "charge_w": draw(st.sampled_from([2.0, 7.5, 15.0])),
+        "cutoff_fraction": draw(st.sampled_from([0.0, 0.05, 0.15])),
+        "charging": {"kind": "cc-cv", "from_fraction": given_from, "power_fraction": given},
+        "discharging": {
+            "kind": "resistive",
+            "internal_ohm": draw(st.sampled_from([0.05, 0.18, 0.5])),
+            "from_fraction": volt_from,
+            "open_circuit_v": volt,
+        },
+        "everyday": OWNER | {"restart_fraction": draw(st.sampled_from([0.01, 0.05]))},
+    }
+
+
+class Slow:
+    """A phone stepped through its days, a twentieth of a second at a time (Euler)."""
+
+    STEP_S = 0.05
+
+    def __init__(self, battery: dict[str, Any], life: list[tuple[int, bool, float]]) -> None:
+        self.battery, self.life = battery, life
+        self.restart_j = battery["everyday"]["restart_fraction"] * CAPACITY_J
+        self.num_changes = 0
+        self.nearest_miss_j = math.inf
+        """How close it came to starting again without doing so, or the other way round."""
+
+    def run(
+        self, level_j: float, until_s: float, load_w: Any, floor_j: float | None
+    ) -> tuple[float, bool, float]:
+        """(level, is off, when the floor was met)."""
+        off, flow_before = False, None
+        for k in range(round(until_s / self.STEP_S)):
+            t_s = k * self.STEP_S
+            _, charging, load = [step for step in self.life if step[0] <= t_s + 1e-9][-1]
+            owner_w = 0.5 + (1.0 if load >= 0.05 else 0.0) + 4.0 * load
+            charger_w = self.battery["charge_w"] if charging else 0.0
+            if off and level_j >= self.restart_j:
+                off = False
+            drawn_w = (0.0 if off else owner_w) + load_w(t_s)
+            if floor_j is not None and level_j <= floor_j and charger_w < drawn_w:
+                return level_j, off, t_s
+            if floor_j is None and level_j <= 0.0 and charger_w < drawn_w:
+                off, drawn_w = True, 0.0
+            if charger_w >= drawn_w:
+                share = self.value("charging", "power_fraction", level_j)
+                rate_w = min(share * charger_w, charger_w - drawn_w)
+                rate_w = 0.0 if level_j >= CAPACITY_J else rate_w
+            else:
+                volt = self.value("discharging", "open_circuit_v", level_j)
+                from_battery_w = drawn_w - charger_w
+                ohm = self.battery["discharging"]["internal_ohm"]
+                rate_w = -from_battery_w - ohm * (from_battery_w / volt) ** 2
+            flow = (charger_w, drawn_w, rate_w)
+            if flow_before is not None and flow != flow_before:
+                self.num_changes += 1
+                if off:
+                    self.nearest_miss_j = min(self.nearest_miss_j, abs(level_j - self.restart_j))
+            flow_before = flow
+            level_j = min(max(level_j + rate_w * self.STEP_S, 0.0), CAPACITY_J)
+        if off:
+            self.nearest_miss_j = min(self.nearest_miss_j, abs(level_j - self.restart_j))
+        return level_j, off, math.inf
+
+    def value(self, curve: str, key: str, level_j: float) -> float:
+        begins = self.battery[curve]["from_fraction"]
+        at = sum(begin * CAPACITY_J <= level_j for begin in begins) - 1
+        return float(self.battery[curve][key][at])
+
+    @property
+    def bound_j(self) -> float:
+        """A step in which something changes is wrong by a step's worth of that change at most."""
+        return self.STEP_S * SHARPEST_CHANGE_W * (self.num_changes + 2)
+
+
+def lines_of(life: list[tuple[int, bool, float]]) -> str:
+    return " ".join(f"{t},{int(charging)},{load}" for t, charging, load in life)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    battery=curves(),
+    some=st.lists(lives(), min_size=3, max_size=3),
+    level=st.floats(0.0, 1.0),
+    until_s=st.integers(1, 900),
+)
+def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_s):
+    fleet = phones_living(tmp_path, [lines_of(life) for life in some], 10_000, battery)
+    # Who lives which life is dealt.
+    of_client = fleet.usage.user.tolist()
+    clients = np.arange(3)
+
+    after = fleet.batteries.idle(
+        clients, charge_of(fleet, [level * CAPACITY_J] * 3), np.zeros(3), float(until_s)
+    )
+
+    for client in range(3):
+        slow = Slow(battery, some[of_client[client]])
+        slow_j, slow_off, _ = slow.run(level * CAPACITY_J, until_s, lambda _: 0.0, None)
+        assume(slow.nearest_miss_j > slow.bound_j)
+        got_j = float(stored_j(after.level_j)[client])
+        assert got_j == pytest.approx(slow_j, abs=slow.bound_j)
+        if slow_j > slow.bound_j:
+            assert bool(is_off(after.level_j)[client]) == slow_off
+        put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]
+        out_j = after.flows_j[client, Flow.OWNER] + after.flows_j[client, Flow.LOSS] + got_j
+        assert put_in_j == pytest.approx(out_j, abs=1e-6)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    battery=curves(),
+    some=st.lists(lives(), min_size=2, max_size=2),
+    level=st.floats(0.15, 1.0),
+    segments=st.lists(st.tuples(st.integers(1, 200), st.floats(0.0, 15.0)), min_size=1, max_size=4),
+    share=st.floats(0.05, 1.0),
+)
+def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, segments, share):
+    fleet = phones_living(tmp_path, [lines_of(life) for life in some], 10_000, battery)
+    timeline = phase(0.0, *((float(seconds), watts) for seconds, watts in segments))
+    until_s = max(1.0, round(share * timeline.end_s))
+    until_s = min(until_s, timeline.end_s)
+    phases, ends_s, idle_w = side_by_side([timeline] * 2), np.full(2, until_s), 0.25
+
+    after, empty_s = fleet.batteries.work(
+        np.arange(2),
+        charge_of(fleet, [level * CAPACITY_J] * 2),
+        phases,
+        phases.energy_until(ends_s),
+        np.full(2, idle_w),
+        ends_s,
+    )
+
+    def load_w(t_s: float) -> float:
+        segment = sum(edge <= t_s + 1e-9 for edge in timeline.edges_s[1:].tolist())
+        return idle_w + float(timeline.power_w[min(segment, timeline.power_w.size - 1)])
+
+    floor_j = battery["cutoff_fraction"] * CAPACITY_J
+    for client, user in enumerate(fleet.usage.user.tolist()):
+        slow = Slow(battery, some[user])
+        slow_j, _, slow_s = slow.run(level * CAPACITY_J, until_s, load_w, floor_j)
+        got_j, met_s = float(after.level_j[client]), float(empty_s[client])
+        if slow_s < math.inf and met_s < math.inf:
+            # Nothing drains at less than .75 W here.
+            assert met_s == pytest.approx(slow_s, abs=slow.bound_j / 0.75 + slow.STEP_S)
+            assert got_j == floor_j
+        elif slow_s < math.inf or met_s < math.inf:
+            assert abs(slow_j - floor_j) <= slow.bound_j
+        else:
+            assert got_j == pytest.approx(slow_j, abs=slow.bound_j)
+        lived_s = min(met_s, until_s)
+        task_j = float(timeline.energy_until(lived_s)) + idle_w * lived_s
+        put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]
+        used_j = task_j + after.flows_j[client, Flow.OWNER] + after.flows_j[client, Flow.LOSS]
+        assert put_in_j == pytest.approx(used_j + got_j, abs=1e-6)
+
+
+# --- questions have no memory -------------------------------------------------------------------
+
+
+def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
+    battery = {
+        "charging": {"kind": "cc-cv"},
+        "discharging": {"kind": "resistive"},
+        "everyday": {"restart_fraction": 0.07},
+    }
+    life = "0,0,0.3 900,0,0 7000,1,0.1 9001,0,0.7 30000,1,0 31111,0,0.4 50000,1,0.2"
+    fleet = phones_living(tmp_path, [life], 90_000, battery)
+    one, start_s = np.array([0]), np.zeros(1)
+    start = charge_of(fleet, [20_000.0])
+    moments = np.linspace(0.0, 400_000.0, 57).tolist()
+
+    whole = [fleet.batteries.idle(one, start, start_s, t_s) for t_s in moments]
+    charge, at_s, parts = start, start_s, []
+    for t_s in moments:
+        charge, at_s = fleet.batteries.last_change(one, charge, at_s, t_s)
+        parts.append(fleet.batteries.idle(one, charge, at_s, t_s))
+
+    assert any(is_off(w.level_j)[0] for w in whole)
+    for w, p in zip(whole, parts, strict=True):
+        assert w.level_j.tobytes() == p.level_j.tobytes()
+        assert w.flows_j.tobytes() == p.flows_j.tobytes()
+
+
+def test_a_battery_does_not_go_back_in_time(tmp_path):
+    fleet = phones_living(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
+
+    with pytest.raises(ValueError, match="back in time"):
+        fleet.batteries.level_after(np.array([0]), np.array([5.0]), np.array([2.0]), 1.0)

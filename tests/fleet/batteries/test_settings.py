@@ -1,0 +1,196 @@
+"""What a scenario may say of batteries, its defaults by their sources, and who gets what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.fleet.batteries.assignment import bands_of
+from fleetsim.fleet.batteries.settings import (
+    BatterySettings,
+    ResistiveSettings,
+    TaperedChargingSettings,
+)
+from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from tests.fleet.made_batteries import always_on_phones
+
+PIXEL_J = 4.614 * 3600 * 3.85
+OCV_V = {
+    0: 3.000,
+    1: 3.340,
+    2: 3.462,
+    3: 3.542,
+    4: 3.600,
+    5: 3.643,
+    6: 3.668,
+    7: 3.676,
+    8: 3.680,
+    9: 3.682,
+    10: 3.684,
+    11: 3.686,
+    13: 3.693,
+    16: 3.712,
+    20: 3.734,
+    25: 3.753,
+    30: 3.770,
+    35: 3.786,
+    40: 3.804,
+    45: 3.826,
+    50: 3.850,
+    55: 3.884,
+    60: 3.930,
+    65: 3.984,
+    70: 4.030,
+    75: 4.081,
+    80: 4.134,
+    85: 4.190,
+    90: 4.247,
+    95: 4.306,
+    100: 4.372,
+}
+"""ASUS Z00T at 25 C, percent: volt."""
+
+
+def volt(fraction: Any) -> Any:
+    return np.interp(np.asarray(fraction) * 100, list(OCV_V), list(OCV_V.values()))
+
+
+def test_the_default_voltages_are_the_means_of_the_published_table():
+    curve = ResistiveSettings(kind="resistive")
+    begins = [*curve.from_fraction, 1.0]
+
+    for lower, upper, step_v in zip(begins, begins[1:], curve.open_circuit_v, strict=False):
+        assert step_v == pytest.approx(volt(np.linspace(lower, upper, 20_001)).mean(), abs=6e-4)
+
+
+def test_the_default_taper_is_what_the_voltage_limit_lets_through():
+    curve = TaperedChargingSettings(kind="cc-cv")
+    begins = [*curve.from_fraction, 1.0]
+
+    for lower, upper, share in zip(begins, begins[1:], curve.power_fraction, strict=False):
+        middle_v = (volt(lower) + volt(upper)) / 2
+        assert share == pytest.approx(min(1.0, (4.4 - middle_v) / (0.18 * 2.0)), abs=2e-3)
+
+
+def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
+    settings = BatterySettings.model_validate(
+        {
+            "charging": {"kind": "cc-cv", "from_fraction": [0, 0.8], "power_fraction": [1, 0.5]},
+            "discharging": {
+                "kind": "resistive",
+                "internal_ohm": 1.0,
+                "from_fraction": [0, 0.5],
+                "open_circuit_v": [2.0, 4.0],
+            },
+        }
+    )
+    bands = bands_of(settings)
+
+    assert bands.from_fraction.tolist() == [0.0, 0.5, 0.8, 1.0]
+    assert bands.charge_fraction.tolist() == [1.0, 1.0, 0.5, 0.0]
+    assert bands.loss_per_w.tolist() == [0.25, 0.0625, 0.0625, 0.0625]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("initial_fraction", (0.9, 0.2), "must be"),
+        ("initial_fraction", (-0.1, 0.5), "greater"),
+        ("initial_fraction", (0.5, 1.1), "less"),
+        ("health_fraction", (0.9, 0.2), "must be"),
+        ("health_fraction", (0.0, 0.5), "greater than or equal to 0\\.[0-9]+"),
+        ("capacity_wh", 0.0, "greater than or equal to 0\\.[0-9]+"),
+        ("charge_w_of", {"pixel-6": 0.0}, "greater than or equal to 0\\.[0-9]+"),
+        ("charging", {"kind": "cc-cv", "from_fraction": (0.0, 0.9)}, "for each of from_fraction"),
+        ("charging", {"kind": "cc-cv", "from_fraction": (0.1,), "power_fraction": (1,)}, "with 0"),
+        ("charging", {"kind": "cc-cv", "from_fraction": (), "power_fraction": ()}, "with 0"),
+        (
+            "charging",
+            {"kind": "cc-cv", "from_fraction": (0.0, 0.9, 0.8), "power_fraction": (1, 1, 1)},
+            "must be ascending, got 0.8 after 0.9",
+        ),
+        (
+            "charging",
+            {"kind": "cc-cv", "from_fraction": (0.0, 1.0), "power_fraction": (1, 1)},
+            "less than 1",
+        ),
+        (
+            "charging",
+            {"kind": "cc-cv", "from_fraction": (0.0,), "power_fraction": (1.2,)},
+            "less than or equal to 1",
+        ),
+        (
+            "charging",
+            {"kind": "cc-cv", "from_fraction": (0.0,), "power_fraction": (0.0,)},
+            "greater than or equal to 0\\.[0-9]+",
+        ),
+        (
+            "discharging",
+            {"kind": "resistive", "from_fraction": (0.0, 0.5), "open_circuit_v": (3.9, 3.8)},
+            "must not fall as the level rises, got 3.8 after 3.9",
+        ),
+        (
+            "discharging",
+            {"kind": "resistive", "internal_ohm": 0.0},
+            "greater than or equal to 0\\.[0-9]+",
+        ),
+        ("everyday", {"restart_fraction": 0.0}, "greater than or equal to 0\\.[0-9]+"),
+        ("everyday", {"standby_w": -1.0}, "greater than or equal to 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_reason(key, value, says):
+    with pytest.raises(ValidationError, match=says):
+        BatterySettings.model_validate({key: value})
+
+
+def test_a_charger_for_a_device_that_nobody_has_is_refused():
+    with pytest.raises(ValidationError, match=r"is not one of fleet\.devices \(pixel-6\)"):
+        always_on_phones(2, {"charge_w_of": {"pixel-7": 10.0}})
+
+
+def mixed(size: int, battery: dict[str, Any]) -> Fleet:
+    devices = {"pixel-6": 0.5, "market": 0.25, "jetson-nano-cpu": 0.25}
+    settings = FleetSettings.model_validate({"size": size, "devices": devices, "battery": battery})
+    return build_fleet(settings, seed=3, num_samples=np.full(size, 10, dtype=np.int64))
+
+
+def test_a_size_in_watt_hours_is_everybodys_who_has_a_battery():
+    fleet = mixed(40, {"capacity_wh": 10.0})
+    is_board = np.array([fleet.profile(c).kind == "board" for c in range(40)])
+
+    assert np.isnan(fleet.batteries.capacity_j[is_board]).all()
+    assert (fleet.batteries.capacity_j[~is_board] == 36_000.0).all()
+
+
+def test_age_takes_a_uniform_share_and_levels_are_shares_of_what_is_left():
+    num_clients = 4000
+    fleet = always_on_phones(num_clients, {"health_fraction": [0.6, 1.0]})
+    new = always_on_phones(num_clients, {})
+    health = fleet.batteries.capacity_j / PIXEL_J
+    # Of 4000 uniform draws on [0.6, 1.0] the mean has a standard deviation of .4 / sqrt(12 * 4000).
+    slack = 5 * 0.4 / np.sqrt(12 * num_clients)
+
+    assert health.min() >= 0.6
+    assert health.max() <= 1.0 + 1e-12
+    assert health.mean() == pytest.approx(0.8, abs=slack)
+    assert fleet.initial_j / fleet.batteries.capacity_j == pytest.approx(
+        new.initial_j / new.batteries.capacity_j
+    )
+
+
+def test_devices_have_the_chargers_that_the_scenario_gives_them():
+    fleet = mixed(40, {"charge_w_of": {"pixel-6": 20.0, "market": 10.0}})
+    watts = {
+        "market" if name.startswith("market:") else name: set(
+            fleet.batteries.charge_w[[fleet.profile(c).name == name for c in range(40)]].tolist()
+        )
+        for name in {fleet.profile(c).name for c in range(40)}
+    }
+
+    assert watts == {"pixel-6": {20.0}, "market": {10.0}, "jetson-nano-cpu": {7.5}}
+    pixel = np.array([next(c for c in range(40) if fleet.profile(c).name == "pixel-6")])
+    level_j = fleet.batteries.level_after(pixel, np.array([100.0]), np.zeros(1), 10.0)
+    assert level_j.tolist() == [300.0]

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.engine.eligibility import EligibilitySettings
+from fleetsim.engine.world import World
+from fleetsim.fleet.devices import market
+from fleetsim.fleet.devices.assignment import Hardware, deal_hardware
+from fleetsim.fleet.devices.compute import unloaded_s
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+
+TRAIN = Work(WorkKind.TRAIN, epochs=1)
+NOTHING = np.zeros((50, 0))
+"""Condition of clients whom nothing slows."""
+MODEL = ModelCost({"conv": 1e9}, num_parameters=10**6, payload_byte=4 * 10**6)
+ALWAYS_ON = {"trace": None}
+
+
+def dealt(
+    shares: dict[str, float], size: int = 1000, sigma: float = 0.0, seed: int = 1
+) -> Hardware:
+    return deal_hardware(shares, unit_spread_sigma=sigma, size=size, seed=seed)
+
+
+def fleet(size: int = 50, **settings: object) -> Fleet:
+    data = {"size": size, "usage": ALWAYS_ON, "thermal": {"kind": "none"}, **settings}
+    samples = np.full(size, 100, dtype=np.int64)
+    return build_fleet(FleetSettings.model_validate(data), seed=1, num_samples=samples)
+
+
+# --- the spread of units -------------------------------------------------------------------------
+
+
+def test_without_a_spread_every_unit_is_as_fast_as_its_model() -> None:
+    assert (dealt({"pixel-6": 0.5, "t2.small": 0.5}).unit_speed == 1.0).all()
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.2])
+def test_the_spread_is_log_normal_and_keeps_the_mean_time(sigma: float) -> None:
+    size = 400_000
+    speed = dealt({"pixel-6": 1.0}, size=size, sigma=sigma).unit_speed
+
+    # Five standard errors; the variance of a log-normal time of mean 1 is exp(sigma^2) - 1.
+    five = 5 / math.sqrt(size)
+    assert (1 / speed).mean() == pytest.approx(1.0, abs=five * math.sqrt(math.expm1(sigma**2)))
+    assert np.log(speed).mean() == pytest.approx(sigma**2 / 2, abs=five * sigma)
+    assert np.log(speed).std() == pytest.approx(sigma, abs=five * sigma / math.sqrt(2))
+
+
+def test_a_units_speed_depends_on_its_number_alone() -> None:
+    few, many = dealt({"pixel-6": 1.0}, size=10, sigma=0.2), dealt({"pixel-6": 1.0}, sigma=0.2)
+    other_devices = dealt({"t2.small": 0.5, "pixel-4": 0.5}, sigma=0.2)
+
+    assert np.array_equal(few.unit_speed, many.unit_speed[:10])
+    assert np.array_equal(other_devices.unit_speed, many.unit_speed)
+
+
+def test_a_wider_spread_is_the_same_draw_wider() -> None:
+    narrow, wide = dealt({"pixel-6": 1.0}, sigma=0.1), dealt({"pixel-6": 1.0}, sigma=0.2)
+    z = (np.log(narrow.unit_speed) - 0.005) / 0.1
+
+    assert np.log(wide.unit_speed) == pytest.approx(0.2 * z + 0.02)
+
+
+def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -> None:
+    spread, alike = (fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=s) for s in (0.2, 0.0))
+    clients, start_s = np.arange(50), np.zeros(50)
+
+    done = spread.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
+    model = alike.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
+
+    assert done.end_s * spread.unit_speed == pytest.approx(model.end_s)
+    assert done.end_s.min() < 0.9 * model.end_s[0] < 1.1 * model.end_s[0] < done.end_s.max()
+    assert done.energy_until(done.end_s) == pytest.approx(4.43 * done.end_s)
+
+
+def test_a_client_reports_the_rate_of_its_own_unit() -> None:
+    spread = fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=0.2)
+    world = World(spread, EligibilitySettings())
+
+    resources = [
+        world.resources(client, 0.0, level_j=1.0, cost=MODEL, batch_size=10) for client in range(50)
+    ]
+    reported = [asked.flop_per_s for asked in resources]
+
+    assert reported == pytest.approx((42.9e9 * spread.unit_speed).tolist())
+
+
+# --- the market ----------------------------------------------------------------------------------
+
+
+def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() -> None:
+    hardware = dealt({"market": 1.0})
+    rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 1000))
+    of_profiles = np.array([profile.compute.conv_flop_per_s for profile in hardware.profiles])
+
+    assert of_profiles[hardware.device] * hardware.unit_speed == pytest.approx(rates)
+    assert (np.abs(np.log(hardware.unit_speed)) < math.log(3.0)).all()
+
+
+def test_a_fast_phone_finishes_earlier_in_the_ratio_of_the_rates() -> None:
+    phones = fleet(devices={"market": 1.0})
+    clients = np.arange(50)
+    done = phones.computations(clients, np.zeros(50), NOTHING, MODEL, TRAIN, 10)
+
+    for client in clients.tolist():
+        profile = phones.profile(client)
+        alone_s = unloaded_s(
+            profile.compute, MODEL, TRAIN, num_samples=np.array([100]), batch_size=10
+        )[0]
+        ratio = phones.conv_flop_per_s(client) / profile.compute.conv_flop_per_s
+        assert done.end_s[client] == pytest.approx(alone_s / ratio)
+
+
+def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts() -> None:
+    hardware = dealt({"t2.small": 0.25, "market": 0.5, "pixel-6": 0.25}, size=400)
+    names = [hardware.profiles[index].name for index in hardware.device.tolist()]
+    on_market = np.array([name.startswith("market:") for name in names])
+
+    assert names.count("t2.small") == names.count("pixel-6") == 100
+    assert on_market.sum() == 200
+    assert (hardware.unit_speed[~on_market] == 1.0).all()
+
+
+def test_the_tables_call_a_client_of_the_market_by_its_phone() -> None:
+    hardware = dealt({"market": 1.0})
+
+    names = {profile.name for profile in hardware.profiles}
+    assert names == {f"market:{phone}" for phone in market.PHONES}
+    pixel = next(p for p in hardware.profiles if p.name == "market:pixel-6")
+    assert pixel.power == load_device("pixel-6").power
+
+
+def test_units_of_the_market_spread_as_well() -> None:
+    alike, spread = dealt({"market": 1.0}), dealt({"market": 1.0}, sigma=0.1)
+    plain = dealt({"pixel-6": 1.0}, sigma=0.1)
+
+    assert np.array_equal(alike.device, spread.device)
+    assert spread.unit_speed == pytest.approx(alike.unit_speed * plain.unit_speed)

@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.fleet.devices import compute
+from fleetsim.fleet.devices.compute import (
+    lay_out_computations,
+    num_trained,
+    steps_done,
+    unloaded_s,
+    work_flop,
+)
+from fleetsim.fleet.devices.profile import ComputeProfile
+from tests.fleet.alone import compute_timeline
+
+# 1 kFLOP/s of convolutions, half of that for gemm; 2 s a batch, and 0.25 s for each parameter.
+DEVICE = ComputeProfile(
+    backend="cpu",
+    conv_flop_per_s=1000.0,
+    phi={"conv": 1.0, "depthwise": 0.1, "gemm": 0.5, "rnn": 0.5},
+    dispatch_s=0.8,
+    parameter_s=0.25,
+    layer_s=0.6,
+)
+# A sample's forward pass: 100 / 1000 + 50 / 500 = 0.2 s. Eight parameters: 2 s a trained batch.
+# Two layers: 1.2 s a trained batch, 0.4 s a forward pass.
+MODEL = ModelCost({"conv": 100.0, "gemm": 50.0}, num_parameters=8, payload_byte=32, num_layers=2)
+
+
+def seconds(work: Work, num_samples: int = 10, batch_size: int = 4) -> float:
+    samples = np.array([num_samples])
+    return float(unloaded_s(DEVICE, MODEL, work, num_samples=samples, batch_size=batch_size)[0])
+
+
+def test_training_costs_every_batch_its_overhead_and_every_sample_three_forward_passes() -> None:
+    # 2 epochs x (3 batches of 4, 4, 2 x (2 s + 2 s) + 10 samples x 0.6 s) = 2 x (12 + 6)
+    assert seconds(Work(WorkKind.TRAIN, epochs=2)) == pytest.approx(36.0)
+
+
+def test_a_partial_batch_costs_a_whole_overhead_but_only_its_own_samples() -> None:
+    full = seconds(Work(WorkKind.TRAIN, epochs=1), num_samples=8)
+    one_more = seconds(Work(WorkKind.TRAIN, epochs=1), num_samples=9)
+
+    assert one_more - full == pytest.approx(4.0 + 0.6)
+
+
+def test_steps_cost_their_own_batches_through_the_data_as_often_as_that_takes() -> None:
+    # Batches of 4, 4, 2, 4, 4: 5 x (2 s + 2 s) + 18 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=5)) == pytest.approx(30.8)
+    # Fewer than an epoch: 2 x 4 s + 8 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=2)) == pytest.approx(12.8)
+    # Of three samples every batch has all: 5 x 4 s + 15 samples x 0.6 s
+    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=3) == pytest.approx(29.0)
+
+
+def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
+    """Samples of each batch, one after the other."""
+    sizes: list[int] = []
+    left = 0
+    for _ in range(steps):
+        left = left or num_samples
+        sizes.append(min(batch_size, left))
+        left -= sizes[-1]
+    return sizes
+
+
+@given(
+    steps=st.integers(1, 40),
+    num_samples=st.integers(1, 60),
+    batch_size=st.integers(1, 20),
+    share=st.floats(0.0, 1.0),
+)
+def test_steps_are_laid_out_batch_by_batch(
+    steps: int, num_samples: int, batch_size: int, share: float
+) -> None:
+    work, sizes = Work(WorkKind.TRAIN, steps=steps), batches(steps, num_samples, batch_size)
+    ends_s = np.cumsum([4.0 + 0.6 * size for size in sizes])
+    [done] = steps_done(
+        DEVICE,
+        MODEL,
+        work,
+        num_samples=np.array([num_samples]),
+        batch_size=batch_size,
+        share=np.array([share]),
+    )
+
+    assert seconds(work, num_samples, batch_size) == pytest.approx(ends_s[-1])
+    assert num_trained(work, np.array([num_samples]), batch_size).tolist() == [sum(sizes)]
+    # A step that ends at that very moment, but for rounding, may or may not be counted.
+    assert (ends_s < share * ends_s[-1] - 1e-6).sum() <= done
+    assert done <= (ends_s < share * ends_s[-1] + 1e-6).sum()
+
+
+def test_steps_that_are_whole_epochs_are_those_epochs_to_the_last_bit() -> None:
+    by_epochs, by_steps = Work(WorkKind.TRAIN, epochs=7), Work(WorkKind.TRAIN, steps=21)
+
+    assert seconds(by_epochs) == seconds(by_steps)
+
+
+def test_steps_are_instead_of_epochs_and_of_training_alone() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Work(WorkKind.TRAIN, steps=0)
+    with pytest.raises(ValueError, match="instead of epochs"):
+        Work(WorkKind.TRAIN, steps=2, epochs=1)
+    with pytest.raises(ValueError, match="of training"):
+        Work(WorkKind.EVALUATE, steps=2)
+
+
+def test_evaluation_costs_a_third_of_the_layers_launches_and_no_parameter_update() -> None:
+    # 3 batches x (0.8 s + 0.4 s) + 10 samples x 0.2 s
+    assert seconds(Work(WorkKind.EVALUATE)) == pytest.approx(5.6)
+
+
+def test_evaluation_on_part_of_the_samples_costs_only_that_part() -> None:
+    # 2 batches x (0.8 s + 0.4 s) + 5 samples x 0.2 s
+    assert seconds(Work(WorkKind.EVALUATE, num_samples=5)) == pytest.approx(3.4)
+
+
+def test_asking_for_more_samples_than_the_client_has_means_all_of_them() -> None:
+    assert seconds(Work(WorkKind.EVALUATE, num_samples=99)) == seconds(Work(WorkKind.EVALUATE))
+
+
+def test_a_gradient_costs_one_epoch_over_its_samples() -> None:
+    # 2 batches x (2 s + 2 s) + 5 samples x 0.6 s
+    assert seconds(Work(WorkKind.GRADIENT, num_samples=5)) == pytest.approx(11.0)
+
+
+def test_no_work_and_no_samples_take_no_time() -> None:
+    assert seconds(Work(WorkKind.NONE)) == 0.0
+    assert seconds(Work(WorkKind.TRAIN, epochs=5), num_samples=0) == 0.0
+    assert seconds(Work(WorkKind.TRAIN, steps=5), num_samples=0) == 0.0
+
+
+def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated() -> None:
+    ten = np.array([10, 1])
+
+    def flop(work: Work) -> list[float]:
+        return list(work_flop(MODEL, work, num_samples=ten, batch_size=4))
+
+    assert flop(Work(WorkKind.TRAIN, epochs=2)) == [2 * 10 * 3 * 150, 2 * 1 * 3 * 150]
+    # Four steps: batches of 4, 4, 2 and 4 of the first, and four of the second client's one sample.
+    assert flop(Work(WorkKind.TRAIN, steps=4)) == [14 * 3 * 150, 4 * 3 * 150]
+    assert flop(Work(WorkKind.EVALUATE, num_samples=4)) == [4 * 150, 150]
+    assert flop(Work(WorkKind.GRADIENT)) == [4500, 450]
+    assert flop(Work(WorkKind.NONE)) == [0, 0]
+
+
+def test_an_operation_class_without_a_rate_is_named() -> None:
+    model = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4)
+
+    with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
+        unloaded_s(
+            DEVICE,
+            model,
+            Work(WorkKind.EVALUATE),
+            num_samples=np.ones(1, dtype=np.int64),
+            batch_size=1,
+        )
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        seconds(Work(WorkKind.NONE), batch_size=0)
+
+
+def test_training_on_part_of_the_samples_is_refused() -> None:
+    with pytest.raises(ValueError, match="training runs over all samples"):
+        seconds(Work(WorkKind.TRAIN, epochs=1, num_samples=3))
+
+
+# --- under load ----------------------------------------------------------------------------------
+
+
+def test_load_slows_the_work_and_thins_its_power() -> None:
+    # 10 s at full speed, 20 s at half speed, the last 5 s of work at a quarter of the speed
+    timeline = compute_timeline(100.0, 25.0, 4.0, [(110.0, 0.0), (130.0, 0.5), (math.inf, 0.75)])
+
+    assert timeline.edges_s.tolist() == [100.0, 110.0, 130.0, 150.0]
+    assert timeline.progress.tolist() == [0.0, 10.0, 20.0, 25.0]
+    assert timeline.power_w.tolist() == [4.0, 2.0, 1.0]
+    assert timeline.is_complete
+
+
+def test_work_that_ends_with_a_step_ends_there() -> None:
+    timeline = compute_timeline(0.0, 10.0, 1.0, [(20.0, 0.5), (math.inf, 0.9)])
+
+    assert timeline.edges_s.tolist() == [0.0, 20.0]
+
+
+def test_ten_steps_of_a_tenth_are_one_second() -> None:
+    steps = [(k / 10, 0.0) for k in range(1, 11)]
+
+    assert compute_timeline(0.0, 1.0, 1.0, [*steps, (math.inf, 0.0)]).edges_s.tolist() == [0, 1]
+
+
+def test_steps_are_read_no_further_than_the_work_goes() -> None:
+    steps = ((float(k), 0.25 * (k % 2)) for k in itertools.count(1))
+
+    timeline = compute_timeline(0.0, 8.0, 1.0, steps)
+
+    # each pair of seconds does 1.75 s of work
+    assert timeline.end_s == pytest.approx(8 + (8 - 4 * 1.75) / 0.75, abs=0.25)
+    assert next(steps)[0] == math.ceil(timeline.end_s) + 1
+
+
+def test_nothing_to_compute_is_an_empty_phase() -> None:
+    timeline = compute_timeline(7.0, 0.0, 1.0, [])
+
+    assert timeline.edges_s.tolist() == [7.0]
+    assert timeline.energy_until(math.inf) == 0.0
+
+
+def test_work_below_the_resolution_of_the_clock_takes_one_tick() -> None:
+    timeline = compute_timeline(1e9, 1e-9, 1.0, [(math.inf, 0.0)])
+
+    assert timeline.edges_s.tolist() == [1e9, math.nextafter(1e9, math.inf)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ([(math.inf, 1.0)], r"load must be in \[0, 1\), got 1.0"),
+        ([(math.inf, -0.1)], r"load must be in \[0, 1\), got -0.1"),
+        ([(math.inf, math.nan)], r"load must be in \[0, 1\), got nan"),
+        ([(1.0, 0.0), (1.0, 0.5)], "must advance time, got 1.0 s after 1.0 s"),
+        ([(-1.0, 0.0)], "must advance time, got -1.0 s after 0.0 s"),
+    ],
+)
+def test_load_steps_that_make_no_sense_are_refused(
+    steps: list[tuple[float, float]], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        compute_timeline(0.0, 10.0, 1.0, steps)
+
+
+@pytest.mark.parametrize("work_s", [-1.0, math.nan])
+def test_negative_work_is_refused(work_s: float) -> None:
+    with pytest.raises(ValueError, match="unloaded_s must be at least 0"):
+        compute_timeline(0.0, work_s, 1.0, [(math.inf, 0.0)])
+
+
+widths_s = st.integers(1, 10_000).map(lambda tenths: tenths / 10)
+loads = st.sampled_from([0.0, 0.1, 0.5, 0.9]) | st.floats(0.0, 0.95)
+load_steps = st.lists(st.tuples(widths_s, loads), min_size=1, max_size=20)
+
+
+def laid_out(start_s: float, steps: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Absolute steps from (width, load) pairs; the last one lasts for ever."""
+    ends_s = list(start_s + np.cumsum([width for width, _ in steps]))
+    return list(zip([*ends_s[:-1], math.inf], [load for _, load in steps], strict=True))
+
+
+@given(st.floats(0.0, 1e6), st.floats(1e-3, 1e5), st.floats(0.1, 50.0), load_steps)
+def test_the_joules_of_a_computation_do_not_depend_on_the_load(
+    start_s: float, work_s: float, power_w: float, steps: list[tuple[float, float]]
+) -> None:
+    timeline = compute_timeline(start_s, work_s, power_w, laid_out(start_s, steps))
+
+    # an edge is known to half a unit in its last place, and there are 21 at most
+    tolerance_j = 21 * power_w * math.ulp(timeline.end_s)
+    assert timeline.energy_until(math.inf) == pytest.approx(
+        power_w * work_s, rel=1e-12, abs=tolerance_j
+    )
+
+
+@given(st.floats(0.0, 1e6), st.floats(1e-3, 1e5), load_steps)
+def test_a_computation_does_its_work_and_never_goes_back(
+    start_s: float, work_s: float, steps: list[tuple[float, float]]
+) -> None:
+    timeline = compute_timeline(start_s, work_s, 1.0, laid_out(start_s, steps))
+
+    assert timeline.progress[0] == 0.0
+    assert timeline.progress[-1] == work_s
+    assert (np.diff(timeline.progress) >= 0.0).all()
+    assert (np.diff(timeline.edges_s) > 0.0).all()
+
+
+@given(st.floats(1e-3, 1e5), load_steps, st.floats(0.0, 1.0))
+def test_less_load_never_ends_later(
+    work_s: float, steps: list[tuple[float, float]], share: float
+) -> None:
+    lighter = [(width, load * share) for width, load in steps]
+
+    heavy = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, steps))
+    light = compute_timeline(0.0, work_s, 1.0, laid_out(0.0, lighter))
+
+    assert light.end_s <= heavy.end_s * (1 + 1e-12)
+
+
+@given(st.integers(1, 5), st.integers(0, 300), st.integers(1, 64))
+def test_training_time_equals_the_sum_over_its_batches(
+    epochs: int, num_samples: int, batch_size: int
+) -> None:
+    work = Work(WorkKind.TRAIN, epochs=epochs)
+    total_s = 0.0
+    for _ in range(epochs):
+        for first in range(0, num_samples, batch_size):
+            in_batch = min(batch_size, num_samples - first)
+            total_s += 2.0 + 0.25 * 8 + in_batch * 3 * (100 / 1000 + 50 / 500)
+
+    assert seconds(work, num_samples, batch_size) == pytest.approx(total_s)
+
+
+# --- laying out no further than anybody looks ----------------------------------------------------
+
+
+class Alternating:
+    """Load 0 and 0.5 in turn, a second each; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.num_asked = 0
+
+    def __call__(self, rows: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        self.num_asked += 1
+        return np.where(np.floor(t_s) % 2 == 0, 0.0, 0.5), np.floor(t_s) + 1.0
+
+
+def test_a_computation_is_asked_for_no_load_after_it_is_cut_off() -> None:
+    load = Alternating()
+    done = lay_out_computations(
+        np.zeros(2), np.array([1e9, 30.0]), np.ones(2), load, None, np.array([100.0, 100.0])
+    )
+
+    assert load.num_asked == 101
+    assert done.end_s[0] > 100.0
+    assert done.progress_until(np.full(2, 100.0)).tolist() == [75.0, 30.0]
+    assert done.energy_until(np.full(2, 100.0)).tolist() == [75.0, 30.0]
+    assert done.progress[:, -1].tolist() == [1e9, 30.0]
+
+
+@given(
+    work_s=st.lists(st.floats(0.0, 60.0), min_size=1, max_size=5),
+    limit_s=st.floats(0.0, 120.0),
+)
+def test_what_ends_before_the_limit_is_laid_out_as_without_one(
+    work_s: list[float], limit_s: float
+) -> None:
+    size = len(work_s)
+    whole, cut = (
+        lay_out_computations(
+            np.zeros(size), np.array(work_s), np.ones(size), Alternating(), None, limit
+        )
+        for limit in (None, np.full(size, limit_s))
+    )
+
+    for row in range(size):
+        ours, others = cut.row(row), whole.row(row)
+        if others.end_s <= limit_s:
+            assert ours.edges_s.tobytes() == others.edges_s.tobytes()
+            assert ours.progress.tobytes() == others.progress.tobytes()
+            assert ours.power_w.tobytes() == others.power_w.tobytes()
+        else:
+            assert ours.end_s > limit_s
+            assert ours.energy_until(limit_s) == pytest.approx(others.energy_until(limit_s))
+            assert ours.progress_until(limit_s) == pytest.approx(others.progress_until(limit_s))
+
+
+def test_arrays_grow_by_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,500 segments in arrays of 4, 8, 16, ... 2,048: ten times, not 1,500."""
+    widths: list[int] = []
+
+    def counted(*arrays: FloatArray) -> tuple[FloatArray, ...]:
+        widths.append(arrays[2].shape[1])
+        return wider(*arrays)
+
+    wider = compute._wider
+    monkeypatch.setattr(compute, "_wider", counted)
+    done = lay_out_computations(np.zeros(1), np.array([1125.0]), np.ones(1), Alternating())
+
+    assert done.num_segments.tolist() == [1500]
+    assert done.power_w.shape == (1, 1500)
+    assert widths == [0, 4, 8, 16, 32, 64, 128, 256, 512, 1024]

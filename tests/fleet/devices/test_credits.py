@@ -1,0 +1,133 @@
+"""CPU credits against the tables of their owner, by hand, and second by second."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.devices.credits import CreditProfile, Credits, credits_of
+from fleetsim.fleet.devices.profile import load_device
+
+SMALL = CreditProfile(num_vcpus=1, per_hour=12, maximum=288, launch=30)
+
+
+def rules_of(profile: CreditProfile = SMALL) -> Credits:
+    rules = credits_of([profile])
+    assert rules is not None
+    return rules
+
+
+def after(launch_s: float, earned_s: float, use: float, seconds: float) -> tuple[float, float]:
+    """Balance of a t2.small, in seconds of its vCPU."""
+    one = [np.array([value]) for value in (launch_s, earned_s, use, seconds)]
+    left_s, earned = rules_of().after(*one)
+    return float(left_s[0]), float(earned[0])
+
+
+# vCPUs, credits an hour, maximum, launch credits: the tables of the Amazon EC2 user guide.
+@pytest.mark.parametrize(
+    ("device", "num_vcpus", "per_hour", "launch", "baseline", "minutes"),
+    [
+        ("t2.small", 1, 12, 30, 0.20, 37.5),
+        ("t2.medium", 2, 24, 60, 0.20, 37.5),
+        ("t2.large", 2, 36, 60, 0.30, 300 / 7),
+        ("t2.xlarge", 4, 54, 120, 0.225, 120 / 3.1),
+    ],
+)
+def test_launch_credits_last_as_long_as_spending_less_earning_takes(
+    device: str, num_vcpus: int, per_hour: float, launch: float, baseline: float, minutes: float
+) -> None:
+    profile = load_device(device).credits
+    assert profile is not None
+    rules = rules_of(profile)
+
+    assert profile.baseline_fraction == pytest.approx(baseline)
+    assert minutes == pytest.approx(launch / (num_vcpus - per_hour / 60))
+    lasts_s = rules.full_use_s(rules.initial_s, np.zeros(1))
+    assert lasts_s[0] / 60 == pytest.approx(minutes)
+
+
+def test_launch_credits_come_on_top_of_the_maximum() -> None:
+    # A day of idling earns 24 x 12 credits, which is the maximum of 288, a week no more.
+    for days in (1, 7):
+        assert after(1800.0, 0.0, use=0.0, seconds=days * 86_400.0) == (1800.0, 288 * 60.0)
+
+
+def test_launch_credits_are_spent_first() -> None:
+    # 600 s at full use: 600 s of launch credits are gone, 0.2 x 600 s are earned
+    assert after(1800.0, 0.0, use=1.0, seconds=600.0) == (1200.0, 120.0)
+    # 2000 s: none left after 1800, which earned 360; the last 200 cost 0.8 each
+    assert after(1800.0, 0.0, use=1.0, seconds=2000.0) == pytest.approx((0.0, 360 - 160))
+
+
+def test_what_an_idle_hour_earns_lasts_a_quarter_of_an_hour() -> None:
+    launch_s, earned_s = after(0.0, 0.0, use=0.0, seconds=3600.0)
+    lasts_s = rules_of().full_use_s(np.array([launch_s]), np.array([earned_s]))
+
+    assert earned_s == pytest.approx(12 * 60)
+    assert lasts_s[0] == pytest.approx(12 * 60 / 0.8)
+
+
+def test_a_load_at_the_baseline_keeps_the_balance() -> None:
+    assert after(0.0, 500.0, use=0.2, seconds=1e6) == (0.0, 500.0)
+
+
+def test_an_instance_that_earns_all_it_can_use_never_runs_out() -> None:
+    rules = rules_of(CreditProfile(num_vcpus=1, per_hour=60, maximum=1440, launch=0))
+
+    assert rules.full_use_s(np.zeros(1), np.zeros(1)).tolist() == [np.inf]
+
+
+balances = st.tuples(st.floats(0.0, 1800.0), st.floats(0.0, 288 * 60.0))
+stretches = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 4000)), min_size=1, max_size=6)
+
+
+def second_by_second(launch: float, earned: float, use: float, seconds: int) -> tuple[float, float]:
+    for _ in range(seconds):
+        from_launch = min(launch, use)
+        launch -= from_launch
+        earned = min(max(earned + 0.2 - (use - from_launch), 0.0), 288 * 60.0)
+    return launch, earned
+
+
+@given(balances, stretches)
+def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(
+    balance: tuple[float, float], stretches: list[tuple[float, int]]
+) -> None:
+    launch_s, earned_s = balance
+    slow = balance
+    for use, seconds in stretches:
+        launch_s, earned_s = after(launch_s, earned_s, use, float(seconds))
+        slow = second_by_second(*slow, use, seconds)
+
+        assert 0.0 <= launch_s <= 1800.0
+        assert 0.0 <= earned_s <= 288 * 60.0
+    # the slow bucket is at most a second off whenever launch credits end
+    assert (launch_s, earned_s) == pytest.approx(slow, abs=2.0)
+
+
+@given(balances, st.floats(0.0, 1.0), st.floats(0.0, 9e4), st.floats(0.0, 1.0))
+def test_two_stretches_are_as_one(
+    balance: tuple[float, float], use: float, seconds: float, cut: float
+) -> None:
+    at_once = after(*balance, use, seconds)
+    first = after(*balance, use, cut * seconds)
+
+    assert after(*first, use, seconds - cut * seconds) == pytest.approx(at_once, abs=1e-6)
+
+
+@given(balances, st.floats(0.0, 1.0))
+def test_at_the_moment_foretold_nothing_is_left_and_before_it_something(
+    balance: tuple[float, float], share: float
+) -> None:
+    held: list[FloatArray] = [np.array([value]) for value in balance]
+    lasts_s = float(rules_of().full_use_s(*held)[0])
+
+    assert after(*balance, use=1.0, seconds=lasts_s) == pytest.approx((0.0, 0.0), abs=1e-6)
+    # what is left at full use lasts for the rest of the time
+    left = [np.array([value]) for value in after(*balance, 1.0, share * lasts_s)]
+    rest_s = float(rules_of().full_use_s(*left)[0])
+    assert rest_s == pytest.approx((1 - share) * lasts_s, abs=1e-6)

@@ -1,0 +1,174 @@
+"""The bundled devices' figures against the measurements that they were computed from.
+
+Each file lists the cores that train, at one clock. Peaks are computed from that list, watts of
+phones from measured watts of single cores at that very clock, and what is derived lies near what
+was measured, unless the file explains why not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from fleetsim import bundled
+from fleetsim.errors import DataError
+from fleetsim.fleet.devices.extension import read_device
+from fleetsim.fleet.devices.profile import device_names, load_device
+from fleetsim.fleet.devices.profile_files import CoreFile, DeviceFile
+from fleetsim.fleet.traces.csv_table import read_csv_table
+from fleetsim.schema.faults import check
+
+VECTOR_UNITS = 1.25
+"""Watts of training over those of CoreMark on the same cores."""
+SNAPDRAGON_855 = 40.0 / 161.632
+"""Share of its peak at which the one phone trained that was measured: 40.0 GFLOP/s of
+(2.8416 + 3 x 2.4192) GHz x 16."""
+NANO_CPU, TX2_GPU = 4.958 / 47.3, 356.2 / 665.6
+"""The same of the Jetson Nano's CPU, convolutions, and of the TX2's GPU, matrix products."""
+
+
+def file_of(name: str) -> DeviceFile:
+    document = read_device(bundled.folder("devices") / f"{name}.yaml")
+    return check(DeviceFile, document, DataError)
+
+
+def cores_of(name: str) -> tuple[CoreFile, ...]:
+    cores = file_of(name).compute.cores
+    assert cores is not None
+    return cores
+
+
+def measured() -> dict[tuple[str, int], dict[float, float]]:
+    """Watts by clock in GHz of each run and CPU."""
+    table = read_csv_table(bundled.folder("measurements") / "core-power.csv")
+    watts: dict[tuple[str, int], dict[float, float]] = {}
+    for run, cpu, mhz, power_w in zip(
+        table.columns["run"],
+        table.whole_numbers("cpu").tolist(),
+        table.numbers("clock_mhz").tolist(),
+        table.numbers("power_w").tolist(),
+        strict=True,
+    ):
+        watts.setdefault((run, cpu), {})[mhz / 1e3] = power_w
+    return watts
+
+
+def one_core_w(core: CoreFile) -> float:
+    """Measured watts of a core at the profile's clock, by the rules of the file."""
+    assert core.run is not None
+    assert core.cpu is not None
+    by_ghz = measured()[core.run, core.cpu]
+    clocks = sorted(by_ghz)
+    if core.clock_ghz > clocks[-1] + 1e-9:
+        assert core.exponent is not None, f"{core.core} was not measured at {core.clock_ghz} GHz"
+        return float(by_ghz[clocks[-1]] * (core.clock_ghz / clocks[-1]) ** core.exponent)
+    assert core.exponent is None
+    assert core.clock_ghz >= clocks[0]
+    return float(np.interp(core.clock_ghz, clocks, [by_ghz[clock] for clock in clocks]))
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_the_peak_is_that_of_the_cores_at_their_clock(name: str) -> None:
+    device = load_device(name)
+    peak = sum(core.count * core.clock_ghz * core.flop_per_cycle for core in cores_of(name))
+
+    assert device.compute.peak_flop_per_s == pytest.approx(peak * 1e9, rel=2e-3)
+
+
+WITH_RUNS = [name for name in device_names() if any(core.run for core in cores_of(name))]
+
+
+def test_the_phones_with_measured_cores_are_these() -> None:
+    """The others have a vendor's currents (S9) or an assumption (Note10, Nexus 6)."""
+    phones = {name for name in device_names() if load_device(name).kind == "phone"}
+
+    assert phones - set(WITH_RUNS) == {"galaxy-note-10", "galaxy-s9", "nexus-6"}
+
+
+@pytest.mark.parametrize("name", WITH_RUNS)
+def test_training_watts_are_those_of_the_measured_cores_at_the_profiles_clock(name: str) -> None:
+    cores_w = [core.count * (one_core_w(core) - core.less_w) for core in cores_of(name)]
+    train_w = load_device(name).power.train_above_idle_w
+
+    assert sum(core.count for core in cores_of(name)) == 4
+    assert train_w == pytest.approx(VECTOR_UNITS * sum(cores_w), abs=0.006)
+    figure = file_of(name).power.train_above_idle_w
+    assert figure.inferred
+    assert all(f"results/{core.run}" in figure.source for core in cores_of(name))
+
+
+def test_what_is_subtracted_from_a_core_is_what_both_kinds_draw_at_a_clock_of_zero() -> None:
+    """A straight line through the two lowest steps of each kind, at 0 Hz."""
+    watts = measured()
+    for core in cores_of("redmi-note-10"):
+        assert core.run is not None
+        assert core.cpu is not None
+        (low, low_w), (high, high_w), *_ = sorted(watts[core.run, core.cpu].items())
+
+        assert low_w - low * (high_w - low_w) / (high - low) == pytest.approx(0.24, abs=0.01)
+    others = [core for name in WITH_RUNS for core in cores_of(name) if core.less_w]
+    assert {core.run for core in others} == {"sm6150ac/main"}
+
+
+class Range(NamedTuple):
+    """What was measured; derived figures lie within a factor of two of it."""
+
+    share: float
+    """Of the peak."""
+    flop_per_j: float
+
+
+PHONES = Range(SNAPDRAGON_855, 40.0e9 / 4.53)
+CPU_BOARDS = Range(NANO_CPU, 4.958e9 / 3.3)
+GPU_BOARDS = Range(TX2_GPU, 356.2e9 / 10.0)
+EXPLAINED = {
+    "nexus-6": "far below the other phones",
+    "jetson-orin-nano": "younger process",
+    "t2.small": "an estimate from averages",
+    "t2.medium": "an estimate from averages",
+    "t2.large": "an estimate from averages",
+}
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_rates_and_joules_lie_near_measured_ones_or_the_file_explains_why_not(name: str) -> None:
+    device = load_device(name)
+    compute = device.compute
+    assert compute.peak_flop_per_s is not None
+    near, rate = (PHONES, 1.0) if device.kind == "phone" else (CPU_BOARDS, 1.0)
+    if compute.backend == "gpu":
+        near, rate = GPU_BOARDS, compute.phi["gemm"]
+    rate *= compute.conv_flop_per_s
+    factors = [
+        rate / compute.peak_flop_per_s / near.share,
+        rate / device.power.train_above_idle_w / near.flop_per_j,
+    ]
+
+    is_near = all(abs(math.log2(factor)) <= 1.0 for factor in factors)
+    if name in EXPLAINED:
+        assert not is_near, f"{name} needs no explanation any more"
+        assert EXPLAINED[name] in " ".join((file_of(name).notes or "").split())
+        assert {"compute.conv_gflop_per_s", "power.train_above_idle_w"} <= set(device.inferred)
+    else:
+        assert is_near, factors
+
+
+def test_boards_with_equal_peaks_of_the_same_kind_of_core_have_equal_rates() -> None:
+    """Four A57 at 1.479 GHz and four A72 at 1.5 GHz, both of 8 FLOP a cycle."""
+    nano, pi = load_device("jetson-nano-cpu").compute, load_device("raspberry-pi-4").compute
+
+    assert nano.peak_flop_per_s is not None
+    assert pi.peak_flop_per_s is not None
+    assert pi.conv_flop_per_s / pi.peak_flop_per_s == pytest.approx(
+        nano.conv_flop_per_s / nano.peak_flop_per_s, rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in device_names() if load_device(name).kind == "phone"]
+)
+def test_an_awake_phone_draws_at_least_what_the_least_believed_power_profile_has(name: str) -> None:
+    assert 0.04 <= load_device(name).power.idle_awake_w <= 0.2

@@ -1,0 +1,101 @@
+"""What engines need and what devices have free."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim.contracts import ModelCost, StepMemory
+from fleetsim.fleet.devices.memory import (
+    ENGINES,
+    FreeMemory,
+    MemorySettings,
+    ShareSettings,
+    build_memory,
+    needed_byte,
+)
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.units import BYTE_PER_GIB, BYTE_PER_MIB
+
+SHARE = {"kind": "share", "free_fraction": [0.25, 0.75]}
+STEP = StepMemory(1000, 100, 10)
+COST = ModelCost({"conv": 1e9}, num_parameters=1, payload_byte=4, memory=STEP)
+
+
+def built(size: int, devices: tuple[str, ...] = ("pixel-6",), **changes: object) -> FreeMemory:
+    memory = build_memory(
+        ShareSettings.model_validate(SHARE | changes),
+        profiles=[load_device(name) for name in devices],
+        device=np.arange(size, dtype=np.int64) % len(devices),
+        seed=5,
+    )
+    assert memory is not None
+    return memory
+
+
+def test_free_memory_is_uniform_between_the_shares() -> None:
+    free_gib = built(10_000).free_byte / BYTE_PER_GIB
+
+    # 8 GiB of a Pixel 6: uniform in [2, 6], of mean 4 and standard deviation 4 / sqrt(12) = 1.155.
+    assert free_gib.min() >= 2.0
+    assert free_gib.max() <= 6.0
+    assert free_gib.mean() == pytest.approx(4.0, abs=5 * 1.155 / 100)
+    assert free_gib.std() == pytest.approx(1.155, rel=0.03)
+
+
+def test_a_client_has_the_same_memory_free_in_a_larger_fleet() -> None:
+    assert (built(1000).free_byte[:10] == built(10).free_byte).all()
+
+
+def test_each_kind_of_device_has_its_engine() -> None:
+    names = ("pixel-6", "jetson-tx2", "t2.small")
+
+    assert built(3, names).engine == ("mnn", "autograd", "autograd")
+    assert built(3, names, engines={"board": "mnn"}).engine == ("mnn", "mnn", "autograd")
+
+
+def test_a_step_needs_the_engine_the_state_and_its_samples() -> None:
+    mnn = ENGINES["mnn"]
+    need = needed_byte(mnn, STEP, np.array([0, 10]))
+
+    assert need[0] == 61 * BYTE_PER_MIB + 1.5 * 1000
+    assert need[1] - need[0] == pytest.approx(10 * (2.1 * 100 + 4.8 * 10))
+
+
+def test_who_has_exactly_enough_is_not_short() -> None:
+    need = float(needed_byte(ENGINES["mnn"], STEP, np.array([4]))[0])
+    free = np.array([need - 1, need, need + 1])
+    memory = FreeMemory(free, ("mnn",), np.zeros(3, dtype=np.int64), "fails")
+    samples = np.array([4, 4, 100])
+
+    spare_byte = memory.spare_byte(COST, num_samples=samples, batch_size=4)
+
+    assert spare_byte.tolist() == [-1.0, 0.0, 1.0]
+
+
+def test_nobody_looks_unless_the_scenario_says_so() -> None:
+    adapter: TypeAdapter[MemorySettings] = TypeAdapter(MemorySettings)
+    settings = adapter.validate_python({"kind": "unchecked"})
+
+    assert build_memory(settings, profiles=[], device=np.zeros(1, dtype=np.int64), seed=1) is None
+
+
+@pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1]])
+def test_shares_lie_in_order_between_none_and_all(fractions: list[float]) -> None:
+    with pytest.raises(ValidationError, match="free_fraction"):
+        ShareSettings.model_validate(SHARE | {"free_fraction": fractions})
+
+
+def test_a_share_that_is_not_said_is_not_made_up() -> None:
+    with pytest.raises(ValidationError, match="Field required"):
+        ShareSettings.model_validate({"kind": "share"})
+
+
+def test_memory_is_counted_by_the_model_alone() -> None:
+    uncounted = dataclasses.replace(COST, memory=None)
+
+    with pytest.raises(ValueError, match="not counted"):
+        built(3).spare_byte(uncounted, num_samples=np.ones(3, dtype=np.int64), batch_size=4)

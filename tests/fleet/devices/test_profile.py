@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.errors import DataError
+from fleetsim.fleet.devices.profile import (
+    AmplifierProfile,
+    device_names,
+    load_device,
+    load_radio,
+    radio_names,
+    wifi_radio,
+)
+from fleetsim.schema import strict_yaml
+
+
+def figure(value: float) -> dict[str, Any]:
+    return {"value": value, "source": "bench of my own, 2024-05-01"}
+
+
+DEVICE: dict[str, Any] = {
+    "title": "My phone",
+    "kind": "phone",
+    "compute": {
+        "backend": "cpu",
+        "conv_gflop_per_s": figure(10),
+        "peak_gflop_per_s": figure(40),
+        "dispatch_s": figure(0.01),
+        "layer_s": figure(0.002),
+        "parameter_s_per_mparam": figure(0.5),
+        "phi": {key: figure(0.5) for key in ("depthwise", "gemm", "rnn")},
+    },
+    "power": {"idle_awake_w": figure(0.25), "train_above_idle_w": figure(3)},
+    "wifi": {"receive_w": figure(0.5), "transmit_w": figure(1.5)},
+    "battery": {"capacity_mah": figure(1000), "nominal_v": figure(4)},
+    "ram_gib": figure(2),
+}
+RADIO: dict[str, Any] = {
+    "title": "My radio",
+    "power_from": "radio",
+    "receive": {"base_w": figure(0.5), "slope_mw_per_mbit_per_s": figure(10)},
+    "transmit": {"base_w": figure(1), "slope_mw_per_mbit_per_s": figure(20)},
+    "tail_w": figure(0.1),
+    "tail_s": figure(3),
+}
+
+
+def changed(data: dict[str, Any], keys: str, value: Any = None) -> dict[str, Any]:
+    """A copy with another value at a dotted key; without the key if the value is None."""
+    data = copy.deepcopy(data)
+    *parents, last = keys.split(".")
+    spot = data
+    for key in parents:
+        spot = spot[key]
+    if value is None:
+        del spot[last]
+    else:
+        spot[last] = value
+    return data
+
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(data: dict[str, Any], name: str = "mine.yaml") -> str:
+        path = tmp_path / name
+        path.write_text(strict_yaml.dump(data))
+        return str(path)
+
+    return write
+
+
+# --- the bundle ----------------------------------------------------------------------------------
+
+
+def test_the_promised_devices_are_bundled() -> None:
+    assert device_names() == [
+        "galaxy-note-10",
+        "galaxy-s20",
+        "galaxy-s9",
+        "jetson-nano-cpu",
+        "jetson-nano-cpu-5w",
+        "jetson-nano-gpu",
+        "jetson-nano-gpu-5w",
+        "jetson-orin-nano",
+        "jetson-tx2",
+        "jetson-tx2-cpu",
+        "jetson-tx2-max-p",
+        "jetson-tx2-max-p-arm",
+        "jetson-tx2-max-q",
+        "jetson-xavier-nx",
+        "nexus-6",
+        "oneplus-10-pro",
+        "pixel-3",
+        "pixel-4",
+        "pixel-6",
+        "pixel-7",
+        "pixel-8",
+        "raspberry-pi-4",
+        "raspberry-pi-5",
+        "realme-q3s",
+        "redmi-note-10",
+        "redmi-note-8",
+        "t2.large",
+        "t2.medium",
+        "t2.small",
+        "t2.xlarge",
+    ]
+    assert radio_names() == ["3g", "lte", "lte-2012", "nr-low", "nr-mmwave", "wifi", "wired"]
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_every_bundled_device_loads_and_trains_below_its_peak(name: str) -> None:
+    device = load_device(name)
+
+    assert device.name == name
+    assert device.compute.peak_flop_per_s is not None
+    assert device.compute.conv_flop_per_s < device.compute.peak_flop_per_s
+
+
+@pytest.mark.parametrize("name", device_names())
+def test_phones_have_batteries_and_wifi_boards_wifi_and_virtual_machines_a_cable(name: str) -> None:
+    device = load_device(name)
+
+    assert (device.battery_j is not None) == (device.kind == "phone")
+    assert (device.wired is not None) == (device.kind == "vm")
+
+
+@pytest.mark.parametrize("name", radio_names())
+def test_every_bundled_radio_loads(name: str) -> None:
+    radio = wifi_radio(load_device("pixel-6"), name)
+
+    assert radio.name == name
+    assert (radio.transmit_w > 0.0) == (name != "wired")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*bundled.folder("devices").glob("*.yaml"), *bundled.folder("radios").glob("*.yaml")],
+    ids=lambda path: path.stem,
+)
+def test_every_number_in_the_bundle_has_a_source(path: Path) -> None:
+    def walk(value: Any) -> int:
+        if not isinstance(value, dict):
+            assert isinstance(value, str), f"a bare {value!r} without a source"
+            return 0
+        if "value" in value:
+            assert len(value["source"]) > 5
+            return 1
+        # The cores are what the figures beside them were computed from: test_device_figures.py.
+        return sum(walk(part) for key, part in value.items() if key != "cores")
+
+    assert walk(strict_yaml.read(path).data) >= 2
+
+
+def test_the_wired_radio_draws_nothing() -> None:
+    wired = load_radio("wired")
+
+    assert [wired.receive_w, wired.receive_j_per_bit, wired.transmit_w] == [0.0, 0.0, 0.0]
+    assert [wired.transmit_j_per_bit, wired.tail_w, wired.tail_s] == [0.0, 0.0, 0.0]
+
+
+def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air() -> None:
+    radio = wifi_radio(load_device("redmi-note-10"))  # 0.703 W either way
+
+    assert (radio.receive_w, radio.transmit_w) == (0.13286, 0.13286)
+    full_w = radio.transmit_w + radio.transmit_j_per_bit * 63e6
+    half_w = radio.receive_w + radio.receive_j_per_bit * 31.5e6
+    assert full_w == pytest.approx(0.703)
+    assert half_w == pytest.approx((0.703 + 0.13286) / 2)
+
+
+def test_a_slow_transfer_over_wifi_hardly_draws_more_than_the_connection() -> None:
+    # 15 kbit/s for 400 s. At the transmit watts of a Pixel 6, 1.739 W, it would be 696 J.
+    radio = wifi_radio(load_device("pixel-6"))
+    joules = 400.0 * (radio.transmit_w + radio.transmit_j_per_bit * 15e3)
+
+    assert joules == pytest.approx(400 * 0.13286 + 400 * 15e3 / 63e6 * (1.739 - 0.13286))
+    assert joules < 54.0
+
+
+def test_wifi_faster_than_the_files_full_rate_draws_the_devices_watts_at_its_fastest() -> None:
+    radio = wifi_radio(load_device("pixel-6"), top_bit_per_s=200e6)
+
+    assert radio.transmit_w + radio.transmit_j_per_bit * 200e6 == pytest.approx(1.739)
+    assert wifi_radio(load_device("pixel-6"), top_bit_per_s=1e6) == wifi_radio(
+        load_device("pixel-6")
+    )
+
+
+def test_a_transfer_over_wifi_leaves_the_joules_of_one_packet_as_its_tail() -> None:
+    radio = wifi_radio(load_device("redmi-note-10"))
+
+    assert radio.tail_w * radio.tail_s == pytest.approx(0.04, rel=1e-4)
+
+
+def test_every_bundled_radio_knows_its_network_and_its_round_trip_time() -> None:
+    radios = {name: wifi_radio(load_device("pixel-6"), name) for name in radio_names()}
+
+    assert {name: radio.network for name, radio in radios.items()} == {
+        "3g": "cellular",
+        "lte": "cellular",
+        "lte-2012": "cellular",
+        "nr-low": "cellular",
+        "nr-mmwave": "cellular",
+        "wifi": "wifi",
+        "wired": "wired",
+    }
+    assert all(0.01 < radio.rtt_s < 0.2 for radio in radios.values())
+    assert radios["3g"].rtt_s > radios["lte"].rtt_s > radios["nr-low"].rtt_s > radios["wifi"].rtt_s
+
+
+@pytest.mark.parametrize(("name", "bits", "code_rate"), [("lte", 6, 948), ("nr-low", 8, 948)])
+def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(
+    name: str, bits: int, code_rate: int
+) -> None:
+    assert load_radio(name).max_bit_per_s_per_hz == pytest.approx(bits * code_rate / 1024, abs=5e-5)
+
+
+def test_lte_at_ten_megabits_a_second_draws_base_and_slope() -> None:
+    lte = load_radio("lte")
+
+    assert lte.transmit_w + lte.transmit_j_per_bit * 10e6 == pytest.approx(0.543 + 0.7953)
+    assert lte.receive_w + lte.receive_j_per_bit * 10e6 == pytest.approx(0.369 + 0.1502)
+
+
+def test_inferred_figures_are_known_by_their_keys() -> None:
+    nano = load_device("jetson-nano-cpu")
+
+    assert "compute.phi.gemm" in nano.inferred
+    assert "compute.conv_gflop_per_s" not in nano.inferred
+
+
+# --- files of one's own --------------------------------------------------------------------------
+
+
+def test_figures_become_si(write: Write) -> None:
+    device = load_device(write(DEVICE))
+
+    assert device.name == "mine"
+    assert device.compute.conv_flop_per_s == 10e9
+    assert device.compute.peak_flop_per_s == 40e9
+    assert device.compute.parameter_s == 0.5e-6
+    assert device.compute.phi == {"conv": 1, "depthwise": 0.5, "gemm": 0.5, "rnn": 0.5}
+    assert device.compute.layer_s == 0.002
+    assert device.battery_j == pytest.approx(3600 * 4)
+    assert device.ram_byte == 2 * 1024**3
+    assert device.inferred == ()
+
+
+def test_radio_figures_become_si(write: Write) -> None:
+    radio = load_radio(write(RADIO))
+
+    assert (radio.receive_w, radio.receive_j_per_bit) == (0.5, 1e-8)
+    assert (radio.transmit_w, radio.transmit_j_per_bit) == (1.0, 2e-8)
+    assert (radio.tail_w, radio.tail_s) == (0.1, 3.0)
+
+
+def test_a_radio_file_without_the_newer_keys_is_cellular_without_limits(write: Write) -> None:
+    radio = load_radio(write(RADIO))
+
+    assert (radio.network, radio.rtt_s, radio.amplifier) == ("cellular", 0.0, None)
+    assert radio.max_bit_per_s_per_hz == radio.max_up_bit_per_s == math.inf
+
+
+def test_a_radio_with_the_devices_watts_and_no_duty_cycle_draws_them_at_any_rate(
+    write: Write,
+) -> None:
+    plain = {"title": "Plain", "power_from": "device", "tail_w": figure(0.1), "tail_s": figure(1)}
+    radio = wifi_radio(load_device("pixel-6"), write(plain))
+
+    assert (radio.network, radio.receive_w, radio.transmit_w) == ("wifi", 0.363, 1.739)
+    assert (radio.receive_j_per_bit, radio.transmit_j_per_bit) == (0.0, 0.0)
+
+
+def test_limits_and_amplifier_become_si(write: Write) -> None:
+    amplifier = {
+        "max_dbm": figure(26),
+        "efficiency": figure(0.25),
+        "full_mbit_per_s": figure(50),
+    }
+    more = {
+        "network": "wifi",
+        "rtt_s": figure(0.02),
+        "max_bit_per_s_per_hz": figure(5),
+        "max_down_mbit_per_s": figure(100),
+        "max_up_mbit_per_s": figure(40),
+        "amplifier": amplifier,
+    }
+    radio = load_radio(write({**RADIO, **more}))
+
+    assert (radio.network, radio.rtt_s, radio.max_bit_per_s_per_hz) == ("wifi", 0.02, 5.0)
+    assert (radio.max_down_bit_per_s, radio.max_up_bit_per_s) == (100e6, 40e6)
+    assert radio.amplifier == AmplifierProfile(26.0, 0.25, 50e6)
+
+
+def test_a_relative_path_counts_from_the_file_that_names_it(write: Write, tmp_path: Path) -> None:
+    write(DEVICE, "mine.yaml")
+    write(RADIO, "radio.yaml")
+
+    assert load_device("mine.yaml", beside=tmp_path).title == "My phone"
+    assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
+
+
+def test_a_device_without_battery_is_mains_powered(write: Write) -> None:
+    assert load_device(write(changed(DEVICE, "battery"))).battery_j is None
+
+
+def test_a_device_without_a_known_peak_loads(write: Write) -> None:
+    device = load_device(write(changed(DEVICE, "compute.peak_gflop_per_s")))
+
+    assert device.compute.peak_flop_per_s is None
+
+
+def test_a_radio_with_figures_of_its_own_is_the_same_on_unmetered_networks(write: Write) -> None:
+    path = write(RADIO)
+
+    assert wifi_radio(load_device("pixel-6"), path) == load_radio(path)
+
+
+@pytest.mark.parametrize("key", ["power", "compute", "power.idle_awake_w", "ram_gib"])
+def test_a_device_without_a_figure_is_refused(write: Write, key: str) -> None:
+    with pytest.raises(DataError, match=re.escape(key)):
+        load_device(write(changed(DEVICE, key)))
+
+
+def test_a_device_without_a_link_is_refused(write: Write) -> None:
+    with pytest.raises(DataError, match="neither wifi nor wired"):
+        load_device(write(changed(DEVICE, "wifi")))
+
+
+def test_a_device_with_two_links_is_refused(write: Write) -> None:
+    with pytest.raises(DataError, match=r"wired.*wifi already"):
+        load_device(write({**DEVICE, "wired": {"bit_per_s": figure(1e8)}}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("compute.conv_gflop_per_s.value", 0.0),
+        ("compute.conv_gflop_per_s.value", -1.0),
+        ("compute.conv_gflop_per_s.value", 1e300),
+        ("compute.phi.gemm.value", 1e-300),
+        ("compute.layer_s.value", -0.001),
+        ("compute.phi.tiny", figure(0.5)),
+        ("power.idle_awake_w.value", float("nan")),
+        ("power.train_above_idle_w.value", float("inf")),
+        ("power.train_above_idle_w.value", "3"),
+        ("power.train_above_idle_w", 3.0),
+        ("power.train_above_idle_w.source", None),
+        ("power.train_above_idle_w.source", " "),
+        ("power.train_above_idle_w.inferred", "yes"),
+        ("battery.nominal_v", None),
+        ("compute.phi.rnn", None),
+        ("compute.backend", "tpu"),
+        ("kind", "laptop"),
+        ("power.train_w", figure(3)),
+    ],
+)
+def test_a_wrong_value_in_a_device_file_is_one_line_that_names_file_and_key(
+    write: Write, key: str, value: Any
+) -> None:
+    with pytest.raises(DataError) as fault:
+        load_device(write(changed(DEVICE, key, value)))
+
+    assert re.search(rf"mine\.yaml:\d+: {re.escape(key)}", str(fault.value))
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names"),
+    [
+        ("receive", None, "receive"),
+        ("power_from", "device", "receive"),
+        ("power_from", "both", "power_from"),
+        ("transmit.base_w.value", -0.1, "transmit.base_w.value"),
+        ("tail_s", None, "tail_s"),
+        ("network", "bluetooth", "network"),
+        ("rtt_s", figure(-0.1), "rtt_s.value"),
+        ("connected_w", figure(0.1), "connected_w"),
+        ("full_mbit_per_s", figure(50), "full_mbit_per_s"),
+        ("amplifier", {"max_dbm": figure(23)}, "amplifier"),
+    ],
+)
+def test_a_wrong_value_in_a_radio_file_names_file_and_key(
+    write: Write, key: str, value: Any, names: str
+) -> None:
+    with pytest.raises(DataError, match=rf"mine\.yaml:\d+: {re.escape(names)}"):
+        load_radio(write(changed(RADIO, key, value)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names"),
+    [
+        ("connected_w", None, "connected_w"),
+        ("full_mbit_per_s", None, "connected_w"),
+        (
+            "amplifier",
+            {"max_dbm": figure(20), "efficiency": figure(0.2), "full_mbit_per_s": figure(9)},
+            "amplifier",
+        ),
+    ],
+)
+def test_a_wrong_value_in_a_file_of_wifi_names_file_and_key(
+    write: Write, key: str, value: Any, names: str
+) -> None:
+    data = dict(strict_yaml.read(bundled.folder("radios") / "wifi.yaml").data)
+    with pytest.raises(DataError, match=rf"mine\.yaml(:\d+)?: {names}"):
+        wifi_radio(load_device("pixel-6"), write(changed(data, key, value)))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("pixel6", "device 'pixel6': .*did you mean 'pixel-6'.*`fleetsim list devices`"),
+        ("toaster", "device 'toaster': no such bundled device or file; see `fleetsim list dev"),
+        ("no/such.yaml", "device 'no/such.yaml': no such bundled device or file"),
+    ],
+)
+def test_an_unknown_device_is_refused_with_the_nearest_spelling(name: str, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        load_device(name)
+
+
+def test_an_unknown_radio_is_refused_with_the_nearest_spelling() -> None:
+    with pytest.raises(DataError, match=r"radio 'nr-lo': .*did you mean 'nr-low'.*nr-mmwave"):
+        load_radio("nr-lo")
+
+
+def test_a_radio_that_leaves_power_to_wifi_is_refused_where_there_is_none() -> None:
+    with pytest.raises(DataError, match=r"wifi\.yaml: .*unmetered networks only.*'lte'"):
+        load_radio("wifi")
+    with pytest.raises(DataError, match=r"wifi\.yaml: .*device 't2\.small' has none"):
+        wifi_radio(load_device("t2.small"))

@@ -1,0 +1,197 @@
+"""Skin temperature: by hand, against fine steps, and against a governor with hysteresis."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.devices.profile import load_device
+from fleetsim.fleet.devices.thermal import (
+    PIXEL_3,
+    Heater,
+    SkinProfile,
+    Skins,
+    SkinSettings,
+    skins_of,
+)
+
+CLEAR_C = (38.0, 40.0, 42.0, 43.0, 45.0)
+"""Where a Pixel 3 lifts each of its caps again."""
+ONE = np.ones(1)
+
+
+def skins(*heaters: Heater, ambient_c: float = 25.0) -> Skins:
+    made = skins_of(SkinSettings(kind="skin", ambient_c=ambient_c), list(heaters))
+    assert made is not None
+    return made
+
+
+def phone(train_w: float = 5.0, idle_w: float = 0.0, ambient_c: float = 25.0) -> Skins:
+    return skins(Heater(PIXEL_3, idle_w, train_w), ambient_c=ambient_c)
+
+
+def warmed(rules: Skins, skin_c: float, use: float, seconds: float, clock: float = 1.0) -> float:
+    one = [np.array([value]) for value in (skin_c, use, seconds)]
+    return float(rules.after(one[0], one[1], clock, one[2])[0])
+
+
+def test_a_pixel_3_is_capped_as_its_governor_says() -> None:
+    # big cores at 1.9968, 1.6896, 1.3632, 1.056, 0.8256 of 2.6496 GHz
+    assert PIXEL_3.clock_fraction == pytest.approx((0.754, 0.638, 0.515, 0.399, 0.312), abs=7e-4)
+    rules = phone()
+    speeds = [
+        float(rules.leg(np.array([t_c]), np.zeros(1), 1.0).speed[0])
+        for t_c in (38.9, 39.1, 41.1, 43.1, 45.1, 47.1)
+    ]
+    assert speeds == pytest.approx([1.0, *PIXEL_3.clock_fraction])
+
+
+def test_below_the_first_threshold_heating_and_cooling_are_exponentials() -> None:
+    # 1 W x 6.8 K/W: towards 31.8 C; after one time constant 63 % of the way
+    assert warmed(phone(1.0), 25.0, 1.0, 70.0) == pytest.approx(25 + 6.8 * (1 - math.exp(-1)))
+    assert warmed(phone(1.0), 37.0, 0.0, 140.0) == pytest.approx(25 + 12 * math.exp(-2))
+    assert warmed(phone(1.0, idle_w=0.5), 25.0, 0.0, 1e6) == pytest.approx(25 + 3.4)
+
+
+def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:
+    # Pixel 6: 0.149 W idle, 4.43 W training. At 41 C the air takes (41 - 25) / 6.8 = 2.353 W, of
+    # which 2.204 W are the processor's: between 4.43 x 0.638^2 = 1.801 and 4.43 x 0.754^2 = 2.516.
+    device = load_device("pixel-6").power
+    rules = skins(Heater(PIXEL_3, device.idle_awake_w, device.train_above_idle_w))
+    settled_c = rules.after(rules.resting_c, ONE, 1.0, np.array([600.0]))
+    leg = rules.leg(settled_c, ONE, 1.0)
+
+    assert settled_c.tolist() == [41.0]
+    low, high = 1.6896 / 2.6496, 1.9968 / 2.6496
+    share = ((41 - 25) / 6.8 - 0.149 - 4.43 * low**2) / (4.43 * (high**2 - low**2))
+    assert leg.speed[0] == pytest.approx(share * high + (1 - share) * low)
+    assert leg.power[0] * 4.43 == pytest.approx((41 - 25) / 6.8 - 0.149)
+    assert leg.hold_s.tolist() == [np.inf]
+
+
+def test_a_device_whose_file_says_so_has_its_own_caps_and_figures() -> None:
+    own = SkinProfile((30.0,), (0.5,), resistance_k_per_w=10.0, time_constant_s=100.0)
+    rules = skins(Heater(PIXEL_3, 0.0, 5.0), Heater(own, 0.0, 1.0), Heater(None, 0.0, 1.0)).take(
+        np.array([1])
+    )
+
+    # towards 35 C; 30 C after 100 s x ln 2; there at 0.5 W on average: s + (1 - s) / 4 = 1 / 2
+    leg = rules.leg(np.array([25.0]), ONE, 1.0)
+    assert leg.hold_s[0] == pytest.approx(100 * math.log(2))
+    assert rules.leg(np.array([30.0]), ONE, 1.0).speed[0] == pytest.approx(1 / 3 + 2 / 3 * 0.5)
+
+
+def test_a_clock_below_the_caps_feels_none_of_them() -> None:
+    rules = phone(5.0)
+
+    assert warmed(rules, 25.0, 1.0, 1e5, clock=0.5) == pytest.approx(25 + 6.8 * 5.0 / 4)
+    assert rules.leg(np.array([44.0]), ONE, 0.5).speed.tolist() == [0.5]
+    assert rules.leg(np.array([46.0]), ONE, 0.5).speed[0] == pytest.approx(1.056 / 2.6496)
+
+
+def by_fine_steps(
+    rules: Skins, skin_c: FloatArray, use: FloatArray, seconds: float, num: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Euler: temperature at the end, mean speed and mean power on the way."""
+    rows = np.arange(skin_c.size)
+    speed, power = np.zeros(skin_c.size), np.zeros(skin_c.size)
+    for _ in range(num):
+        clock = rules.clock_fraction[rows, (rules.threshold_c <= skin_c[:, None]).sum(axis=1)]
+        toward_c = rules.resting_c + rules.rise_k * use * clock**2
+        skin_c = skin_c + (toward_c - skin_c) * (seconds / num) / rules.time_constant_s
+        speed, power = speed + clock / num, power + clock**2 / num
+    return skin_c, speed, power
+
+
+def means(rules: Skins, skin_c: FloatArray, use: FloatArray, seconds: float) -> list[FloatArray]:
+    """The same in closed form."""
+    now_s, speed, power = np.zeros(skin_c.size), np.zeros(skin_c.size), np.zeros(skin_c.size)
+    for _ in range(rules.max_legs):
+        leg = rules.leg(skin_c, use, 1.0)
+        for_s = np.minimum(leg.hold_s, seconds - now_s)
+        speed, power = speed + leg.speed * for_s, power + leg.power * for_s
+        now_s, skin_c = now_s + for_s, leg.next_c
+    return [speed / seconds, power / seconds]
+
+
+def test_closed_forms_agree_with_fine_steps_through_all_thresholds() -> None:
+    draw = np.random.default_rng(11)
+    num_phones, num_steps = 200, 20_000
+    heaters = [Heater(PIXEL_3, 0.2, float(w)) for w in draw.uniform(0.5, 12.0, num_phones)]
+    rules, begin_c = skins(*heaters, ambient_c=28.0), draw.uniform(20.0, 52.0, num_phones)
+    use = draw.uniform(0.0, 1.0, num_phones)
+    reached_c = rules.after(begin_c, use, 1.0, np.full(num_phones, 400.0))
+    slow_c, speed, power = by_fine_steps(rules, begin_c, use, 400.0, num_steps)
+
+    # an Euler step moves at most (12 W x 6.8 K/W + 30 K) x 20 ms / 70 s = 0.03 K
+    assert np.abs(reached_c - slow_c).max() < 0.04
+    closed_speed, closed_power = means(rules, begin_c, use, 400.0)
+    assert np.abs(closed_speed - speed).max() < 2e-3
+    assert np.abs(closed_power - power).max() < 2e-3
+    assert (reached_c == rules.threshold_c[:, :1]).any()  # some slide
+    assert (reached_c == rules.threshold_c[:, 1:2]).any()
+
+
+@pytest.mark.parametrize("train_w", [3.5, 4.79, 6.49, 8.0])
+def test_a_governor_with_hysteresis_sustains_nearly_the_same_speed(train_w: float) -> None:
+    set_c, clocks = PIXEL_3.threshold_c, (1.0, *PIXEL_3.clock_fraction)
+    skin_c, level, speed, num, step_s = 40.0, 1, 0.0, 40_000, 0.05
+    for _ in range(num):
+        while level < len(set_c) and skin_c >= set_c[level]:
+            level += 1
+        while level > 0 and skin_c <= CLEAR_C[level - 1]:
+            level -= 1
+        speed += clocks[level] / num
+        skin_c += (25 + 6.8 * train_w * clocks[level] ** 2 - skin_c) * step_s / 70.0
+
+    sliding = float(means(phone(train_w), np.array([40.0]), ONE, num * step_s)[0][0])
+    assert sliding == pytest.approx(speed, rel=0.03)
+
+
+watts = st.floats(0.1, 20.0)
+shares = st.floats(0.0, 1.0)
+temperatures = st.floats(-10.0, 70.0)
+
+
+@given(watts, temperatures, shares, st.floats(0.0, 2000.0), shares)
+def test_two_stretches_are_as_one(
+    train_w: float, begin_c: float, use: float, seconds: float, cut: float
+) -> None:
+    rules = phone(train_w)
+    first_c = warmed(rules, begin_c, use, cut * seconds)
+    at_once_c = warmed(rules, begin_c, use, seconds)
+
+    assert warmed(rules, first_c, use, seconds - cut * seconds) == pytest.approx(
+        at_once_c, abs=1e-6
+    )
+
+
+@given(watts, temperatures, shares, st.floats(0.0, 1e5), st.floats(0.05, 1.0))
+def test_no_skin_leaves_the_band_between_rest_full_use_and_where_it_began(
+    train_w: float, begin_c: float, use: float, seconds: float, clock: float
+) -> None:
+    rules = phone(train_w)
+    reached_c = warmed(rules, begin_c, use, seconds, clock)
+
+    assert min(begin_c, 25.0) <= reached_c <= max(begin_c, 25.0 + 6.8 * train_w)
+
+
+@given(watts, temperatures, temperatures, shares)
+def test_after_forty_time_constants_nobody_knows_how_warm_it_was(
+    train_w: float, one_c: float, other_c: float, use: float
+) -> None:
+    rules = phone(train_w)
+    forgets_s = float(rules.forgets_s[0])
+
+    assert warmed(rules, one_c, use, forgets_s) == pytest.approx(
+        warmed(rules, other_c, use, forgets_s), abs=1e-9
+    )
+
+
+def test_heat_slows_nobody_in_a_fleet_without_skins() -> None:
+    assert skins_of(SkinSettings(kind="skin"), [Heater(None, 1.0, 1.0)]) is None

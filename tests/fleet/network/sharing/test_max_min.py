@@ -1,0 +1,219 @@
+"""How links are divided: max-min fair, against exact fractions and the definition."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.sharing.max_min import (
+    SharedLinks,
+    SharedLinksSettings,
+    build_shared_links,
+    fair_rates,
+)
+from fleetsim.fleet.network.wireless.rate import Modem
+from tests.fleet.fair import filled
+
+rates = st.integers(0, 40).map(float)
+flows = st.lists(st.tuples(rates, st.integers(0, 2)), min_size=1, max_size=12)
+capacities = st.lists(st.integers(1, 60).map(float) | st.just(np.inf), min_size=3, max_size=3)
+server = st.integers(1, 100).map(float) | st.just(np.inf)
+
+
+def exact(value: float) -> Fraction:
+    return Fraction(10**9) if value == np.inf else Fraction(value)
+
+
+@given(flows, capacities, server)
+def test_the_division_is_that_of_progressive_filling(flows, capacities, server):
+    own, cell = np.array([o for o, _ in flows]), np.array([c for _, c in flows])
+    links = [
+        (exact(capacity), frozenset((cell == c).nonzero()[0].tolist()))
+        for c, capacity in enumerate(capacities)
+    ]
+    links.append((exact(server), frozenset(range(len(flows)))))
+
+    assert fair_rates(own, cell, np.array(capacities), server) == pytest.approx(
+        [float(rate) for rate in filled([exact(o) for o in own.tolist()], links)], rel=1e-12
+    )
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 1e9), st.integers(0, 4)), min_size=1, max_size=60),
+    st.lists(st.floats(1.0, 1e10), min_size=5, max_size=5),
+    st.floats(1.0, 1e10),
+)
+def test_nobody_can_gain_without_a_poorer_one_losing(flows, capacities, server):
+    """Everybody has all it can use, or is among the richest on a link that is full."""
+    own, cell = np.array([o for o, _ in flows]), np.array([c for _, c in flows])
+    rate = fair_rates(own, cell, np.array(capacities), server)
+    load = np.bincount(cell, rate, minlength=5)
+    richest = np.array([rate[cell == c].max(initial=0.0) for c in range(5)])
+
+    assert (rate <= own).all()
+    assert (load <= np.array(capacities) * (1 + 1e-12)).all()
+    assert rate.sum() <= server * (1 + 1e-12)
+    is_held = rate >= own
+    is_held |= (load >= np.array(capacities) * (1 - 1e-12))[cell] & (rate >= richest[cell])
+    is_held |= (rate.sum() >= server * (1 - 1e-12)) & (rate >= rate.max())
+    assert is_held.all()
+
+
+def test_a_client_stands_in_the_same_cell_whatever_the_size_of_the_fleet():
+    settings = SharedLinksSettings(cells=3, cell_up_bit_per_s=1e6)
+    small, large = (
+        build_shared_links(settings, seed=4, wired_bit_per_s=np.full(size, np.nan))
+        for size in (100, 3000)
+    )
+    counts = np.bincount(large.cell)
+
+    assert small.cell.tolist() == large.cell[:100].tolist()
+    assert counts.size == 3
+    assert counts.min() > 1000 - 5 * np.sqrt(3000 * 2 / 9)  # five standard deviations
+
+
+def test_a_cable_bypasses_the_cells_and_not_the_server():
+    settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
+    links = build_shared_links(settings, seed=1, wired_bit_per_s=np.array([np.nan, np.nan, 90.0]))
+    cells = links.cells_of(np.arange(3), np.zeros(3, dtype=bool))
+    own = np.array([50.0, 50.0, 90.0])
+
+    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
+    assert links.fair_bit_per_s(cells, Direction.DOWN, own, own).tolist() == own.tolist()
+
+
+def test_wifi_bypasses_the_cells_and_not_the_server():
+    settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
+    links = build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan))
+    cells = links.cells_of(np.arange(3), np.array([False, False, True]))
+
+    own = np.array([50.0, 50.0, 90.0])
+    assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
+
+
+def test_links_that_limit_nobody_are_refused():
+    with pytest.raises(ValidationError, match="give cells"):
+        SharedLinksSettings()
+
+
+# --- bands ----------------------------------------------------------------------------------------
+
+BAND_HZ = 10e6
+MODEM = Modem(bandwidth_hz=(BAND_HZ, BAND_HZ), cap_bit_per_s_per_hz=5.5)
+
+
+def in_band(num_cells: int, **capacities: float) -> SharedLinks:
+    settings = SharedLinksSettings(cells=num_cells, **capacities)
+    return build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan), modem=MODEM)
+
+
+def part_of(way: Direction, whole: float, rate: float) -> float:
+    """Part of the band that carries a rate: bisection over the law as the module states it."""
+
+    def carried(part: float) -> float:
+        if way == Direction.DOWN:
+            return part * whole
+        snr, least = 2.0 ** (whole / BAND_HZ) - 1.0, 180e3 / BAND_HZ
+        if part < least:
+            return part / least * carried(least)
+        return part * BAND_HZ * min(math.log2(1.0 + snr / part), 5.5)
+
+    low, high = 0.0, 1.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if carried(middle) < rate else (low, middle)
+    return high
+
+
+def test_half_the_band_down_is_half_the_rate_and_up_keeps_the_power():
+    links = in_band(1)
+    whole = np.full(2, BAND_HZ)  # a ratio of 1: 1 bit/s/Hz
+    down, up = (
+        links.fair_bit_per_s(np.zeros(2, dtype=int), way, whole, whole)
+        for way in (Direction.DOWN, Direction.UP)
+    )
+
+    assert down == pytest.approx([5e6, 5e6])
+    assert up == pytest.approx([5e6 * math.log2(3.0)] * 2)  # a ratio of 2 in half the band
+
+
+def test_clients_of_a_cell_have_even_parts_whatever_their_rates():
+    links = in_band(2)
+    whole = np.array([40e6, 4e6, 20e6])
+    rate = links.fair_bit_per_s(np.array([0, 0, 1]), Direction.DOWN, whole, whole)
+
+    assert rate == pytest.approx([20e6, 2e6, 20e6])
+
+
+def test_a_client_that_is_held_up_elsewhere_leaves_its_part_to_the_others():
+    links = in_band(1, server_in_bit_per_s=1e9)
+    whole, own = np.array([40e6, 40e6, 4e6]), np.array([4e6, 40e6, 4e6])
+    rate = links.fair_bit_per_s(np.zeros(3, dtype=int), Direction.DOWN, own, whole)
+
+    # A tenth of the band for the first, 45 % for each of the others.
+    assert rate == pytest.approx([4e6, 18e6, 1.8e6])
+
+
+def test_who_is_held_up_by_the_server_leaves_its_part_to_the_others():
+    links = in_band(1, server_out_bit_per_s=10e6)
+    whole = np.array([40e6, 4e6])
+    rate = links.fair_bit_per_s(np.zeros(2, dtype=int), Direction.DOWN, whole, whole)
+
+    # Even parts: 20 + 2 Mbit/s. With L for the first: (1 - L / 40) * 4 + L = 10, so L = 20 / 3.
+    assert rate == pytest.approx([20e6 / 3, 10e6 / 3])
+
+
+def test_a_capacity_stands_in_for_the_band_in_its_direction():
+    links = in_band(1, cell_up_bit_per_s=6e6)
+    whole = np.array([40e6, 4e6])
+    cells = np.zeros(2, dtype=int)
+
+    assert links.fair_bit_per_s(cells, Direction.UP, whole, whole) == pytest.approx([3e6, 3e6])
+    assert links.fair_bit_per_s(cells, Direction.DOWN, whole, whole) == pytest.approx([20e6, 2e6])
+
+
+def test_multiples_of_rates_are_multiples_of_what_a_part_carries():
+    links = in_band(1)
+    whole, multiple = np.array([10e6, 10e6]), np.array([1.0, 3.0])
+    rate = links.fair_bit_per_s(
+        np.zeros(2, dtype=int), Direction.UP, whole * multiple, whole * multiple, multiple
+    )
+
+    assert rate == pytest.approx(5e6 * math.log2(3.0) * multiple)
+
+
+@given(
+    flows=st.lists(
+        st.tuples(
+            st.floats(1e-2, 5.5), st.one_of(st.just(1.0), st.floats(0.0, 1.0)), st.integers(0, 2)
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    way=st.sampled_from([Direction.DOWN, Direction.UP]),
+    server=st.one_of(st.just(1e12), st.floats(1e4, 2e8)),
+)
+def test_bands_are_divided_max_min_fair(flows, way, server):
+    per_hz, share, cell = (np.array(column) for column in zip(*flows, strict=True))
+    whole = per_hz * BAND_HZ
+    own = whole * share
+    links = in_band(2, server_in_bit_per_s=server, server_out_bit_per_s=server)
+    rate = links.fair_bit_per_s(cell, way, own, whole)  # cell 2 is none
+
+    part = np.array([part_of(way, w, r) for w, r in zip(whole, rate, strict=True)])
+    used = np.bincount(cell, part, minlength=3)
+    most = np.array([part[cell == c].max(initial=0.0) for c in range(3)])
+    assert (rate <= own * (1 + 1e-9)).all()
+    assert (used[:2] <= 1 + 1e-6).all()
+    assert rate.sum() <= server * (1 + 1e-9)
+    is_held = rate >= own * (1 - 1e-9)
+    is_held |= (cell < 2) & (used[cell] >= 1 - 1e-6) & (part >= most[cell] * (1 - 1e-6))
+    is_held |= (rate.sum() >= server * (1 - 1e-9)) & (rate >= rate.max() * (1 - 1e-9))
+    assert is_held.all()

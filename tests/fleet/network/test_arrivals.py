@@ -1,0 +1,83 @@
+"""Forced success probabilities; intervals as in `tests/theory/intervals.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim.fleet.network.arrivals import Arrivals, SuccessSettings, build_arrivals
+from tests.theory.intervals import assert_share, assert_uncorrelated
+
+SIZE = 50_000
+CLIENTS = np.arange(SIZE)
+THETAS = (1.0, 0.75, 0.5)
+SHARES = (0.5, 0.3, 0.2)
+
+
+def arrivals_of(*pairs: tuple[float, float], size: int = SIZE, seed: int = 3) -> Arrivals:
+    successes = [SuccessSettings(probability=theta, share=share) for theta, share in pairs]
+    arrivals = build_arrivals(successes, seed=seed, size=size)
+    assert arrivals is not None
+    return arrivals
+
+
+def mixed(size: int = SIZE) -> Arrivals:
+    return arrivals_of(*zip(THETAS, SHARES, strict=True), size=size)
+
+
+def arrive(arrivals: Arrivals, *address: int) -> np.ndarray:
+    return arrivals.of(CLIENTS, [address] * SIZE)
+
+
+def test_each_share_of_the_clients_gets_its_probability() -> None:
+    probability = mixed().probability
+
+    for theta, share in zip(THETAS, SHARES, strict=True):
+        assert_share(probability == theta, share, within=0.05)
+
+
+@pytest.mark.parametrize("theta", [1.0, 0.75, 0.5])
+def test_uploads_arrive_as_often_as_the_client_s_probability_says(theta: float) -> None:
+    arrivals = mixed()
+    has_it = arrivals.probability == theta
+    arrived = arrive(arrivals, 0, 7)[has_it]
+
+    if theta == 1.0:
+        assert arrived.all()
+    else:
+        assert_share(arrived, theta, within=0.05)
+
+
+def test_uploads_of_one_client_are_independent() -> None:
+    arrivals = arrivals_of((0.5, 1.0))
+    first, second = (2.0 * arrive(arrivals, 0, number) for number in (1, 2))
+
+    assert_uncorrelated(first, second)
+
+
+def test_what_becomes_of_an_upload_depends_on_its_address_alone() -> None:
+    arrivals = mixed()
+    addresses = [(0, index % 5) for index in range(SIZE)]
+    together = arrivals.of(CLIENTS, addresses)
+
+    for client in (0, 17, SIZE - 1):
+        alone = arrivals.of(np.array([client]), [addresses[client]])
+        assert alone.tolist() == [together[client]]
+
+
+def test_a_client_has_the_same_probability_in_a_larger_fleet() -> None:
+    assert mixed(1000).probability[:9].tolist() == mixed(9).probability.tolist()
+
+
+def test_nothing_is_drawn_where_every_upload_succeeds() -> None:
+    sure = [
+        SuccessSettings(probability=1.0, share=0.4),
+        SuccessSettings(probability=1.0, share=0.6),
+    ]
+
+    assert build_arrivals(sure, seed=1, size=5) is None
+    assert arrivals_of((1.0, 0.9), (0.5, 0.1)) is not None
+
+
+def test_nothing_arrives_with_probability_zero() -> None:
+    assert not arrive(arrivals_of((0.0, 1.0)), 0, 1).any()

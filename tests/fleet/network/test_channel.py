@@ -1,0 +1,561 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim import rng
+from fleetsim.fleet.devices.profile import RadioProfile
+from fleetsim.fleet.network.channel import Channel, ChannelSettings, build_channel
+from fleetsim.fleet.network.channel_settings import ConstantSettings, FadingSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.timeline import Timeline
+
+DOWN, UP = Direction.DOWN, Direction.UP
+RADIO = RadioProfile(
+    name="test",
+    receive_j_per_bit=2e-8,
+    receive_w=0.3,
+    transmit_j_per_bit=7e-8,
+    transmit_w=0.8,
+    tail_w=1.0,
+    tail_s=5.0,
+)
+SEED = 11
+NOBODY_WIRED = np.full(4, np.nan)
+
+
+def fading(**settings: Any) -> Channel:
+    return build_channel(
+        FadingSettings(**settings), seed=SEED, size=4, wired_bit_per_s=NOBODY_WIRED
+    )
+
+
+def at_distance(distance_m: float, **settings: Any) -> Channel:
+    return fading(min_distance_m=distance_m, cell_radius_m=distance_m, **settings)
+
+
+def gain_from_words(client: int, direction: Direction, block: int) -> float:
+    words = rng.block_words(SEED, "fading", client, block, 1)[0]
+    uniform = (int(words[0 if direction is DOWN else 1]) >> 11) / 2**53
+    return -math.log(1.0 - uniform)
+
+
+def slow_finish(
+    channel: Channel, client: int, direction: Direction, start_s: float, bit: float, block_s: float
+) -> tuple[float, float]:
+    """End and joules of a transfer by walking `rate_at` in steps that stop at every block edge."""
+    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
+    t_s, left_bit, energy_j = start_s, bit, 0.0
+    block = math.floor(start_s / block_s)
+    while True:
+        for quarter in (0.25, 0.5, 0.75, 1.0):
+            until_s = (block + quarter) * block_s
+            if until_s <= t_s:
+                continue
+            rate = channel.rate_at(client, direction, 0.5 * (t_s + until_s))
+            step_s = until_s - t_s
+            if rate > 0.0:
+                step_s = min(step_s, left_bit / rate)
+            energy_j += step_s * base_w + step_s * rate * per_bit
+            left_bit -= step_s * rate
+            if step_s < until_s - t_s:
+                return t_s + step_s, energy_j
+            t_s = until_s
+        block += 1
+
+
+def assert_well_formed(laid_out: Timeline) -> None:
+    assert np.all(np.diff(laid_out.edges_s) > 0.0)
+    assert np.all(np.diff(laid_out.progress) >= 0.0)
+    assert laid_out.progress[0] == 0.0
+    assert len(laid_out.power_w) == len(laid_out.edges_s) - 1
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", [DOWN, UP])
+def test_rate_is_shannon_of_the_addressed_gain_and_the_link_budget(direction: Direction) -> None:
+    channel = at_distance(
+        200.0, bandwidth_hz=2e6, tx_power_dbm=20.0, server_tx_power_dbm=30.0, noise_figure_db=5.0
+    )
+    tx_dbm = 30.0 if direction is DOWN else 20.0
+    noise_dbm = -174.0 + 10.0 * math.log10(2e6) + 5.0
+    snr = 10.0 ** ((tx_dbm - (128.1 + 37.6 * math.log10(0.2)) - noise_dbm) / 10.0)
+    gain = gain_from_words(2, direction, 9)
+
+    assert channel.mean_snr(2, direction) == pytest.approx(snr, rel=1e-12)
+    assert channel.rate_at(2, direction, 9.5) == pytest.approx(
+        2e6 * math.log2(1.0 + gain * snr), rel=1e-12
+    )
+
+
+def test_looking_far_ahead_does_not_change_the_present() -> None:
+    channel = fading()
+    times_s = [0.0, 3.2, 1e9, 17.0, 3.9, 5e5]
+    forward = [channel.rate_at(1, UP, t) for t in times_s]
+    channel.transfer(1, UP, 2e6, 1e10, RADIO)
+    backward = [channel.rate_at(1, UP, t) for t in reversed(times_s)]
+
+    assert forward == backward[::-1]
+    assert forward[1] == forward[4]
+    assert len(set(forward)) == 5
+
+
+@pytest.mark.parametrize("block_s", [0.1, 1e-3, 0.7, 1.0])
+@pytest.mark.parametrize("block", [1, 3, 5, 9, 17, 999_983, 10**9])
+def test_a_block_begins_on_its_edge_and_not_before(block: int, block_s: float) -> None:
+    # among them quotients t / block_s that round into the wrong block, such as 3 * 0.7 and just
+    # below 17 * 0.1
+    channel = fading(block_s=block_s)
+    assert channel.cell is not None
+    before, after = channel.cell.rates_bit_per_s(np.array([0]), DOWN, np.array([block - 1]), 2)[0]
+    edge_s = block * block_s
+
+    assert channel.rate_at(0, DOWN, edge_s) == after
+    assert channel.rate_at(0, DOWN, math.nextafter(edge_s, 0.0)) == before
+
+
+def test_without_fading_the_rate_is_shannon_at_the_mean() -> None:
+    channel = at_distance(300.0, fading="none", bandwidth_hz=1e6)
+    expected = 1e6 * math.log2(1.0 + channel.mean_snr(0, UP))
+
+    assert channel.rate_at(0, UP, 0.0) == pytest.approx(expected, rel=1e-12)
+    assert channel.rate_at(0, UP, 0.0) == channel.rate_at(3, UP, 77.7)
+
+
+def test_the_server_is_heard_better_by_its_extra_power() -> None:
+    channel = fading(tx_power_dbm=23.0, server_tx_power_dbm=43.0)
+
+    for client in range(4):
+        assert channel.mean_snr(client, DOWN) == pytest.approx(100.0 * channel.mean_snr(client, UP))
+
+
+# --- who stands where ----------------------------------------------------------------------------
+
+
+def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
+    def distances(size: int) -> list[float]:
+        wired = np.full(size, np.nan)
+        cell = build_channel(FadingSettings(), seed=5, size=size, wired_bit_per_s=wired).cell
+        assert cell is not None
+        assert cell.distance_m is not None
+        return [float(d) for d in cell.distance_m]
+
+    assert distances(1000)[:7] == distances(7)
+
+
+def test_a_wired_client_moves_nobody() -> None:
+    wired = np.array([np.nan, 1e6, np.nan, np.nan])
+    some = build_channel(FadingSettings(), seed=SEED, size=4, wired_bit_per_s=wired)
+    none = fading()
+
+    for client in (0, 2, 3):
+        assert some.rate_at(client, UP, 4.0) == none.rate_at(client, UP, 4.0)
+
+
+def test_a_channel_cannot_be_changed() -> None:
+    channel = fading()
+    assert channel.cell is not None
+    assert channel.cell.distance_m is not None
+
+    for array in (channel.fixed_bit_per_s, channel.cell.snr, channel.cell.distance_m):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 1.0
+
+
+# --- transfers over fading blocks ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("direction", "base_w", "per_bit"), [(DOWN, 0.3, 2e-8), (UP, 0.8, 7e-8)])
+def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float) -> None:
+    channel = at_distance(500.0, bandwidth_hz=1e6, block_s=2.0)
+    snr = channel.mean_snr(3, direction)
+    third, fourth = (
+        1e6 * math.log2(1.0 + gain_from_words(3, direction, block) * snr) for block in (3, 4)
+    )
+    bit = 0.75 * third + 0.5 * fourth  # from 7.25 s to the edge at 8 s, and on to 8.5 s
+    laid_out = channel.transfer(3, direction, 7.25, bit, RADIO)
+    first_j = 0.75 * (base_w + per_bit * third)
+
+    assert laid_out.edges_s == pytest.approx([7.25, 8.0, 8.5], rel=1e-12)
+    assert laid_out.progress == pytest.approx([0.0, 0.75 * third, bit], rel=1e-12)
+    assert laid_out.progress[-1] == bit
+    assert laid_out.is_complete
+    assert laid_out.energy_until(8.0) == pytest.approx(first_j, rel=1e-12)
+    assert laid_out.energy_until(99.0) == pytest.approx(
+        first_j + 0.5 * (base_w + per_bit * fourth), rel=1e-9
+    )
+
+
+@given(
+    client=st.integers(0, 3),
+    direction=st.sampled_from(Direction),
+    start_s=st.floats(0.0, 1e9),
+    bit=st.floats(1.0, 1e9),
+    block_s=st.sampled_from([1e-3, 0.1, 1.0, 7.3]),
+)
+def test_bits_are_conserved_in_any_transfer(
+    client: int, direction: Direction, start_s: float, bit: float, block_s: float
+) -> None:
+    channel = at_distance(150.0, bandwidth_hz=2e7, block_s=block_s)
+    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    widths_s = np.diff(laid_out.edges_s)
+    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
+    rates = (laid_out.power_w - base_w) / per_bit
+    last_ulp_bit = rates[-1] * math.ulp(laid_out.end_s)
+
+    assert_well_formed(laid_out)
+    assert laid_out.is_complete
+    assert laid_out.start_s == start_s
+    assert laid_out.progress[-1] == bit
+    assert np.dot(rates, widths_s) == pytest.approx(bit, rel=1e-9, abs=last_ulp_bit)
+
+
+@given(
+    client=st.integers(0, 3),
+    direction=st.sampled_from(Direction),
+    start_s=st.floats(0.0, 1e5),
+    bit=st.floats(1e4, 3e7),
+    block_s=st.sampled_from([0.05, 0.3, 1.0, 20.0]),
+)
+def test_a_transfer_equals_the_brute_force_integral(
+    client: int, direction: Direction, start_s: float, bit: float, block_s: float
+) -> None:
+    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s)
+    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
+
+    assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
+    assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
+
+
+LOSSY = {"snr_gap_db": 3.0, "max_bit_per_s_per_hz": 4.0, "outage_bit_per_s_per_hz": 2.0}
+LAWS: list[dict[str, Any]] = [
+    {},
+    {"fading": "rician", "rician_k": 3.0},
+    {"fading": "nakagami", "nakagami_m": 0.5},
+]
+
+
+@given(
+    client=st.integers(0, 3),
+    direction=st.sampled_from(Direction),
+    start_s=st.floats(0.0, 1e5),
+    bit=st.floats(1e4, 2e7),
+    block_s=st.sampled_from([0.05, 0.3, 1.0]),
+    law=st.sampled_from(LAWS),
+)
+def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
+    client: int,
+    direction: Direction,
+    start_s: float,
+    bit: float,
+    block_s: float,
+    law: dict[str, Any],
+) -> None:
+    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **LOSSY, **law)
+    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
+    moved_bit, width_s = np.diff(laid_out.progress), np.diff(laid_out.edges_s)
+    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
+    is_silent = laid_out.power_w == base_w
+
+    assert_well_formed(laid_out)
+    assert laid_out.is_complete
+    assert laid_out.progress[-1] == bit
+    assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
+    assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
+    assert np.all(moved_bit[is_silent] == 0.0)
+    rates = (laid_out.power_w[~is_silent] - base_w) / per_bit
+    assert np.all((rates > 1.999999e6) & (rates < 4.000001e6))
+    assert moved_bit[~is_silent] == pytest.approx(rates * width_s[~is_silent], rel=1e-6, abs=1e-3)
+
+
+def test_a_transfer_that_is_mostly_in_outage_gets_through_the_rare_blocks_that_are_not() -> None:
+    at_mean = at_distance(900.0, bandwidth_hz=1e6).mean_snr(0, UP)
+    needed = math.log2(1.0 + 3.0 * at_mean)  # of an Exp(1) gain: exp(-3), one block in 20
+    channel = at_distance(900.0, bandwidth_hz=1e6, outage_bit_per_s_per_hz=needed)
+    laid_out = channel.transfer(1, UP, 0.3, 4e7, RADIO)
+    end_s, _ = slow_finish(channel, 1, UP, 0.3, 4e7, 1.0)
+
+    assert len(laid_out.power_w) > 32  # far more blocks than it would take without outage
+    assert laid_out.end_s == pytest.approx(end_s, rel=1e-12)
+
+
+def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
+    channel = at_distance(900.0, fading="none", outage_bit_per_s_per_hz=100.0, give_up_s=50.0)
+    laid_out = channel.transfer(0, UP, 7.0, 1e6, RADIO)
+
+    assert (laid_out.end_s, laid_out.is_complete) == (57.0, False)
+    assert laid_out.progress.tolist() == [0.0, 0.0]
+    assert laid_out.energy_until(math.inf) == pytest.approx(50.0 * 0.8)
+
+
+def test_the_way_up_can_have_a_band_of_its_own() -> None:
+    both = at_distance(300.0, fading="none", bandwidth_hz=1e7, up_bandwidth_hz=1e6)
+    narrow = at_distance(300.0, fading="none", bandwidth_hz=1e6)
+    wide = at_distance(300.0, fading="none", bandwidth_hz=1e7)
+
+    assert both.rate_at(0, UP, 0.0) == narrow.rate_at(0, UP, 0.0)
+    assert both.rate_at(0, DOWN, 0.0) == wide.rate_at(0, DOWN, 0.0)
+    assert both.rate_at(0, UP, 0.0) < wide.rate_at(0, UP, 0.0)
+
+
+@given(
+    start_s=st.floats(0.0, 1e6),
+    bit=st.floats(1.0, 1e8),
+    bandwidth_hz=st.floats(1e5, 1e7),
+    factor=st.floats(1.0, 10.0),
+)
+def test_more_bandwidth_is_never_later(
+    start_s: float, bit: float, bandwidth_hz: float, factor: float
+) -> None:
+    narrow = at_distance(400.0, bandwidth_hz=bandwidth_hz).transfer(0, UP, start_s, bit, RADIO)
+    wide = at_distance(400.0, bandwidth_hz=factor * bandwidth_hz).transfer(
+        0, UP, start_s, bit, RADIO
+    )
+
+    assert wide.end_s <= narrow.end_s + 1e-9
+
+
+def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once() -> None:
+    channel = fading(cell_radius_m=300.0, block_s=0.1)
+    longer = channel.transfer(1, UP, 123.45, 4e9, RADIO)
+    middles_s = 0.5 * (longer.edges_s[1:] + longer.edges_s[:-1])
+    one_by_one = np.array([channel.rate_at(1, UP, float(t)) for t in middles_s])
+
+    assert len(one_by_one) > 500
+    np.testing.assert_array_equal(longer.power_w, 0.8 + 7e-8 * one_by_one)
+
+
+@pytest.mark.parametrize("bit", [1e5, 1e7, 3e8])
+def test_a_transfer_goes_as_the_first_part_of_a_longer_one(bit: float) -> None:
+    channel = fading(cell_radius_m=300.0, block_s=0.1)
+    longer = channel.transfer(1, UP, 123.45, 4e9, RADIO)
+    shorter = channel.transfer(1, UP, 123.45, bit, RADIO)
+    num = len(shorter.power_w)
+
+    np.testing.assert_array_equal(shorter.edges_s[:-1], longer.edges_s[:num])
+    np.testing.assert_array_equal(shorter.progress[:-1], longer.progress[:num])
+    np.testing.assert_array_equal(shorter.power_w, longer.power_w[:num])
+
+
+def test_a_run_of_deep_fades_is_waited_out() -> None:
+    channel = at_distance(3000.0, bandwidth_hz=1e6, tx_power_dbm=10.0)
+    bit = 3.0 * 1e6 * math.log2(1.0 + channel.mean_snr(0, UP))  # three blocks on average
+    ends = [channel.transfer(0, UP, float(start), bit, RADIO) for start in range(600)]
+    unlucky = max(ends, key=lambda laid_out: len(laid_out.power_w))
+    expected_s, _ = slow_finish(channel, 0, UP, unlucky.start_s, bit, 1.0)
+
+    assert len(unlucky.power_w) > 8  # more blocks than are drawn at first
+    assert unlucky.end_s == pytest.approx(expected_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("start_s", [1e9, 1e9 + 1e-3, 999_999_999.9995])
+def test_milliseconds_are_told_apart_after_thirty_years(start_s: float) -> None:
+    laid_out = at_distance(400.0, block_s=1e-3).transfer(2, DOWN, start_s, 1e7, RADIO)
+
+    assert_well_formed(laid_out)
+    assert laid_out.progress[-1] == 1e7
+    assert np.diff(laid_out.edges_s)[1:-1] == pytest.approx(1e-3, abs=3e-7)
+    assert 50 < len(laid_out.power_w) < 1000
+
+
+def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
+    laid_out = at_distance(10.0).transfer(0, DOWN, 1e12, 1e-6, RADIO)
+
+    assert laid_out.end_s == math.nextafter(1e12, math.inf)
+    assert laid_out.progress.tolist() == [0.0, 1e-6]
+
+
+# --- giving up -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start_s", [0.0, 40.0, 40.3])
+@pytest.mark.parametrize("give_up_s", [0.2, 5.0, 5.6])
+def test_a_transfer_that_takes_too_long_is_given_up(start_s: float, give_up_s: float) -> None:
+    patient = at_distance(500.0)
+    hasty = at_distance(500.0, give_up_s=give_up_s)
+    whole = patient.transfer(1, UP, start_s, 1e9, RADIO)
+    cut = hasty.transfer(1, UP, start_s, 1e9, RADIO)
+
+    assert_well_formed(cut)
+    assert not cut.is_complete
+    assert cut.end_s == start_s + give_up_s
+    assert cut.progress[-1] == pytest.approx(whole.progress_until(cut.end_s), rel=1e-12)
+    assert cut.energy_until(1e9) == pytest.approx(whole.energy_until(cut.end_s), rel=1e-12)
+
+
+def test_a_transfer_that_just_makes_it_is_complete() -> None:
+    wired = np.array([1e6])
+    channel = build_channel(FadingSettings(give_up_s=4.0), seed=1, size=1, wired_bit_per_s=wired)
+
+    assert channel.transfer(0, UP, 3.0, 4e6, RADIO).is_complete
+    assert not channel.transfer(0, UP, 3.0, 4e6 + 1.0, RADIO).is_complete
+
+
+def test_rounding_never_ends_a_transfer_after_its_time() -> None:
+    rate_bit_per_s, give_up_s = 7530302.0, 98.094
+    bit = rate_bit_per_s * give_up_s
+    channel = build_channel(
+        FadingSettings(give_up_s=give_up_s),
+        seed=1,
+        size=1,
+        wired_bit_per_s=np.array([rate_bit_per_s]),
+    )
+
+    assert bit / rate_bit_per_s > give_up_s  # what makes the case
+    assert channel.transfer(0, UP, 0.0, bit, RADIO).end_s == give_up_s
+
+
+# --- constant rates ------------------------------------------------------------------------------
+
+
+def test_a_wired_client_has_its_own_rate_both_ways() -> None:
+    wired = np.array([np.nan, 1e8])
+    channel = build_channel(FadingSettings(), seed=1, size=2, wired_bit_per_s=wired)
+    down = channel.transfer(1, DOWN, 10.0, 5e7, RADIO)
+    up = channel.transfer(1, UP, 10.0, 5e7, RADIO)
+
+    assert channel.rate_at(1, UP, 3.0) == channel.rate_at(1, DOWN, 9e6) == 1e8
+    assert math.isnan(channel.mean_snr(1, UP))
+    assert down.edges_s.tolist() == up.edges_s.tolist() == [10.0, 10.5]
+    assert down.power_w == pytest.approx([0.3 + 2e-8 * 1e8])
+    assert up.power_w == pytest.approx([0.8 + 7e-8 * 1e8])
+
+
+def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() -> None:
+    settings = ConstantSettings(down_bit_per_s=4e6, up_bit_per_s=1e6, give_up_s=100.0)
+    wired = np.array([np.nan, 2e6])
+    channel = build_channel(settings, seed=1, size=2, wired_bit_per_s=wired)
+    given_up = channel.transfer(0, UP, 7.0, 2e8, RADIO)
+
+    assert channel.transfer(0, DOWN, 7.0, 8e6, RADIO).end_s == 9.0
+    assert channel.transfer(0, UP, 7.0, 8e6, RADIO).end_s == 15.0
+    assert channel.transfer(1, UP, 7.0, 8e6, RADIO).end_s == 11.0
+    assert (given_up.end_s, given_up.progress[-1], given_up.is_complete) == (107.0, 1e8, False)
+    assert math.isnan(channel.mean_snr(0, UP))
+
+
+def test_no_bits_take_no_time() -> None:
+    laid_out = fading().transfer(0, UP, 12.5, 0, RADIO)
+
+    assert (laid_out.start_s, laid_out.end_s, laid_out.is_complete) == (12.5, 12.5, True)
+    assert laid_out.energy_until(99.0) == 0.0
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bit", [-1.0, math.inf, math.nan])
+def test_a_senseless_number_of_bits_is_refused(bit: float) -> None:
+    with pytest.raises(ValueError, match="number of bits"):
+        fading().transfer(0, UP, 0.0, bit, RADIO)
+
+
+@pytest.mark.parametrize("t_s", [-1e-9, 1.1e12, math.inf, math.nan])
+def test_a_time_beyond_the_clock_is_refused(t_s: float) -> None:
+    with pytest.raises(ValueError, match="times from 0"):
+        fading().rate_at(0, UP, t_s)
+    with pytest.raises(ValueError, match="times from 0"):
+        fading().transfer(0, UP, t_s, 1.0, RADIO)
+
+
+@pytest.mark.parametrize("client", [-1, 4])
+def test_a_client_that_does_not_exist_is_refused(client: int) -> None:
+    with pytest.raises(ValueError, match=f"no client {client} among 4"):
+        fading().rate_at(client, UP, 0.0)
+
+
+@pytest.mark.parametrize("wired", [[0.0], [-5.0], [math.inf], [1e6, 1e6]])
+def test_senseless_wired_rates_are_refused(wired: list[float]) -> None:
+    with pytest.raises(ValueError, match="wired rates"):
+        build_channel(FadingSettings(), seed=1, size=1, wired_bit_per_s=np.array(wired))
+
+
+@pytest.mark.parametrize(
+    ("faulty", "message"),
+    [
+        ({"kind": "fading", "min_distance_m": 600.0}, "is beyond cell_radius_m = 500"),
+        ({"kind": "fading", "give_up_s": 1e6, "block_s": 1e-3}, "1e\\+09 blocks"),
+        ({"kind": "fading", "bandwidth_mhz": 5}, "Extra inputs"),
+        ({"kind": "fading", "block_s": 0.0}, "greater than or equal to 0.001"),
+        ({"kind": "constant", "down_bit_per_s": 1e6}, "up_bit_per_s"),
+        ({"kind": "rician"}, "'fading', 'normalised', 'calibrated', 'constant'"),
+        ({"kind": "fading", "fading": "rician"}, "fading: rician needs rician_k"),
+        ({"kind": "fading", "fading": "nakagami"}, "fading: nakagami needs nakagami_m"),
+        ({"kind": "fading", "rician_k": 3.0}, "rician_k is of fading: rician, not of rayleigh"),
+        (
+            {"kind": "normalised", "fading": "rician", "rician_k": 3.0, "nakagami_m": 2.0},
+            "nakagami_m is of fading: nakagami, not of rician",
+        ),
+        ({"kind": "normalised", "fading": "nakagami", "nakagami_m": 0.4}, "or equal to 0.5"),
+        ({"kind": "normalised", "cell_radius_m": 100.0}, "Extra inputs"),
+        ({"kind": "calibrated", "tx_power_dbm": 20.0}, "Extra inputs"),
+        (
+            {"kind": "fading", "max_bit_per_s_per_hz": 1.0, "outage_bit_per_s_per_hz": 2.0},
+            "nothing gets through",
+        ),
+        (
+            {"kind": "normalised", "upload_success": [{"probability": 0.5, "share": 0.4}]},
+            "must sum to 1, they sum to 0.4",
+        ),
+        ({"kind": "normalised", "upload_success": []}, "must sum to 1, they sum to 0"),
+    ],
+)
+def test_faulty_settings_are_refused(faulty: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TypeAdapter(ChannelSettings).validate_python(faulty)
+
+
+def test_the_kind_picks_the_settings() -> None:
+    adapter: TypeAdapter[Any] = TypeAdapter(ChannelSettings)
+    constant = {"kind": "constant", "down_bit_per_s": 2, "up_bit_per_s": 1}
+
+    assert adapter.validate_python({"kind": "fading"}) == FadingSettings()
+    assert isinstance(adapter.validate_python(constant), ConstantSettings)
+
+
+@pytest.mark.parametrize("is_loud", [False, True])
+def test_the_limits_of_the_settings_stay_finite(is_loud: bool) -> None:
+    settings = FadingSettings(
+        tx_power_dbm=26.0 if is_loud else -40.0,
+        bandwidth_hz=1e3 if is_loud else 1e11,
+        noise_dbm_per_hz=-190.0 if is_loud else -100.0,
+        noise_figure_db=0.0 if is_loud else 30.0,
+        path_loss_db_at_1km=70.0 if is_loud else 250.0,
+        path_loss_exponent_db=80.0,
+        cell_radius_m=1.0 if is_loud else 1e5,
+        min_distance_m=1.0 if is_loud else 1e5,
+    )
+    channel = build_channel(settings, seed=1, size=1, wired_bit_per_s=np.full(1, np.nan))
+    laid_out = channel.transfer(0, UP, 0.0, 1e300, RADIO)
+
+    assert 0.0 < channel.rate_at(0, UP, 0.0) < math.inf
+    assert not laid_out.is_complete
+    assert_well_formed(laid_out)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=6))
+def test_a_gain_is_the_same_whatever_was_asked_for_before(windows: list[tuple[int, int]]) -> None:
+    """Windows (first block, how many) before, within and across those that were drawn already."""
+    channel = fading()
+    assert channel.cell is not None
+    for index, (first, num) in enumerate(windows):
+        clients = np.array([2, 0, 3] if index % 3 else [1, 3, 0])
+        blocks = np.array([first, first + 1, first])
+        direction = DOWN if index % 2 else UP
+        found = channel.cell.fading.gains(clients, direction, blocks, num)
+
+        expected = [
+            [gain_from_words(client, direction, block + i) for i in range(num)]
+            for client, block in zip(clients.tolist(), blocks.tolist(), strict=True)
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -1,0 +1,149 @@
+"""Multipliers of speed and bandwidth: the mean stays, the tails grow, transfers scale exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channel_settings import ConstantSettings, FadingSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.heterogeneity import (
+    DECK_SIZE,
+    MOST_SIGMA,
+    Heterogeneity,
+    HeterogeneitySettings,
+    deck,
+    multipliers,
+)
+from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.population import FleetSettings, build_fleet
+
+SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_the_mean_stays_one_from_none_to_severe(severity):
+    dealt = multipliers(severity, "test", seed=3, size=1000)
+
+    assert dealt.mean() == pytest.approx(1.0, rel=1e-12)
+    assert dealt.min() > 0.0
+
+
+def test_the_fast_get_faster_and_the_slow_slower():
+    spread = [multipliers(s, "test", seed=3, size=1000) for s in SEVERITIES]
+
+    assert (np.diff([dealt.max() for dealt in spread]) > 0).all()
+    assert (np.diff([dealt.min() for dealt in spread]) < 0).all()
+
+
+def test_a_deck_is_a_lognormal_of_mean_one():
+    """Against the quantiles of 400,000 draws; a card is the mean of a hundredth of them."""
+    drawn = np.sort(np.exp(0.7 * np.random.default_rng(1).standard_normal(400_000) - 0.7**2 / 2))
+    by_hand = drawn.reshape(DECK_SIZE, -1).mean(axis=1)
+
+    # The widest hundredth has a relative standard error of 0.5 %.
+    assert deck(0.7) == pytest.approx(by_hand, rel=0.03)
+
+
+def test_the_mean_time_of_a_piece_of_work_grows_as_the_lognormal_says():
+    """E[1/m] = exp(sigma^2); a hundred cards miss a part of the tail."""
+    sigma = 0.5 * MOST_SIGMA
+    dealt = multipliers(0.5, "test", seed=3, size=1000)
+
+    assert (1.0 / dealt).mean() == pytest.approx(math.exp(sigma**2), rel=0.01)
+
+
+@given(size=st.integers(1, 300), more=st.integers(0, 300), seed=st.integers(0, 9))
+def test_a_clients_multiplier_does_not_depend_on_the_size_of_the_fleet(size, more, seed):
+    few = multipliers(0.8, "test", seed=seed, size=size)
+
+    assert multipliers(0.8, "test", seed=seed, size=size + more)[:size].tolist() == few.tolist()
+
+
+def test_speed_and_bandwidth_and_seeds_are_dealt_apart():
+    speed, bandwidth = (multipliers(1.0, what, seed=1, size=5000) for what in ("a", "b"))
+
+    # The correlation of independent decks has a standard deviation of 1 / sqrt(5000) = 0.014.
+    assert abs(np.corrcoef(speed, bandwidth)[0, 1]) < 0.06
+    assert speed.tolist() != multipliers(1.0, "a", seed=2, size=5000).tolist()
+
+
+@pytest.mark.parametrize("severity", [-0.1, 1.1, math.nan])
+def test_a_severity_out_of_range_is_refused(severity):
+    with pytest.raises(ValueError, match=r"severity must be in \[0, 1\], got"):
+        multipliers(severity, "test", seed=1, size=1)
+    with pytest.raises(ValidationError):
+        HeterogeneitySettings(speed=severity)
+
+
+CHANNELS: dict[str, FadingSettings | ConstantSettings] = {
+    "constant": ConstantSettings(down_bit_per_s=1e6, up_bit_per_s=1e6, give_up_s=50.0),
+    "fading": FadingSettings(give_up_s=50.0, bandwidth_hz=2e5),
+}
+
+
+@pytest.mark.parametrize("kind", CHANNELS)
+def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joules_a_bit(kind):
+    channel = build_channel(CHANNELS[kind], seed=1, size=8, wired_bit_per_s=np.full(8, np.nan))
+    clients, bit = np.arange(8), np.full(8, 6e6)
+    multiple = np.array([0.5, 1.0, 2.0, 3.0, 0.01, 7.0, 1.0, 1.3])
+    start_s, power = np.full(8, 3.3), RadioPower.line(np.zeros(8), np.full(8, 1e-7))
+    fleet = Heterogeneity(np.ones(8), multiple)
+    rows, laid_out = zip(
+        *fleet.transfers(channel, clients, Direction.UP, start_s, bit, power),
+        strict=True,
+    )
+    for client in range(8):
+        part = next(i for i, some in enumerate(rows) if client in some)
+        timeline = laid_out[part].row(rows[part].tolist().index(client))
+        alone = channel.transfers(
+            clients[[client]], Direction.UP, start_s[:1], bit[:1] / multiple[client],
+            power.take(np.array([0])),
+        )[-1][1].row(0)  # fmt: skip
+
+        assert timeline.end_s == alone.end_s
+        assert timeline.is_complete == alone.is_complete == (client != 4)
+        if timeline.is_complete:
+            assert timeline.progress[-1] == bit[client]
+            assert timeline.energy_until(1e9) == pytest.approx(bit[client] * 1e-7, rel=1e-9)
+        assert (np.diff(timeline.progress) >= 0).all()
+
+
+def fleet_of(**heterogeneity: float):
+    settings = FleetSettings.model_validate(
+        {
+            "size": 200,
+            "devices": {"jetson-nano-cpu": 1.0},
+            "channel": {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 1e6},
+            "heterogeneity": heterogeneity,
+        }
+    )
+    return build_fleet(settings, seed=1, num_samples=np.full(200, 50))
+
+
+def test_work_takes_as_much_longer_as_a_client_is_slower():
+    cost, work = ModelCost({"conv": 1e9}, 1000, 4000), Work(WorkKind.TRAIN, epochs=1)
+    clients, start_s = np.arange(200), np.zeros(200)
+    even, uneven = (
+        fleet.computations(clients, start_s, np.zeros((200, 0)), cost, work, 10)
+        for fleet in (fleet_of(), fleet_of(speed=1.0))
+    )
+
+    assert (even.end_s == even.end_s[0]).all()
+    assert uneven.end_s * fleet_of(speed=1.0).heterogeneity.speed == pytest.approx(even.end_s)
+    assert (even.end_s / uneven.end_s).mean() == pytest.approx(1.0, rel=1e-9)
+
+
+def test_bandwidth_alone_leaves_the_speed_alone():
+    fleet = fleet_of(bandwidth=0.5)
+
+    assert (fleet.heterogeneity.speed == 1.0).all()
+    assert fleet.heterogeneity.bandwidth is not None
+    assert fleet.heterogeneity.bandwidth.mean() == pytest.approx(1.0)

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fleetsim.contracts import FloatArray
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.profile import RadioProfile
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.measured_links import milliseconds
+from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
+from fleetsim.fleet.traces.network.trace import NetTrace
+from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
+
+DOWN, UP = Direction.DOWN, Direction.UP
+ROW = {DOWN: 0, UP: 1}
+RADIO = RadioProfile("test", 2e-8, 0.3, 7e-8, 0.8, 1.0, 5.0)
+
+# 10 s: 4 s at 1 Mbit/s, 3 s of tunnel, 3 s at 2 Mbit/s; up a tenth of it.
+TUNNEL_ROWS = [(0, 1e6, 1e5), (4000, 0.0, 0.0), (7000, 2e6, 2e5)]
+TUNNEL = net_trace([(10_000, TUNNEL_ROWS)])
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+@given(
+    NET_TRACES,
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([DOWN, UP]), st.integers(0, 800)), max_size=40
+    ),
+    st.sampled_from([0.0, 0.4, 0.999]),
+)
+def test_rates_over_ten_laps_in_any_order_are_those_of_the_millisecond(
+    trace: NetTrace, queries: list[tuple[int, Direction, int]], into: float
+) -> None:
+    net = links(trace)
+    channel, oracle = channel_of(net), ByMillisecond(trace, net)
+
+    for client, direction, ms in queries:
+        found = channel.rate_at(client, direction, (ms + into) / 1000.0)
+        assert found == oracle.rate(client, ROW[direction], ms)
+
+
+@pytest.mark.parametrize("lap", [0, 1, 999_983, 10**9])
+def test_a_rate_begins_on_its_edge_and_not_before_in_any_lap(lap: int) -> None:
+    channel = channel_of(links(TUNNEL, shift="none"))
+    edge_s = lap * 10.0 + 4.0
+
+    assert channel.rate_at(0, DOWN, edge_s) == 0.0
+    assert channel.rate_at(0, DOWN, math.nextafter(edge_s, 0.0)) == 1e6
+    assert channel.rate_at(0, UP, edge_s + 3.0) == 2e5
+
+
+@example(1001)  # 1.001 * 1000 is below 1001
+@given(st.integers(0, 10**13))
+def test_milliseconds_are_the_edges_at_or_before_a_moment(ms: int) -> None:
+    edge_s = ms / 1000.0
+
+    assert milliseconds(np.array([edge_s])).tolist() == [ms]
+    assert milliseconds(np.array([math.nextafter(edge_s, 1e20)])).tolist() == [ms]
+    assert milliseconds(np.array([math.nextafter(edge_s, -1.0)])).tolist() == [ms - 1]
+
+
+def test_a_scale_and_a_ratio_make_the_rates() -> None:
+    net = links(TUNNEL, shift="none", rate_scale=0.5, up_over_down=0.25)
+    channel = channel_of(net)
+
+    assert (channel.rate_at(0, DOWN, 8.0), channel.rate_at(0, UP, 8.0)) == (1e6, 2.5e5)
+
+
+# --- transfers -----------------------------------------------------------------------------------
+
+
+def test_a_transfer_waits_out_the_tunnel() -> None:
+    channel = channel_of(links(TUNNEL, shift="none"))
+
+    # 1 Mbit until 4 s, nothing until 7 s, 6 Mbit until 10 s, 0.5 Mbit in the next lap.
+    laid_out = channel.transfer(0, DOWN, 3.0, 7.5e6, RADIO)
+
+    assert laid_out.edges_s.tolist() == [3.0, 4.0, 7.0, 10.0, 10.5]
+    assert laid_out.progress.tolist() == [0.0, 1e6, 1e6, 7e6, 7.5e6]
+    assert laid_out.power_w == pytest.approx([0.3 + 0.02, 0.3, 0.3 + 0.04, 0.3 + 0.02])
+    assert laid_out.is_complete
+
+
+def test_a_transfer_that_ends_with_its_step_is_not_held_up_by_the_tunnel() -> None:
+    channel = channel_of(links(TUNNEL, shift="none"))
+
+    assert channel.transfer(0, DOWN, 1.0, 3e6, RADIO).end_s == 4.0
+
+
+def test_steps_without_a_change_of_rate_are_one_segment() -> None:
+    trace = net_trace([(9000, [(0, 1e6, 5e5), (1000, 1e6, 4e5), (2000, 1e6, 4e5)])])
+    channel = channel_of(links(trace, shift="none"))
+
+    assert channel.transfer(0, DOWN, 0.0, 8e6, RADIO).power_w.size == 1
+    assert channel.transfer(0, UP, 0.0, 8e5, RADIO).power_w.size == 2
+
+
+def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
+    trace = net_trace([(1000, [(0, 1e6, 0.0), (500, 2e6, 0.0)])])
+    laid_out = channel_of(links(trace), give_up_s=7.5).transfer(1, UP, 0.25, 1.0, RADIO)
+
+    assert (laid_out.end_s, laid_out.progress[-1], laid_out.is_complete) == (7.75, 0.0, False)
+    assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
+
+
+@given(
+    trace=NET_TRACES,
+    client=st.integers(0, 3),
+    direction=st.sampled_from([DOWN, UP]),
+    start_ms=st.integers(0, 500),
+    bit=st.sampled_from([1.0, 999.0, 3e4, 4e5, 2e6]),
+    give_up_ms=st.sampled_from([1, 37, 400]),
+)
+def test_bits_and_joules_are_those_of_a_walk_by_milliseconds(
+    trace: NetTrace, client: int, direction: Direction, start_ms: int, bit: float, give_up_ms: int
+) -> None:
+    net = links(trace)
+    channel = channel_of(net, give_up_s=give_up_ms / 1000.0)
+    laid_out = channel.transfer(client, direction, start_ms / 1000.0, bit, RADIO)
+    # Rounding decides of a last bit that meets the deadline or an outage: an end between those of a
+    # little less and a little more is right.
+    oracle = ByMillisecond(trace, net)
+    less, more = [
+        oracle.walk(client, ROW[direction], start_ms, bit * factor, give_up_ms)
+        for factor in (1.0 - 1e-9, 1.0 + 1e-9)
+    ]
+    lasts_s, moved_bit = laid_out.end_s - laid_out.start_s, float(laid_out.progress[-1])
+    base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
+
+    assert less[0] - 1e-9 <= lasts_s <= more[0] + 1e-9
+    assert moved_bit == pytest.approx(more[1], rel=1e-8, abs=1e-6)
+    assert more[2] <= laid_out.is_complete <= less[2]
+    assert laid_out.energy_until(math.inf) == pytest.approx(
+        base_w * lasts_s + per_bit * moved_bit, rel=1e-9
+    )
+    assert np.all(np.diff(laid_out.edges_s) > 0.0)
+    assert np.all(np.diff(laid_out.progress) >= 0.0)
+
+
+def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
+    trace = net_trace(
+        [(10_000, TUNNEL_ROWS), (777, [(0, 3e4, 2e4), (11, 0.0, 1e3)]), (60_000, [(0, 5e5, 1e4)])]
+    )
+    channel = channel_of(links(trace, size=50), give_up_s=300.0)
+    clients = np.arange(50)
+    start_s = np.array([1.37 * client for client in range(50)])
+    bit = np.array([10.0 ** (1 + client % 7) for client in range(50)])
+    power = RadioPower.line(np.full(50, 0.3), np.full(50, 2e-8))
+    parts = channel.transfers(clients, DOWN, start_s, bit, power)
+
+    found = {int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)}
+    assert sorted(found) == clients.tolist()
+    for client in clients.tolist():
+        alone = channel.transfer(client, DOWN, float(start_s[client]), float(bit[client]), RADIO)
+        assert np.array_equal(found[client].edges_s, alone.edges_s)
+        assert np.array_equal(found[client].progress, alone.progress)
+        assert np.array_equal(found[client].power_w, alone.power_w)
+
+
+def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
+    channel = channel_of(links(TUNNEL, shift="none"), give_up_s=1e6)
+
+    # 10 Mbit a lap: 5,000 laps, and 4 Mbit more by 4 s.
+    laid_out = channel.transfer(0, DOWN, 0.0, 5_000 * 1e7 + 4e6, RADIO)
+
+    assert laid_out.end_s == pytest.approx(50_004.0, abs=1e-6)
+    assert laid_out.power_w.size == 15_001
+
+
+# --- who lives through what ----------------------------------------------------------------------
+
+
+# --- shared links ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 64])
+def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: int) -> None:
+    """Half a megabit each for 3 s, then one alone: 1 s, 3 s of tunnel, and 1 Mbit/s of its 2."""
+    channel = channel_of(links(TUNNEL, size=2, shift="none"))
+    flows = Flows(
+        np.zeros(2),
+        np.array([1.5e6, 4e6]),
+        np.full(2, 60.0),
+        np.full(2, np.inf),
+        RadioPower.line(*np.ones((2, 2))),
+    )
+
+    def fair(own_bit_per_s: FloatArray, channel_bit_per_s: FloatArray) -> FloatArray:
+        return own_bit_per_s * min(1.0, 1e6 / max(float(own_bit_per_s.sum()), 1.0))
+
+    laid_out = lay_out_flows(flows, channel.own_rates(np.arange(2), DOWN, num_steps), fair)
+
+    ends_s = {int(row): t.end_s[at] for rows, t in laid_out for at, row in enumerate(rows)}
+    assert [ends_s[0], ends_s[1]] == pytest.approx([3.0, 8.5])
+
+
+@settings(max_examples=25)
+@given(NET_TRACES, st.integers(1, 9))
+def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_steps: int) -> None:
+    size = 12
+    channel = channel_of(links(trace, size=size), give_up_s=2.0)
+    fixed_bit_per_s = np.full((2, size), np.nan)
+    fixed_bit_per_s[:, 5] = 2e6
+    channel = replace(channel, fixed_bit_per_s=fixed_bit_per_s)
+    clients, start_s = np.arange(size), np.linspace(0.1, 1.3, size)
+    # Odd sizes, so that none ends with a step, where rounding decides who waits out an outage.
+    bit = math.pi * np.geomspace(1e3, 1e7, size)
+    power = RadioPower.line(np.full(size, 0.5), np.full(size, 5e-7))
+    flows = Flows(start_s, bit, start_s + 2.0, np.full(size, np.inf), power)
+    alone = channel.transfers(clients, UP, start_s, bit, power)
+    together = lay_out_flows(flows, channel.own_rates(clients, UP, num_steps), lambda own, _: own)
+    ends_s, moved_bit, spent_j = np.full((3, 2, size), np.nan)
+    for which, laid_out in enumerate((alone, together)):
+        for rows, timelines in laid_out:
+            ends_s[which, rows] = timelines.end_s
+            moved_bit[which, rows] = timelines.progress_until(timelines.end_s)
+            spent_j[which, rows] = timelines.energy_until(timelines.end_s)
+
+    assert ends_s[0] == pytest.approx(ends_s[1], rel=1e-9)
+    assert moved_bit[0] == pytest.approx(moved_bit[1], rel=1e-9, abs=1e-6)
+    assert spent_j[0] == pytest.approx(spent_j[1], rel=1e-9)
+
+
+def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet() -> None:
+    trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
+    few, many = links(trace, size=5), links(trace, size=5000)
+
+    assert np.array_equal(few.record, many.record[:5])
+    assert np.array_equal(few.shift_ms, many.shift_ms[:5])
+
+
+def test_every_record_is_lived_through_about_equally_often_and_from_anywhere() -> None:
+    trace = net_trace([(span, [(0, 1e6, 1e6)]) for span in (1000, 2000, 3000)])
+    net = links(trace, size=6000)
+
+    assert np.bincount(net.record).tolist() == [2000, 2000, 2000]
+    longest = net.shift_ms[net.record == 2]
+    assert longest.min() >= 0
+    assert longest.max() < 3000
+    # The mean of 2,000 uniform draws: 3000 / sqrt(12 * 2000) = 19.4 is its standard deviation.
+    assert longest.mean() == pytest.approx(1499.5, abs=5 * 19.4)
+
+
+def test_links_cannot_be_written_to() -> None:
+    net = links(TUNNEL)
+
+    for array in (net.record, net.shift_ms, net.steps[0].bit_per_s, TUNNEL.down_bit_per_s):
+        assert not array.flags.writeable
+
+
+# --- what does not fit ---------------------------------------------------------------------------
+
+
+def test_a_trace_without_rates_up_needs_a_ratio() -> None:
+    trace = net_trace([(1000, [(0, 1e6, 0.0)])], has_up=False)
+
+    with pytest.raises(ScenarioError, match=r"fleet\.channel\.up_over_down: missing, and test has"):
+        links(trace)
+    assert channel_of(links(trace, up_over_down=0.5)).rate_at(0, UP, 0.0) == 5e5
+
+
+def test_a_transfer_of_too_many_samples_is_refused() -> None:
+    trace = net_trace([(2, [(0, 1e6, 1e6), (1, 2e6, 1e6)])])
+
+    with pytest.raises(ScenarioError, match=r"fleet\.channel\.give_up_s = 3e\+07: spans over"):
+        links(trace, give_up_s=3e7)
+
+
+def test_a_scale_beyond_any_radio_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"fleet\.channel\.rate_scale = 1e\+09: makes rates of"):
+        links(TUNNEL, rate_scale=1e9)

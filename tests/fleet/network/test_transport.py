@@ -1,0 +1,270 @@
+"""Set-up and slow start of transfers: worked examples, closed form, properties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim.fleet.network.transport import (
+    NoTransportSettings,
+    RateCaps,
+    TcpSettings,
+    TransportSettings,
+    capped,
+    rate_caps,
+    setup_s,
+    transfer_s,
+)
+
+# A first window of 1000 bytes = 8000 bit and a receive window of 8 of them: rounds of 1, 2, 4, 8.
+SMALL = TcpSettings(initial_window_segments=10, segment_byte=100, receive_window_byte=8_000)
+FIRST_BIT = 8_000.0
+
+
+def caps_of(settings: TcpSettings, rtt_s: float, rows: int = 1) -> RateCaps:
+    caps = rate_caps(settings, np.full(rows, rtt_s))
+    assert caps is not None
+    return caps
+
+
+def seconds(settings: TcpSettings, rtt_s: float, bit: float, rate_bit_per_s: float) -> float:
+    """Time of a transfer at a constant rate."""
+    return float(
+        transfer_s(settings, np.array([rtt_s]), np.array([bit]), np.array([rate_bit_per_s]))[0]
+    )
+
+
+def walked_s(edges_s: np.ndarray, rates: np.ndarray, bit: float) -> float:
+    """When the last bit has moved, one step after the other; plain reference."""
+    left = bit
+    for begin_s, end_s, rate in zip(edges_s[:-1], edges_s[1:], rates, strict=True):
+        if rate > 0.0 and left <= rate * (end_s - begin_s):
+            return float(begin_s + left / rate)
+        if rate > 0.0:
+            left -= rate * (end_s - begin_s)
+    raise AssertionError("the bits are not through")
+
+
+def test_defaults_are_the_first_window_of_rfc_6928_and_a_new_tls_connection() -> None:
+    settings = TcpSettings()
+    assert settings.initial_window_bit == 14_600 * 8
+    assert setup_s(settings, np.array([0.05])).tolist() == pytest.approx([0.15])
+    # 14,600 * 2^9 = 7,475,200 is below 8,388,608, twice that is not: rounds 0 to 9.
+    assert settings.num_rounds == 10
+
+
+def test_steps_are_the_set_up_the_rounds_and_the_receive_window() -> None:
+    caps = caps_of(SMALL, 0.1)
+    assert caps.offsets_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 0.5, 0.6, math.inf])
+    expected = [0.0, 80e3, 160e3, 320e3, 640e3]
+    assert caps.cap_bit_per_s[0].tolist() == pytest.approx(expected)
+
+
+def test_a_receive_window_between_two_doublings_is_the_last_cap() -> None:
+    settings = SMALL.model_copy(update={"receive_window_byte": 5_000})
+    caps = caps_of(settings, 0.1)
+    assert caps.cap_bit_per_s[0].tolist() == pytest.approx([0.0, 80e3, 160e3, 320e3, 400e3])
+
+
+def test_a_kept_connection_waits_for_the_request_alone() -> None:
+    kept = SMALL.model_copy(update={"handshake_round_trips": 0.0})
+    assert caps_of(kept, 0.1).offsets_s[0, 1] == pytest.approx(0.1)
+
+
+def test_without_a_round_trip_time_nothing_is_capped() -> None:
+    caps = caps_of(SMALL, 0.0)
+    assert caps.offsets_s[0, :-1].tolist() == [0.0] * 5
+    edges_s, rates = capped(np.array([[1.0, 3.0]]), np.array([[5e6]]), np.array([1.0]), caps)
+    assert edges_s.tolist() == [[1.0, 3.0]]
+    assert rates.tolist() == [[5e6]]
+    assert seconds(SMALL, 0.0, 1e6, 5e6) == 0.2
+
+
+def test_no_transport_is_the_rate_of_the_link() -> None:
+    nothing = NoTransportSettings()
+    assert rate_caps(nothing, np.array([0.1])) is None
+    one = np.ones(1)
+    assert transfer_s(nothing, one, 6.0 * one, 2.0 * one).tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("num_windows", "rounds"),
+    # What is sent by the end of each round, in first windows: 1, 3, 7; then 8 each round.
+    [(1.0, 1.0), (2.0, 1.5), (3.0, 2.0), (7.0, 3.0), (15.0, 4.0), (23.0, 5.0), (0.25, 0.25)],
+)
+def test_slow_start_by_hand(num_windows: float, rounds: float) -> None:
+    # A link so fast that the windows alone decide; three round trips of set-up.
+    took_s = seconds(SMALL, 0.1, num_windows * FIRST_BIT, 1e12)
+    assert took_s == pytest.approx(0.1 * (3.0 + rounds))
+
+
+def test_whole_rounds_are_the_loss_free_slow_start_of_cardwell() -> None:
+    # E[T_ss] = T log2(S / W0 + 1) for a growth of 2 (INFOCOM 2000), at whole rounds.
+    settings = TcpSettings(receive_window_byte=1 << 30)
+    for rounds in range(1, 12):
+        bit = settings.initial_window_bit * (2**rounds - 1)
+        expected_s = 0.06 * math.log2(bit / settings.initial_window_bit + 1.0)
+        assert seconds(settings, 0.06, bit, 1e15) - 0.18 == pytest.approx(expected_s)
+
+
+def test_a_slow_link_hides_slow_start_and_pays_the_set_up() -> None:
+    # 15 kbit/s for 70 ms is less than a segment: the first window is enough.
+    assert seconds(TcpSettings(), 0.07, 6e6, 15e3) == pytest.approx(0.21 + 400.0)
+
+
+def test_a_model_of_eight_hundred_kilobytes_is_mostly_latency() -> None:
+    # 6.4 Mbit at 100 Mbit/s take 64 ms. At 75 ms the pipe holds 7.5 Mbit: windows of 0.1168 Mbit
+    # times 1, 2, ... 32 move 7.3584 Mbit in six rounds; after five, 31 windows, 3.6208 Mbit. The
+    # rest, 2.7792 Mbit, is 0.7436 of the sixth round.
+    rest = (6.4e6 - 31 * 116_800) / (32 * 116_800)
+    took_s = seconds(TcpSettings(), 0.075, 6.4e6, 100e6)
+    assert took_s == pytest.approx(0.075 * (3.0 + 5.0 + rest))
+    assert took_s > 10 * 0.064
+
+
+def test_the_rate_of_the_link_ends_slow_start() -> None:
+    # At 0.1 s and 200 kbit/s the link holds 20,000 bit: rounds of 8,000 and 16,000 are below it.
+    took_s = seconds(SMALL, 0.1, 24_000 + 50_000, 200e3)
+    assert took_s == pytest.approx(0.3 + 0.2 + 0.25)
+
+
+def test_caps_meet_a_link_that_changes() -> None:
+    # Starts at 10; set-up to 10.3, 80 kbit/s to 10.4, 160 to 10.5, 320 to 10.6, 640 afterwards.
+    # The link: 100 kbit/s to 10.45, then 1 Mbit/s to 12.
+    edges_s, rates = capped(
+        np.array([[10.0, 10.45, 12.0]]),
+        np.array([[100e3, 1e6]]),
+        np.array([10.0]),
+        caps_of(SMALL, 0.1),
+    )
+    assert edges_s[0].tolist() == pytest.approx([10.0, 10.3, 10.4, 10.45, 10.5, 10.6, 12.0])
+    assert rates[0].tolist() == pytest.approx([0.0, 80e3, 100e3, 160e3, 320e3, 640e3])
+
+
+def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
+    caps = rate_caps(SMALL, np.array([0.1, 0.0]))
+    assert caps is not None
+    edges_s, rates = capped(
+        np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 1), 100e3), np.zeros(2), caps
+    )
+    assert edges_s[1].tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert rates[1].tolist() == [100e3, 0.0, 0.0]
+    assert edges_s[0].tolist() == pytest.approx([0.0, 0.3, 0.4, 1.0])
+
+
+def test_edges_of_the_link_stay_and_the_end_may_be_never() -> None:
+    # Flows ask for the steps around a moment; the transfer began at 4.75, before it.
+    edges_s, rates = capped(
+        np.array([[5.0, 6.0, math.inf]]),
+        np.array([[70e3, 70e3]]),
+        np.array([4.75]),
+        caps_of(SMALL, 0.1),
+    )
+    assert edges_s[0].tolist() == pytest.approx([5.0, 5.05, 6.0, math.inf])
+    assert rates[0].tolist() == [0.0, 70e3, 70e3]
+
+
+def test_before_the_first_moment_nothing_moves() -> None:
+    edges_s, rates = capped(
+        np.array([[0.0, 9.0]]), np.array([[1e3]]), np.array([2.0]), caps_of(SMALL, 0.1)
+    )
+    assert edges_s[0].tolist() == pytest.approx([0.0, 2.3, 9.0])
+    assert rates[0].tolist() == [0.0, 1e3]
+
+
+def test_a_receive_window_below_the_first_window_is_refused() -> None:
+    with pytest.raises(ValidationError, match="less than the first window"):
+        TcpSettings(initial_window_segments=100, segment_byte=1460, receive_window_byte=100_000)
+
+
+def test_kind_chooses_the_transport() -> None:
+    adapter: TypeAdapter[TcpSettings | NoTransportSettings] = TypeAdapter(TransportSettings)
+    assert adapter.validate_python({"kind": "none"}) == NoTransportSettings()
+    assert adapter.validate_python({"kind": "tcp"}) == TcpSettings()
+
+
+RTT_S = st.floats(1e-4, 2.0)
+BIT = st.floats(1.0, 1e10)
+RATE = st.floats(1e3, 1e10)
+
+
+@given(RTT_S, BIT, RATE)
+def test_never_faster_than_without(rtt_s: float, bit: float, rate: float) -> None:
+    settings = TcpSettings()
+    took_s, alone_s = seconds(settings, rtt_s, bit, rate), bit / rate
+    assert took_s >= (alone_s + 3.0 * rtt_s) * (1.0 - 1e-12)
+
+
+@given(RTT_S, RTT_S, BIT, BIT, RATE, RATE)
+def test_monotone(
+    rtt_s: float, other_rtt_s: float, bit: float, other_bit: float, rate: float, other_rate: float
+) -> None:
+    settings, slack = TcpSettings(), 1.0 + 1e-9
+    took_s = seconds(settings, min(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
+    longer = seconds(settings, max(rtt_s, other_rtt_s), min(bit, other_bit), max(rate, other_rate))
+    larger = seconds(settings, min(rtt_s, other_rtt_s), max(bit, other_bit), max(rate, other_rate))
+    slower = seconds(settings, min(rtt_s, other_rtt_s), min(bit, other_bit), min(rate, other_rate))
+    assert took_s <= min(longer, larger, slower) * slack
+
+
+@given(RTT_S, st.floats(1.0, 1e9), RATE, st.floats(0.0, 1e4))
+def test_steps_take_as_long_as_the_closed_form(
+    rtt_s: float, bit: float, rate: float, start_s: float
+) -> None:
+    caps = caps_of(TcpSettings(), rtt_s)
+    end_s = start_s + 10.0 * (1.0 + rtt_s) * (10.0 + bit / rate + bit * rtt_s / 8e6)
+    edges_s, rates = capped(
+        np.array([[start_s, end_s]]), np.array([[rate]]), np.array([start_s]), caps
+    )
+    expected_s = seconds(TcpSettings(), rtt_s, bit, rate)
+    assert walked_s(edges_s[0], rates[0], bit) - start_s == pytest.approx(
+        expected_s, rel=1e-6, abs=1e-9 * (1.0 + start_s)
+    )
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e-3, 0.5), st.floats(0.0, 1e6)), min_size=1, max_size=8),
+    st.floats(0.0, 0.3),
+    st.floats(1e-3, 0.3),
+)
+def test_capped_rates_are_the_smaller_at_every_moment(
+    steps: list[tuple[float, float]], offset_s: float, rtt_s: float
+) -> None:
+    edges = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])])
+    rates = np.array([rate for _, rate in steps])
+    caps, start_s = caps_of(SMALL, rtt_s), min(offset_s, 0.9 * float(edges[-1]))
+    new_edges, new_rates = capped(edges[np.newaxis], rates[np.newaxis], np.array([start_s]), caps)
+    new_edges, new_rates = new_edges[0], new_rates[0]
+    assert (np.diff(new_edges) > 0.0).all()
+    assert (new_edges[0], new_edges[-1]) == (edges[0], edges[-1])
+    assert new_rates.size >= rates.size
+    for moment in (new_edges[:-1] + new_edges[1:]) / 2.0:
+        link = rates[np.searchsorted(edges, moment, side="right") - 1]
+        since_s = moment - start_s
+        step = int(np.searchsorted(caps.offsets_s[0], since_s, side="right")) - 1
+        cap = caps.cap_bit_per_s[0, step] if since_s >= 0.0 else 0.0
+        expected = min(link, cap)
+        got = new_rates[np.searchsorted(new_edges, moment, side="right") - 1]
+        assert got == expected
+
+
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_a_row_does_not_depend_on_the_others(first: int, second: int) -> None:
+    rtt_s = np.array([0.0, 0.01, 0.05, 0.1, 0.2, 0.7])[[first, second]]
+    caps = rate_caps(SMALL, rtt_s)
+    assert caps is not None
+    edges = np.array([[0.0, 0.2, 5.0], [0.0, 0.4, 5.0]])
+    rates, start_s = np.array([[1e5, 3e5], [2e5, 1e6]]), np.array([0.0, 0.1])
+    both_edges, both_rates = capped(edges, rates, start_s, caps)
+    for row in range(2):
+        one = np.array([row])
+        alone_edges, alone_rates = capped(edges[one], rates[one], start_s[one], caps.take(one))
+        num = alone_rates.shape[1]
+        assert both_edges[row, : num + 1].tolist() == alone_edges[0].tolist()
+        assert both_rates[row, :num].tolist() == alone_rates[0].tolist()
+        assert not both_rates[row, num:].any()

@@ -1,0 +1,117 @@
+"""Rates on Wi-Fi by hand, and what does not depend on the fleet."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.fleet.devices.profile import load_radio
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.wifi import (
+    ConstantWifiSettings,
+    IndoorWifiSettings,
+    top_bit_per_s,
+    wifi_rates_bit_per_s,
+)
+
+SEED = 3
+EXACT = {"shadowing_sd_db": 0.0, "airtime_share": (0.5, 0.5)}
+
+
+def at_distance(distance_m: float, **settings: object) -> IndoorWifiSettings:
+    place = {"radius_m": distance_m, "min_distance_m": distance_m}
+    return IndoorWifiSettings.model_validate({**place, **EXACT, **settings})
+
+
+def test_far_from_the_access_point_the_rate_is_the_budget_of_the_link() -> None:
+    settings = at_distance(80.0, path_loss_exponent_db=35.0, access_point_tx_power_dbm=20.0)
+    down, up = wifi_rates_bit_per_s(settings, seed=SEED, size=3)
+
+    loss_db = 46.3 + 35.0 * math.log10(80.0)
+    noise_dbm = -174.0 + 7.0 + 10.0 * math.log10(20e6)
+    for rates, tx_dbm in ((down, 20.0), (up, 16.0)):
+        snr = 10.0 ** ((tx_dbm - loss_db - noise_dbm) / 10.0)
+        by_hand = 0.5 * 20e6 * math.log2(1.0 + snr / 10.0**0.3)
+        assert rates == pytest.approx([by_hand] * 3, rel=1e-9)
+        assert by_hand < 20e6
+
+
+def test_near_it_the_modem_and_the_line_are_the_limits() -> None:
+    down, up = wifi_rates_bit_per_s(at_distance(2.0), seed=SEED, size=2)
+
+    assert down.tolist() == pytest.approx([0.5 * 72.2e6] * 2)
+    assert up.tolist() == [20e6, 20e6]
+
+
+def test_shares_of_the_airtime_are_uniform_and_shadows_are_the_same_both_ways() -> None:
+    settings = IndoorWifiSettings(radius_m=2.0, line_down_bit_per_s=None, line_up_bit_per_s=None)
+    down, up = wifi_rates_bit_per_s(settings, seed=SEED, size=20_000)
+
+    share = down / 72.2e6
+    assert share.min() >= 0.4
+    assert share.max() <= 0.8
+    # The mean of 20,000 uniform draws on [0.4, 0.8] has a standard deviation of 0.0008.
+    assert share.mean() == pytest.approx(0.6, abs=0.0035)
+    assert (down == up).all()
+    assert down.max() <= top_bit_per_s(settings)
+
+
+def test_a_client_has_the_same_rates_in_a_larger_fleet() -> None:
+    settings = IndoorWifiSettings(radius_m=100.0)
+    few, many = (wifi_rates_bit_per_s(settings, seed=SEED, size=size) for size in (5, 500))
+
+    assert (few == many[:, :5]).all()
+    assert len(set(few[0].tolist())) == 5
+
+
+def test_constant_wifi_is_the_same_for_everybody() -> None:
+    settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
+
+    assert wifi_rates_bit_per_s(settings, seed=1, size=2).tolist() == [[5e6, 5e6], [7e6, 7e6]]
+    assert top_bit_per_s(settings) == 7e6
+
+
+def test_a_cable_has_its_rate_even_while_its_client_is_unmetered() -> None:
+    wired = np.array([np.nan, 1e9])
+    settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
+    channel = build_channel(
+        FadingSettings(), seed=SEED, size=2, wired_bit_per_s=wired, wifi=settings
+    )
+
+    assert channel.rate_at(0, Direction.UP, 9.0, on_wifi=True) == 7e6
+    assert channel.rate_at(1, Direction.UP, 9.0, on_wifi=True) == 1e9
+    assert channel.rate_at(1, Direction.UP, 9.0) == 1e9
+    assert channel.rate_at(0, Direction.UP, 9.0) not in (7e6, 1e9)
+
+
+def test_nobody_is_on_wifi_that_was_not_built() -> None:
+    channel = build_channel(FadingSettings(), seed=SEED, size=1, wired_bit_per_s=np.full(1, np.nan))
+
+    with pytest.raises(ValueError, match="client 0 is on Wi-Fi"):
+        channel.rate_at(0, Direction.UP, 9.0, on_wifi=True)
+
+
+def test_the_modem_of_the_radio_limits_a_cell_and_no_convention_of_papers() -> None:
+    lte, wired = load_radio("lte"), np.full(50, np.nan)
+    near = {"cell_radius_m": 10.0, "bandwidth_hz": 1e6}
+    limited, shannon = (
+        build_channel(
+            FadingSettings.model_validate({**near, **more}),
+            seed=SEED,
+            size=50,
+            wired_bit_per_s=wired,
+            radio=lte,
+        )
+        for more in ({}, {"max_bit_per_s_per_hz": None})
+    )
+
+    rates = [limited.rate_at(client, Direction.DOWN, 0.0) for client in range(50)]
+    assert max(rates) == pytest.approx(5.5547e6)
+    assert shannon.rate_at(0, Direction.DOWN, 0.0) > 10e6
+    broad = FadingSettings(cell_radius_m=10.0, bandwidth_hz=100e6)
+    channel = build_channel(broad, seed=SEED, size=50, wired_bit_per_s=wired, radio=lte)
+    assert max(channel.rate_at(c, Direction.UP, 0.0) for c in range(50)) == pytest.approx(59.5e6)

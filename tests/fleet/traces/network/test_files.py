@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.network.files import load_net_trace, read_net_trace, write_net_trace
+from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.importing import ImportOptions
+from tests.fleet.net_traces import net_trace
+
+HEADER = "trace,t_s,down_bit_per_s,up_bit_per_s\n"
+GOOD = HEADER + "bus,0,1e6,5e5\nferry,0,3e6,1e6\nbus,1.5,0,0\nbus,4,2000000,1\nferry,2,,\n"
+
+
+def written(folder: Path, text: str, name: str = "rates.csv") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def same(one: NetTrace, other: NetTrace) -> bool:
+    columns = ("span_ms", "offsets", "times_ms", "down_bit_per_s")
+    is_same = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in columns)
+    assert (one.up_bit_per_s is None) == (other.up_bit_per_s is None)
+    if one.up_bit_per_s is not None and other.up_bit_per_s is not None:
+        is_same &= np.array_equal(one.up_bit_per_s, other.up_bit_per_s)
+    return is_same and one.record_ids == other.record_ids
+
+
+# --- fleetsim's own form -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rates.csv", "rates.csv.gz"])
+def test_rows_are_sorted_by_trace_and_times_are_milliseconds(tmp_path: Path, name: str) -> None:
+    written(tmp_path, GOOD, name)
+    trace = read_net_trace(tmp_path)
+
+    assert trace.record_ids == ("bus", "ferry")
+    assert trace.offsets.tolist() == [0, 3, 4]
+    assert trace.times_ms.tolist() == [0, 1500, 4000, 0]
+    assert trace.down_bit_per_s.tolist() == [1e6, 0.0, 2e6, 3e6]
+    assert trace.up_bit_per_s is not None
+    assert trace.up_bit_per_s.tolist() == [5e5, 0.0, 1.0, 1e6]
+
+
+def test_the_last_sample_holds_as_long_as_the_one_before_unless_a_row_ends_it(
+    tmp_path: Path,
+) -> None:
+    text = "trace,t_s,down_bit_per_s\na,0,1\na,2,2\na,5,3\nb,0,1\nc,0,1\nc,7.25,\n"
+    trace = read_net_trace(written(tmp_path, text))
+
+    assert trace.span_ms.tolist() == [8000, 1000, 7250]
+    assert trace.lasts_ms.tolist() == [2000, 3000, 3000, 1000, 7250]
+    assert trace.up_bit_per_s is None
+
+
+@pytest.mark.parametrize("has_up", [True, False])
+def test_what_is_written_is_read_again(tmp_path: Path, has_up: bool) -> None:
+    trace = net_trace(
+        [(1234, [(0, 1e6 / 3.0, 0.1), (17, 0.0, 0.0)]), (5, [(0, 2.0, 7.0)])], has_up=has_up
+    )
+    write_net_trace(trace, tmp_path / "one", readme="# Mine\n")
+    write_net_trace(trace, tmp_path / "two", readme="# Mine\n")
+
+    assert same(read_net_trace(tmp_path / "one"), trace)
+    assert (tmp_path / "one" / "rates.csv.gz").read_bytes() == (
+        tmp_path / "two" / "rates.csv.gz"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("a,0,1,1\na,1,x,1\n", r"row 3: down_bit_per_s = 'x' is not a number"),
+        ("a,0,1,1\na,1,-2,1\n", r"row 3: down_bit_per_s = -2 is not in \[0, 1e\+15\]"),
+        ("a,0,1,1\na,1,1,nan\n", r"row 3: up_bit_per_s = nan is not in"),
+        ("a,0,1,1\na,1,,1\n", r"row 3: down_bit_per_s is empty; give every rate"),
+        ("a,0,1,1\na,1,1\n", r"row 3: 3 fields under a header of 4"),
+        ("a,0.0005,1,1\n", r"row 2: t_s = '0\.0005' is no whole number of milliseconds; round"),
+        ("a,-1,1,1\n", r"row 2: t_s = -1 is not in \[0, 1e\+09\]"),
+        ("a,3,1,1\na,4,1,1\n", r"row 2: the first sample is at 3 s; take that off"),
+        ("a,0,1,1\na,2,1,1\na,1,1,1\n", r"row 4: 1 s does not come after 2 s; sort"),
+        ("a,0,1,1\nb,0,1,1\na,0,1,1\n", r"row 4: 0 s does not come after 0 s"),
+        ("a,0,1,1\nb,0,0,0\nb,1,0,0\n", r"row 3: trace 'b' never carries a bit; drop it"),
+        ("a,0,1,1\na,1,,\na,2,1,1\n", r"row 4: comes after the row without rates"),
+        ("a,0,1,1\nb,1,,\n", r"row 3: ends a trace that has no sample"),
+        ("a,0,1,1\na,2,1,1\na,2,,\n", r"row 3: begins at 2 s, not before the trace's end at 2 s"),
+        ("", r"rates\.csv: no samples"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_file(tmp_path: Path, rows: str, says: str) -> None:
+    path = written(tmp_path, HEADER + rows)
+
+    with pytest.raises(DataError, match=says) as fault:
+        read_net_trace(path)
+    assert str(fault.value).startswith(str(path))
+    assert "\n" not in str(fault.value)
+
+
+def test_another_header_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "trace,t_s,mbps\na,0,1\n")
+
+    with pytest.raises(DataError, match=r"row 1: unknown header 'trace,t_s,mbps'; a network trace"):
+        read_net_trace(path)
+
+
+def test_a_trace_of_usage_is_no_network_trace_nor_the_other_way_round(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"people-week: no rates\.csv.*fleet\.usage\.trace"):
+        load_net_trace("people-week")
+    written(tmp_path, GOOD)
+    with pytest.raises(DataError, match=r"no states\.csv or intervals\.csv"):
+        read_trace(tmp_path)
+
+
+def test_an_unknown_trace_is_refused_with_the_nearest_spelling() -> None:
+    with pytest.raises(ScenarioError, match=r"'comute-5g': no such.*did you mean 'commute-5g'"):
+        load_net_trace("comute-5g")
+
+
+# --- Irish 5G ------------------------------------------------------------------------------------
+
+IRISH = (
+    "Timestamp,Longitude,Latitude,Speed,NetworkMode,DL_bitrate,UL_bitrate,State\n"
+    "2019.12.16_13.40.04,-8.5,51.9,0,5G,1000,10,D\n"
+    "2019.12.16_13.40.04,-8.5,51.9,0,5G,3000,10,D\n"
+    "2019.12.16_13.40.07,-8.5,51.9,0,LTE,0,0,I\n"
+)
+IRISH_TABLE = (
+    "trace,t_s,dl_kbps,ul_kbps,mode\n0,0,5,1,LTE\n1,0,1000,10,5G\n1,0,3000,10,5G\n1,3,0,0,LTE\n"
+)
+IRISH_LOGS = "trace,app,mobility,file\n0,Netflix,static,B_1\n1,Download,driving,B_2\n"
+
+
+def test_an_irish_archive_becomes_a_trace_of_its_downloads(tmp_path: Path) -> None:
+    written(tmp_path, IRISH, "5G/Download/Driving/B_2.csv")
+    written(tmp_path, IRISH.replace("1000", "5"), "5G/Netflix/Static/B_1.csv")
+    import_any("irish-5g", tmp_path / "5G", tmp_path / "mine")
+    trace = read_net_trace(tmp_path / "mine")
+
+    assert trace.record_ids == ("Download-Driving-B_2",)
+    assert trace.times_ms.tolist() == [0, 500, 3000]
+    assert trace.span_ms.tolist() == [4000]
+    assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
+    assert trace.up_bit_per_s is None
+
+
+def test_an_irish_table_says_the_same_as_the_archive(tmp_path: Path) -> None:
+    written(tmp_path, IRISH_TABLE, "table/samples.csv.gz")
+    written(tmp_path, IRISH_LOGS, "table/traces.csv.gz")
+    written(tmp_path, IRISH, "5G/Download/B_2.csv")
+    for source in ("table", "5G"):
+        import_any("irish-5g", tmp_path / source, tmp_path / "mine" / source)
+    one, other = (read_net_trace(tmp_path / "mine" / source) for source in ("table", "5G"))
+
+    assert np.array_equal(one.times_ms, other.times_ms)
+    assert np.array_equal(one.down_bit_per_s, other.down_bit_per_s)
+    assert one.record_ids == ("B_2",)
+
+
+def test_another_application_of_an_irish_table_can_be_taken(tmp_path: Path) -> None:
+    written(tmp_path, IRISH_TABLE, "samples.csv")
+    written(tmp_path, IRISH_LOGS, "traces.csv")
+    import_any("irish-5g", tmp_path, tmp_path / "mine", app="Netflix")
+
+    assert read_net_trace(tmp_path / "mine").down_bit_per_s.tolist() == [5000.0]
+
+
+# --- Norwegian 3G --------------------------------------------------------------------------------
+
+NORWAY = "0.0 9.9\n0.55 4.0\n2.05 0.5\n"
+NORWAY_TABLE = "trace,t_s,mbps\n0,0.000,9.9\n0,0.550,4.0\n0,2.050,0.5\n"
+NORWAY_LOGS = "trace,file,rows\n0,norway_bus_1,3\n"
+
+
+def test_a_norwegian_rate_holds_before_its_time(tmp_path: Path) -> None:
+    written(tmp_path, NORWAY, "3g/norway_bus_1")
+    written(tmp_path, NORWAY_TABLE, "table/samples.csv.gz")
+    written(tmp_path, NORWAY_LOGS, "table/traces.csv.gz")
+    for source in ("3g", "table"):
+        import_any("norway-3g", tmp_path / source, tmp_path / "mine" / source)
+    one, other = (read_net_trace(tmp_path / "mine" / source) for source in ("3g", "table"))
+
+    assert one.record_ids == ("norway_bus_1",)
+    assert one.times_ms.tolist() == [0, 550]
+    assert one.span_ms.tolist() == [2050]
+    assert one.down_bit_per_s.tolist() == [4e6, 5e5]
+    assert same(one, other)
+
+
+# --- what cannot be imported ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("format_", "files", "says"),
+    [
+        ("irish-5g", {"Netflix/B.csv": IRISH}, "no log of the application 'Download'"),
+        ("irish-5g", {"Download/B.csv": "Timestamp,DL\n"}, r"B\.csv, row 1: no column DL_bitrate"),
+        (
+            "irish-5g",
+            {"Download/B.csv": IRISH.replace("2019.12.16_13.40.07", "soon")},
+            r"B\.csv, row 4: Timestamp = 'soon' is not like 2019",
+        ),
+        (
+            "irish-5g",
+            {"Download/B.csv": IRISH.replace("13.40.07", "13.40.03")},
+            r"B\.csv, row 4: is earlier than the row before it",
+        ),
+        (
+            "irish-5g",
+            {"samples.csv": IRISH_TABLE, "traces.csv": "trace,app,file\n0,Netflix,B_1\n"},
+            r"samples\.csv, row 3: trace '1' is not in traces\.csv",
+        ),
+        ("norway-3g", {"log": "0 1\n1 2 3\n"}, r"log, row 2: '1 2 3' is not a time and a rate"),
+        ("norway-3g", {"log": "0 1\n"}, "log 'log' has fewer than two samples"),
+        ("norway-3g", {"log": "0 1\n1 inf\n"}, "down_bit_per_s = inf is not in"),
+        ("norway-3g", {"log": "0 1\n0 2\n"}, "begins at 0 s, not before the trace's end"),
+        ("norway-3g", {"sub/log": "0 1\n"}, "no log in it"),
+        ("rates", {"states.csv": "user\n"}, r"no rates\.csv"),
+    ],
+)
+def test_a_wrong_source_is_refused_and_leaves_nothing(
+    tmp_path: Path, format_: str, files: dict[str, str], says: str
+) -> None:
+    for name, text in files.items():
+        written(tmp_path / "source", text, name)
+
+    with pytest.raises(DataError, match=says):
+        import_any(format_, tmp_path / "source", tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_an_import_writes_over_nothing_and_knows_its_formats(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+
+    with pytest.raises(DataError, match="exists already"):
+        import_any("rates", tmp_path, tmp_path)
+    with pytest.raises(DataError, match=r"nowhere: no such folder"):
+        import_any("norway-3g", tmp_path / "nowhere", tmp_path / "mine")
+    with pytest.raises(ScenarioError, match=r"'4g' is not known; must be one of states, .*, irish"):
+        import_any("4g", tmp_path, tmp_path / "mine")
+    for format_ in ("rates", "states"):
+        with pytest.raises(ScenarioError, match=f"--app belongs to irish-5g, not to {format_}"):
+            import_any(format_, tmp_path, tmp_path / "mine", app="Netflix")
+    with pytest.raises(ScenarioError, match="belong to traces of usage, not to rates; drop them"):
+        import_any("rates", tmp_path, tmp_path / "mine", ImportOptions(whole_days=True))

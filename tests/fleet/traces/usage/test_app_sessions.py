@@ -1,0 +1,211 @@
+"""App sessions: loads add up second by second; the bundled trace is what its script makes."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+
+import numpy as np
+import pytest
+
+from fleetsim import bundled
+from fleetsim.fleet.traces.usage import app_sessions
+from fleetsim.fleet.traces.usage.app_sessions import (
+    APPS,
+    BACKGROUND_PERCENT,
+    HOUR_WEIGHTS,
+    with_app_sessions,
+)
+from fleetsim.fleet.traces.usage.files import read_trace, write_trace
+from fleetsim.fleet.traces.usage.trace import Trace
+
+FOLDER = bundled.folder("traces") / "livelab-phones"
+DAY_S = 86_400
+
+
+def always_on(num_users: int, span_s: int = 7 * DAY_S) -> Trace:
+    yes = np.ones(num_users, dtype=bool)
+    return Trace(
+        name="always on",
+        user_ids=tuple(map(str, range(num_users))),
+        span_s=np.full(num_users, span_s),
+        offsets=np.arange(num_users + 1),
+        times_s=np.zeros(num_users, dtype=np.int64),
+        online=yes,
+        charging=yes,
+        unmetered=yes,
+        load=np.zeros(num_users),
+    )
+
+
+def held_s(trace: Trace) -> np.ndarray:
+    ends_s = np.append(trace.times_s[1:], 0)
+    ends_s[trace.offsets[1:] - 1] = trace.span_s
+    return ends_s - trace.times_s
+
+
+def test_loads_of_sessions_and_background_add_up_second_by_second():
+    span_s = DAY_S + 5000
+    trace = with_app_sessions(always_on(3, span_s), seed=4)
+    for user in range(3):
+        steps = app_sessions._lived(4, user, span_s)
+        table = np.zeros(span_s, dtype=np.int64)
+        for at_s, percent in zip(steps.at_s, steps.percent, strict=True):
+            table[at_s:] += percent
+        part = slice(trace.offsets[user], trace.offsets[user + 1])
+        load = np.repeat(trace.load[part], np.diff(np.append(trace.times_s[part], span_s)))
+
+        assert load == pytest.approx(np.minimum(table, 95) / 100)
+        assert table.min() >= min(BACKGROUND_PERCENT)
+
+
+def test_apps_hold_memory_from_their_sessions_begin_to_its_end():
+    span_s = DAY_S + 5000
+    trace = with_app_sessions(always_on(2, span_s), seed=4)
+    size_of = {app.load_percent: app.ram_mib << 20 for app in APPS}
+    assert trace.columns[4].max() >= 768 << 20  # somebody plays
+    for user in range(2):
+        steps = app_sessions._lived(4, user, span_s)
+        table = np.zeros(span_s, dtype=np.int64)
+        for at_s, percent, ram_byte in zip(steps.at_s, steps.percent, steps.ram_byte, strict=True):
+            # The background changes at midnight and holds no memory.
+            assert ram_byte == np.sign(percent) * size_of.get(abs(percent), 0) or (
+                ram_byte == 0 and at_s % DAY_S == 0
+            )
+            table[at_s:] += ram_byte
+        part = slice(trace.offsets[user], trace.offsets[user + 1])
+        held = np.repeat(trace.columns[4][part], np.diff(np.append(trace.times_s[part], span_s)))
+
+        assert (held == table).all()
+        assert held.min() == 0
+
+
+def test_streaming_takes_the_memory_that_was_measured(real_trace):
+    """Mean of what three boards hold beside streaming less what they hold alone, on Wi-Fi."""
+    mib = {"RPi2_600": 2048, "RPi4_1000": 4096, "RPi8_1500": 8192}
+    held_mib: dict[tuple[str, str], list[float]] = {}
+    with gzip.open(real_trace("rpi-contention") / "usage.csv.gz", "rt") as file:
+        header = next(file).strip().split(",")
+        for line in file:
+            row = dict(zip(header, line.rstrip("\n").split(","), strict=True))
+            if "WIFI" in row["condition"] and row["memory"]:
+                app = "Streaming" if "Streaming" in row["condition"] else "alone"
+                app = "Games" if "Games" in row["condition"] else app
+                taken_mib = float(row["memory"]) / 100 * mib[row["device"]]
+                held_mib.setdefault((row["device"], app), []).append(taken_mib)
+    more = {
+        app: [np.mean(held_mib[d, app]) - np.mean(held_mib[d, "alone"]) for d in ALL]
+        for app in ("Streaming", "Games")
+    }
+
+    assert more["Streaming"] == pytest.approx([279, 195, 227], abs=1)
+    assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
+    video = next(app for app in APPS if app.name == "video")
+    assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
+
+
+def test_a_session_that_runs_over_the_end_goes_on_at_the_beginning(monkeypatch):
+    monkeypatch.setattr(app_sessions, "BACKGROUND_PERCENT", (0,))
+    lived = [app_sessions._lived(1, user, DAY_S) for user in range(40)]
+    at_the_end = [int(steps.percent.sum()) for steps in lived]
+    at_the_beginning = [int(steps.percent[steps.at_s == 0].sum()) for steps in lived]
+
+    assert at_the_end == at_the_beginning
+    assert sum(at_the_end) > 0
+
+
+def test_a_record_shorter_than_a_session_is_never_busier_than_it_may_be():
+    trace = with_app_sessions(always_on(20, 60), seed=1)
+
+    assert trace.load.max() <= 0.95
+    assert trace.load.min() >= 0.01
+
+
+def test_the_states_stay_those_of_the_trace():
+    people = read_trace(bundled.folder("traces") / "people-week")
+    trace = with_app_sessions(people, seed=1)
+    at_s = np.arange(0, 7 * DAY_S, 977)
+    for user in (0, 150, 299):
+        found = []
+        for one in (people, trace):
+            part = slice(one.offsets[user], one.offsets[user + 1])
+            row = np.searchsorted(one.times_s[part], at_s, side="right") - 1
+            found.append([column[part][row].tolist() for column in one.columns[:3]])
+
+        assert found[0] == found[1]
+
+
+def test_a_users_sessions_do_not_depend_on_the_number_of_users():
+    few, more = (with_app_sessions(always_on(num), seed=1) for num in (2, 5))
+
+    assert few.times_s.tolist() == more.times_s[: few.num_changes].tolist()
+    assert few.load.tolist() == more.load[: few.num_changes].tolist()
+
+
+def test_the_mean_load_is_that_of_the_model():
+    """Background plus sessions a day * mean length * load; 400 users, relative error about 4 %."""
+    trace = with_app_sessions(always_on(400), seed=2)
+    found = np.average(trace.load, weights=held_s(trace))
+    per_day = app_sessions.SESSIONS_PER_DAY_MEDIAN * np.exp(0.6**2 / 2)
+    # The mean of a log-normal that is cut off at two hours is a little less: drawn by hand.
+    z = np.random.default_rng(1).standard_normal(100_000)
+    busy_s = sum(
+        app.chance * app.load_percent / 100 * np.minimum(app.median_s * np.exp(z), 7200).mean()
+        for app in APPS
+    )
+
+    assert found == pytest.approx(0.108 + per_day * busy_s / DAY_S, rel=0.08)
+    assert sum(app.chance for app in APPS) == pytest.approx(1.0)
+    assert np.mean(BACKGROUND_PERCENT) == pytest.approx(10.8)
+    assert len(HOUR_WEIGHTS) == 24
+
+
+def test_training_beside_video_and_games_is_slowed_as_it_was_measured(real_trace):
+    """On Wi-Fi, alone against beside an app, on three boards: 1 - alone / beside."""
+    times_s: dict[tuple[str, str], list[float]] = {}
+    with gzip.open(real_trace("rpi-contention") / "training_time.csv.gz", "rt") as file:
+        next(file)
+        for line in file:
+            device, condition, *_, time = line.strip().split(",")
+            what = condition.removeprefix("Stationary_").partition("_WIFI")
+            if "Batt" not in condition and what[1] and time:
+                times_s.setdefault((device, what[0]), []).append(float(time))
+            elif condition.startswith("Stationary_WIFI") and time:
+                times_s.setdefault((device, ""), []).append(float(time))
+    loads = {
+        app: np.mean([1 - np.mean(times_s[d, ""]) / np.mean(times_s[d, app]) for d in ALL])
+        for app in ("Streaming", "Games")
+    }
+    percent = {app.name: app.load_percent for app in APPS}
+
+    assert 100 * loads["Streaming"] == pytest.approx(percent["video"], abs=2)
+    assert 100 * loads["Games"] == pytest.approx(percent["game"], abs=2)
+
+
+ALL = ("RPi2_600", "RPi4_1000", "RPi8_1500")
+
+
+def test_the_background_is_the_deciles_of_servers(real_trace):
+    days = np.load(real_trace("cpu-planetlab") / "cpu_pct_5min-dev.npz")
+    percent = np.concatenate([days[name] for name in days.files])
+    hourly = percent.reshape(len(percent), 24, 12).mean(axis=2)
+    deciles = np.quantile(hourly, np.arange(0.05, 1.0, 0.1))
+
+    assert np.abs(deciles - BACKGROUND_PERCENT).max() < 0.6
+
+
+def test_the_bundled_trace_is_what_its_script_makes(tmp_path):
+    spec = importlib.util.spec_from_file_location("livelab_phones_make", FOLDER / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    trace = make.generate()
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    write_trace(trace, tmp_path, readme=make.readme(trace, readme))
+
+    for name in ("states.csv.gz", "users.csv.gz"):
+        assert gzip.decompress((tmp_path / name).read_bytes()) == gzip.decompress(
+            (FOLDER / name).read_bytes()
+        )
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == readme

@@ -1,0 +1,124 @@
+"""Made-up availability: its mean stays, everything else drifts apart with the severity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
+from fleetsim.fleet.usage.usage import UsageSettings, build_usage
+
+WEEK_S = 7 * 86_400
+SEVERITIES = [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def made(severity: float, availability: float = 0.4, users: int = 200, seed: int = 1) -> Trace:
+    chosen = SyntheticUsageSettings(availability=availability, severity=severity, users=users)
+    return make_usage(chosen, seed=seed)
+
+
+def shares(trace: Trace) -> np.ndarray:
+    """Share of the week for which each user is available."""
+    ends_s = np.append(trace.times_s[1:], 0)
+    ends_s[trace.offsets[1:] - 1] = WEEK_S
+    held_s = (ends_s - trace.times_s) * trace.online
+    return np.add.reduceat(held_s, trace.offsets[:-1]) / WEEK_S
+
+
+def on_lengths_s(trace: Trace) -> np.ndarray:
+    ends_s = np.append(trace.times_s[1:], 0)
+    ends_s[trace.offsets[1:] - 1] = WEEK_S
+    return (ends_s - trace.times_s)[trace.online]
+
+
+@settings(max_examples=30)
+@given(
+    severity=st.floats(0.0, 1.0),
+    availability=st.floats(0.01, 0.99),
+    users=st.integers(1, 60),
+    seed=st.integers(0, 9),
+)
+def test_the_mean_is_kept_at_every_severity(severity, availability, users, seed):
+    mean = shares(made(severity, availability, users, seed)).mean()
+
+    # 28 cycles a week, each edge rounded by at most half a second.
+    assert mean == pytest.approx(availability, abs=28 / WEEK_S)
+
+
+def test_users_and_sojourns_differ_more_and_more():
+    traces = [made(severity) for severity in SEVERITIES]
+
+    assert (np.diff([shares(trace).std() for trace in traces]) > 0.02).all()
+    assert (np.diff([on_lengths_s(trace).std() for trace in traces]) > 0).all()
+
+
+def test_without_severity_everybody_has_the_same_share_of_every_cycle():
+    trace = made(0.0, availability=0.25)
+    inner = on_lengths_s(trace)
+
+    assert shares(trace) == pytest.approx(np.full(200, 0.25), abs=1e-4)
+    # Six hours a cycle, a quarter of it; the seam of the week may cut one in two.
+    assert np.median(inner) == 5400
+    assert np.quantile(inner, 0.03) >= 5399
+
+
+def test_nights_are_fuller_than_days_where_it_is_severe_and_not_where_it_is_not():
+    swings = []
+    for severity in (0.0, 1.0):
+        usage = build_usage(
+            made(severity, users=1000), seed=1, has_people=np.ones(1000, dtype=bool), shift="none"
+        )
+        hourly = [
+            usage.state_at(np.arange(1000), 86_400.0 * day + 3600.0 * hour).online.mean()
+            for hour in (3, 15)
+            for day in range(7)
+        ]
+        swings.append(np.mean(hourly[:7]) - np.mean(hourly[7:]))
+
+    # Without severity, 7,000 answers at each hour: standard error of the difference 0.008.
+    assert abs(swings[0]) < 0.03
+    assert swings[1] > 0.15
+
+
+def test_the_spread_of_phones_in_the_field_is_a_severity_of_two_thirds():
+    """FLHetBench's 710 phones: mean .095, median .055, 90 % .25 of the time available."""
+    share = shares(made(0.68, availability=0.095, users=710))
+
+    assert share.mean() == pytest.approx(0.095, rel=0.01)
+    assert np.median(share) == pytest.approx(0.055, rel=0.15)
+    assert np.quantile(share, 0.9) == pytest.approx(0.25, rel=0.15)
+
+
+def test_the_same_seed_makes_the_same_lives_and_another_others():
+    one, same, other = made(0.5), made(0.5), made(0.5, seed=2)
+
+    assert one.times_s.tolist() == same.times_s.tolist()
+    assert one.times_s.tolist() != other.times_s.tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"availability": 0.0},
+        {"availability": 1.0},
+        {"availability": 0.5, "severity": 1.5},
+        {"availability": 0.5, "users": 0},
+        {"availability": 0.5, "cycles_per_day": 0},
+        {"availability": 0.5, "cycles_per_day": 288, "users": 100_000},
+        {},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        SyntheticUsageSettings.model_validate(wrong)
+
+
+def test_a_trace_and_a_made_up_one_together_are_refused():
+    both = {"trace": "people-week", "synthetic": {"availability": 0.5}}
+
+    with pytest.raises(ValidationError, match="both given; leave one out"):
+        UsageSettings.model_validate(both)

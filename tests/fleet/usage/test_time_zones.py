@@ -1,0 +1,54 @@
+"""Clients in several time zones: local night is local night."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.fleet.population import FleetSettings, build_fleet
+from fleetsim.fleet.usage.time_zones import TimeZoneSettings, deal_time_zones
+from fleetsim.fleet.usage.usage import UsageSettings
+
+HOUR_S = 3_600
+ZONES = (
+    TimeZoneSettings(utc_offset_h=0.0, weight=1.0),
+    TimeZoneSettings(utc_offset_h=-5.5, weight=3.0),
+)
+
+
+def test_clients_are_dealt_to_zones_by_weight_whatever_their_number():
+    dealt_s = deal_time_zones(ZONES, seed=1, size=8000)
+
+    assert set(dealt_s.tolist()) == {0, -5.5 * HOUR_S}
+    # Binomial(8000, 3/4): standard deviation 39.
+    assert abs((dealt_s < 0).sum() - 6000) < 4 * 39
+    assert deal_time_zones(ZONES, seed=1, size=10).tolist() == dealt_s[:10].tolist()
+    assert deal_time_zones((), seed=1, size=3).tolist() == [0, 0, 0]
+
+
+def test_time_zones_of_nobody_are_refused():
+    with pytest.raises(ValidationError, match="time_zones need people"):
+        UsageSettings(time_zones=ZONES)
+
+
+def test_a_client_ahead_lives_through_its_record_so_much_earlier():
+    def fleet_of(**usage):
+        settings = {
+            "size": 60,
+            "devices": {"pixel-6": 1.0},
+            "usage": {"trace": "people-week", **usage},
+        }
+        return build_fleet(
+            FleetSettings.model_validate(settings), seed=1, num_samples=np.full(60, 9)
+        )
+
+    zones = [{"utc_offset_h": 8.0, "weight": 1.0}, {"utc_offset_h": 0.0, "weight": 1.0}]
+    same, apart = fleet_of().usage, fleet_of(time_zones=zones).usage
+    offset_s = apart.shift_s - same.shift_s
+    clients = np.arange(60)
+
+    assert sorted(set(offset_s.tolist())) == [0, 8 * HOUR_S]
+    for t_s in (0.0, 40_000.5, 3e6):
+        now, then = apart.state_at(clients, t_s), same.state_at(clients, t_s + offset_s)
+        assert now.charging.tolist() == then.charging.tolist()

@@ -1,0 +1,121 @@
+"""What stands where a user's path leads, and the one line where it cannot be used."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host import paths
+
+NEEDS_A_PLAIN_USER = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+
+
+@pytest.fixture
+def short(tmp_path, monkeypatch):
+    """A working folder: names of sockets are short."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_files_folders_and_nothing_are_told_apart_through_links(tmp_path):
+    (tmp_path / "file").write_bytes(b"a")
+    for target in ("file", "nowhere"):
+        (tmp_path / f"to-{target}").symlink_to(target)
+
+    assert paths.kind_of(tmp_path) == "folder"
+    assert paths.kind_of(tmp_path / "file") == paths.kind_of(tmp_path / "to-file") == "file"
+    for nothing in ("nowhere", "to-nowhere", "file/below", "x" * 300):
+        assert paths.kind_of(tmp_path / nothing) is None
+    assert paths.read(tmp_path / "to-file") == b"a"
+
+
+def test_a_folder_gives_its_matches_sorted_and_a_missing_one_none(tmp_path):
+    for name in ("b.npz", "a.npz", "c.txt"):
+        (tmp_path / name).write_bytes(b"")
+
+    assert [path.name for path in paths.matches(tmp_path, "*.npz")] == ["a.npz", "b.npz"]
+    assert paths.matches(tmp_path / "nowhere", "*") == []
+
+
+def special(kind: str) -> Path:
+    """Something that is neither file nor folder, in the working folder."""
+    path = Path(kind)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    else:
+        path = Path("/dev/zero")
+    return path
+
+
+@pytest.mark.parametrize("use", [paths.kind_of, paths.read, lambda path: paths.matches(path, "*")])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_pipe_a_socket_and_a_device_are_refused_unopened(short, kind, use):
+    path = special(kind)
+
+    with pytest.raises(DataError, match=rf"^{path}: is a {kind}.*, not a file or folder; copy its"):
+        use(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("loop", "loop: cannot be .*: Too many levels of symbolic links; its symbolic links lead"),
+        ("a\0b", r"'.*a\\x00b': holds a character that no path can hold; correct it"),
+    ],
+)
+def test_what_can_be_no_path_is_refused_with_the_way_out(tmp_path, name, says):
+    (tmp_path / "loop").symlink_to("loop")
+
+    for use in (paths.kind_of, paths.read):
+        with pytest.raises(DataError, match=says):
+            use(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere", "nowhere: no such file; check the name"),
+        ("folder", "folder: is a folder; name a file in it"),
+        ("file/below", "below: cannot be read: Not a directory; a file stands where"),
+        ("x" * 300, "x: cannot be read: File name too long; name a shorter path"),
+    ],
+)
+def test_what_is_no_file_is_refused_with_the_way_out(tmp_path, name, says):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(ScenarioError, match=says):
+        paths.read(tmp_path / name, ScenarioError)
+
+
+@NEEDS_A_PLAIN_USER
+def test_what_may_not_be_read_is_refused_with_the_way_out(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "file").chmod(0)
+
+    for use, path in (
+        (paths.kind_of, tmp_path / "closed" / "below"),
+        (paths.read, tmp_path / "file"),
+        (lambda path: paths.matches(path, "*"), tmp_path / "closed"),
+    ):
+        with pytest.raises(DataError, match=r"Permission denied; allow this user to read it"):
+            use(path)
+
+
+def test_a_home_folder_is_expanded_and_an_unknown_one_refused(monkeypatch):
+    monkeypatch.setenv("HOME", "/somewhere")
+
+    assert paths.expanded("~/a") == Path("/somewhere/a")
+    assert paths.expanded("a/~") == Path("a/~")
+    with pytest.raises(
+        DataError, match=r"^key: ~nouser-x/a: ~nouser-x is no user's home folder; w"
+    ):
+        paths.expanded("~nouser-x/a", key="key")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.asynchronous import (
+    ConstantStaleness,
+    FedAsync,
+    FedAsyncSettings,
+    FedBuff,
+    FedBuffSettings,
+    HingeStaleness,
+    PolynomialStaleness,
+    staleness_weight,
+)
+
+
+def vector(*values: float) -> Parameters:
+    return np.array(values, dtype=np.float32)
+
+
+def report(client: int, sent: Parameters, base: Parameters, staleness: int, at_s: float) -> Report:
+    return Report(
+        client,
+        Purpose.TRAIN,
+        Outcome.DELIVERED,
+        0.0,
+        at_s,
+        num_samples=10 * (client + 1),
+        vector=sent,
+        base=base,
+        staleness=staleness,
+    )
+
+
+ZERO, ONE = vector(0.0, 0.0), vector(1.0, 1.0)
+FRESH = report(0, vector(2.0, 4.0), ONE, 0, 9.0)
+OLD = report(1, vector(8.0, 0.0), ZERO, 3, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "staleness", "weight"),
+    [
+        (ConstantStaleness(), 7, 1.0),
+        (PolynomialStaleness(a=0.5), 0, 1.0),
+        (PolynomialStaleness(a=0.5), 8, 1 / 3),
+        (HingeStaleness(a=10.0, b=6), 6, 1.0),
+        (HingeStaleness(a=10.0, b=6), 8, 1 / 21),
+    ],
+)
+def test_the_weight_of_an_old_update_is_that_of_the_paper(settings, staleness, weight):
+    assert staleness_weight(settings, staleness) == pytest.approx(weight)
+
+
+def test_a_part_that_counts_for_less_does_so_beside_its_staleness():
+    # FedBuff: s = 1/2 and half of it: 1 + 1/2 * ((1, 3) + 1/4 (8, 0)). FedAsync: share .4 / 4.
+    part = OLD._replace(completed_fraction=0.5, weight_fraction=0.5)
+    buffered = FedBuff(FedBuffSettings(staleness=PolynomialStaleness(a=0.5)))
+    one_by_one = FedAsync(FedAsyncSettings(mixing=0.4, staleness=PolynomialStaleness(a=0.5)))
+
+    assert buffered.aggregate(ONE, [FRESH, part]).tolist() == pytest.approx([2.5, 2.5])
+    assert one_by_one.aggregate(ONE, [part]).tolist() == pytest.approx([1.7, 0.9])
+
+
+def test_fedbuff_steps_along_the_mean_change_from_each_updates_own_base():
+    # s(0) = 1, s(3) = 1/2. Changes (1, 3) and (8, 0): w = 1 + 2/2 * ((1, 3) + (4, 0)).
+    settings = FedBuffSettings(server_learning_rate=2.0, staleness=PolynomialStaleness(a=0.5))
+
+    assert FedBuff(settings).aggregate(ONE, [FRESH, OLD]).tolist() == [6.0, 4.0]
+
+
+def test_weights_of_a_selector_weigh_the_buffers_mean():
+    # Changes (1, 3) of weight 1 and, at s(3) = 1/2, (8, 0) of 3: 1 + ((1, 3) + 3/2 (8, 0)) / 4,
+    # and 1 + (1, 3) + 3/2 (8, 0) where the weights are shares.
+    aggregator = FedBuff(FedBuffSettings(staleness=PolynomialStaleness(a=0.5)))
+    given = [FRESH._replace(weight=1.0), OLD._replace(weight=3.0)]
+    shares = [report._replace(is_share=True) for report in given]
+
+    assert aggregator.aggregate(ONE, given).tolist() == [4.25, 1.75]
+    assert aggregator.aggregate(ONE, shares).tolist() == [14.0, 4.0]
+    with pytest.raises(ValueError, match="client 0 was chosen with a share"):
+        aggregator.aggregate(ONE, [shares[0], given[1]])
+
+
+def test_fedasync_has_no_mean_that_weights_could_weigh():
+    with pytest.raises(ScenarioError, match=r"client 1: 2\); use fedbuff or fedavg"):
+        FedAsync(FedAsyncSettings()).aggregate(ONE, [FRESH, OLD._replace(weight=2.0)])
+
+
+def test_fedasync_mixes_updates_in_the_order_of_arrival():
+    # OLD arrives first with share 0.5 * 1/2, then FRESH with 0.5:
+    # (0.75 + 2, 0.75) = (2.75, 0.75), then the mean with (2, 4).
+    settings = FedAsyncSettings(mixing=0.5, staleness=PolynomialStaleness(a=0.5))
+    mixed = FedAsync(settings).aggregate(ONE, [FRESH, OLD])
+
+    assert mixed.tolist() == [2.375, 2.375]
+
+
+def test_fresh_updates_of_one_base_make_fedbuff_the_plain_mean():
+    reports = [report(c, vector(c, 2.0 * c), ONE, 0, 1.0) for c in range(4)]
+    mean = FedBuff(FedBuffSettings()).aggregate(ONE, reports)
+
+    assert mean.tolist() == [1.5, 3.0]
+
+
+def test_fedbuff_averages_what_nobody_trains_and_steps_along_the_rest() -> None:
+    """Step 2/2 ((2 - 1) + .5 (8 - 0)) on top of 1; mean (1 * 4 + .5 * 1) / 1.5 of the buffers.
+
+    As a step the buffer would be 1 + (4 - 1) + .5 (1 - 9) = 0, and soon negative.
+    """
+    late = report(1, vector(8.0, 1.0), vector(0.0, 9.0), 3, 5.0)
+    settings = FedBuffSettings(server_learning_rate=2.0)
+    aggregator = FedBuff(settings, buffers=np.array([False, True]))
+
+    np.testing.assert_allclose(aggregator.aggregate(ONE, [FRESH, late]), [6.0, 3.0])
+
+
+@pytest.mark.parametrize("aggregator", [FedBuff(FedBuffSettings()), FedAsync(FedAsyncSettings())])
+def test_what_cannot_be_aggregated_is_refused(aggregator):
+    with pytest.raises(ValueError, match="nothing to aggregate"):
+        aggregator.aggregate(ONE, [])
+    with pytest.raises(ValueError, match="client 0 sent 1 weights of 2 that are not finite"):
+        aggregator.aggregate(ONE, [FRESH._replace(vector=vector(math.inf, 0.0))])
+    with pytest.raises(ValueError, match="client 0 does not say which model it started from"):
+        aggregator.aggregate(ONE, [FRESH._replace(base=None)])
+
+
+def test_models_are_never_changed_in_place():
+    base = ONE.copy()
+    base.setflags(write=False)
+    FedBuff(FedBuffSettings()).aggregate(base, [FRESH, OLD])
+    FedAsync(FedAsyncSettings()).aggregate(base, [FRESH, OLD])
+
+    assert base.tolist() == [1.0, 1.0]

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.learning.aggregation.aggregator import build_aggregator
+from fleetsim.learning.aggregation.settings import (
+    AggregatorSettings,
+    FedAdagradSettings,
+    FedAdamSettings,
+    FedAvgMSettings,
+    FedAvgSettings,
+    FedYogiSettings,
+)
+
+
+def sent(*updates: tuple[int, Sequence[float] | Parameters]) -> list[Report]:
+    """Delivered reports of clients 0, 1, ...: samples and model each."""
+    return [
+        Report(
+            client,
+            Purpose.TRAIN,
+            Outcome.DELIVERED,
+            0.0,
+            9.0,
+            num_samples,
+            vector=np.array(vector, dtype=np.float32),
+        )
+        for client, (num_samples, vector) in enumerate(updates)
+    ]
+
+
+def vector(*values: float) -> Parameters:
+    return np.array(values, dtype=np.float32)
+
+
+def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
+    """Where a model of one weight goes from 0 if one client changes it by so much each time."""
+    aggregator = build_aggregator(settings)
+    model = vector(0.0)
+    path = []
+    for change in changes:
+        model = aggregator.aggregate(model, sent((1, model + np.float32(change))))
+        path.append(float(model[0]))
+    return path
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def test_fedavgm_by_hand() -> None:
+    """Delta = (1*4 + 3*8)/4 = 7, u = 7, w = 0 + 7/2 = 3.5;
+    then Delta = 5.5 - 3.5 = 2, u = 7/2 + 2 = 5.5, w = 3.5 + 5.5/2 = 6.25."""
+    aggregator = build_aggregator(FedAvgMSettings(momentum=0.5, learning_rate=0.5))
+
+    first = aggregator.aggregate(vector(0.0), sent((1, [4.0]), (3, [8.0])))
+    second = aggregator.aggregate(first, sent((1, [5.5])))
+
+    assert (first.tolist(), second.tolist()) == ([3.5], [6.25])
+
+
+def test_fedadagrad_by_hand() -> None:
+    """v = 3^2 + 4^2 = 5^2, w = 2 * 4/(5 + 3) = 1;
+    v = 5^2 + 12^2 = 13^2, w = 1 + 2 * 12/(13 + 3)."""
+    assert walk(FedAdagradSettings(learning_rate=2.0, tau=3.0), 4.0, 12.0) == [1.0, 2.5]
+
+
+def test_fedadagrad_with_momentum_by_hand() -> None:
+    """As above with m = 4/2 = 2, w = 2 * 2/8 = .5; m = 2/2 + 12/2 = 7, w = .5 + 2 * 7/16."""
+    settings = FedAdagradSettings(learning_rate=2.0, tau=3.0, beta1=0.5)
+
+    assert walk(settings, 4.0, 12.0) == [0.5, 1.375]
+
+
+def test_fedadam_by_hand() -> None:
+    """v = (1 + 7^2)/2 = 5^2, m = 7/2, w = 78 * 3.5/(5 + 1) = 45.5;
+    v = (5^2 + 35^2)/2 = 25^2, m = 3.5/2 + 35/2 = 19.25, w = 45.5 + 78 * 19.25/(25 + 1)."""
+    settings = FedAdamSettings(learning_rate=78.0, beta1=0.5, beta2=0.5, tau=1.0)
+
+    assert walk(settings, 7.0, 35.0) == [45.5, 103.25]
+
+
+def test_fedyogi_by_hand_moves_v_up_by_a_quarter_of_the_square_and_down_again() -> None:
+    """v = 1 + 1.5^2/4 = 1.25^2 as 1.5^2 > 1, m = .75, w = 3 * .75/(1.25 + 1) = 1;
+    v = 1.25^2 - .7^2/4 = 1.2^2 as .7^2 < 1.25^2, m = .75/2 + .7/2 = .725,
+    w = 1 + 3 * .725/(1.2 + 1)."""
+    settings = FedYogiSettings(learning_rate=3.0, beta1=0.5, beta2=0.75, tau=1.0)
+
+    path = walk(settings, 1.5, 0.7)
+
+    assert path == pytest.approx([1.0, 1.0 + 3 * 0.725 / 2.2], rel=1e-6)
+
+
+def test_defaults_are_those_of_the_papers() -> None:
+    """Reddi et al. 2021: momentum .9 (FedAvgM), beta1 .9 and beta2 .99 (FedAdam, FedYogi), beta1 0
+    (FedAdagrad), tau .001; Hsu et al. 2019: a step of 1."""
+    adam, yogi = FedAdamSettings(learning_rate=1.0), FedYogiSettings(learning_rate=1.0)
+    adagrad, momentum = FedAdagradSettings(learning_rate=1.0), FedAvgMSettings()
+
+    assert (momentum.momentum, momentum.learning_rate) == (0.9, 1.0)
+    assert (adagrad.beta1, adagrad.tau) == (0.0, 1e-3)
+    assert (adam.beta1, adam.beta2, adam.tau) == (0.9, 0.99, 1e-3)
+    assert (yogi.beta1, yogi.beta2, yogi.tau) == (0.9, 0.99, 1e-3)
+
+
+# --- equivalences ---------------------------------------------------------------------------------
+
+weights = st.floats(-1e3, 1e3, width=32)
+
+
+@given(weights, st.lists(weights, min_size=1, max_size=5))
+def test_fedavgm_without_momentum_is_fedavg(base: float, models: list[float]) -> None:
+    """To one unit in the last place of the larger of base and mean, which are subtracted."""
+    reports = sent(*((n + 1, [model]) for n, model in enumerate(models)))
+    plain = build_aggregator(FedAvgSettings()).aggregate(vector(base), reports)
+
+    moved = build_aggregator(FedAvgMSettings(momentum=0.0)).aggregate(vector(base), reports)
+
+    assert abs(moved - plain)[0] <= np.spacing(np.maximum(abs(plain), np.abs(vector(base))))[0]
+
+
+@pytest.mark.parametrize("settings_class", [FedAdagradSettings, FedYogiSettings])
+def test_with_a_huge_tau_adaptive_steps_are_those_of_fedavg(
+    settings_class: type[FedAdagradSettings] | type[FedYogiSettings],
+) -> None:
+    """Sqrt(v) = tau for every weight then, so that the step is Delta learning_rate / (2 tau)."""
+    settings = settings_class(learning_rate=2e9, tau=1e9, beta1=0.0)
+
+    assert walk(settings, 3.0, -1.0, 0.25) == pytest.approx([3.0, 2.0, 2.25], rel=1e-6)
+
+
+def test_fedadam_without_memory_steps_by_the_sign() -> None:
+    """With beta1 = beta2 = 0 and a tiny tau the step is Delta/|Delta|, whatever its size."""
+    settings = FedAdamSettings(learning_rate=1.0, beta1=0.0, beta2=0.0, tau=1e-12)
+
+    assert walk(settings, 1e-3, 1e3, -7.0) == pytest.approx([1.0, 2.0, 1.0], rel=1e-6)
+
+
+NextV = Callable[[float, float], float]
+SLOW: dict[type, NextV] = {
+    FedAdagradSettings: lambda v, d: v + d * d,
+    FedAdamSettings: lambda v, d: 0.99 * v + 0.01 * d * d,
+    FedYogiSettings: lambda v, d: v - 0.01 * d * d * math.copysign(1.0, v - d * d),
+}
+
+
+@pytest.mark.parametrize("settings_class", SLOW)
+@given(changes=st.lists(st.floats(-2.0, 2.0, width=16), min_size=1, max_size=6))
+def test_adaptive_optimizers_follow_algorithm_2_written_out(
+    settings_class: type[FedAdagradSettings], changes: list[float]
+) -> None:
+    settings = settings_class(learning_rate=0.1, beta1=0.9)
+    w, m, v = 0.0, 0.0, 1e-6
+    expected = []
+    for change in changes:
+        m = 0.9 * m + 0.1 * change
+        v = SLOW[settings_class](v, change)
+        w += 0.1 * m / (math.sqrt(v) + 1e-3)
+        expected.append(w)
+
+    assert walk(settings, *changes) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+# --- what holds for all ---------------------------------------------------------------------------
+
+ALL: list[AggregatorSettings] = [
+    FedAvgMSettings(),
+    FedAdagradSettings(learning_rate=0.1),
+    FedAdamSettings(learning_rate=0.1),
+    FedYogiSettings(learning_rate=0.1),
+]
+every_optimizer = pytest.mark.parametrize("settings", ALL, ids=lambda settings: settings.kind)
+
+
+@every_optimizer
+def test_buffers_take_the_mean_and_parameters_the_step(settings: AggregatorSettings) -> None:
+    """A running variance falling to 1 must not be carried below 0 by momentum."""
+    aggregator = build_aggregator(settings, buffers=np.array([False, True]))
+    plain = build_aggregator(settings)
+    model = vector(1.0, 1.0)
+    for variance in (0.5, 0.25, 0.125):
+        reports = sent((1, [float(model[0]) - 0.5, variance]))
+        one_weight = plain.aggregate(model[:1], sent((1, [float(model[0]) - 0.5])))
+        model = aggregator.aggregate(model, reports)
+
+        assert model.tolist() == [one_weight[0], variance]
+
+
+@every_optimizer
+def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSettings) -> None:
+    """The largest float32 is 3.4e38; the next aggregation knows nothing of what was refused."""
+    eager = settings.model_copy(update={"learning_rate": 1e39})  # not validated
+    aggregator = build_aggregator(eager)
+
+    with pytest.raises(ValueError, match="leaves the range of float32"):
+        aggregator.aggregate(vector(0.0), sent((1, [3e38])))
+    assert aggregator.state() == {}
+
+
+@every_optimizer
+def test_where_clients_change_nothing_nothing_moves(settings: AggregatorSettings) -> None:
+    still = vector(1.5, -2.0)
+
+    assert build_aggregator(settings).aggregate(still, sent((1, [1.5, -2.0]))).tolist() == [1.5, -2]
+
+
+@every_optimizer
+def test_a_stale_update_counts_by_what_its_client_changed(settings: AggregatorSettings) -> None:
+    """From 5 to 6 is a change by 1, also where the model has moved on to 100."""
+    stale = sent((1, [6.0]))[0]._replace(base=vector(5.0), staleness=3)
+    fresh = sent((1, [101.0]))
+    moved = build_aggregator(settings).aggregate(vector(100.0), [stale])
+
+    assert moved.tolist() == build_aggregator(settings).aggregate(vector(100.0), fresh).tolist()
+
+
+@every_optimizer
+def test_buffers_of_stale_updates_are_averaged_as_they_are(settings: AggregatorSettings) -> None:
+    """A variance that fell from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
+    stale = sent((1, [4.0]))[0]._replace(base=vector(9.0), staleness=1)
+    aggregator = build_aggregator(settings, buffers=np.array([True]))
+
+    assert aggregator.aggregate(vector(1.0), [stale]).tolist() == [4.0]
+
+
+@every_optimizer
+def test_clients_count_the_same_when_asked_to(settings: AggregatorSettings) -> None:
+    """Changes by 1 and -1 cancel out, but not where the second counts three times."""
+    uniform = settings.model_copy(update={"weights": "uniform"})
+    reports = sent((1, [6.0]), (3, [4.0]))
+
+    assert build_aggregator(uniform).aggregate(vector(5.0), reports).tolist() == [5.0]
+    assert build_aggregator(settings).aggregate(vector(5.0), reports)[0] < 5.0
+
+
+def test_changes_from_different_models_are_averaged_by_samples() -> None:
+    """(1 * (6 - 5) + 3 * (11 - 1)) / 4 = 7.75."""
+    reports = sent((1, [6.0]), (3, [11.0]))
+    started = [reports[0]._replace(base=vector(5.0)), reports[1]._replace(base=vector(1.0))]
+
+    moved = build_aggregator(FedAvgMSettings()).aggregate(vector(100.0), started)
+
+    assert moved.tolist() == [107.75]
+
+
+@every_optimizer
+def test_weights_of_a_selector_weigh_the_changes(settings: AggregatorSettings) -> None:
+    """(3 * 1 + 1 * -1) / 4 = .5, as of one client that changes by a half; as shares, 3 - 1 = 2."""
+    one, other = sent((1, [6.0]), (1, [4.0]))
+    reports = [one._replace(weight=3.0), other._replace(weight=1.0)]
+    shares = [report._replace(is_share=True) for report in reports]
+
+    def step(*given: Report) -> float:
+        return float(build_aggregator(settings).aggregate(vector(5.0), given)[0])
+
+    assert step(*reports) == step(*sent((1, [5.5])))
+    assert step(*shares) == step(*sent((1, [7.0])))
+
+
+@every_optimizer
+def test_buffers_are_averaged_also_where_weights_are_shares(settings: AggregatorSettings) -> None:
+    """(.3 * 1 + .1 * 5) / .4; as a sum a variance would be .8."""
+    reports = [
+        report._replace(weight=share, is_share=True)
+        for report, share in zip(sent((1, [1.0]), (1, [5.0])), (0.3, 0.1), strict=True)
+    ]
+    aggregator = build_aggregator(settings, buffers=np.array([True]))
+
+    assert aggregator.aggregate(vector(1.0), reports).tolist() == pytest.approx([2.0])
+
+
+def test_momentum_goes_on_where_clients_have_stopped() -> None:
+    """u = 8, then 4, 2: w = 8, 12, 14."""
+    assert walk(FedAvgMSettings(momentum=0.5), 8.0, 0.0, 0.0) == [8.0, 12.0, 14.0]

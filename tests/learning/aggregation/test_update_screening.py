@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.contracts import Parameters
+from fleetsim.learning.aggregation.update_screening import update_norm, why_refused
+
+BASE = np.array([1.0, 1.0, 1.0], dtype=np.float32)
+
+
+def sent(*change: float) -> Parameters:
+    return BASE + np.array(change, dtype=np.float32)
+
+
+def why(base: Parameters, vector: Parameters, max_update_norm: float | None = None) -> str | None:
+    """What is said of one model."""
+    (said,) = why_refused([base], [vector], max_update_norm=max_update_norm)
+    return said
+
+
+def test_without_a_bound_every_finite_update_is_taken() -> None:
+    assert why(BASE, sent(3e38, -3e38, 0.0)) is None
+
+
+@pytest.mark.parametrize("max_update_norm", [None, 1.0])
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_always_refused(broken: float, max_update_norm: float | None) -> None:
+    said = why(BASE, sent(broken, 0.0, broken), max_update_norm)
+
+    assert said == "2 of its 3 weights are not finite"
+
+
+def test_the_norm_of_the_update_decides_not_that_of_the_model() -> None:
+    """|(2, 3, 6)| = 7."""
+    assert why(BASE, sent(2.0, 3.0, 6.0), max_update_norm=7.0) is None
+    assert why(BASE, sent(2.0, 3.0, 6.0), max_update_norm=6.999) == (
+        "its update has norm 7, more than 6.999"
+    )
+
+
+def test_a_huge_update_has_a_finite_norm() -> None:
+    """In float32 the square of 3e38 would overflow, and 3e38 - -3e38 even before."""
+    low, high = np.full((2, 1), 3e38, dtype=np.float32) * [[-1.0], [1.0]]
+
+    assert update_norm(low.astype(np.float32), high.astype(np.float32)) == pytest.approx(6e38)
+
+
+def test_the_norm_of_many_blocks_is_that_of_the_whole() -> None:
+    base, vector = rng.stream(1, "models").standard_normal((2, 100_001)).astype(np.float32)
+    whole = float(np.linalg.norm(vector.astype(np.float64) - base))
+
+    assert update_norm(base, vector) == pytest.approx(whole, rel=1e-12)
+
+
+def test_a_model_of_another_size_is_no_update() -> None:
+    with pytest.raises(ValueError, match=r"\(2,\) weights were sent for a model of \(3,\)"):
+        why(BASE, BASE[:2])
+
+
+def test_of_several_models_each_is_judged_by_its_own_base() -> None:
+    """Their updates have norms 2, 5, none at all, and 3."""
+    bases = [BASE, BASE, BASE, sent(0.0, 3.0, 0.0)]
+    vectors = [sent(0.0, 2.0, 0.0), sent(3.0, 0.0, 4.0), sent(0.0, np.inf, 0.0), BASE]
+
+    assert why_refused(bases, vectors, max_update_norm=4.0) == [
+        None,
+        "its update has norm 5, more than 4",
+        "1 of its 3 weights are not finite",
+        None,
+    ]
+
+
+def test_neither_model_is_changed() -> None:
+    base, vector = BASE.copy(), sent(1.0, 2.0, 3.0)
+    for array in (base, vector):
+        array.setflags(write=False)
+
+    assert why(base, vector, max_update_norm=10.0) is None

@@ -1,0 +1,182 @@
+"""IDX files: what is read, and what every kind of damage is called."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.formats.idx import read_idx, read_labelled
+
+Array = NDArray[Any]
+CODES = {
+    "uint8": 0x08,
+    "int8": 0x09,
+    "int16": 0x0B,
+    "int32": 0x0C,
+    "float32": 0x0D,
+    "float64": 0x0E,
+}
+
+
+def idx_bytes(array: Array) -> bytes:
+    """The format as its definition says it, element by element."""
+    code = CODES[array.dtype.name]
+    letter = {"uint8": "B", "int8": "b", "int16": "h", "int32": "i", "float32": "f", "float64": "d"}
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
+    elements = [
+        struct.pack(f">{letter[array.dtype.name]}", value) for value in array.ravel().tolist()
+    ]
+    return header + b"".join(elements)
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_bytes_written_by_hand_are_read_row_by_row(tmp_path: Path) -> None:
+    content = bytes.fromhex("00000802 00000002 00000003 010203 040506".replace(" ", ""))
+
+    array = read_idx(write(tmp_path / "a", content))
+
+    assert array.dtype == np.uint8
+    assert array.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_wide_elements_are_big_endian_and_become_native(tmp_path: Path) -> None:
+    content = bytes.fromhex("00000c01 00000002 00000102 ffffffff".replace(" ", ""))
+
+    array = read_idx(write(tmp_path / "a", content))
+
+    assert array.tolist() == [258, -1]
+    assert array.dtype == np.dtype("=i4")
+
+
+def test_a_gzipped_file_is_told_by_its_content_not_its_suffix(tmp_path: Path) -> None:
+    content = idx_bytes(np.arange(6, dtype=np.uint8).reshape(2, 3))
+
+    packed = read_idx(write(tmp_path / "no-suffix", gzip.compress(content)))
+
+    assert packed.tolist() == read_idx(write(tmp_path / "raw.gz", content)).tolist()
+
+
+@given(
+    array=st.sampled_from(sorted(CODES)).flatmap(
+        lambda name: hnp.arrays(
+            name,
+            hnp.array_shapes(max_dims=3, min_side=0, max_side=4),
+            elements={"allow_nan": False} if name.startswith("float") else None,
+        )
+    )
+)
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, array: Array) -> None:
+    path = write(tmp_path_factory.mktemp("idx") / "a", idx_bytes(array))
+
+    found = read_idx(path)
+
+    assert found.dtype == array.dtype
+    assert found.shape == array.shape
+    assert np.array_equal(found, array)
+
+
+GOOD = idx_bytes(np.arange(200, dtype=np.uint8).reshape(2, 10, 10))
+PACKED = gzip.compress(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(GOOD[:-30], "truncated: .*216 bytes unpacked, found 186", id="raw"),
+        pytest.param(GOOD + b"\0", "too long: .*216 bytes unpacked, found 217", id="longer"),
+        pytest.param(PACKED[:-60], r"truncated: .*216 bytes unpacked, found \d+", id="gz"),
+        pytest.param(PACKED[:-4], "truncated: the gzip checksum at its end is cut", id="gz-end"),
+        pytest.param(GOOD[:10], "header of 3 dimensions takes 16 bytes, found 10", id="header"),
+        pytest.param(b"", "not an IDX file", id="empty"),
+        pytest.param(b"\x89PNG1234", "not an IDX file: it begins with bytes 89 50 4e 47", id="png"),
+        pytest.param(b"\0\0\x0a\x01\0\0\0\0", "not an IDX file.* 00 00 0a 01", id="type"),
+        pytest.param(PACKED[:-8] + b"\0" * 8, "damaged gzip file", id="gz-crc"),
+        pytest.param(PACKED[:60] + b"\xff" * 20 + PACKED[80:], "damaged gzip file", id="gz-middle"),
+    ],
+)
+def test_a_broken_file_is_named_with_what_was_expected_and_found(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = write(tmp_path / "broken", content)
+
+    with pytest.raises(DataError, match=message) as caught:
+        read_idx(path)
+
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere: no such file; check"):
+        read_idx(tmp_path / "nowhere")
+
+
+def labelled(tmp_path: Path, images: Array, labels: Array) -> tuple[Path, Path]:
+    return (
+        write(tmp_path / "images", idx_bytes(images)),
+        write(tmp_path / "labels", idx_bytes(labels)),
+    )
+
+
+def test_labels_are_int64_beside_their_images(tmp_path: Path) -> None:
+    paths = labelled(tmp_path, np.zeros((2, 3, 4), np.uint8), np.array([0, 9], np.uint8))
+
+    images, labels = read_labelled(*paths, num_classes=10)
+
+    assert images.shape == (2, 3, 4)
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [0, 9]
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (np.zeros((2, 3, 3), np.uint8), np.zeros(3, np.uint8), "labels: 3 labels for the 2 images"),
+        (np.zeros((2, 3, 3), np.uint8), np.array([1, 7], np.uint8), "label 7 of sample 1 .* 0..6"),
+        (np.zeros((2, 9), np.uint8), np.zeros(2, np.uint8), "images: expected images .* in 2"),
+        (np.zeros((2, 3, 3), np.int32), np.zeros(2, np.uint8), "images: .* found int32 in 3"),
+        (np.zeros((2, 3, 3), np.uint8), np.zeros((2, 1), np.uint8), "labels: expected .* in 2"),
+    ],
+)
+def test_images_and_labels_that_do_not_fit_are_refused(
+    tmp_path: Path, images: Array, labels: Array, message: str
+) -> None:
+    paths = labelled(tmp_path, images, labels)
+
+    with pytest.raises(DataError, match=message):
+        read_labelled(*paths, num_classes=7)
+
+
+@pytest.mark.parametrize(
+    ("name", "first_labels"),
+    [
+        ("mnist", [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
+        ("fashion-mnist", [9, 2, 1, 1, 6, 1, 4, 6, 5, 7]),
+    ],
+)
+def test_the_published_test_files_are_read(
+    real_data: Callable[[str], Path], name: str, first_labels: list[int]
+) -> None:
+    folder = real_data(name)
+
+    images, labels = read_labelled(
+        folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz", num_classes=10
+    )
+
+    assert images.shape == (10_000, 28, 28)
+    assert labels[:10].tolist() == first_labels

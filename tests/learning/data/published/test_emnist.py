@@ -1,0 +1,211 @@
+"""EMNIST: upright images, classes from 0, and archives that are not what they seem."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.published.emnist import (
+    EmnistSettings,
+    Split,
+    file_names,
+    read_packed,
+    read_unpacked,
+)
+from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+
+FIRST: Mapping[Split, int] = {"balanced": 0, "letters": 1}
+LAST: Mapping[Split, int] = {"balanced": 46, "letters": 26}
+
+
+def idx(array: np.ndarray) -> bytes:
+    sides = np.array(array.shape, ">u4").tobytes()
+    return bytes([0, 0, 8, array.ndim]) + sides + array.astype(np.uint8).tobytes()
+
+
+def seven() -> np.ndarray:
+    """An upright picture with its bar above and its stroke on the right."""
+    image = np.zeros((28, 28), np.uint8)
+    image[0, :] = 255
+    image[:, 27] = 51
+    return image
+
+
+def files(split: Split, labels: list[int] | None = None) -> dict[str, bytes]:
+    """Two training images and one test image, stored as EMNIST stores them."""
+    train = [FIRST[split], LAST[split]] if labels is None else labels
+    stored = seven().T
+    contents = {}
+    for part, part_labels in (("train", train), ("test", [FIRST[split]])):
+        images_name, labels_name = file_names(split, "train" if part == "train" else "test")
+        contents[images_name] = gzip.compress(idx(np.stack([stored] * len(part_labels))))
+        contents[labels_name] = gzip.compress(idx(np.array(part_labels)))
+    return contents
+
+
+def archive(path: Path, contents: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in contents.items():
+            packed.writestr(f"gzip/{name}", content)
+    return path
+
+
+def load(folder: Path, split: Split = "balanced") -> Dataset:
+    """The set in a folder, whose archive counts as the published one."""
+    packed = folder / "gzip.zip"
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest() if packed.is_file() else ""
+    file = RemoteFile("gzip.zip", 0, digest, None, ())
+    registry = {"emnist": RemoteSet("emnist", "", (file,), "", "")}
+    settings = EmnistSettings(split=split, folder=str(folder))
+    return load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+
+@pytest.mark.parametrize(("split", "num_classes"), [("balanced", 47), ("letters", 26)])
+def test_classes_count_from_zero_in_every_split(
+    tmp_path: Path, split: Split, num_classes: int
+) -> None:
+    archive(tmp_path / "gzip.zip", files(split))
+
+    data = load(tmp_path, split)
+
+    assert data.name == "emnist"
+    assert data.num_classes == num_classes
+    assert data.train_labels.tolist() == [0, num_classes - 1]
+    assert data.test_labels.tolist() == [0]
+    assert data.owner is None
+
+
+def test_images_are_turned_upright(tmp_path: Path) -> None:
+    path = archive(tmp_path / "gzip.zip", files("balanced"))
+
+    found = read_packed(path, "balanced", "train")
+
+    assert found.images.shape == (2, 1, 28, 28)
+    assert np.array_equal(found.images[0, 0], seven())
+
+
+def test_pixels_are_standardised_by_the_training_part(tmp_path: Path) -> None:
+    archive(tmp_path / "gzip.zip", files("balanced"))
+    pixels = seven() / 255
+
+    data = load(tmp_path)
+
+    expected = (pixels - pixels.mean()) / pixels.std()
+    assert np.asarray(data.train_inputs).dtype == np.float32
+    assert np.asarray(data.train_inputs)[1, 0] == pytest.approx(expected, abs=1e-5)
+    assert data.test_inputs[0, 0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("inner", ["", "gzip"])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_unpacked_files_are_read_with_and_without_gzip(
+    tmp_path: Path, inner: str, is_packed: bool
+) -> None:
+    home = tmp_path / "home" / inner
+    home.mkdir(parents=True)
+    for name, content in files("letters").items():
+        if is_packed:
+            (home / name).write_bytes(content)
+        else:
+            (home / name.removesuffix(".gz")).write_bytes(gzip.decompress(content))
+    path = archive(tmp_path / "gzip.zip", files("letters"))
+
+    found = read_unpacked(tmp_path / "home", "letters", "train", num_images=2)
+
+    assert np.array_equal(found.images, read_packed(path, "letters", "train").images)
+    assert found.labels.tolist() == [0, 25]
+
+
+def test_unpacked_files_must_hold_as_many_images_as_the_published(tmp_path: Path) -> None:
+    for name, content in files("balanced").items():
+        (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(DataError, match=r"train-images.*: 2 images, EMNIST has 112800"):
+        load(tmp_path)
+
+
+def test_a_folder_without_the_set_is_told_with_what_it_lacks(tmp_path: Path) -> None:
+    message = r"has neither gzip\.zip nor emnist-letters-train-images-idx3-ubyte\.gz; put"
+
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, "letters")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data set emnist not found: .*nowhere is no folder"):
+        load(tmp_path / "nowhere")
+
+
+def test_another_archive_is_refused(tmp_path: Path) -> None:
+    archive(tmp_path / "gzip.zip", files("balanced"))
+    settings = EmnistSettings(folder=str(tmp_path))
+
+    with pytest.raises(DataError, match=r"gzip\.zip: not the published file of emnist: .*fb9bb67e"):
+        load_dataset(settings, seed=1, num_clients=2, registry=REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("split", "labels", "says"),
+    [
+        ("balanced", [0, 47], r"label 47 of sample 1 is outside 0\.\.46"),
+        ("letters", [0, 1], r"label 0 of sample 0 is outside 1\.\.26"),
+        ("letters", [26, 27], r"label 27 of sample 1 is outside 1\.\.26"),
+    ],
+)
+def test_a_label_out_of_range_is_told_as_the_file_has_it(
+    tmp_path: Path, split: Split, labels: list[int], says: str
+) -> None:
+    path = archive(tmp_path / "gzip.zip", files(split, labels))
+
+    with pytest.raises(DataError, match=rf"gzip\.zip, gzip/emnist-{split}-train-labels.*: {says}"):
+        read_packed(path, split, "train")
+
+
+def test_images_of_another_size_are_refused(tmp_path: Path) -> None:
+    images = file_names("balanced", "train")[0]
+    contents = files("balanced") | {images: idx(np.zeros((2, 28, 27)))}
+    path = archive(tmp_path / "gzip.zip", contents)
+
+    with pytest.raises(DataError, match="images of 28 x 27 pixels, EMNIST's are 28 x 28"):
+        read_packed(path, "balanced", "train")
+
+
+def test_an_archive_that_lacks_a_file_is_told_with_it(tmp_path: Path) -> None:
+    path = archive(tmp_path / "gzip.zip", files("letters"))
+
+    with pytest.raises(DataError, match=r"lacks .*gzip/emnist-balanced-test-images.*get the arch"):
+        read_packed(path, "balanced", "test")
+
+
+@pytest.mark.parametrize("keep", [0, 30, 400])
+def test_a_damaged_archive_is_told(tmp_path: Path, keep: int) -> None:
+    path = archive(tmp_path / "gzip.zip", files("balanced"))
+    path.write_bytes(path.read_bytes()[:keep])
+
+    with pytest.raises(DataError, match=r"gzip\.zip: damaged archive \(.+\); get it anew"):
+        read_packed(path, "balanced", "train")
+
+
+def test_a_flipped_byte_in_the_archive_is_told(tmp_path: Path) -> None:
+    path = archive(tmp_path / "gzip.zip", files("balanced"))
+    content = bytearray(path.read_bytes())
+    content[80] ^= 0xFF  # behind the first member's name, so in its bytes
+    path.write_bytes(bytes(content))
+
+    with pytest.raises(DataError, match=r"gzip\.zip: damaged archive \(.*CRC"):
+        read_packed(path, "balanced", "train")
+
+
+def test_there_are_two_splits() -> None:
+    with pytest.raises(ValidationError, match="'balanced' or 'letters'"):
+        EmnistSettings.model_validate({"split": "byclass"})

@@ -1,0 +1,287 @@
+"""ExtraSensory: which samples count, who is tested on what, and files that are broken."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.published.extrasensory import (
+    CLASSES,
+    FEATURES,
+    ExtraSensorySettings,
+    read_arrays,
+    read_person,
+)
+
+LABELS = (*CLASSES[:3], "SLEEPING", *CLASSES[3:])
+COLUMNS = (
+    "timestamp",
+    *FEATURES[:26],
+    "raw_magnet:magnitude_stats:mean",
+    *FEATURES[26:],
+    *(f"label:{name}" for name in LABELS),
+    "label_source",
+)
+ARCHIVE = "ExtraSensory.per_uuid_features_labels.zip"
+
+
+def row(at_s: int, *says: str, value: float = 0.0, **cells: str) -> dict[str, str]:
+    """A minute: every feature `value`, the labels in `says` 1, all others 0."""
+    found = dict.fromkeys(COLUMNS, "0.0") | dict.fromkeys(FEATURES, str(value))
+    found |= {"timestamp": str(at_s), "label_source": "2"}
+    found |= {f"label:{name}": "1.0" for name in says}
+    return found | {name.replace("__", ":"): cell for name, cell in cells.items()}
+
+
+def csv(*rows: dict[str, str]) -> bytes:
+    lines = [",".join(COLUMNS), *(",".join(one[name] for name in COLUMNS) for one in rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def week(count: int, first: float = 0.0) -> bytes:
+    """Minutes 0, 1, ..: features `first`, `first` + 1, .., sitting and walking in turn."""
+    activities = ("SITTING", "FIX_walking")
+    return csv(*(row(60 * n, activities[n % 2], value=first + n) for n in range(count)))
+
+
+def arrays(path: Path, **changes: NDArray[Any]) -> Path:
+    """Ten samples of two people as arrays."""
+    fine: dict[str, NDArray[Any]] = {
+        "x": np.zeros((10, 52), np.float32),
+        "y": np.arange(10, dtype=np.uint8) % 6,
+        "user": np.repeat([3, 1], 5).astype(np.uint8),
+        "t": np.arange(10),
+        "feature_names": np.array(FEATURES),
+        "class_names": np.array(CLASSES),
+    }
+    kept = {name: array for name, array in (fine | changes).items() if array.size}
+    np.savez(path, allow_pickle=False, **kept)
+    return path
+
+
+def load(folder: Path | None) -> Dataset:
+    settings = ExtraSensorySettings(folder=None if folder is None else str(folder))
+    return load_dataset(settings, seed=1, num_clients=2)
+
+
+# --- one person's file --------------------------------------------------------------------------
+
+
+def test_there_are_26_features_of_each_sensor() -> None:
+    assert len(FEATURES) == len(set(FEATURES)) == 52
+    assert FEATURES[0] == "raw_acc:magnitude_stats:mean"
+    assert FEATURES[51] == "proc_gyro:3d:ro_yz"
+
+
+def test_features_and_labels_are_found_by_the_names_of_their_columns() -> None:
+    one = row(60, "BICYCLING", "SLEEPING", raw_acc__3d__mean_x="0.5", proc_gyro__3d__ro_yz="-2")
+
+    found = read_person(csv(one), "ann", 7)
+
+    assert found.labels.tolist() == [CLASSES.index("BICYCLING")]
+    assert found.person.tolist() == [7]
+    assert found.at_s.tolist() == [60]
+    assert found.features[0, FEATURES.index("raw_acc:3d:mean_x")] == 0.5
+    assert found.features[0, 51] == -2
+    assert np.count_nonzero(found.features) == 2
+
+
+def test_a_minute_counts_with_one_activity_and_all_features_only() -> None:
+    content = csv(
+        row(0),
+        row(1, "SITTING", "FIX_walking"),
+        row(2, "SITTING", raw_acc__3d__mean_x="nan"),
+        row(3, "SITTING", raw_magnet__magnitude_stats__mean="nan"),
+        row(4, "SITTING", label__BICYCLING="nan"),
+        row(5, "SLEEPING"),
+    )
+
+    assert read_person(content, "ann", 0).at_s.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (csv(), "there are no rows below the header"),
+        (b"", r"the columns timestamp, .* \(59 of 59 in all\); this is no file"),
+        (
+            csv().replace(b"label:BICYCLING", b"bike") + b"0\n",
+            r"the columns label:BICYCLING .* \(1 of 59",
+        ),
+        (csv(row(0, "SITTING", raw_acc__3d__mean_x="x")), "below the header: .*'x'"),
+        (csv(row(0)) + b"1,2\n", "below the header: .*row 2"),
+        (gzip.compress(week(9), mtime=0)[:-30], r"damaged gzip file \(.+\); get it anew"),
+        (
+            gzip.compress(week(9), mtime=0)[:20] + b"\0" * 50,
+            r"damaged gzip file \(.+\); get it anew",
+        ),
+    ],
+)
+def test_a_file_that_is_not_what_it_seems_is_told(content: bytes, says: str) -> None:
+    with pytest.raises(DataError, match=f"^ann: {says}"):
+        read_person(content, "ann", 0)
+
+
+# --- the whole set ------------------------------------------------------------------------------
+
+
+def test_the_last_fifth_of_every_person_in_time_is_for_testing(tmp_path: Path) -> None:
+    shuffled = csv(*(row(60 * n, "SITTING", value=n) for n in (4, 0, 3, 1, 2)))
+    (tmp_path / "A.features_labels.csv").write_bytes(shuffled)
+    (tmp_path / "B.features_labels.csv").write_bytes(week(11, first=100))
+
+    data = load(tmp_path)
+
+    def minutes(inputs: NDArray[Any]) -> list[int]:
+        """Feature values before they were standardised."""
+        kept = np.array([0, 1, 2, 3, *range(100, 109)], dtype=np.float64)
+        return [round(value * kept.std() + kept.mean()) for value in inputs[:, 0].tolist()]
+
+    assert minutes(np.asarray(data.train_inputs)) == [0, 1, 2, 3, *range(100, 109)]
+    assert minutes(data.test_inputs) == [4, 109, 110]
+    assert data.test_labels.tolist() == [1, 3, 1]
+    assert data.owner is not None
+    assert data.owner.tolist() == [0] * 4 + [1] * 9
+    assert (data.num_classes, data.sample_shape) == (6, (52,))
+
+
+@pytest.mark.parametrize("form", ["archive", "gzip", "text"])
+def test_packed_and_unpacked_files_are_the_same_set(tmp_path: Path, form: str) -> None:
+    people = {"B": week(20, first=5), "A": week(10)}
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as packed:
+        for name, content in people.items():
+            packed.writestr(f"x/{name}.features_labels.csv.gz", gzip.compress(content, mtime=0))
+        packed.writestr("README.txt", b"hello")
+    home = tmp_path / "home"
+    home.mkdir()
+    if form == "archive":
+        (tmp_path / "all.zip").rename(home / ARCHIVE)
+    for name, content in people.items() if form != "archive" else ():
+        ending, data = (".gz", gzip.compress(content, mtime=0)) if form == "gzip" else ("", content)
+        (home / f"{name}.features_labels.csv{ending}").write_bytes(data)
+
+    found = load(home)
+
+    assert found.owner is not None
+    assert np.bincount(found.owner).tolist() == [8, 16]
+    values = np.array([*range(8), *range(5, 21)], dtype=np.float64)
+    expected = (values - values.mean()) / values.std()
+    assert np.asarray(found.train_inputs)[:, 51] == pytest.approx(expected, abs=1e-5)
+
+
+def test_people_without_a_usable_minute_are_no_clients(tmp_path: Path) -> None:
+    (tmp_path / "A.features_labels.csv").write_bytes(csv(row(0), row(1)))
+    (tmp_path / "B.features_labels.csv").write_bytes(week(5))
+
+    owner = load(tmp_path).owner
+
+    assert owner is not None
+    assert owner.tolist() == [0] * 4
+
+
+def test_too_few_minutes_are_told(tmp_path: Path) -> None:
+    (tmp_path / "A.features_labels.csv").write_bytes(week(4))
+
+    with pytest.raises(DataError, match="4 usable samples of 1 people are too few; each needs 5"):
+        load(tmp_path)
+
+
+def test_a_set_that_is_not_there_is_told_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    with pytest.raises(
+        DataError, match=rf"{ARCHIVE} .* {tmp_path}/own/data/extrasensory-har, .*; get"
+    ):
+        load(None)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"PK no archive", "damaged archive"), (None, "holds no file that ends in .features_labels")],
+)
+def test_an_archive_without_people_is_told(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / ARCHIVE, "w") as packed:
+        packed.writestr("README.txt", b"hello")
+    if content is not None:
+        (tmp_path / ARCHIVE).write_bytes(content)
+
+    with pytest.raises(DataError, match=f"{ARCHIVE}: {says}"):
+        load(tmp_path)
+
+
+# --- as arrays ----------------------------------------------------------------------------------
+
+
+def test_arrays_are_dealt_to_their_users(tmp_path: Path) -> None:
+    arrays(tmp_path / "a.npz")
+
+    data = load(tmp_path)
+
+    assert data.owner is not None
+    assert data.owner.tolist() == [0] * 4 + [1] * 4
+    assert data.train_labels.tolist() == [5, 0, 1, 2, 0, 1, 2, 3]  # user 1 before user 3
+    assert data.test_labels.tolist() == [3, 4]
+
+
+NOTHING = np.zeros(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "says"),
+    [
+        ("user", NOTHING, "lacks the arrays user; write it anew"),
+        ("feature_names", np.array(FEATURES[::-1]), "feature_names are not ExtraSensory's"),
+        ("class_names", np.array(CLASSES[:5]), "class_names are not ExtraSensory's"),
+        ("x", np.zeros((10, 51)), r"x is float64 \(10, 51\), expected floats \[n, 52\]"),
+        ("x", np.full((10, 52), np.nan), "x or t holds numbers that are NaN"),
+        ("y", np.full(10, 6), r"y holds labels outside 0\.\.5"),
+        ("y", np.zeros(9, int), r"y is int64 \(9,\), expected numbers \[10\]"),
+        ("t", np.array(["now"] * 10), r"t is <U3 \(10,\), expected numbers"),
+    ],
+)
+def test_arrays_of_another_form_are_told(
+    tmp_path: Path, name: str, array: NDArray[Any], says: str
+) -> None:
+    path = arrays(tmp_path / "a.npz", **{name: array})
+
+    with pytest.raises(DataError, match=rf"a\.npz: {says}"):
+        read_arrays(path)
+
+
+def test_two_files_of_arrays_are_one_too_many(tmp_path: Path) -> None:
+    arrays(tmp_path / "a.npz")
+    arrays(tmp_path / "b.npz")
+
+    with pytest.raises(DataError, match=r"has a\.npz and b\.npz; remove one"):
+        load(tmp_path)
+
+
+def test_the_real_minutes_are_learnable_and_imbalanced(
+    real_data: Callable[[str], Path],
+) -> None:
+    data = load(real_data("extrasensory-har"))
+
+    assert data.owner is not None
+    assert data.owner.max() + 1 == 26
+    assert len(data.train_labels) + len(data.test_labels) == 95_478
+    assert np.abs(np.asarray(data.train_inputs).mean(axis=0)).max() < 1e-4
+    assert np.abs(np.asarray(data.train_inputs).std(axis=0) - 1).max() < 1e-3
+    # Six of seven minutes are spent lying or sitting; running is rarer than one in 300.
+    shares = np.bincount(data.train_labels) / len(data.train_labels)
+    assert shares[:2].sum() > 0.75
+    assert shares[4] < 1 / 300

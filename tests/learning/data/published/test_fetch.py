@@ -1,0 +1,341 @@
+"""Finding, verifying and downloading published sets, against a server on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.published import fetch as module
+from fleetsim.learning.data.published.fetch import cache_folder, fetch, find_files
+from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+
+CONTENT = bytes(range(256)) * 1000
+PACKED = gzip.compress(CONTENT, mtime=0)
+NAME = "things-idx1-ubyte.gz"
+
+
+@dataclass
+class Site:
+    """A web site of a few files, and who asked for what."""
+
+    url: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)
+    """Files whose answer announces more bytes than come."""
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.removeprefix("/")
+            answers.asked.append(name)
+            if name not in answers.files:
+                self.send_error(404)
+                return
+            body = answers.files[name]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body) + 100 * (name in answers.cut)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    answers = Site(f"http://127.0.0.1:{server.server_port}/")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield answers
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Cache folder of the set "tiny"; nothing else on this machine is looked at."""
+    monkeypatch.delenv("FLEETSIM_DATA", raising=False)
+    monkeypatch.setattr(module, "cache_folder", lambda name: tmp_path / "cache" / name)
+    return tmp_path / "cache" / "tiny"
+
+
+def registry(*urls: str, packed: bytes = PACKED, extra: bool = False) -> dict[str, RemoteSet]:
+    """One set, `tiny`, of one file at the given addresses, and perhaps an extra file."""
+    names = [NAME, "extra.gz"] if extra else [NAME]
+    files = tuple(
+        RemoteFile(
+            name=name,
+            num_byte=len(packed),
+            sha256=hashlib.sha256(packed).hexdigest(),
+            unpacked_sha256=hashlib.sha256(CONTENT).hexdigest(),
+            urls=tuple(url + name for url in urls),
+            is_extra=name != NAME,
+        )
+        for name in names
+    )
+    return {"tiny": RemoteSet("tiny", "a tiny set", files, "MIT", "nobody")}
+
+
+def place(folder: Path, content: bytes = PACKED, name: str = NAME) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+    return folder
+
+
+# --- downloading --------------------------------------------------------------------------------
+
+
+def test_a_good_file_lands_in_the_cache_and_is_found_there(site: Site, cache: Path) -> None:
+    site.files[NAME] = PACKED
+
+    folder = fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert folder == cache
+    assert [path.name for path in cache.iterdir()] == [NAME]
+    assert (cache / NAME).read_bytes() == PACKED
+    assert find_files("tiny", registry=registry(site.url)) == {NAME: cache / NAME}
+
+
+def test_what_is_in_the_cache_is_not_fetched_again(site: Site, cache: Path) -> None:
+    place(cache)
+
+    fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert site.asked == []
+
+
+def test_a_damaged_file_in_the_cache_is_fetched_anew(site: Site, cache: Path) -> None:
+    site.files[NAME] = PACKED
+    place(cache, b"damaged")
+
+    fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert (cache / NAME).read_bytes() == PACKED
+
+
+def test_extra_files_are_fetched_too(site: Site, cache: Path) -> None:
+    site.files |= {NAME: PACKED, "extra.gz": PACKED}
+
+    fetch("tiny", progress=False, registry=registry(site.url, extra=True))
+
+    assert sorted(path.name for path in cache.iterdir()) == ["extra.gz", NAME]
+
+
+def test_a_wrong_checksum_is_told_with_both_and_leaves_nothing(site: Site, cache: Path) -> None:
+    site.files[NAME] = b"something else"
+
+    with pytest.raises(DataError) as caught:
+        fetch("tiny", progress=False, registry=registry(site.url))
+
+    message = str(caught.value)
+    assert f"{site.url}{NAME} gave 14 bytes with SHA-256 " in message
+    assert hashlib.sha256(b"something else").hexdigest() in message
+    assert f"expected {len(PACKED)} bytes with {hashlib.sha256(PACKED).hexdigest()}" in message
+    assert list(cache.iterdir()) == []
+
+
+def test_a_file_that_is_not_there_is_told_with_its_address_and_the_way_out(
+    site: Site, cache: Path
+) -> None:
+    with pytest.raises(DataError) as caught:
+        fetch("tiny", progress=False, registry=registry(site.url))
+
+    message = str(caught.value)
+    assert f"{site.url}{NAME} failed: HTTPError: 404" in message
+    assert message.endswith(f"try again, or download it by hand into {cache}")
+    assert "\n" not in message
+    assert list(cache.iterdir()) == []
+
+
+def test_a_transfer_that_breaks_off_is_told_and_leaves_nothing(site: Site, cache: Path) -> None:
+    site.files[NAME] = PACKED
+    site.cut.add(NAME)
+
+    with pytest.raises(DataError, match=f"{NAME} failed: .*{len(PACKED)} bytes read, 100 more"):
+        fetch("tiny", progress=False, registry=registry(site.url))
+
+    assert list(cache.iterdir()) == []
+
+
+def test_a_server_that_is_not_there_is_told(site: Site) -> None:
+    with pytest.raises(DataError, match=r"127\.0\.0\.1:1/.* failed: ConnectionRefusedError"):
+        fetch("tiny", progress=False, registry=registry("http://127.0.0.1:1/"))
+
+
+def test_the_next_address_is_tried_when_one_fails(site: Site, cache: Path) -> None:
+    site.files |= {f"bad/{NAME}": b"not it", f"good/{NAME}": PACKED}
+    homes = [site.url + home for home in ("gone/", "bad/", "good/")]
+
+    fetch("tiny", progress=False, registry=registry(*homes))
+
+    assert site.asked == [f"gone/{NAME}", f"bad/{NAME}", f"good/{NAME}"]
+    assert (cache / NAME).read_bytes() == PACKED
+
+
+def test_progress_is_drawn_on_stderr_only_when_wanted(
+    site: Site, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.files[NAME] = PACKED
+
+    fetch("tiny", progress=False, registry=registry(site.url))
+    quiet = capsys.readouterr()
+    (cache / NAME).unlink()
+    fetch("tiny", progress=True, registry=registry(site.url))
+    loud = capsys.readouterr()
+
+    size = f"{len(PACKED) / 1000:.1f}"
+    assert (quiet.out, quiet.err) == ("", "")
+    assert loud.out == ""
+    assert NAME in loud.err
+    assert f"{size}/{size} kB" in loud.err
+
+
+def test_a_folder_of_ones_own_is_taken_before_anything_is_downloaded(
+    site: Site, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = place(tmp_path / "own" / "tiny")
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+
+    assert fetch("tiny", progress=False, registry=registry(site.url)) == own
+    assert site.asked == []
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+
+    with pytest.raises(DataError, match=r"cannot be made .* set XDG_CACHE_HOME"):
+        fetch("tiny", progress=False, registry=registry("http://127.0.0.1:1/"))
+
+
+# --- finding ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["tiny", "data/tiny"])
+def test_both_layouts_below_fleetsim_data_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    own = place(tmp_path / "own" / layout)
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+
+    assert find_files("tiny", registry=registry()) == {NAME: own / NAME}
+
+
+def test_a_folder_named_by_the_scenario_comes_before_fleetsim_data_and_the_cache(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(cache)
+    own = place(tmp_path / "own" / "tiny")
+    named = place(tmp_path / "named")
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+
+    assert find_files("tiny", named, registry=registry())[NAME].parent == named
+    assert find_files("tiny", registry=registry())[NAME].parent == own
+    monkeypatch.setenv("FLEETSIM_DATA", "")
+    assert find_files("tiny", registry=registry())[NAME].parent == cache
+
+
+def test_a_named_folder_that_lacks_the_set_is_not_replaced_by_another(
+    cache: Path, tmp_path: Path
+) -> None:
+    place(cache)
+
+    with pytest.raises(DataError, match=rf"{tmp_path}/named is no folder; put .* leave `folder`"):
+        find_files("tiny", tmp_path / "named", registry=registry())
+
+
+def test_a_folder_that_lacks_a_file_is_passed_over(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(tmp_path / "own" / "tiny")
+    place(cache)
+    place(cache, name="extra.gz")
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+    known = registry(extra=True)
+
+    plain = find_files("tiny", registry=known)
+    whole = find_files("tiny", extras=["extra.gz"], registry=known)
+
+    assert plain == {NAME: tmp_path / "own" / "tiny" / NAME}
+    assert whole == {NAME: cache / NAME, "extra.gz": cache / "extra.gz"}
+
+
+def test_a_missing_set_is_told_with_every_place_and_the_way_out(
+    site: Site, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own" / "tiny").mkdir(parents=True)
+    monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
+
+    with pytest.raises(DataError) as caught:
+        find_files("tiny", registry=registry(site.url))
+
+    assert str(caught.value) == (
+        f"data set tiny not found: {tmp_path}/own/tiny lacks {NAME}; {tmp_path}/own/data/tiny is "
+        f"no folder; {cache} is no folder; run `fleetsim data fetch tiny`, or set FLEETSIM_DATA "
+        "to a folder with tiny/"
+    )
+    assert site.asked == []
+
+
+def test_an_unpacked_file_is_accepted(tmp_path: Path) -> None:
+    own = place(tmp_path / "own", CONTENT, NAME.removesuffix(".gz"))
+
+    assert find_files("tiny", own, registry=registry()) == {NAME: own / "things-idx1-ubyte"}
+
+
+@pytest.mark.parametrize("name", [NAME, "things-idx1-ubyte"])
+def test_a_local_file_with_another_checksum_is_refused(tmp_path: Path, name: str) -> None:
+    own = place(tmp_path / "own", b"changed", name)
+    expected = hashlib.sha256(PACKED if name == NAME else CONTENT).hexdigest()
+    found = hashlib.sha256(b"changed").hexdigest()
+
+    with pytest.raises(DataError) as caught:
+        find_files("tiny", own, registry=registry())
+
+    assert str(caught.value) == (
+        f"{own / name}: not the published file of tiny: expected SHA-256 {expected}, found "
+        f"{found}; remove it and run `fleetsim data fetch tiny`"
+    )
+
+
+def test_a_set_that_nobody_registered_is_told_with_those_that_are() -> None:
+    with pytest.raises(
+        DataError,
+        match=r"'mnits' cannot be fetched; known are .*, fashion-mnist, mnist.* mean 'mnist'",
+    ):
+        find_files("mnits")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="XDG folders are Linux's")
+def test_the_cache_follows_xdg_cache_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    assert cache_folder("mnist") == tmp_path / "fleetsim" / "mnist"
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("fashion-mnist", []),
+        ("mnist", ["qmnist-train-labels-idx2-int.gz", "qmnist-test-labels-idx2-int.gz"]),
+    ],
+)
+def test_the_registered_checksums_are_those_of_the_published_files(
+    real_data: Callable[[str], Path], name: str, extras: list[str]
+) -> None:
+    files = find_files(name, real_data(name), extras=extras)
+
+    assert len(files) == 4 + len(extras)

@@ -1,0 +1,228 @@
+"""Roles of plays as clients of a next-character task."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.learning.data.published.shakespeare import (
+    ALPHABET,
+    ARCHIVE,
+    ShakespeareSettings,
+    roles,
+)
+
+PLAY = b"""<?xml version="1.0"?>
+<!DOCTYPE PLAY SYSTEM "play.dtd">
+<PLAY><ACT><SCENE><TITLE>SCENE I. Not said.</TITLE>
+<STAGEDIR>Enter both</STAGEDIR>
+<SPEECH>
+<SPEAKER>ANN</SPEAKER>
+<LINE>Good   morrow,
+ Ben &amp; all.</LINE>
+<LINE><STAGEDIR>Aside</STAGEDIR> He <STAGEDIR>sighs</STAGEDIR>sleeps.</LINE>
+<LINE> </LINE>
+</SPEECH>
+<SPEECH><SPEAKER>BEN</SPEAKER><SPEAKER>ANN</SPEAKER><LINE>Away!</LINE></SPEECH>
+<SPEECH><SPEAKER></SPEAKER><LINE>Nobody speaks.</LINE></SPEECH>
+</SCENE></ACT></PLAY>
+"""
+
+
+def play(**said: list[str]) -> bytes:
+    speeches = (
+        f"<SPEECH><SPEAKER>{speaker}</SPEAKER>"
+        + "".join(f"<LINE>{line}</LINE>" for line in lines)
+        + "</SPEECH>"
+        for speaker, lines in said.items()
+    )
+    return f"<PLAY>{''.join(speeches)}</PLAY>".encode()
+
+
+def registry(**plays: bytes) -> dict[str, RemoteSet]:
+    files = tuple(
+        RemoteFile(name, len(content), digest, digest, ())
+        for name, content in plays.items()
+        for digest in [hashlib.sha256(content).hexdigest()]
+    )
+    return {"shakespeare": RemoteSet("shakespeare", "", files, "", "")}
+
+
+def load(folder: Path, settings: ShakespeareSettings, **plays: bytes) -> Dataset:
+    for name, content in plays.items():
+        (folder / name).write_bytes(content)
+    chosen = settings.model_copy(update={"folder": str(folder)})
+    return load_dataset(chosen, seed=1, num_clients=2, registry=registry(**plays))
+
+
+def spelt(tokens: IntArray) -> str:
+    return "".join(ALPHABET[token] for token in np.atleast_1d(tokens))
+
+
+# --- who says what ------------------------------------------------------------------------------
+
+
+def test_a_role_says_its_lines_without_stage_directions() -> None:
+    said = roles({"p": PLAY})
+
+    assert said == {
+        ("p", "ANN"): ["Good morrow, Ben & all.\n", "He sleeps.\n", "Away!\n"],
+        ("p", "BEN"): ["Away!\n"],
+    }
+
+
+def test_a_name_in_another_play_is_another_role() -> None:
+    assert list(roles({"p": play(ANN=["a"]), "q": play(ANN=["b"])})) == [("p", "ANN"), ("q", "ANN")]
+
+
+def test_the_alphabet_is_leafs() -> None:
+    assert len(ALPHABET) == len(set(ALPHABET)) == 80
+    assert sorted(ALPHABET) == list(ALPHABET)
+
+
+def test_nothing_outside_of_the_file_is_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret", encoding="utf-8")
+    content = (
+        f'<!DOCTYPE PLAY [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'
+        "<PLAY><SPEECH><SPEAKER>ANN</SPEAKER><LINE>&x;</LINE></SPEECH></PLAY>"
+    ).encode()
+
+    with pytest.raises(DataError, match="p: no XML of a play"):
+        roles({"p": content})
+
+
+def test_what_is_no_xml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"hamlet: no XML of a play .*get it anew"):
+        load(tmp_path, ShakespeareSettings(), hamlet=b"<PLAY>")
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+LINES = ["abcdefghi", "jklmnopqr", "stuvwxyzA", "BCDEFGHIJ", "KLMNOPQRS"]
+SHORT = ShakespeareSettings(context=4, stride=10, min_characters=1)
+
+
+def test_the_last_fifth_of_a_roles_lines_is_for_testing(tmp_path: Path) -> None:
+    data = load(tmp_path, SHORT, p=play(ANN=LINES))
+
+    assert [spelt(row) for row in np.asarray(data.train_inputs)] == ["abcd", "jklm", "stuv", "BCDE"]
+    assert spelt(data.train_labels) == "enwF"
+    assert [spelt(row) for row in data.test_inputs] == ["KLMN"]
+    assert spelt(data.test_labels) == "O"
+    assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
+    assert (data.num_classes, data.vocabulary_size) == (80, 80)
+
+
+def test_a_fifth_of_the_lines_is_rounded_up(tmp_path: Path) -> None:
+    data = load(tmp_path, SHORT, p=play(ANN=[*LINES, "TUVWXYZ01"]))
+
+    assert [spelt(row) for row in data.test_inputs] == ["KLMN", "TUVW"]
+
+
+def test_each_predicts_the_next_character_at_every_position(tmp_path: Path) -> None:
+    settings = SHORT.model_copy(update={"predict": "each", "stride": 4})
+    data = load(tmp_path, settings, p=play(ANN=LINES))
+
+    assert [spelt(row) for row in data.train_inputs[:3]] == ["abcd", "efgh", "i\njk"]
+    assert [spelt(row) for row in data.train_labels[:3]] == ["bcde", "fghi", "\njkl"]
+
+
+def test_every_role_is_a_client_and_short_ones_are_left_out(tmp_path: Path) -> None:
+    settings = SHORT.model_copy(update={"min_characters": 50})
+    data = load(tmp_path, settings, p=play(BEN=LINES, CAT=LINES[:4]), q=play(ANN=LINES[::-1]))
+
+    assert data.owner is not None
+    assert data.owner.tolist() == [0] * 4 + [1] * 4
+    assert spelt(np.asarray(data.train_inputs)[4]) == "KLMN"
+
+
+def test_a_role_that_is_too_short_to_train_on_is_left_out(tmp_path: Path) -> None:
+    data = load(tmp_path, SHORT, p=play(ANN=["abcdefghi"], BEN=LINES))
+
+    assert data.owner is not None
+    assert set(data.owner) == {0}
+    assert spelt(data.test_inputs[0]) == "KLMN"
+
+
+def test_unknown_characters_become_spaces(tmp_path: Path) -> None:
+    data = load(tmp_path, SHORT, p=play(ANN=["a$b&#233;fghij", *LINES]))
+
+    assert spelt(np.asarray(data.train_inputs)[0]) == "a b "
+
+
+def test_fewer_test_samples_are_spread_over_the_roles(tmp_path: Path) -> None:
+    said = dict.fromkeys(("ANN", "BEN", "CAT", "DOT"), LINES)
+    data = load(tmp_path, SHORT.model_copy(update={"test_samples": 2}), p=play(**said))
+
+    assert len(data.test_labels) == 2
+
+
+def test_no_role_that_is_long_enough_is_the_scenarios_fault(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"no role has 1000 characters .* samples of 80"):
+        load(tmp_path, ShakespeareSettings(), p=play(ANN=LINES))
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def archive(folder: Path, **plays: bytes) -> None:
+    with zipfile.ZipFile(folder / ARCHIVE, "w") as opened:
+        for name, content in plays.items():
+            opened.writestr(name, content)
+
+
+def test_an_archive_is_as_good_as_its_files(tmp_path: Path) -> None:
+    plays = {"p": play(ANN=LINES), "q": play(BEN=LINES)}
+    files = load(tmp_path, SHORT, **plays)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    archive(packed, **plays, more=b"not looked at")
+
+    chosen = SHORT.model_copy(update={"folder": str(packed)})
+    data = load_dataset(chosen, seed=1, num_clients=2, registry=registry(**plays))
+
+    assert np.array_equal(data.train_inputs, files.train_inputs)
+    assert np.array_equal(data.test_labels, files.test_labels)
+
+
+def test_another_play_in_the_archive_is_refused(tmp_path: Path) -> None:
+    archive(tmp_path, p=play(ANN=["forged"]))
+    chosen = SHORT.model_copy(update={"folder": str(tmp_path)})
+
+    with pytest.raises(DataError, match=f"{ARCHIVE}: p is not the published file: .*SHA-256"):
+        load_dataset(chosen, seed=1, num_clients=2, registry=registry(p=play(ANN=LINES)))
+
+
+def test_all_37_plays_are_known() -> None:
+    files = REGISTRY["shakespeare"].files
+
+    assert len(files) == len({file.sha256 for file in files}) == 37
+    assert {len(file.sha256) for file in files} == {64}
+    assert files[6].name == "hamlet_moby.xml"
+
+
+def test_the_real_plays_have_639_roles_of_a_thousand_characters(
+    real_data: Callable[[str], Path],
+) -> None:
+    folder = str(real_data("shakespeare"))
+    data = load_dataset(ShakespeareSettings(folder=folder), seed=1, num_clients=2)
+
+    assert data.owner is not None
+    assert len(np.unique(data.owner)) == 639
+    # side by side, 80 of 80, from four fifths of 4.3 million characters
+    assert len(data.train_labels) == pytest.approx(0.8 * 4.1e6 / 80, rel=0.05)
+    assert spelt(np.asarray(data.train_inputs)[0]).startswith(
+        "In delivering my son from me, I bury"
+    )
+    assert np.bincount(data.train_labels).argmax() == ALPHABET.index(" ")

@@ -1,0 +1,222 @@
+"""WikiText-2: articles as clients, words or bytes as tokens, the next token as label."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.wikitext import (
+    ByteSettings,
+    WikiText2Settings,
+    WordSettings,
+    articles,
+)
+
+TRAIN = " \n = A = \n \n a b a <unk> \n \n = B = \n \n b a c \n"
+TEST = " \n = C = \n \n a d b <unk> a \n"
+TOKENS = WikiText2Settings(form="tokens", context=4, tokens=WordSettings(vocabulary_size=5))
+
+
+def load(
+    folder: Path, settings: WikiText2Settings, *, train: str = TRAIN, test: str = TEST
+) -> Dataset:
+    """The data set from three files of the form with <unk>; the validation part is the test's."""
+    texts = {"train.txt": train, "valid.txt": test, "test.txt": test}
+    files = []
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        files.append(RemoteFile(name, 0, digest, digest, (), is_extra=name == "train.txt"))
+    known = {"wikitext2-tokens": RemoteSet("wikitext2-tokens", "", tuple(files), "", "")}
+    chosen = settings.model_copy(update={"folder": str(folder)})
+    return load_dataset(chosen, seed=1, num_clients=2, registry=known)
+
+
+# --- articles -----------------------------------------------------------------------------------
+
+
+def test_articles_begin_at_titles_between_empty_lines() -> None:
+    assert articles(TRAIN) == [
+        [" ", " = A = ", " ", " a b a <unk> ", " "],
+        [" = B = ", " ", " b a c "],
+    ]
+
+
+def test_headings_and_formulas_begin_no_article() -> None:
+    text = (
+        " = A = \n \n = = Part = = \n \n Here x \n = 1 <unk> = \n \n is meant . \n"
+        " \n = 2 <unk> = \n too . \n"
+    )
+
+    assert articles(text) == [text.removesuffix("\n").split("\n")]
+
+
+def test_a_text_without_titles_is_one_article() -> None:
+    assert articles("a\nb") == [["a", "b"]]
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+def test_frequent_words_of_the_training_part_are_numbered_behind_unknown_and_line_end(
+    tmp_path: Path,
+) -> None:
+    data = load(tmp_path, TOKENS)
+
+    # = four times, a three times, b twice; A, B and c are cut off
+    unknown, end, equals, a, b = range(5)
+    first = [end, equals, unknown, equals, end, end, a, b, a, unknown, end, end]
+    second = [equals, unknown, equals, end, end, b, a, unknown, end]
+    assert np.asarray(data.train_inputs).tolist() == [
+        first[:4],
+        first[4:8],
+        second[:4],
+        second[4:8],
+    ]
+    assert data.train_labels.tolist() == [first[1:5], first[5:9], second[1:5], second[5:9]]
+    assert data.owner is not None
+    assert data.owner.tolist() == [0, 0, 1, 1]
+    assert (data.num_classes, data.vocabulary_size) == (5, 5)
+    assert np.asarray(data.train_inputs).dtype == data.train_labels.dtype == np.int64
+
+
+def test_words_that_only_the_test_part_has_are_unknown(tmp_path: Path) -> None:
+    data = load(tmp_path, TOKENS.model_copy(update={"context": 3}))
+
+    unknown, end, equals, a, b = range(5)
+    said = [end, equals, unknown, equals, end, end, a, unknown, b, unknown, a, end]
+    assert data.test_inputs.tolist() == [said[0:3], said[3:6], said[6:9]]
+    assert data.test_labels.tolist() == [said[1:4], said[4:7], said[7:10]]
+
+
+def test_a_small_text_has_a_small_vocabulary(tmp_path: Path) -> None:
+    data = load(tmp_path, TOKENS.model_copy(update={"tokens": WordSettings()}))
+
+    assert data.num_classes == 2 + len({"=", "a", "b", "A", "B", "c"})
+
+
+def test_bytes_are_the_text_itself(tmp_path: Path) -> None:
+    settings = TOKENS.model_copy(update={"tokens": ByteSettings(), "context": 6})
+    data = load(tmp_path, settings, train=" = A = \n \n \u00e9t\u00e9 \n", test=TEST)
+
+    assert [bytes(row) for row in np.asarray(data.train_inputs).astype(np.uint8)] == [
+        b" = A =",
+        b" \n \n \xc3",
+    ]
+    assert [bytes(row) for row in data.train_labels.astype(np.uint8)] == [
+        b"= A = ",
+        b"\n \n \xc3\xa9",
+    ]
+    assert data.num_classes == data.vocabulary_size == 256
+
+
+def test_fewer_test_samples_are_the_scenarios_choice(tmp_path: Path) -> None:
+    data = load(tmp_path, TOKENS.model_copy(update={"context": 2, "test_samples": 2}))
+
+    assert len(data.test_inputs) == 2
+
+
+def test_an_article_without_a_whole_sample_is_no_client(tmp_path: Path) -> None:
+    data = load(tmp_path, TOKENS.model_copy(update={"context": 9}))
+
+    assert data.owner is not None
+    assert data.owner.tolist() == [0]
+
+
+def test_a_context_longer_than_every_article_is_the_scenarios_fault(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"task.dataset.context: no article has 99 tokens"):
+        load(tmp_path, TOKENS.model_copy(update={"context": 99}))
+
+
+def test_a_vocabulary_size_is_a_key_of_words_alone() -> None:
+    with pytest.raises(ValidationError, match="vocabulary_size"):
+        WikiText2Settings.model_validate({"tokens": {"kind": "bytes", "vocabulary_size": 9}})
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def raw_registry(archive: Path, **parts: str) -> dict[str, RemoteSet]:
+    members = tuple(
+        (f"wikitext-2-raw/wiki.{part}.raw", hashlib.sha256(text.encode()).hexdigest())
+        for part, text in parts.items()
+    )
+    with zipfile.ZipFile(archive, "w") as packed:
+        for (name, _), text in zip(members, parts.values(), strict=True):
+            packed.writestr(name, text)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    file = RemoteFile(archive.name, 0, digest, None, (), members=members)
+    return {"wikitext2": RemoteSet("wikitext2", "", (file,), "", "")}
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpacked: bool) -> None:
+    archive = tmp_path / "wikitext-2-raw-v1.zip"
+    known = raw_registry(archive, train=TRAIN, valid=TEST, test=TEST)
+    if unpacked:
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(tmp_path)
+        archive.unlink()
+    settings = TOKENS.model_copy(update={"form": "raw", "folder": str(tmp_path)})
+
+    data = load_dataset(settings, seed=1, num_clients=2, registry=known)
+
+    (tmp_path / "tokens").mkdir()
+    same = load(tmp_path / "tokens", TOKENS)
+    assert np.array_equal(data.train_inputs, same.train_inputs)
+    assert np.array_equal(data.test_labels, same.test_labels)
+
+
+def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path: Path) -> None:
+    texts = {"valid.txt": TRAIN, "test.txt": TEST}
+    files = [RemoteFile("train.txt", 0, "", "", (), is_extra=True)]
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        files.append(RemoteFile(name, 0, digest, digest, ()))
+    known = {"wikitext2-tokens": RemoteSet("wikitext2-tokens", "", tuple(files), "", "")}
+    settings = TOKENS.model_copy(update={"folder": str(tmp_path)})
+
+    with pytest.raises(DataError, match=r"lacks train\.txt"):
+        load_dataset(settings, seed=1, num_clients=2, registry=known)
+    settings = settings.model_copy(update={"train_part": "valid"})
+    data = load_dataset(settings, seed=1, num_clients=2, registry=known)
+    assert len(data.train_inputs) == 4
+
+
+def test_the_real_parts_have_the_published_tokens_and_articles(
+    real_data: Callable[[str], Path],
+) -> None:
+    folder = real_data("wikitext2-part")
+    counts = {}
+    for part in ("valid", "test"):
+        told = articles((folder / f"{part}.txt").read_text("utf-8"))
+        words = sum(len(line.split()) + 1 for lines in told for line in lines)
+        counts[part] = (len(told), words)
+
+    # table 1 of Merity et al. 2017 (arXiv:1609.07843)
+    assert counts == {"valid": (60, 217_646), "test": (60, 245_569)}
+
+
+def test_the_real_validation_part_can_be_trained_on(real_data: Callable[[str], Path]) -> None:
+    settings = WikiText2Settings(
+        folder=str(real_data("wikitext2-part")), form="tokens", train_part="valid"
+    )
+    data = load_dataset(settings, seed=1, num_clients=2)
+
+    assert data.owner is not None
+    assert len(np.unique(data.owner)) == 60
+    assert data.train_inputs.shape == data.train_labels.shape
+    assert np.array_equal(np.asarray(data.train_inputs)[0, 1:], data.train_labels[0, :-1])
+    assert 217_646 - 60 * 65 <= data.train_labels.size <= 217_646
+    assert data.num_classes == 10_000

@@ -1,0 +1,270 @@
+"""Texts with users and labels out of a CSV file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from fleetsim import rng
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.labelled_text import LabelledTextSettings
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import LstmSettings
+
+torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
+
+CSV = """user,label,text,part
+zoe,good,"Fine, fine day!",train
+ann,bad,rain,train
+ann,good,a fine sun,train
+zoe,bad,,test
+ann,bad,Don't rain fine words,test
+"""
+
+
+def load(folder: Path, content: str | bytes = CSV, **settings: Any) -> Dataset:
+    raw = content if isinstance(content, bytes) else content.encode()
+    (folder / "texts.csv").write_bytes(raw)
+    settings = {"max_tokens": 4, "test": {"kind": "column", "column": "part"}, **settings}
+    chosen = LabelledTextSettings(folder=str(folder), file="texts.csv", **settings)
+    return load_dataset(chosen, seed=1, num_clients=2)
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(
+    tmp_path: Path,
+) -> None:
+    data = load(tmp_path)
+
+    # fine three times; ! , a day rain sun once; zoe's text is cut after fine , fine day
+    pad, unknown, fine, comma, a, day, rain, sun = range(8)
+    assert np.asarray(data.train_inputs).tolist() == [
+        [fine, comma, fine, day],
+        [pad, pad, pad, rain],
+        [pad, a, fine, sun],
+    ]
+    assert data.test_inputs.tolist() == [[pad] * 4, [unknown, rain, fine, unknown]]
+    assert data.vocabulary_size == 8
+    assert np.asarray(data.train_inputs).dtype == np.int64
+
+
+def test_the_vocabulary_is_no_larger_than_wanted(tmp_path: Path) -> None:
+    data = load(tmp_path, vocabulary_size=4)
+
+    assert data.vocabulary_size == 4
+    assert np.asarray(data.train_inputs)[0].tolist() == [2, 3, 2, 1]
+
+
+def test_users_and_classes_are_numbered_by_alphabet(tmp_path: Path) -> None:
+    data = load(tmp_path)
+
+    assert data.owner is not None
+    assert data.owner.tolist() == [1, 0, 0]
+    assert data.train_labels.tolist() == [1, 0, 1]
+    assert data.test_labels.tolist() == [0, 0]
+    assert data.num_classes == 2
+
+
+def test_classes_that_are_numbers_are_ordered_by_size(tmp_path: Path) -> None:
+    rows = "".join(f"u,{label},x\n" for label in (10, 9, 4, 10))
+    data = load(tmp_path, "user,label,text\n" + rows, test={"kind": "drawn", "fraction": 0.25})
+
+    everything = Counter(data.train_labels.tolist() + data.test_labels.tolist())
+    assert everything == {0: 1, 1: 1, 2: 2}
+
+
+# --- who trains and who tests -------------------------------------------------------------------
+
+
+def drawn(folder: Path, fraction: float, sizes: tuple[int, ...] = (10, 7, 1)) -> Dataset:
+    rows = "".join(
+        f"user{user},{number % 2},word{user}x{number}\n"
+        for user, size in enumerate(sizes)
+        for number in range(size)
+    )
+    test = {"kind": "drawn", "fraction": fraction}
+    return load(folder, "user,label,text\n" + rows, test=test)
+
+
+@pytest.mark.parametrize(("fraction", "expected"), [(0.2, (8, 6, 1)), (0.5, (5, 4, 1))])
+def test_a_share_of_each_users_texts_is_for_testing_rounded_down(
+    tmp_path: Path, fraction: float, expected: tuple[int, ...]
+) -> None:
+    data = drawn(tmp_path, fraction)
+
+    assert data.owner is not None
+    assert tuple(np.bincount(data.owner)) == expected
+    assert len(data.test_labels) == 18 - sum(expected)
+
+
+def test_the_drawn_texts_are_not_the_first_and_always_the_same(tmp_path: Path) -> None:
+    one, other = drawn(tmp_path, 0.5, (40,)), drawn(tmp_path, 0.5, (40,))
+
+    assert np.array_equal(one.test_labels, other.test_labels)
+    assert np.array_equal(one.train_inputs, other.train_inputs)
+    # the vocabulary numbers the training words; a test of the first texts has labels 0 1 0 1 ..
+    assert one.test_labels.tolist() != [number % 2 for number in range(20)]
+
+
+def test_users_with_few_texts_are_left_out(tmp_path: Path) -> None:
+    rows = "ann,0,x\nann,1,x\nann,1,x\nben,0,x\nben,1,x\n"
+    data = load(
+        tmp_path,
+        "user,label,text\n" + rows,
+        min_texts=3,
+        test={"kind": "drawn", "fraction": 0.4},
+    )
+
+    assert len(data.train_labels) + len(data.test_labels) == 3
+
+
+def test_sentiment140_is_read_as_published(tmp_path: Path) -> None:
+    rows = (
+        b'"0","1467810369","Mon Apr 06","NO_QUERY","ann","@bob that\'s a bummer."\n'
+        b'"4","1467810672","Mon Apr 06","NO_QUERY","bob","caf\xe9 was good, "\n'
+        b'"0","1467810917","Mon Apr 06","NO_QUERY","ann","he said ""no"""\n'
+    )
+    data = load(
+        tmp_path,
+        rows,
+        encoding="latin-1",
+        user=4,
+        text=5,
+        label=0,
+        max_tokens=25,
+        test={"kind": "drawn", "fraction": 0.5},
+    )
+
+    assert data.owner is not None
+    assert len(data.train_labels) == 2
+    assert len(data.test_labels) == 1
+    assert sorted([*data.train_labels, *data.test_labels]) == [0, 0, 1]
+    assert data.num_classes == 2
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+HEAD = "user,label,text,part\n"
+ROW = "ann,0,x,train\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name,label,text,part\n" + ROW, r"csv:1: 0 columns are called 'user'; .*'name', 'label'"),
+        ("user,user,label,text,part\n", r"csv:1: 2 columns are called 'user'"),
+        (HEAD + ROW + "ann,0,x\n", r"csv:3: 3 columns, but the first line has 4"),
+        (HEAD + ROW + ",0,x,train\n", r"csv:3: a row needs a user and a label, got '' and '0'"),
+        (HEAD + "ann,0,x,dev\n", r"csv:2: 'dev' is neither 'train' nor 'test'"),
+        (HEAD + 'ann,0,"x,train\n', r"csv:2: no CSV \(unexpected end of data\)"),
+        (HEAD + ROW, r"labels has 1 different values, expected 2 to 1000; is it the right one"),
+        (HEAD.encode() + b"ann,0,caf\xe9,train\n", r"csv: no utf-8 .*set task.dataset.encoding"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, content)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    settings = LabelledTextSettings(folder=str(tmp_path), file="none.csv")
+
+    with pytest.raises(DataError, match=r"none\.csv: no such file; check"):
+        load_dataset(settings, seed=1, num_clients=2)
+
+
+def test_a_column_number_beyond_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"csv:1: no column 9; there are 4, numbered from 0"):
+        load(tmp_path, user=9, text=1, label=2, test={"kind": "drawn"})
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "message"),
+    [
+        (CSV, {"min_texts": 4}, r"min_texts: no user of .*csv has 4 texts"),
+        (HEAD + ROW + "ann,1,x,train\n", {}, r"dataset.test: 0 of the 2 texts"),
+        (HEAD, {}, r"min_texts: no user"),
+    ],
+)
+def test_settings_that_leave_nothing_are_the_scenarios_fault(
+    tmp_path: Path, content: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        load(tmp_path, content, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"user": 4}, "all named, or all numbered"),
+        ({"user": "a", "text": "a"}, "columns differ"),
+        ({"test": {"kind": "column", "column": "text"}}, "columns differ"),
+        ({"user": -1}, "greater than or equal to 0"),
+        ({"vocabulary_size": 2}, "greater than or equal to 3"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        LabelledTextSettings(folder="f", file="f.csv", **settings)
+
+
+def test_a_mark_in_front_of_the_file_and_empty_lines_do_not_matter(tmp_path: Path) -> None:
+    plain = load(tmp_path)
+    marked = load(tmp_path, b"\xef\xbb\xbf" + CSV.encode().replace(b"\nann", b"\n\nann"))
+
+    assert np.array_equal(plain.train_inputs, marked.train_inputs)
+
+
+# --- training -----------------------------------------------------------------------------------
+
+
+def test_an_lstm_learns_which_word_makes_a_text_good(tmp_path: Path) -> None:
+    draw = rng.stream(1, "test")
+    words = ["sun", "moon", "star", "tree", "lake"]
+    rows = []
+    for number in range(240):
+        label = number % 2
+        text = [*draw.choice(words, 3), ("rain", "joy")[label], *draw.choice(words, number % 3)]
+        rows.append(f"user{number % 7},{label},{' '.join(text)}\n")
+    data = load(
+        tmp_path,
+        "user,label,text\n" + "".join(rows),
+        max_tokens=6,
+        test={"kind": "drawn", "fraction": 0.2},
+    )
+    module = build_model(
+        LstmSettings(embedding=8, hidden=16, layers=1),
+        input_shape=data.sample_shape,
+        num_classes=data.num_classes,
+        vocabulary_size=data.vocabulary_size,
+        seed=1,
+    )
+    base = flatten(module)
+    inputs, labels = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_labels)
+    test = torch.from_numpy(data.test_inputs), torch.from_numpy(data.test_labels)
+    how = LocalSettings(epochs=1, batch_size=10, optimizer=SgdSettings(learning_rate=0.5))
+
+    trained = local_sgd.train(
+        module, base, inputs, labels, how, epochs=12, stream=rng.stream(1, "order")
+    )
+
+    assert trained.vector is not None
+    before = local_sgd.evaluate(module, base, *test)
+    after = local_sgd.evaluate(module, trained.vector, *test)
+    assert before.loss == pytest.approx(np.log(2), abs=0.2)
+    assert after.loss == pytest.approx(0.0, abs=0.1)
+    assert after.accuracy == 1.0

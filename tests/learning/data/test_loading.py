@@ -1,0 +1,271 @@
+"""Data sets as arrays: shapes, scaling, splits, owners; published files by a tiny stand-in."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+from sklearn.datasets import load_digits
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import (
+    DatasetSettings,
+    DigitsSettings,
+    FashionMnistSettings,
+    MnistSettings,
+    load_dataset,
+)
+from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
+
+IMAGES = np.zeros((3, 2, 4), np.uint8)
+IMAGES[0] = 255
+IMAGES[2, 1, 3] = 51
+QMNIST = [[4, 0, 77, 0], [0, 0, 12, 0], [9, 0, 77, 0]]
+"""Class, series, writer, .. of three training images."""
+
+
+def load(settings: DatasetSettings, *, seed: int = 1, num_clients: int = 4) -> Dataset:
+    return load_dataset(settings, seed=seed, num_clients=num_clients)
+
+
+def tiny_set(
+    folder: Path,
+    name: str,
+    *,
+    labels: tuple[int, ...] = (4, 0, 9),
+    writers: list[list[int]] | None = None,
+) -> dict[str, RemoteSet]:
+    """Three training images and one test image in the files of MNIST, and their registry."""
+    shape = b"\0\0\0\2\0\0\0\4"
+    contents = {
+        "train-images-idx3-ubyte": b"\0\0\x08\3\0\0\0\3" + shape + IMAGES.tobytes(),
+        "train-labels-idx1-ubyte": b"\0\0\x08\1\0\0\0\3" + bytes(labels),
+        "t10k-images-idx3-ubyte": b"\0\0\x08\3\0\0\0\1" + shape + IMAGES[:1].tobytes(),
+        "t10k-labels-idx1-ubyte": b"\0\0\x08\1\0\0\0\1" + bytes([7]),
+    }
+    rows = np.array(QMNIST if writers is None else writers, ">i4")
+    sizes = np.array(rows.shape, ">u4").tobytes()
+    contents["qmnist-train-labels-idx2-int"] = b"\0\0\x0c\2" + sizes + rows.tobytes()
+    folder.mkdir(exist_ok=True)
+    for file, content in contents.items():
+        (folder / file).write_bytes(content)
+    files = tuple(
+        RemoteFile(
+            f"{file}.gz", 0, "", hashlib.sha256(content).hexdigest(), (), file.startswith("qmnist")
+        )
+        for file, content in contents.items()
+    )
+    return {name: RemoteSet(name, "", files, "", "")}
+
+
+# --- digits -------------------------------------------------------------------------------------
+
+
+def rows(images: NDArray[np.float32]) -> list[bytes]:
+    return sorted(image.tobytes() for image in images)
+
+
+def test_digits_are_all_there_scaled_to_one() -> None:
+    data = load(DigitsSettings())
+    source = load_digits()
+
+    assert data.train_inputs.shape == (1438, 1, 8, 8)
+    assert data.test_inputs.shape == (359, 1, 8, 8)
+    assert data.sample_shape == (1, 8, 8)
+    assert np.asarray(data.train_inputs).dtype == np.float32
+    assert data.train_labels.dtype == np.int64
+    everything = np.concatenate([data.train_inputs, data.test_inputs])
+    assert rows(everything) == rows((source.images / 16).astype(np.float32))
+    assert data.owner is None
+
+
+def test_digits_keep_their_labels() -> None:
+    data = load(DigitsSettings())
+    source = load_digits()
+    label_of = {
+        image.astype(np.float32).tobytes(): label
+        for image, label in zip(source.images / 16, source.target, strict=True)
+    }
+
+    for inputs, labels in (
+        (np.asarray(data.train_inputs), data.train_labels),
+        (data.test_inputs, data.test_labels),
+    ):
+        assert [label_of[image.tobytes()] for image in inputs] == labels.tolist()
+
+
+def test_every_class_of_digits_is_split_four_to_one() -> None:
+    data = load(DigitsSettings())
+    test = np.bincount(data.test_labels)
+    both = test + np.bincount(data.train_labels)
+
+    assert np.all(np.abs(test - both / 5) <= 0.5)
+
+
+def test_the_split_of_digits_is_the_same_for_every_scenario() -> None:
+    one, other = load(DigitsSettings(), seed=1), load(DigitsSettings(), seed=2, num_clients=9)
+
+    assert np.array_equal(one.test_inputs, other.test_inputs)
+
+
+# --- MNIST and Fashion-MNIST --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "mean", "std"),
+    [
+        (MnistSettings(), 0.1307, 0.3081),
+        (FashionMnistSettings(), 0.2860, 0.3530),
+        (MnistSettings(pixels="raw"), 0.0, 1 / 255),
+        (FashionMnistSettings(pixels="symmetric"), 0.5, 0.5),
+    ],
+)
+def test_pixels_are_standardised_with_the_published_figures(
+    tmp_path: Path, settings: MnistSettings | FashionMnistSettings, mean: float, std: float
+) -> None:
+    registry = tiny_set(tmp_path, settings.kind)
+    chosen = settings.model_copy(update={"folder": str(tmp_path)})
+
+    data = load_dataset(chosen, seed=1, num_clients=2, registry=registry)
+
+    assert data.name == settings.kind
+    assert isinstance(data.train_inputs, ByteImages)
+    inputs = np.asarray(data.train_inputs)
+    assert inputs.shape == (3, 1, 2, 4)
+    assert inputs.dtype == np.float32
+    assert inputs[0] == pytest.approx((1 - mean) / std)
+    assert inputs[1] == pytest.approx(-mean / std)
+    assert inputs[2, 0, 1, 3] == pytest.approx((0.2 - mean) / std)
+    assert data.test_inputs == pytest.approx(inputs[:1])
+    assert data.train_labels.tolist() == [4, 0, 9]
+    assert data.test_labels.tolist() == [7]
+    assert data.owner is None
+
+
+def test_writers_are_numbered_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    registry = tiny_set(tmp_path, "mnist")
+    settings = MnistSettings(folder=str(tmp_path), writers=True)
+
+    data = load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+    assert data.owner is not None
+    assert data.owner.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("writers", "message"),
+    [
+        ([[4, 0, 77], [0, 0, 12], [8, 0, 77]], "row 2 is of class 8, but .* 2 is of class 9"),
+        ([[4, 0, 77], [0, 0, 12]], r"for each of 3 training images, found shape \(2, 3\)"),
+        ([[4, 0], [0, 0], [9, 0]], r"QMNIST label columns .* found shape \(3, 2\)"),
+    ],
+)
+def test_writers_of_other_images_are_refused(
+    tmp_path: Path, writers: list[list[int]], message: str
+) -> None:
+    registry = tiny_set(tmp_path, "mnist", writers=writers)
+    settings = MnistSettings(folder=str(tmp_path), writers=True)
+
+    with pytest.raises(DataError, match=message):
+        load_dataset(settings, seed=1, num_clients=2, registry=registry)
+
+
+def test_a_label_out_of_range_is_refused(tmp_path: Path) -> None:
+    registry = tiny_set(tmp_path, "mnist", labels=(4, 0, 10))
+
+    with pytest.raises(DataError, match=r"train-labels-idx1-ubyte: label 10 of sample 2 .* 0\.\.9"):
+        load_dataset(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2, registry=registry)
+
+
+def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
+    data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
+
+    assert data.train_inputs.shape == (60_000, 1, 28, 28)
+    assert data.owner is not None
+    sizes = np.bincount(data.owner)
+    assert (len(sizes), sizes.min(), sizes.max()) == (539, 19, 131)
+    # The published figures are rounded to four digits, so off by at most 5e-5 in 0.3081.
+    assert abs(np.asarray(data.train_inputs).mean(dtype=np.float64)) < 5e-5 / 0.3081
+    assert abs(np.asarray(data.train_inputs).std(dtype=np.float64) - 1) < 5e-5 / 0.3081
+
+
+def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path]) -> None:
+    data = load(FashionMnistSettings(folder=str(real_data("fashion-mnist"))))
+
+    assert np.bincount(data.train_labels).tolist() == [6000] * 10
+    assert np.bincount(data.test_labels).tolist() == [1000] * 10
+    assert abs(np.asarray(data.train_inputs).mean(dtype=np.float64)) < 5e-5 / 0.3530
+    assert abs(np.asarray(data.train_inputs).std(dtype=np.float64) - 1) < 5e-5 / 0.3530
+
+
+# --- synthetic ----------------------------------------------------------------------------------
+
+
+def test_nine_tenths_of_every_user_are_for_training() -> None:
+    settings = SyntheticSettings(dimension=3, num_classes=4)
+    data = load(settings, num_clients=5)
+    users = [generate_user(settings, seed=1, user=user) for user in range(5)]
+
+    assert data.owner is not None
+    assert np.bincount(data.owner).tolist() == [9 * len(user.labels) // 10 for user in users]
+    assert len(data.train_labels) + len(data.test_labels) == sum(len(u.labels) for u in users)
+    for number, user in enumerate(users):
+        held = data.train_inputs[data.owner == number]
+        assert np.array_equal(held, user.inputs[: len(held)])
+        assert np.array_equal(data.train_labels[data.owner == number], user.labels[: len(held)])
+    last = users[-1]
+    assert np.array_equal(data.test_inputs[-1], last.inputs[-1])
+    assert data.test_labels[-1] == last.labels[-1]
+    assert data.num_classes == 4
+    assert data.sample_shape == (3,)
+
+
+def test_a_user_does_not_depend_on_how_many_there_are() -> None:
+    few, many = (load(SyntheticSettings(dimension=3), num_clients=n) for n in (2, 6))
+
+    assert few.owner is not None
+    assert many.owner is not None
+    for user in range(2):
+        assert np.array_equal(
+            few.train_inputs[few.owner == user], many.train_inputs[many.owner == user]
+        )
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_the_kind_chooses_the_settings() -> None:
+    adapter: TypeAdapter[DatasetSettings] = TypeAdapter(DatasetSettings)
+
+    assert adapter.validate_python({"kind": "digits"}) == DigitsSettings()
+    assert adapter.validate_python({"kind": "synthetic", "beta": 0.5}).kind == "synthetic"
+    with pytest.raises(ValidationError, match=r"'digits', 'mnist', .*'cifar10', .*'synthetic'"):
+        adapter.validate_python({"kind": "cifar"})
+    with pytest.raises(ValidationError, match="writers"):
+        adapter.validate_python({"kind": "fashion-mnist", "writers": True})
+
+
+def test_no_client_at_all_is_a_bad_argument() -> None:
+    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
+        load(DigitsSettings(), num_clients=0)
+
+
+def test_settings_are_validated_without_torch_or_scikit_learn() -> None:
+    code = (
+        "import sys, fleetsim.learning.data.loading, fleetsim.learning.partition.split;"
+        "sys.exit(' '.join({'torch', 'sklearn'} & set(sys.modules)) or None)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,69 @@
+"""A data set read in a thread is the one that is read at once, and so are its faults."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.learning.data import prefetch
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.loading import (
+    DatasetSettings,
+    DigitsSettings,
+    MnistSettings,
+    load_dataset,
+)
+from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.synthetic import SyntheticSettings
+
+SYNTHETIC = SyntheticSettings(alpha=1.0, beta=1.0)
+
+
+def same(one: Dataset, other: Dataset) -> bool:
+    return np.array_equal(one.train_inputs, other.train_inputs) and np.array_equal(
+        one.test_labels, other.test_labels
+    )
+
+
+@pytest.mark.parametrize("settings", [SYNTHETIC, DigitsSettings()])
+def test_it_is_the_set_that_the_arguments_name(settings: DatasetSettings) -> None:
+    found = ReadAhead(settings, seed=3, num_clients=4).take()
+
+    assert same(found, load_dataset(settings, seed=3, num_clients=4))
+
+
+def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    is_read = threading.Event()
+
+    def spy(*args: object, **kwargs: object) -> Dataset:
+        threads.append(threading.current_thread().name)
+        found = load_dataset(*args, **kwargs)  # type: ignore[arg-type]
+        is_read.set()
+        return found
+
+    monkeypatch.setattr(prefetch, "load_dataset", spy)
+    reading = ReadAhead(SYNTHETIC, seed=3, num_clients=4)
+    assert is_read.wait(60)
+
+    first = reading.take()
+
+    assert threads == ["fleetsim data"]
+    # It is not kept: who asks again waits for another.
+    again = reading.take()
+    assert again is not first
+    assert threads == ["fleetsim data", threading.current_thread().name]
+    # A library is not imported beside whatever is imported now.
+    ReadAhead(DigitsSettings(), seed=3, num_clients=4)
+    assert len(threads) == 2
+
+
+def test_its_faults_are_raised_where_it_is_taken(tmp_path: Path) -> None:
+    reading = ReadAhead(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2)
+
+    with pytest.raises(DataError, match="train-images"):
+        reading.take()

@@ -1,0 +1,219 @@
+"""Synthetic(alpha, beta) against its equations: labels by loops, moments within 5 sigma."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim.contracts import FloatArray
+from fleetsim.learning.data.synthetic import SyntheticSettings, SyntheticUser, generate_user
+
+NUM_USERS = 400
+DIMENSION = 20
+NUM_CLASSES = 10
+
+
+def users(**settings: float | bool) -> list[SyntheticUser]:
+    chosen = SyntheticSettings(dimension=DIMENSION, num_classes=NUM_CLASSES, **settings)
+    return [generate_user(chosen, seed=5, user=user) for user in range(NUM_USERS)]
+
+
+@pytest.fixture(scope="module")
+def half() -> list[SyntheticUser]:
+    """Users of Synthetic(0.5, 0.5), where standard deviation and variance differ."""
+    return users(alpha=0.5, beta=0.5)
+
+
+def within(value: float, expected: float, standard_error: float) -> bool:
+    return abs(value - expected) < 5 * standard_error
+
+
+def test_the_label_is_the_class_of_the_largest_probability() -> None:
+    user = generate_user(SyntheticSettings(), seed=1, user=3)
+
+    for inputs, label in zip(user.inputs[:50].tolist(), user.labels[:50], strict=True):
+        logits = [
+            sum(x * float(user.weights[row, column]) for row, x in enumerate(inputs))
+            + float(user.bias[column])
+            for column in range(10)
+        ]
+        total = sum(math.exp(logit - max(logits)) for logit in logits)
+        probabilities = [math.exp(logit - max(logits)) / total for logit in logits]
+
+        assert label == probabilities.index(max(probabilities))
+
+
+def test_shapes_follow_the_settings() -> None:
+    user = generate_user(SyntheticSettings(num_classes=5, dimension=7), seed=1, user=0)
+
+    assert user.inputs.shape == (len(user.labels), 7)
+    assert user.inputs.dtype == np.float32
+    assert user.weights.shape == (7, 5)
+    assert set(user.labels) <= set(range(5))
+
+
+def test_the_number_of_samples_is_fifty_more_than_a_lognormal(half: list[SyntheticUser]) -> None:
+    extra = np.array([len(user.labels) - 50 for user in half])
+    deviation = math.sqrt(0.25 / NUM_USERS)
+
+    # P(floor(LogNormal(4, 2)) >= m) = 1 - Phi((ln m - 4) / 2)
+    for threshold in (8, 55, 404):
+        tail = 0.5 * math.erfc((math.log(threshold) - 4) / 2 / math.sqrt(2))
+        assert within(float(np.mean(extra >= threshold)), tail, deviation)
+    assert extra.min() >= 0
+
+
+def test_alpha_is_the_standard_deviation_of_the_model_means(half: list[SyntheticUser]) -> None:
+    means = np.array([user.weights.mean() for user in half])
+    variance = 0.5**2 + 1 / (DIMENSION * NUM_CLASSES)
+
+    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+    assert within(means.mean(), 0.0, math.sqrt(variance / NUM_USERS))
+
+
+def test_weights_and_bias_share_their_mean_and_have_unit_variance(
+    half: list[SyntheticUser],
+) -> None:
+    spread = np.array([user.weights.var(ddof=1) for user in half])
+    shift = np.array([user.bias.mean() - user.weights.mean() for user in half])
+    cells = DIMENSION * NUM_CLASSES
+
+    assert within(spread.mean(), 1.0, math.sqrt(2 / (cells - 1) / NUM_USERS))
+    variance = 1 / NUM_CLASSES + 1 / cells
+    assert within(shift.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+
+
+def test_beta_is_the_standard_deviation_of_the_input_means(half: list[SyntheticUser]) -> None:
+    means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in half])
+    decay = np.arange(1, DIMENSION + 1) ** -1.2
+    sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in half])
+    variance = 0.5**2 + 1 / DIMENSION + sampling
+
+    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+
+
+def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUser]) -> None:
+    degrees = sum(len(user.labels) - 1 for user in half)
+    squares = sum(user.inputs.astype(np.float64).var(axis=0) * len(user.labels) for user in half)
+
+    for j in (1, 2, 7, DIMENSION):
+        expected = j**-1.2
+        assert within(squares[j - 1] / degrees, expected, expected * math.sqrt(2 / degrees))
+
+
+def test_iid_users_share_one_model_and_one_distribution() -> None:
+    same = users(alpha=0.0, beta=0.0, iid=True)[:50]
+    total = sum(len(user.labels) for user in same)
+    mean = sum(user.inputs.sum(axis=0, dtype=np.float64) for user in same) / total
+
+    assert all(np.array_equal(user.weights, same[0].weights) for user in same)
+    assert all(np.array_equal(user.bias, same[0].bias) for user in same)
+    assert not np.array_equal(same[0].inputs[:50], same[1].inputs[:50])
+    assert np.all(np.abs(mean) < 5 / math.sqrt(total))
+
+
+def test_users_and_seeds_have_streams_of_their_own() -> None:
+    settings = SyntheticSettings()
+    first = generate_user(settings, seed=1, user=0)
+
+    assert np.array_equal(first.inputs, generate_user(settings, seed=1, user=0).inputs)
+    assert not np.array_equal(first.weights, generate_user(settings, seed=1, user=1).weights)
+    assert not np.array_equal(first.weights, generate_user(settings, seed=2, user=0).weights)
+
+
+def test_iid_beside_a_difference_is_refused() -> None:
+    with pytest.raises(ValidationError, match="write alpha: 0 and beta: 0"):
+        SyntheticSettings(iid=True)
+
+
+# --- LEAF's process -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def leaf() -> list[SyntheticUser]:
+    """Users of LEAF's process with two classes, of which noise decides by the gap alone."""
+    settings = SyntheticSettings(process="leaf", dimension=DIMENSION, num_classes=2)
+    return [generate_user(settings, seed=5, user=user) for user in range(NUM_USERS)]
+
+
+def leaf_model(user: SyntheticUser) -> FloatArray:
+    return np.vstack([user.bias, user.weights])
+
+
+def test_leaf_users_hold_five_samples_and_a_lognormal_up_to_a_thousand(
+    leaf: list[SyntheticUser],
+) -> None:
+    sizes = np.array([len(user.labels) for user in leaf])
+
+    # P(floor(LogNormal(3, 2)) >= m) = 1 - Phi((ln m - 3) / 2); those of 995 and more have 1000.
+    for threshold in (3, 20, 150, 995):
+        tail = 0.5 * math.erfc((math.log(threshold) - 3) / 2 / math.sqrt(2))
+        assert within(float(np.mean(sizes - 5 >= threshold)), tail, math.sqrt(0.25 / NUM_USERS))
+    assert (sizes.min() >= 5, sizes.max()) == (True, 1000)
+
+
+def test_leaf_models_are_multiples_of_one_that_spread_by_a_tenth() -> None:
+    settings = SyntheticSettings(process="leaf", dimension=100, num_classes=50)
+    models = [leaf_model(generate_user(settings, seed=5, user=user)) for user in range(NUM_USERS)]
+    direction = models[0] / np.sqrt(np.mean(models[0] ** 2))
+    multiples = np.array([np.mean(model * direction) for model in models])
+
+    for model, multiple in zip(models, multiples, strict=True):
+        np.testing.assert_allclose(model, multiple * direction, rtol=1e-9, atol=1e-12)
+    # The direction is Q but for a factor of sqrt(mean Q^2), which is 1 +- sqrt(1 / 2 / 5050).
+    error = math.sqrt(2 / (NUM_USERS - 1) + 2 / 5050)
+    assert within(multiples.var(ddof=1), 0.1**2, 0.1**2 * error)
+
+
+def test_leaf_multiples_have_a_mean_of_variance_two_from_seed_to_seed() -> None:
+    # u of variance 1, m of 1 around it, s of 0.01 around that; the entries of Q are N(0, 1).
+    settings = SyntheticSettings(process="leaf", dimension=40, num_classes=25)
+    squares = [
+        float(np.mean(leaf_model(generate_user(settings, seed=seed, user=0)) ** 2))
+        for seed in range(300)
+    ]
+
+    # s^2 of s ~ N(0, v) has the variance 2 v^2; that of Q's mean square is 2 / 1025.
+    assert within(float(np.mean(squares)), 2.01, 2.01 * math.sqrt((2 + 3 * 2 / 1025) / 300))
+
+
+def test_leaf_inputs_are_those_of_beta_one(leaf: list[SyntheticUser]) -> None:
+    means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in leaf])
+    decay = np.arange(1, DIMENSION + 1) ** -1.2
+    sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in leaf])
+    variance = 1.0 + 1 / DIMENSION + sampling
+
+    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+
+
+def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(
+    leaf: list[SyntheticUser],
+) -> None:
+    # Of two logits that differ by g, each with noise of 0.1: P(turned) = Phi(-|g| / (0.1 sqrt 2)).
+    turned, chances = 0, []
+    for user in leaf:
+        logits = user.inputs.astype(np.float64) @ user.weights + user.bias
+        turned += int(np.sum(logits.argmax(axis=1) != user.labels))
+        chances += [0.5 * math.erfc(abs(gap) / 0.2) for gap in (logits[:, 0] - logits[:, 1])]
+    chance = np.array(chances)
+
+    assert chance.sum() > 100
+    assert within(turned, float(chance.sum()), math.sqrt(float((chance * (1 - chance)).sum())))
+
+
+def test_leaf_users_have_streams_of_their_own_but_one_model() -> None:
+    settings = SyntheticSettings(process="leaf")
+    first, second = (generate_user(settings, seed=1, user=user) for user in (0, 1))
+
+    assert np.array_equal(first.inputs, generate_user(settings, seed=1, user=0).inputs)
+    assert not np.array_equal(first.inputs[:5], second.inputs[:5])
+    assert set(first.labels) <= set(range(10))
+
+
+@pytest.mark.parametrize("others", [{"alpha": 0.5}, {"beta": 0.0}])
+def test_leaf_has_neither_alpha_nor_beta(others: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="process: leaf has no alpha"):
+        SyntheticSettings(process="leaf", **others)

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from fleetsim.contracts import ModelCost
+from fleetsim.learning.local.measured_networks import measured_cost
+from fleetsim.learning.models.cost import model_cost
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import (
+    FedGraCnnSettings,
+    GpflCnnSettings,
+    LeNet5Settings,
+    LogisticSettings,
+    ModelSettings,
+    ResNet18Settings,
+    ShuffleNetV2Settings,
+    SvmSettings,
+    TwoNNSettings,
+    Vgg16Settings,
+)
+from fleetsim.learning.models.text import Gpt2
+
+MNIST = (1, 28, 28)
+
+
+def cost_of(model: ModelSettings) -> ModelCost:
+    return model_cost(build_model(model, input_shape=MNIST, num_classes=10, seed=0), MNIST)
+
+
+def test_2nn_spends_two_flop_per_weight_in_three_layers() -> None:
+    cost = cost_of(TwoNNSettings())
+
+    assert cost.forward_flop == {"gemm": 2 * (784 * 200 + 200 * 200 + 200 * 10)}
+    assert cost.num_layers == 3
+
+
+def test_lenet_counts_every_output_pixel_of_its_convolutions() -> None:
+    conv1 = 2 * (28 * 28) * 6 * (1 * 25)
+    conv2 = 2 * (10 * 10) * 16 * (6 * 25)
+    dense = 2 * (400 * 120 + 120 * 84 + 84 * 10)
+
+    assert cost_of(LeNet5Settings()).forward_flop == {"conv": conv1 + conv2, "gemm": dense}
+    assert cost_of(LeNet5Settings()).num_layers == 5
+
+
+def test_fedgra_cnn_splits_into_convolutions_and_matrix_products() -> None:
+    conv1 = 2 * (28 * 28) * 32 * (1 * 25)
+    conv2 = 2 * (14 * 14) * 64 * (32 * 25)
+    dense = 2 * (3136 * 512 + 512 * 10)
+
+    assert cost_of(FedGraCnnSettings()).forward_flop == {"conv": conv1 + conv2, "gemm": dense}
+
+
+def test_gpfl_cnn_loses_two_pixels_a_convolution_and_half_in_two_poolings() -> None:
+    """32 pixels a side become 30, 15, 13, 6 and 4; 64 maps of 4 x 4 are 1,024 units."""
+    conv1 = 2 * (30 * 30) * 32 * (3 * 9)
+    conv2 = 2 * (13 * 13) * 64 * (32 * 9)
+    conv3 = 2 * (4 * 4) * 64 * (64 * 9)
+    dense = 2 * (1024 * 64 + 64 * 10)
+    shape = (3, 32, 32)
+    module = build_model(GpflCnnSettings(), input_shape=shape, num_classes=10, seed=0)
+
+    cost = model_cost(module, shape)
+
+    assert cost.forward_flop == {"conv": conv1 + conv2 + conv3, "gemm": dense}
+    assert cost.payload_byte == 4 * 122_570
+
+
+def test_gpfl_mlp_and_a_linear_svm_are_matrix_products() -> None:
+    mlp = cost_of(TwoNNSettings(hidden=(64, 30)))
+
+    assert mlp.forward_flop == {"gemm": 2 * (784 * 64 + 64 * 30 + 30 * 10)}
+    assert cost_of(SvmSettings()).forward_flop == {"gemm": 2 * 784 * 10}
+    assert cost_of(SvmSettings()) == cost_of(LogisticSettings())
+
+
+def test_payload_is_four_bytes_per_parameter_of_a_float32_model() -> None:
+    cost = cost_of(FedGraCnnSettings())
+
+    assert cost.num_parameters == 1_663_370
+    assert cost.payload_byte == 6_653_480
+
+
+def test_buffers_travel_but_are_no_parameters() -> None:
+    cost = model_cost(nn.BatchNorm2d(3), (3, 4, 4))
+
+    assert cost.num_parameters == 6
+    assert cost.payload_byte == 4 * (6 + 6) + 8  # num_batches_tracked is one int64
+
+
+def test_depthwise_and_pointwise_convolutions_are_told_apart() -> None:
+    module = nn.Sequential(
+        nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Sequential(nn.Conv2d(32, 64, 1))
+    )
+
+    assert model_cost(module, (32, 64, 64)).forward_flop == {
+        "depthwise": 2 * 64 * 64 * 32 * 9,
+        "conv": 2 * 64 * 64 * 64 * 32,
+    }
+
+
+def test_a_convolution_of_one_channel_is_not_depthwise() -> None:
+    module = nn.Conv2d(1, 256, 5, padding=2)
+
+    assert model_cost(module, (1, 28, 28)).forward_flop == {"conv": 2 * 28 * 28 * 256 * 25}
+
+
+class LastOutput(nn.Module):
+    """LSTM over [n, steps, features], a dense layer, and a product of the module's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recurrent = nn.LSTM(128, 256, batch_first=True)
+        self.dense = nn.Linear(256, 10)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        logits: Tensor = self.dense(self.recurrent(steps)[0][:, -1])
+        return logits @ torch.ones(10, 5, device=steps.device)
+
+    def own_flop(self, steps: Tensor) -> int:
+        return 2 * len(steps) * 10 * 5
+
+
+def test_recurrent_layers_count_their_four_gates_in_every_step() -> None:
+    assert model_cost(LastOutput(), (20, 128)).forward_flop == {
+        "rnn": 20 * 2 * 4 * 256 * (128 + 256),
+        "gemm": 2 * 256 * 10 + 2 * 10 * 5,
+    }
+
+
+def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
+    """On the meta device, where torch's counter sees inside recurrent layers."""
+    shapes = copy.deepcopy(module).to("meta").eval()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        shapes(sample.to("meta"))
+    return int(counter.get_total_flops())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticSettings(),
+        TwoNNSettings(),
+        LeNet5Settings(),
+        FedGraCnnSettings(),
+        ResNet18Settings(norm="batch"),
+        Vgg16Settings(),
+        ShuffleNetV2Settings(),
+    ],
+    ids=lambda model: model.kind,
+)
+def test_torch_counts_the_same(model: ModelSettings) -> None:
+    shape = (3, 32, 32)
+    module = build_model(model, input_shape=shape, num_classes=10, seed=0)
+    counted = counted_by_torch(module, torch.zeros(1, *shape))
+
+    assert sum(model_cost(module, shape).forward_flop.values()) == counted
+
+
+@pytest.mark.parametrize("mode", ["RNN_TANH", "GRU", "LSTM"])
+def test_torch_counts_the_same_for_recurrent_layers(mode: str) -> None:
+    kind = {"RNN_TANH": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}[mode]
+    module: nn.Module = kind(5, 7, 2, batch_first=True, bidirectional=True)
+    counted = counted_by_torch(module, torch.zeros(1, 9, 5))
+
+    assert sum(model_cost(module, (9, 5)).forward_flop.values()) == counted
+
+
+@pytest.mark.parametrize("is_sequence", [True, False])
+def test_torch_counts_the_same_for_gpt2(is_sequence: bool) -> None:
+    module = Gpt2(
+        vocabulary_size=11, context=6, layers=2, heads=2, width=8, is_sequence=is_sequence
+    )
+    counted = counted_by_torch(module, torch.zeros(1, 6, dtype=torch.int64))
+
+    assert sum(model_cost(module, (6,)).forward_flop.values()) == counted
+
+
+def test_a_layer_that_nobody_can_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="FLOP of ConvTranspose1d are not known"):
+        model_cost(nn.ConvTranspose1d(2, 2, 1), (2, 4))
+
+
+def test_the_compiler_is_not_imported_to_count() -> None:
+    program = (
+        "import sys; from torch import nn; from fleetsim.learning.models.cost import model_cost;"
+        "model_cost(nn.Linear(2, 3), (2,)); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_layers_without_matrices_are_not_counted() -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 2))
+
+    assert model_cost(module, (3,)).num_layers == 2
+
+
+def test_a_layer_that_runs_twice_is_launched_twice() -> None:
+    layer = nn.Linear(3, 3)
+
+    assert model_cost(nn.Sequential(layer, layer), (3,)).num_layers == 2
+
+
+def test_a_recurrent_layer_counts_its_layers_and_directions() -> None:
+    module = nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+
+    assert model_cost(module, (7, 6)).num_layers == 4
+
+
+@pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])
+def test_measured_networks_have_the_layers_that_their_papers_count(
+    model: str, num_layers: int
+) -> None:
+    assert measured_cost(model).num_layers == num_layers
+
+
+def test_counting_leaves_the_module_as_it_was() -> None:
+    module = build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=0)
+    before = flatten(module)
+    model_cost(module, MNIST)
+
+    assert module.training
+    assert flatten(module).tobytes() == before.tobytes()

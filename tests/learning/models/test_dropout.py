@@ -1,0 +1,109 @@
+"""Dropout by a job's address: how often, at which scale, when, and with which trainer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.dropout import Dropout, dropping_out
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import TwoNNSettings
+from fleetsim.learning.training.settings import TrainerSettings
+from fleetsim.learning.training.trainer_choice import choose_trainer
+
+HALF = TwoNNSettings(hidden=(64, 30), dropout=0.5)
+PLAIN = TwoNNSettings(hidden=(64, 30))
+LOCAL = LocalSettings(epochs=2, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))
+
+
+def module(settings: TwoNNSettings = HALF) -> nn.Module:
+    return build_model(settings, input_shape=(1, 5, 5), num_classes=3, seed=1)
+
+
+def samples() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(20, 1, 5, 5, generator=generator)
+    return inputs, torch.arange(20) % 3
+
+
+def trained(net: nn.Module, seed: int, most_steps: int | None = None) -> np.ndarray:
+    result = local_sgd.train(
+        net,
+        flatten(module()),
+        *samples(),
+        LOCAL,
+        epochs=2,
+        stream=np.random.default_rng(seed),
+        most_steps=most_steps,
+    )
+    assert result.vector is not None
+    return result.vector
+
+
+def test_units_are_left_out_at_the_rate_asked_and_the_others_scaled():
+    layer, ones = nn.Sequential(Dropout(0.2), nn.Linear(1, 1)), torch.ones(100_000)
+    with dropping_out(layer, np.random.default_rng(3)):
+        out = layer[0](ones)
+
+    assert set(out.tolist()) == {0.0, 1.25}
+    # Four standard deviations of a share of 100,000 draws.
+    assert float((out == 0).double().mean()) == pytest.approx(0.2, abs=4 * math.sqrt(0.16 / 1e5))
+    assert torch.equal(layer[0](ones), ones)
+
+
+def test_every_step_has_masks_of_its_own():
+    layer, ones = nn.Sequential(Dropout(0.5), nn.Linear(1, 1)), torch.ones(64)
+    with dropping_out(layer, np.random.default_rng(3)):
+        assert not torch.equal(layer[0](ones), layer[0](ones))
+
+
+def test_masks_are_the_jobs_own_and_no_others():
+    net = module()
+    first = trained(net, 7)
+    torch.manual_seed(99)  # noqa: TID251 - of no effect
+    again, other = trained(net, 7), trained(net, 8)
+
+    assert first.tobytes() == again.tobytes()
+    assert first.tobytes() != other.tobytes()
+
+
+def test_a_training_that_is_cut_short_is_the_beginning_of_the_whole():
+    """An epoch of 20 samples in batches of 8 has three steps."""
+    net = module()
+    one = local_sgd.train(
+        net, flatten(module()), *samples(), LOCAL, epochs=1, stream=np.random.default_rng(7)
+    )
+    assert one.vector is not None
+    assert one.vector.tobytes() == trained(net, 7, most_steps=3).tobytes()
+
+
+def test_gradients_and_evaluations_are_of_the_whole_network():
+    base = flatten(module())
+    for compute in (local_sgd.gradient, local_sgd.evaluate):
+        with_dropout = compute(module(), base, *samples())
+        without = compute(module(PLAIN), base, *samples())
+        assert with_dropout.loss == without.loss
+        if without.vector is not None and with_dropout.vector is not None:
+            assert with_dropout.vector.tobytes() == without.vector.tobytes()
+
+
+def test_without_it_the_network_and_its_draws_are_what_they_were():
+    assert [type(layer) for layer in module(PLAIN).children()].count(Dropout) == 0
+    stream, untouched = np.random.default_rng(1), np.random.default_rng(1)
+    with dropping_out(module(PLAIN), stream):
+        pass
+    assert stream.random() == untouched.random()
+
+
+def test_one_client_is_trained_after_the_other():
+    assert choose_trainer(TrainerSettings(), HALF, torch_device="cpu") == "serial"
+    assert choose_trainer(TrainerSettings(), PLAIN, torch_device="cpu") == "stacked"
+    with pytest.raises(ScenarioError, match=r"trainer.kind: stacked trains without dropout; use"):
+        choose_trainer(TrainerSettings(kind="stacked"), HALF, torch_device="cpu")

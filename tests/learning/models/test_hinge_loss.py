@@ -1,0 +1,201 @@
+"""Hinge losses of several classes: by hand, against other formulations, and trained by all."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.functional import multi_margin_loss
+
+from fleetsim import rng
+from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.kernels.conv.channels_last import form_of
+from fleetsim.learning.kernels.stacked.kernel import StackedKernel
+from fleetsim.learning.kernels.stacked.score_gradients import Scratch, writer_of
+from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import Hinge, SvmSettings
+from fleetsim.learning.training.trainers import DataTrainer
+
+every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
+
+# Right class 1 of scores (0.2, 0.9, 0.5, -2): margins 1 + s_j - s_y are 0.3, -, 0.6, -1.9.
+SCORES = torch.tensor([[0.2, 0.9, 0.5, -2.0]], dtype=torch.float64)
+RIGHT = torch.tensor([1])
+BY_HAND: dict[str, tuple[float, list[float]]] = {
+    "crammer-singer": (0.6, [0, -1, 1, 0]),
+    "weston-watkins": (0.9, [1, -2, 1, 0]),
+    # Of class 1 by 1 - 0.9, of the others by 1 + 0.2, 1 + 0.5 and not at all.
+    "one-vs-rest": (0.1 + 1.2 + 1.5, [1, -1, 1, 0]),
+}
+
+
+@every_hinge
+def test_loss_and_slopes_by_hand(hinge: Hinge) -> None:
+    loss, slopes = BY_HAND[hinge]
+    scores = SCORES.clone().requires_grad_()
+
+    found = hinge_losses(hinge, scores, RIGHT)
+    (gradient,) = torch.autograd.grad(found.sum(), scores)
+
+    assert found.tolist() == pytest.approx([loss])
+    assert gradient.tolist() == [slopes]
+
+
+@every_hinge
+def test_a_margin_of_one_costs_nothing_and_moves_nothing(hinge: Hinge) -> None:
+    scores = torch.tensor([[-1.5, 1.5, -2.0]], requires_grad=True)
+
+    found = hinge_losses(hinge, scores, RIGHT)
+    (gradient,) = torch.autograd.grad(found.sum(), scores)
+
+    assert found.tolist() == [0.0]
+    assert not gradient.any()
+
+
+score_tables = st.integers(0, 10_000).map(
+    lambda seed: 2 * torch.from_numpy(rng.stream(seed, "test/scores").normal(size=(7, 5)))
+)
+labels_of_seven = torch.tensor([0, 1, 2, 3, 4, 0, 1])
+
+
+@given(score_tables)
+def test_losses_are_those_of_slow_loops(scores: Tensor) -> None:
+    table, right = scores.tolist(), labels_of_seven.tolist()
+    rivals = [
+        [1 + s - row[y] for j, s in enumerate(row) if j != y]
+        for row, y in zip(table, right, strict=True)
+    ]
+    expected: dict[Hinge, list[float]] = {
+        "crammer-singer": [max(0.0, *some) for some in rivals],
+        "weston-watkins": [sum(max(0.0, margin) for margin in some) for some in rivals],
+        "one-vs-rest": [
+            sum(max(0.0, 1 - (s if j == y else -s)) for j, s in enumerate(row))
+            for row, y in zip(table, right, strict=True)
+        ],
+    }
+
+    for hinge, losses in expected.items():
+        found = hinge_losses(hinge, scores, labels_of_seven)
+        assert found.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
+
+
+@given(score_tables)
+def test_weston_watkins_is_torchs_own_but_for_its_division_by_the_classes(scores: Tensor) -> None:
+    expected = 5 * multi_margin_loss(scores, labels_of_seven, reduction="none")
+
+    found = hinge_losses("weston-watkins", scores, labels_of_seven)
+
+    assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-12, abs=1e-15)
+
+
+@every_hinge
+@given(scores=score_tables)
+def test_written_slopes_are_those_of_autograd(hinge: Hinge, scores: Tensor) -> None:
+    weights = torch.tensor([0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 0.0], dtype=torch.float64)
+    leaf = scores.clone().requires_grad_()
+    losses = hinge_losses(hinge, leaf, labels_of_seven)
+    (gradient,) = torch.autograd.grad((losses * weights).sum(), leaf)
+    by_class = scores.t().contiguous()
+    # What was in the memory before must not matter.
+    likelihoods = torch.full((1, 7), torch.nan, dtype=torch.float64)
+    out, first, second = (torch.full_like(by_class, torch.nan) for _ in range(3))
+
+    write = writer_of(hinge)
+    write(
+        by_class,
+        labels_of_seven.view(1, -1),
+        weights.view(1, -1),
+        likelihoods,
+        Scratch(first, second),
+        out,
+    )
+
+    assert torch.equal(out.t(), -gradient)
+    assert (-likelihoods[0]).tolist() == pytest.approx(losses.tolist(), rel=1e-12, abs=1e-15)
+
+
+def settings_of(weight_decay: float = 0.0) -> LocalSettings:
+    sgd = SgdSettings(learning_rate=0.05, momentum=0.5, weight_decay=weight_decay)
+    return LocalSettings(epochs=2, batch_size=4, optimizer=sgd, proximal_mu=0.1)
+
+
+@every_hinge
+@pytest.mark.parametrize("kind", [StackedKernel, VectorisedKernel])
+def test_a_machine_trains_the_same_in_every_kernel(hinge: Hinge, kind: type[Kernel]) -> None:
+    """In float32, on the loss that its settings say; `test_stacked` and `test_vectorised` compare
+    in float64. Another loss would move the weights by half of the update and more."""
+    draw = rng.stream(1, "test/machine")
+    inputs = draw.normal(size=(60, 1, 3, 2)).astype(np.float32)
+    labels = draw.integers(4, size=60)
+    shares = np.split(np.arange(50), [7, 20, 21, 40])
+    data = TrainerData(inputs, labels, shares, inputs[50:], labels[50:])
+
+    def trained(which: type[Kernel]) -> list[np.ndarray]:
+        machine = build_model(
+            SvmSettings(hinge=hinge), input_shape=(1, 3, 2), num_classes=4, seed=1
+        )
+        base = flatten(machine)
+        trainer = DataTrainer(which(machine, data, local_settings=settings_of(0.01), seed=1))
+        work = Work(WorkKind.TRAIN, epochs=2)
+        tickets = [trainer.submit(Job(client, work, base, (1,))) for client in range(5)]
+        results = trainer.results(tickets)
+        assert all(result.vector is not None for result in results)
+        return [result.vector - base for result in results if result.vector is not None]
+
+    for found, expected in zip(trained(kind), trained(Kernel), strict=True):
+        assert np.linalg.norm(found - expected) < 1e-4 * np.linalg.norm(expected)
+
+
+def test_a_step_by_hand() -> None:
+    """Weights 0 but for the biases (0, 0.5): x = 2 of class 0 has margin 1.5, so a step of 0.1
+    moves its own row by 0.1 x and its bias by 0.1, and its rival's the other way."""
+    machine = build_model(SvmSettings(), input_shape=(1,), num_classes=2, seed=1)
+    base = np.array([0, 0, 0, 0.5], dtype=np.float32)
+    settings = LocalSettings(epochs=1, batch_size=1, optimizer=SgdSettings(learning_rate=0.1))
+
+    result = local_sgd.train(
+        machine,
+        base,
+        torch.tensor([[2.0]]),
+        torch.tensor([0]),
+        settings,
+        epochs=1,
+        stream=rng.stream(1, "test"),
+    )
+
+    assert result.loss == pytest.approx(1.5)
+    assert result.vector is not None
+    assert result.vector.tolist() == pytest.approx([0.2, -0.2, 0.1, 0.4])
+
+
+def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:
+    machine = build_model(SvmSettings(), input_shape=(1,), num_classes=2, seed=1)
+    base = np.array([0, 0, 0, 0.5], dtype=np.float32)
+    samples = torch.tensor([[2.0], [1.0]]), torch.tensor([0, 1])
+
+    gradient = local_sgd.gradient(machine, base, *samples)
+    judged = local_sgd.evaluate(machine, base, *samples)
+
+    # Margins 1.5 and 0.5: the slopes of both samples cancel in the biases, not in the weights.
+    assert gradient.vector is not None
+    assert gradient.vector.tolist() == pytest.approx([-0.5, 0.5, 0.0, 0.0])
+    assert judged.loss == gradient.loss == pytest.approx(1.0)
+    assert judged.accuracy == 0.5
+
+
+def test_a_form_that_would_lose_the_loss_is_refused() -> None:
+    machine = build_model(SvmSettings(), input_shape=(1, 4, 4), num_classes=2, seed=1)
+
+    assert isinstance(machine, LinearSvm)
+    with pytest.raises(TypeError, match="LinearSvm has a loss of its own"):
+        form_of(machine, (1, 4, 4), 4)

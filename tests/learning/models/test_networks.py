@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from torch import nn
+
+from fleetsim import rng
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten, join, layout, load_flat
+from fleetsim.learning.models.settings import (
+    FedGraCnnSettings,
+    GpflCnnSettings,
+    LeNet5Settings,
+    LogisticSettings,
+    ModelSettings,
+    ResNet18Settings,
+    SvmSettings,
+    TwoNNSettings,
+)
+from fleetsim.settings import Settings
+
+MNIST = (1, 28, 28)
+DIGITS = (1, 8, 8)
+
+
+def num_weights(model: ModelSettings, input_shape: tuple[int, ...] = MNIST) -> int:
+    return flatten(build_model(model, input_shape=input_shape, num_classes=10, seed=0)).size
+
+
+@pytest.mark.parametrize(
+    ("model", "input_shape", "published"),
+    [
+        (TwoNNSettings(), MNIST, 199_210),
+        (FedGraCnnSettings(), MNIST, 1_663_370),
+        (LeNet5Settings(), MNIST, 61_706),
+        (LogisticSettings(), MNIST, 7_850),
+        (LogisticSettings(), (60,), 610),
+        (SvmSettings(), MNIST, 7_850),
+        (TwoNNSettings(hidden=(64, 30)), MNIST, 52_500),
+        (GpflCnnSettings(), (3, 32, 32), 122_570),
+    ],
+)
+def test_networks_have_the_published_number_of_parameters(
+    model: ModelSettings, input_shape: tuple[int, ...], published: int
+) -> None:
+    assert num_weights(model, input_shape) == published
+
+
+def test_hidden_widths_are_the_scenarios_choice() -> None:
+    assert num_weights(TwoNNSettings(hidden=(64, 30))) == 784 * 64 + 64 + 64 * 30 + 30 + 310
+
+
+@pytest.mark.parametrize("model", [LogisticSettings(), TwoNNSettings(), FedGraCnnSettings()])
+@pytest.mark.parametrize("input_shape", [DIGITS, MNIST, (3, 32, 32), (1, 5, 9)])
+def test_networks_give_one_logit_per_class(
+    model: ModelSettings, input_shape: tuple[int, ...]
+) -> None:
+    module = build_model(model, input_shape=input_shape, num_classes=7, seed=0)
+
+    assert module(torch.zeros(2, *input_shape)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("side", [12, 13, 28, 32])
+def test_lenet_fits_every_image_from_twelve_pixels(side: int) -> None:
+    module = build_model(LeNet5Settings(), input_shape=(3, side, side), num_classes=10, seed=0)
+
+    assert module(torch.zeros(2, 3, side, side)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("side", [18, 19, 28, 32])
+def test_gpfl_cnn_fits_every_image_from_eighteen_pixels(side: int) -> None:
+    module = build_model(GpflCnnSettings(), input_shape=(3, side, side), num_classes=10, seed=0)
+
+    assert module(torch.zeros(2, 3, side, side)).shape == (2, 10)
+    with pytest.raises(ScenarioError, match=r"gpfl-cnn needs images .* 18x18"):
+        build_model(GpflCnnSettings(), input_shape=(1, 17, side), num_classes=10, seed=0)
+
+
+def test_gpfl_cnn_pools_after_its_first_two_convolutions_alone() -> None:
+    module = build_model(GpflCnnSettings(), input_shape=(3, 32, 32), num_classes=10, seed=0)
+
+    kinds = [type(layer).__name__ for layer in module.children()]
+
+    pooled = ["Conv2d", "MaxPool2d", "ReLU"]
+    assert kinds == [*pooled, *pooled, "Conv2d", "ReLU", "Flatten", "Linear", "ReLU", "Linear"]
+
+
+def test_a_network_that_does_not_fit_is_refused_with_those_that_do() -> None:
+    with pytest.raises(ScenarioError, match=r"task.model.kind: lenet5 .*12x12.*\(1, 8, 8\)") as e:
+        build_model(LeNet5Settings(), input_shape=DIGITS, num_classes=10, seed=0)
+    assert str(e.value).endswith("what fits: logistic, svm, 2nn, fedgra-cnn")
+
+
+@pytest.mark.parametrize("input_shape", [(60,), (28, 28), (1, 3, 28)])
+def test_convolutions_refuse_what_is_no_image_or_too_small(input_shape: tuple[int, ...]) -> None:
+    with pytest.raises(ScenarioError, match=r"what fits: logistic, svm, 2nn$"):
+        build_model(FedGraCnnSettings(), input_shape=input_shape, num_classes=10, seed=0)
+
+
+def test_fedgra_cnn_applies_sigmoid_after_its_first_convolution_and_relu_after_the_second() -> None:
+    module = build_model(FedGraCnnSettings(), input_shape=MNIST, num_classes=10, seed=0)
+
+    kinds = " ".join(type(layer).__name__ for layer in module.children())
+
+    assert kinds == "Conv2d Sigmoid MaxPool2d Conv2d ReLU MaxPool2d Flatten Linear ReLU Linear"
+
+
+# --- initial weights ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [TwoNNSettings(), LeNet5Settings()])
+def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(
+    model: ModelSettings,
+) -> None:
+    ours = build_model(model, input_shape=MNIST, num_classes=10, seed=5)
+    theirs = build_model(model, input_shape=MNIST, num_classes=10, seed=6)
+    with torch.random.fork_rng():
+        generator = torch.Generator().manual_seed(rng.torch_seed(5, "model"))
+        torch.random.set_rng_state(generator.get_state())
+        for layer in theirs.children():
+            if isinstance(layer, nn.Linear | nn.Conv2d):
+                layer.reset_parameters()
+
+    np.testing.assert_array_equal(flatten(ours), flatten(theirs))
+
+
+def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_alone() -> None:
+    before = torch.random.get_rng_state()
+    first = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=1))
+    again = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=1))
+    other = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=2))
+
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+# --- flat vectors -------------------------------------------------------------------------------
+
+
+def with_batch_norm() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+
+
+def test_layout_follows_the_state_dict_and_leaves_integer_buffers_out() -> None:
+    slots = layout(with_batch_norm())
+
+    assert [(slot.name, slot.start, slot.stop, slot.is_trained) for slot in slots] == [
+        ("0.weight", 0, 6, True),
+        ("0.bias", 6, 8, True),
+        ("1.weight", 8, 10, True),
+        ("1.bias", 10, 12, True),
+        ("1.running_mean", 12, 14, False),
+        ("1.running_var", 14, 16, False),
+    ]
+
+
+def test_matrices_lie_row_by_row_in_the_vector() -> None:
+    module = nn.Linear(2, 2)
+    load_flat(module, np.array([1, 2, 3, 4, 5, 6], dtype=np.float32))
+
+    assert module.weight.tolist() == [[1, 2], [3, 4]]
+    assert module.bias.tolist() == [5, 6]
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=16, max_size=16))
+def test_any_vector_comes_back_from_the_module_as_it_went_in(values: list[float]) -> None:
+    module = with_batch_norm()
+    vector = np.array(values, dtype=np.float32)
+    load_flat(module, vector)
+
+    np.testing.assert_array_equal(flatten(module), vector)
+
+
+def test_a_flat_vector_is_a_copy_in_both_directions() -> None:
+    module = nn.Linear(2, 1, bias=False)
+    sent = np.array([1, 2], dtype=np.float32)
+    load_flat(module, sent)
+    taken = flatten(module)
+    with torch.no_grad():
+        module.weight.add_(1)
+
+    assert sent.tolist() == [1, 2]
+    assert taken.tolist() == [1, 2]
+
+
+def test_read_only_vectors_can_be_loaded() -> None:
+    vector = np.array([1, 2], dtype=np.float32)
+    vector.flags.writeable = False
+    module = nn.Linear(2, 1, bias=False)
+    load_flat(module, vector)
+
+    assert flatten(module).tolist() == [1, 2]
+
+
+def test_a_vector_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape \(3,\) for 2 weights"):
+        load_flat(nn.Linear(2, 1, bias=False), np.zeros(3, dtype=np.float32))
+
+
+def test_join_leaves_zeros_where_an_entry_has_no_value() -> None:
+    assert join(nn.Linear(2, 1), {"bias": torch.tensor([7.0])}).tolist() == [0, 0, 7]
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("logistic", "svm", "2nn", "fedgra-cnn", "gpfl-cnn", "lenet5"),
+        *("resnet18", "vgg16", "shufflenet-v2"),
+    ],
+)
+def test_a_model_is_chosen_by_its_kind(kind: str) -> None:
+    assert TypeAdapter(ModelSettings).validate_python({"kind": kind}).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("settings_class", "values"),
+    [
+        (SgdSettings, {"learning_rate": 0}),
+        (SgdSettings, {"learning_rate": 0.1, "momentum": 1}),
+        (SgdSettings, {"learning_rate": 0.1, "weight_decay": -1e-4}),
+        (SgdSettings, {"learning_rate": float("inf")}),
+        (LocalSettings, {"epochs": 0, "batch_size": 1, "optimizer": {"learning_rate": 1}}),
+        (LocalSettings, {"epochs": 1, "batch_size": 0, "optimizer": {"learning_rate": 1}}),
+        (LocalSettings, {"epochs": 1, "batch_size": 1}),
+        (TwoNNSettings, {"hidden": [200, 0]}),
+        (TwoNNSettings, {"hidden": [200]}),
+        (ResNet18Settings, {"norm": "layer"}),
+    ],
+)
+def test_settings_out_of_range_are_refused(
+    settings_class: type[Settings], values: dict[str, Any]
+) -> None:
+    with pytest.raises(ValidationError):
+        settings_class(**values)

@@ -1,0 +1,466 @@
+"""Published image networks: size, cost, structure, normalisation, gradients."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, ModelCost, Outcome, Parameters, Purpose, Report
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.aggregator import FedAvg
+from fleetsim.learning.aggregation.settings import FedAvgSettings
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.cost import model_cost
+from fleetsim.learning.models.networks import build_model, flatten, layout, load_flat
+from fleetsim.learning.models.settings import (
+    ModelSettings,
+    ResNet18Settings,
+    ShuffleNetV2Settings,
+    Vgg16Settings,
+)
+from fleetsim.learning.models.vision import (
+    MIN_SIDE,
+    Residual,
+    ShuffleDownUnit,
+    ShuffleUnit,
+    interleave,
+)
+
+CIFAR = (3, 32, 32)
+KINDS: list[type[ResNet18Settings] | type[Vgg16Settings] | type[ShuffleNetV2Settings]] = [
+    ResNet18Settings,
+    Vgg16Settings,
+    ShuffleNetV2Settings,
+]
+BOTH_NORMS: list[ModelSettings] = [kind(norm=norm) for kind in KINDS for norm in ("group", "batch")]
+
+
+def build(
+    model: ModelSettings, shape: tuple[int, ...] = CIFAR, num_classes: int = 10, seed: int = 0
+) -> nn.Module:
+    return build_model(model, input_shape=shape, num_classes=num_classes, seed=seed)
+
+
+@cache
+def cost_of(
+    model: ModelSettings, shape: tuple[int, ...] = CIFAR, num_classes: int = 10
+) -> ModelCost:
+    return model_cost(build(model, shape, num_classes), shape)
+
+
+def noise(*shape: int, address: int = 0) -> Tensor:
+    return torch.from_numpy(rng.stream(1, "test", address).standard_normal(shape, np.float32))
+
+
+# --- size ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "num_classes", "published"),
+    [
+        # kuangliu/pytorch-cifar@c7c3518, models/resnet.py, vgg.py and shufflenetv2.py
+        (ResNet18Settings(), 10, 11_173_962),
+        (Vgg16Settings(), 10, 14_728_266),
+        (ShuffleNetV2Settings(), 10, 1_263_854),
+        # torchvision's metadata of the weights ShuffleNet_V2_X1_0_Weights.IMAGENET1K_V1
+        (ShuffleNetV2Settings(), 1000, 2_278_604),
+    ],
+)
+def test_networks_have_the_published_number_of_parameters(
+    model: ModelSettings, num_classes: int, published: int
+) -> None:
+    assert cost_of(model, num_classes=num_classes).num_parameters == published
+
+
+def test_only_the_stem_divides_resnet18_from_its_published_form() -> None:
+    # torchvision's metadata of the weights ResNet18_Weights.IMAGENET1K_V1, with a 7x7 stem
+    published = 11_689_512
+
+    ours = cost_of(ResNet18Settings(), num_classes=1000).num_parameters
+
+    assert published - ours == 64 * 3 * (7 * 7 - 3 * 3)
+
+
+@pytest.mark.parametrize(
+    ("model", "num_statistics"),
+    [
+        # one running mean and one running variance per channel of every normalisation
+        (ResNet18Settings(norm="batch"), 2 * (5 * 64 + 5 * 128 + 5 * 256 + 5 * 512)),
+        (Vgg16Settings(norm="batch"), 2 * (2 * 64 + 2 * 128 + 3 * 256 + 6 * 512)),
+    ],
+)
+def test_batch_norm_adds_its_running_statistics_to_the_vector_and_the_payload(
+    model: ModelSettings, num_statistics: int
+) -> None:
+    slots = layout(build(model))
+    cost = cost_of(model)
+
+    statistics = [slot for slot in slots if not slot.is_trained]
+    assert sum(math.prod(slot.shape) for slot in statistics) == num_statistics
+    assert {slot.name.rsplit(".", 1)[-1] for slot in statistics} == {"running_mean", "running_var"}
+    assert slots[-1].stop == cost.num_parameters + num_statistics
+    assert cost.payload_byte == 4 * slots[-1].stop
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_network_is_all_in_its_vector(kind: type[ResNet18Settings]) -> None:
+    module = build(kind(norm="batch"), (1, 32, 32))
+
+    assert all(value.is_floating_point() for value in module.state_dict().values())
+    assert layout(module)[-1].stop == sum(value.numel() for value in module.state_dict().values())
+
+
+# --- cost ---------------------------------------------------------------------------------------
+
+
+def test_resnet18_spends_the_flop_of_its_convolutions() -> None:
+    conv1 = 32 * 32 * 64 * 27
+    stage1 = 4 * 32 * 32 * 64 * (64 * 9)
+    later = 16 * 16 * 128 * (64 * 9) + 3 * 16 * 16 * 128 * (128 * 9) + 16 * 16 * 128 * 64
+    total = conv1 + stage1 + 3 * later  # every later stage has twice the channels, half the side
+
+    assert cost_of(ResNet18Settings()).forward_flop == {"conv": 2 * total, "gemm": 2 * 512 * 10}
+
+
+def test_vgg16_spends_the_flop_of_its_convolutions() -> None:
+    widths = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
+    sides = [32] * 2 + [16] * 2 + [8] * 3 + [4] * 3 + [2] * 3
+    total = sum(
+        side * side * width * before * 9
+        for side, before, width in zip(sides, widths[:-1], widths[1:], strict=True)
+    )
+
+    assert cost_of(Vgg16Settings()).forward_flop == {"conv": 2 * total, "gemm": 2 * 512 * 10}
+
+
+def test_shufflenet_tells_its_depthwise_convolutions_from_the_rest() -> None:
+    dense, depthwise = 32 * 32 * 24 * 27, 0
+    before, side = 24, 32
+    for width, num_units in ((116, 4), (232, 8), (464, 4)):
+        half, small = width // 2, side // 2
+        # the first unit: left branch, then right branch, whose first layer sees the large image
+        depthwise += small**2 * before * 9 + small**2 * half * 9
+        dense += small**2 * before * half + side**2 * before * half + small**2 * half * half
+        depthwise += (num_units - 1) * small**2 * half * 9
+        dense += (num_units - 1) * 2 * small**2 * half * half
+        before, side = width, small
+    dense += side**2 * 464 * 1024
+
+    assert cost_of(ShuffleNetV2Settings()).forward_flop == {
+        "conv": 2 * dense,
+        "depthwise": 2 * depthwise,
+        "gemm": 2 * 1024 * 10,
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "published_gmac"),
+    [
+        # da2so/DA2Lite@55685a7, model_zoo/README.md, to two digits
+        (ResNet18Settings(), 0.56),
+        (Vgg16Settings(), 0.31),
+    ],
+)
+def test_networks_cost_the_published_multiply_adds(
+    model: ModelSettings, published_gmac: float
+) -> None:
+    flop = sum(cost_of(model).forward_flop.values())
+
+    assert abs(flop / 2e9 - published_gmac) <= 0.005
+
+
+def test_behind_its_stem_shufflenet_costs_what_is_published_for_224_pixels() -> None:
+    # Ma et al. 2018, table 8: 146 M multiply-adds; torchvision's meta["_ops"]: 0.145 G. There a
+    # stem of stride 2 and a maximum bring 224 pixels to 56 before the first stage.
+    here = sum(cost_of(ShuffleNetV2Settings(), (3, 56, 56), 1000).forward_flop.values()) / 2
+    stem_here, stem_there = 56 * 56 * 24 * 27, 112 * 112 * 24 * 27
+
+    assert abs((here - stem_here + stem_there) / 1e9 - 0.145) <= 0.0005
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_layers_are_normalised_costs_no_flop_and_no_parameter(
+    kind: type[ResNet18Settings],
+) -> None:
+    group, batch = cost_of(kind(norm="group")), cost_of(kind(norm="batch"))
+
+    assert group.forward_flop == batch.forward_flop
+    assert group.num_parameters == batch.num_parameters
+
+
+# --- structure ----------------------------------------------------------------------------------
+
+
+def test_a_residual_block_without_a_body_is_the_relu_of_its_input() -> None:
+    blocks = [m for m in build(ResNet18Settings()).modules() if isinstance(m, Residual)]
+    maps = noise(2, 64, 8, 8)
+    with torch.no_grad():
+        for block in blocks[:2]:
+            block.body.norm2.weight.zero_()  # type: ignore[union-attr, operator]
+        out = blocks[1](blocks[0](maps))
+
+    assert len(blocks) == 8
+    torch.testing.assert_close(out, maps.relu())
+
+
+def test_the_last_three_stages_of_resnet18_halve_the_image_and_double_the_channels() -> None:
+    maps = noise(1, *CIFAR)
+    shapes = []
+    for name, layer in build(ResNet18Settings()).named_children():
+        maps = layer(maps)
+        if name.startswith("stage"):
+            shapes.append(tuple(maps.shape[1:]))
+
+    assert shapes == [(64, 32, 32), (128, 16, 16), (256, 8, 8), (512, 4, 4)]
+
+
+def test_channels_interleave_as_a_shuffle_of_two_groups() -> None:
+    left, right = noise(2, 3, 4, 4), noise(2, 3, 4, 4, address=1)
+    shuffled = nn.ChannelShuffle(2)(torch.cat((left, right), dim=1))
+
+    assert torch.equal(interleave(left, right), shuffled)
+
+
+def test_a_shuffle_unit_passes_the_first_half_of_the_channels_as_it_is() -> None:
+    maps = noise(2, 6, 4, 4)
+
+    out = ShuffleUnit(nn.ReLU())(maps)
+
+    assert torch.equal(out[:, 0::2], maps[:, :3])
+    assert torch.equal(out[:, 1::2], maps[:, 3:].relu())
+
+
+def test_a_down_unit_sends_all_channels_through_both_branches() -> None:
+    maps = noise(2, 6, 4, 4)
+
+    out = ShuffleDownUnit(nn.AvgPool2d(2), nn.MaxPool2d(2))(maps)
+
+    assert torch.equal(out[:, 0::2], nn.AvgPool2d(2)(maps))
+    assert torch.equal(out[:, 1::2], nn.MaxPool2d(2)(maps))
+
+
+def test_shufflenet_has_stages_of_four_eight_and_four_units() -> None:
+    module = build(ShuffleNetV2Settings())
+    units = {
+        name: [type(unit).__name__ for unit in stage]
+        for name, stage in module.named_children()
+        if isinstance(stage, nn.Sequential)
+    }
+
+    assert units == {
+        "stage2": ["ShuffleDownUnit"] + ["ShuffleUnit"] * 3,
+        "stage3": ["ShuffleDownUnit"] + ["ShuffleUnit"] * 7,
+        "stage4": ["ShuffleDownUnit"] + ["ShuffleUnit"] * 3,
+    }
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", BOTH_NORMS)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_networks_train_on_single_samples_from_their_smallest_image(
+    model: ModelSettings, channels: int
+) -> None:
+    side = MIN_SIDE[model.kind]
+    module = build(model, (channels, side, side + 3), num_classes=7)
+
+    logits = module(noise(1, channels, side, side + 3))
+
+    assert logits.shape == (1, 7)
+    assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "fitting"),
+    [
+        (
+            Vgg16Settings(),
+            (1, 28, 28),
+            "logistic, svm, 2nn, fedgra-cnn, gpfl-cnn, lenet5, resnet18, shufflenet-v2",
+        ),
+        (ResNet18Settings(), (1, 8, 8), "logistic, svm, 2nn, fedgra-cnn"),
+        (ShuffleNetV2Settings(), (60,), "logistic, svm, 2nn"),
+    ],
+)
+def test_images_too_small_are_refused_with_the_networks_that_fit(
+    model: ModelSettings, shape: tuple[int, ...], fitting: str
+) -> None:
+    side = MIN_SIDE[model.kind]
+
+    with pytest.raises(ScenarioError) as caught:
+        build(model, shape)
+
+    assert f"task.model.kind: {model.kind} needs images" in str(caught.value)
+    assert f"at least {side}x{side} pixels" in str(caught.value)
+    assert str(caught.value).endswith(f"what fits: {fitting}")
+
+
+# --- initial weights ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(
+    kind: type[ResNet18Settings],
+) -> None:
+    ours, theirs = build(kind(), seed=5), build(kind(), seed=6)
+    with torch.random.fork_rng():
+        generator = torch.Generator().manual_seed(rng.torch_seed(5, "model"))
+        torch.random.set_rng_state(generator.get_state())
+        for layer in theirs.modules():
+            if isinstance(layer, nn.Linear | nn.Conv2d):
+                layer.reset_parameters()
+
+    np.testing.assert_array_equal(flatten(ours), flatten(theirs))
+
+
+def test_building_leaves_the_global_stream_alone() -> None:
+    before = torch.random.get_rng_state()
+    build(ShuffleNetV2Settings(norm="batch"))
+
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("model", BOTH_NORMS)
+def test_normalisation_begins_with_scale_one_shift_zero_and_fresh_statistics(
+    model: ModelSettings,
+) -> None:
+    starts = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
+    norms = [
+        layer
+        for layer in build(model).modules()
+        if isinstance(layer, nn.GroupNorm | nn.BatchNorm2d)
+    ]
+
+    assert norms
+    for layer in norms:
+        for name, value in layer.state_dict().items():
+            assert torch.all(value == starts[name]), name
+
+
+# --- normalisation ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_setting_chooses_the_normalisation_of_every_layer(kind: type[ResNet18Settings]) -> None:
+    group = [m for m in build(kind(norm="group")).modules() if isinstance(m, nn.GroupNorm)]
+    batch = [m for m in build(kind(norm="batch")).modules() if isinstance(m, nn.BatchNorm2d)]
+
+    assert {layer.num_groups for layer in group} == {2}
+    assert [g.num_channels for g in group] == [b.num_features for b in batch]
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in build(kind(norm="group")).modules())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_group_norm_a_sample_does_not_see_the_others_in_its_batch(
+    kind: type[ResNet18Settings],
+) -> None:
+    images = noise(3, *CIFAR)
+    module = build(kind(norm="group"))
+
+    torch.testing.assert_close(module(images)[:1], module(images[:1]), rtol=1e-4, atol=1e-5)
+
+
+def test_with_batch_norm_it_does_and_only_in_training() -> None:
+    images = noise(3, *CIFAR)
+    module = build(ResNet18Settings(norm="batch"))
+
+    assert not torch.allclose(module(images)[:1], module(images[:1]), rtol=1e-2)
+    module.eval()
+    torch.testing.assert_close(module(images)[:1], module(images[:1]), rtol=1e-4, atol=1e-5)
+
+
+def trained(vector: Parameters, model: ModelSettings, address: int) -> Parameters:
+    settings = LocalSettings(epochs=1, batch_size=4, optimizer=SgdSettings(learning_rate=0.01))
+    inputs, labels = noise(5, 3, 32, 32, address=address), torch.arange(5)
+    module = build(model, seed=9)
+    stream = rng.stream(2, "order", address)
+    result = local_sgd.train(module, vector, inputs, labels, settings, epochs=1, stream=stream)
+    assert result.vector is not None
+    return result.vector
+
+
+def statistics(model: ModelSettings) -> BoolArray:
+    """Which entries of the flat vector are running statistics."""
+    slots = layout(build(model))
+    return np.repeat([not s.is_trained for s in slots], [s.stop - s.start for s in slots])
+
+
+def test_a_client_moves_the_running_statistics_by_those_of_its_own_batches() -> None:
+    model = ResNet18Settings(norm="batch")
+    images = noise(4, *CIFAR)
+    module = build(model)
+    module(images)
+    with torch.no_grad():
+        first = module.conv1(images)  # type: ignore[operator]
+
+    # torch's default momentum of .1; the variance kept is the unbiased one
+    values = first.transpose(0, 1).flatten(1)
+    torch.testing.assert_close(module.norm1.running_mean, 0.1 * values.mean(1))  # type: ignore[union-attr]
+    torch.testing.assert_close(module.norm1.running_var, 0.9 + 0.1 * values.var(1))  # type: ignore[union-attr]
+
+
+def test_running_statistics_come_back_with_the_model_and_depend_on_nothing_else() -> None:
+    model = ShuffleNetV2Settings(norm="batch")
+    start = flatten(build(model))
+
+    once, again = trained(start, model, 0), trained(start, model, 0)
+
+    assert once.tobytes() == again.tobytes()
+    assert not np.array_equal(once[statistics(model)], start[statistics(model)])
+
+
+def test_fedavg_averages_running_statistics_like_weights() -> None:
+    model = ShuffleNetV2Settings(norm="batch")
+    start = flatten(build(model))
+    vectors = [trained(start, model, client) for client in range(2)]
+    reports = [
+        Report(
+            client=client,
+            purpose=Purpose.TRAIN,
+            outcome=Outcome.DELIVERED,
+            dispatched_at_s=0.0,
+            finished_at_s=1.0,
+            num_samples=(1, 3)[client],
+            vector=vector,
+        )
+        for client, vector in enumerate(vectors)
+    ]
+    mean = FedAvg(FedAvgSettings()).aggregate(start, reports)
+
+    kept = statistics(model)
+    np.testing.assert_allclose(
+        mean[kept], 0.25 * vectors[0][kept] + 0.75 * vectors[1][kept], rtol=1e-5, atol=1e-7
+    )
+    module = build(model)
+    load_flat(module, mean)
+    assert flatten(module).tobytes() == mean.tobytes()
+
+
+# --- gradients ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", BOTH_NORMS)
+def test_a_small_step_down_the_gradient_lowers_the_loss_by_its_square(model: ModelSettings) -> None:
+    inputs, labels = noise(4, 1, 32, 32).double(), torch.arange(4)
+    module = build(model, (1, 32, 32), num_classes=4).double()
+    weights = list(module.parameters())
+    before = cross_entropy(module(inputs), labels)
+    gradients = torch.autograd.grad(before, weights)
+    square = sum(float(gradient.square().sum()) for gradient in gradients)
+    step = 1e-6 / square
+
+    with torch.no_grad():
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.sub_(gradient, alpha=step)
+        after = cross_entropy(module(inputs), labels)
+
+    assert float(before.detach() - after) == pytest.approx(step * square, rel=0.05)

@@ -1,0 +1,300 @@
+"""Client-wise Dirichlet: the programme by its conditions, mixes and sizes by their law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy.optimize import linprog
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.client_dirichlet import (
+    ClientDirichletSettings,
+    client_dirichlet,
+    least_sizes,
+    nearest_sizes,
+)
+from fleetsim.rng import stream
+
+
+def mixes_of(seed: int, concentration: float, wanted: FloatArray, num_clients: int) -> FloatArray:
+    return stream(seed, "test/mixes").dirichlet(concentration * wanted, size=num_clients).T
+
+
+def balanced(num_labels: int, per_label: int) -> IntArray:
+    return np.tile(np.arange(num_labels), per_label)
+
+
+def histograms(found: tuple[IntArray, ...], labels: IntArray) -> IntArray:
+    """Samples of each label at each client [N, labels]."""
+    return np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found])
+
+
+# --- the quadratic programme --------------------------------------------------------------------
+
+
+def test_three_clients_by_hand() -> None:
+    """x1 + 0.5 x3 = 0.6 and x2 + 0.5 x3 = 0.4: with x3 = t, |x|^2 = (0.6 - t/2)^2 + (0.4 - t/2)^2
+    + t^2 has its least where -0.6 + t/2 - 0.4 + t/2 + 2 t = 0, at t = 1/3."""
+    mixes = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
+
+    found = least_sizes(mixes, np.array([0.6, 0.4]))
+
+    assert found == pytest.approx([0.6 - 1 / 6, 0.4 - 1 / 6, 1 / 3], abs=1e-12)
+
+
+def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
+    """Without x >= 0 the least |x| for mixes (1, 0), (0, 1) and (0.9, 0.1) to make (0.1, 0.9) has
+    x3 = t with (0.1 - 0.9 t) 0.9 + (0.9 - 0.1 t) 0.1 = t, so t = 0.18/1.82 and x1 = 0.01 > 0; to
+    make (0.02, 0.98) t = 0.116/1.82 = 0.064 and x1 = -0.037. Then x1 = 0 and x3 = 0.02/0.9."""
+    mixes = np.array([[1.0, 0.0, 0.9], [0.0, 1.0, 0.1]])
+
+    free = least_sizes(mixes, np.array([0.1, 0.9]))
+    bound = least_sizes(mixes, np.array([0.02, 0.98]))
+
+    t = 0.18 / 1.82
+    assert free == pytest.approx([0.1 - 0.9 * t, 0.9 - 0.1 * t, t], abs=1e-12)
+    assert bound == pytest.approx([0.0, 0.98 - 0.002 / 0.9, 0.02 / 0.9], abs=1e-12)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    concentration=st.sampled_from([0.01, 0.2, 1.0, 30.0]),
+    num_clients=st.integers(1, 60),
+    weights=st.lists(st.integers(1, 9), min_size=1, max_size=12),
+)
+def test_sizes_satisfy_the_conditions_of_the_optimum_or_there_are_none(
+    seed: int, concentration: float, num_clients: int, weights: list[int]
+) -> None:
+    """x is best iff x = max(0, Q^T l) for some l. Whether any x >= 0 has Q x = d, a linear
+    programme says, unless it is close: the mass that it misses at best is small but not none."""
+    wanted = np.array(weights) / sum(weights)
+    mixes = mixes_of(seed, concentration, wanted, num_clients)
+
+    found = least_sizes(mixes, wanted)
+
+    missed = missed_mass(mixes, wanted)
+    if found is None:
+        assert missed > 1e-13
+        return
+    assert missed < 1e-7
+    assert np.abs(mixes @ found - wanted).max() < 1e-10
+    assert found.min() >= 0
+    prices = least_norm_prices(mixes, found)
+    assert np.abs(np.maximum(mixes.T @ prices, 0.0) - found).max() < 1e-7
+
+
+def missed_mass(mixes: FloatArray, wanted: FloatArray) -> float:
+    """The least sum of |Q x - d| over x >= 0."""
+    num_labels, num_clients = mixes.shape
+    eye = np.eye(num_labels)
+    cost = np.concatenate([np.zeros(num_clients), np.ones(2 * num_labels)])
+    solved = linprog(cost, A_eq=np.hstack([mixes, eye, -eye]), b_eq=wanted)
+    assert solved.status == 0
+    return float(solved.fun)
+
+
+def least_norm_prices(mixes: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Some l with Q_k . l = x_k where x_k > 0 and <= 0 elsewhere, by a linear programme."""
+    has = sizes > 1e-9
+    num_labels = len(mixes)
+    # Slack s >= 0 of every condition, least in sum; the prices themselves are free.
+    equal, below = mixes.T[has], mixes.T[~has]
+    num_equal, num_below = len(equal), len(below)
+    cost = np.concatenate([np.zeros(num_labels), np.ones(2 * num_equal + num_below)])
+    a_eq = np.hstack(
+        [equal, np.eye(num_equal), -np.eye(num_equal), np.zeros((num_equal, num_below))]
+    )
+    a_ub = np.hstack([below, np.zeros((num_below, 2 * num_equal)), -np.eye(num_below)])
+    bounds = [(None, None)] * num_labels + [(0, None)] * (2 * num_equal + num_below)
+    solved = linprog(
+        cost,
+        A_eq=a_eq,
+        b_eq=sizes[has],
+        A_ub=a_ub if num_below else None,
+        b_ub=np.zeros(num_below) if num_below else None,
+        bounds=bounds,
+    )
+    assert solved.status == 0
+    prices: FloatArray = solved.x[:num_labels]
+    return prices
+
+
+def test_a_label_that_nobody_has_makes_it_infeasible() -> None:
+    mixes = np.array([[1.0, 0.7], [0.0, 0.3], [0.0, 0.0]])
+
+    assert least_sizes(mixes, np.array([0.5, 0.3, 0.2])) is None
+
+
+def test_the_nearest_sizes_by_hand() -> None:
+    """Both clients have label 0 alone, of which there is half: x1 + x2 = 0.5, shared equally."""
+    mixes = np.array([[1.0, 1.0], [0.0, 0.0]])
+
+    assert nearest_sizes(mixes, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.25], rel=1e-5)
+
+
+# --- the partition ------------------------------------------------------------------------------
+
+
+def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:
+    """Every client has floor(Q_lk x_k) samples of label l, and at most what was left besides."""
+    labels = np.repeat(np.arange(4), [500, 300, 150, 50])
+    num_clients, seed = 30, 3
+    wanted = np.array([0.5, 0.3, 0.15, 0.05])
+    draws = stream(seed, "partition/client-dirichlet", 0)
+    mixes = draws.dirichlet(2.0 * wanted, size=num_clients).T
+    sizes = least_sizes(mixes, wanted)
+    assert sizes is not None
+
+    settings = ClientDirichletSettings(concentration=2.0)
+    found = histograms(client_dirichlet(settings, labels, num_clients, seed), labels)
+
+    whole = np.floor(mixes * sizes * 1000 + 1e-6).T
+    extra = found - whole
+    assert extra.min() >= 0
+    assert extra.sum(axis=0).tolist() == ([500, 300, 150, 50] - whole.sum(axis=0)).tolist()
+    # Of each label and client the rounding leaves under one sample.
+    assert extra.sum() < 4 * num_clients
+
+
+@given(
+    seed=st.integers(0, 500),
+    num_clients=st.integers(1, 40),
+    concentration=st.floats(0.05, 20.0),
+    num_labels=st.integers(1, 8),
+)
+def test_every_sample_has_one_client_and_every_client_a_sample(
+    seed: int, num_clients: int, concentration: float, num_labels: int
+) -> None:
+    labels = (np.arange(900) * 7919) % 101 % num_labels
+    settings = ClientDirichletSettings(concentration=concentration, when_infeasible="nearest")
+
+    found = client_dirichlet(settings, labels, num_clients, seed)
+
+    assert len(found) == num_clients
+    assert min(map(len, found)) >= 1
+    assert sorted(np.concatenate(found).tolist()) == list(range(900))
+
+
+def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> None:
+    """q_l ~ Beta(z p_l, z (1 - p_l)): mean p_l, variance p_l (1 - p_l) / (z + 1). The samples show
+    the mixes but for rounding, of under one sample in the label and some of those left over."""
+    concentration, num_clients = 0.2, 100
+    labels = balanced(10, 2000)
+    settings = ClientDirichletSettings(concentration=concentration)
+
+    shares = []
+    for seed in range(20):
+        found = histograms(client_dirichlet(settings, labels, num_clients, seed), labels)
+        shares.append(found / found.sum(axis=1, keepdims=True))
+    share = np.concatenate(shares)
+
+    variance = 0.1 * 0.9 / (concentration + 1)
+    per_client = ((share - 0.1) ** 2).mean(axis=1)
+    error = per_client.std() / math.sqrt(len(per_client))
+    assert abs(per_client.mean() - variance) < 5 * error + 0.002
+    assert np.all(abs(share.mean(axis=0) - 0.1) < 5 * math.sqrt(variance / len(share)))
+
+
+def test_a_large_concentration_gives_everybody_the_mix_of_all() -> None:
+    """The sizes still differ: they make up for what the mixes differ, however little."""
+    labels = np.repeat(np.arange(3), [600, 300, 100])
+    settings = ClientDirichletSettings(concentration=1e6)
+
+    found = histograms(client_dirichlet(settings, labels, 10, 1), labels)
+
+    # Standard deviations of the mixes are under 0.0005; of 30 samples left over a few go to each.
+    sizes = found.sum(axis=1, keepdims=True)
+    assert np.abs(found - sizes * [0.6, 0.3, 0.1]).max() <= 8
+
+
+def test_the_least_norm_keeps_sizes_together() -> None:
+    """GPFL's setting: a plain Dirichlet split over clients at 0.02 a label would give most of a
+    label to one client. Ten clients or so have each label, so 600 +- some hundred samples."""
+    labels = balanced(10, 600)
+    settings = ClientDirichletSettings(concentration=0.2)
+
+    sizes = np.array([len(part) for part in client_dirichlet(settings, labels, 100, 1)])
+
+    assert sizes.sum() == 6000
+    assert sizes.min() >= 20
+    assert sizes.max() <= 200
+
+
+def test_mixes_are_drawn_anew_until_everybody_has_enough() -> None:
+    labels = balanced(5, 100)
+
+    def fewest(min_samples: int) -> int:
+        settings = ClientDirichletSettings(
+            concentration=5.0, min_samples=min_samples, when_infeasible="nearest"
+        )
+        return min(
+            len(part) for seed in range(20) for part in client_dirichlet(settings, labels, 10, seed)
+        )
+
+    assert fewest(1) < 20 <= fewest(20)
+
+
+def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() -> None:
+    settings = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")
+
+    with pytest.raises(
+        ScenarioError, match=r"no sizes make .* 3 clients .* to nearest, .*size"
+    ) as caught:
+        client_dirichlet(settings, balanced(10, 30), 3, 1)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_the_nearest_sizes_deal_what_nobody_asked_for_at_random() -> None:
+    """Three clients of about one label each cannot hold ten: seven go to all of them alike."""
+    labels = balanced(10, 300)
+    settings = ClientDirichletSettings(concentration=0.001)
+
+    assert settings.when_infeasible == "nearest"
+    found = histograms(client_dirichlet(settings, labels, 3, 1), labels)
+
+    own = found.argmax(axis=1)
+    assert (found[np.arange(3), own] >= 299).all()
+    others = np.delete(found, own, axis=1)
+    assert np.abs(others - 100).max() < 5 * math.sqrt(300 * 2 / 9)
+
+
+def test_nobody_gets_more_of_a_label_than_there_is() -> None:
+    """The nearest sizes may ask for more of a label than exists; then its askers share it."""
+    for seed in range(30):
+        labels = np.repeat(np.arange(3), [90, 5, 5])
+        settings = ClientDirichletSettings(concentration=1.0, when_infeasible="nearest")
+
+        found = histograms(client_dirichlet(settings, labels, 4, seed), labels)
+
+        assert found.sum(axis=0).tolist() == [90, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("min_samples", "num_clients", "message"),
+    [
+        (20, 10, r"min_samples: .* need 200, but there are 100; lower min_samples to 10 or less"),
+        (10, 10, r"min_samples: in none of 1000 draws .* lower it or fleet.size$"),
+    ],
+)
+def test_more_samples_than_can_be_are_refused(
+    min_samples: int, num_clients: int, message: str
+) -> None:
+    settings = ClientDirichletSettings(
+        concentration=1.0, min_samples=min_samples, when_infeasible="nearest"
+    )
+
+    with pytest.raises(ScenarioError, match=r"task\.partition\." + message):
+        client_dirichlet(settings, balanced(2, 50), num_clients, 1)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1e-4, 1e7])
+def test_a_concentration_out_of_range_is_refused(concentration: float) -> None:
+    with pytest.raises(ValidationError):
+        ClientDirichletSettings(concentration=concentration)

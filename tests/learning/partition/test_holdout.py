@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import LogisticSettings
+from fleetsim.learning.partition.holdout import dealt_anew, hold_out, keep_back, num_held
+from fleetsim.learning.training.trainers import NullTrainer
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+EVALUATE, TRAIN = Work(WorkKind.EVALUATE), Work(WorkKind.TRAIN, epochs=1)
+
+
+@given(
+    sizes=st.lists(st.integers(2, 40), min_size=1, max_size=6),
+    fraction=st.floats(0.01, 0.5),
+    seed=st.integers(0, 5),
+)
+def test_every_sample_is_either_trained_with_or_held_out(sizes, fraction, seed):
+    rows = np.arange(sum(sizes)) * 3
+    shares = np.split(rows, np.cumsum(sizes)[:-1])
+    trained, judged = hold_out(shares, fraction, seed=seed)
+
+    for share, kept, held in zip(shares, trained, judged, strict=True):
+        assert sorted([*kept, *held]) == share.tolist()
+        most = max(m for m in range(share.size) if m / share.size <= fraction)
+        assert held.size == max(1, most)
+        assert kept.size >= 1
+
+
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8),
+    fraction=st.floats(0, 0.999),
+    seed=st.integers(0, 5),
+)
+def test_the_server_leaves_every_natural_client_a_sample_or_refuses(sizes, fraction, seed):
+    owner = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    num_kept = int(fraction * owner.size)
+
+    if num_kept > owner.size - len(sizes):
+        with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction = .* \d+ natural"):
+            keep_back(owner.size, fraction, owner=owner, seed=seed)
+        return
+    kept, dealt = keep_back(owner.size, fraction, owner=owner, seed=seed)
+
+    assert kept.size == num_kept
+    assert sorted([*kept, *dealt]) == list(range(owner.size))
+    assert set(owner[dealt]) == set(range(len(sizes)))
+
+
+def test_owners_change_nothing_where_each_keeps_a_sample_anyway():
+    owner = np.arange(200) % 2
+    kept, _ = keep_back(200, 0.1, owner=owner, seed=3)
+    without, _ = keep_back(200, 0.1, owner=None, seed=3)
+
+    assert kept.tolist() == without.tolist()
+
+
+def test_a_fraction_that_leaves_a_natural_client_nothing_is_refused_with_the_most_that_does_not():
+    with pytest.raises(
+        ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; lower it to 0\.2$"
+    ):
+        keep_back(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
+    with pytest.raises(ScenarioError, match=r"leave it out$"):
+        keep_back(4, 0.5, owner=np.arange(4), seed=1)
+
+
+def test_which_ones_are_held_out_depends_on_the_client_alone():
+    shares = [np.arange(20), np.arange(20, 40)]
+    _, both = hold_out(shares, 0.2, seed=1)
+    _, first = hold_out(shares[:1], 0.2, seed=1)
+
+    assert both[0].tolist() == first[0].tolist()
+    assert both[1].tolist() != (both[0] + 20).tolist()
+
+
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), seed=st.integers(0, 5))
+def test_dealt_anew_everybody_has_as_many_of_the_same_samples(sizes, seed):
+    rows = np.arange(sum(sizes)) * 3
+    judged = np.split(rows, np.cumsum(sizes)[:-1])
+    dealt = dealt_anew(judged, seed=seed)
+
+    assert [own.size for own in dealt] == sizes
+    assert sorted(np.concatenate(dealt)) == rows.tolist()
+    assert all((np.diff(own) > 0).all() for own in dealt)
+
+
+def test_dealt_anew_everybody_judges_on_labels_of_all():
+    # Ten clients of 200 samples of one label each: a client then has 20 of each label, whose number
+    # is hypergeometric with variance 200 * .1 * .9 * 1800/1999 = 16.2; four standard errors are 16.
+    judged = np.split(np.arange(2000), 10)
+    counts = [np.bincount(rows // 200, minlength=10) for rows in dealt_anew(judged, seed=3)]
+
+    assert np.abs(np.array(counts) - 20).max() <= 16
+
+
+def test_what_is_dealt_anew_must_be_held_out():
+    with pytest.raises(ScenarioError, match=r"task.holdout_from.*set task.holdout_fraction"):
+        load("quickstart", ["task.holdout_from=everybody"])
+
+
+def test_clients_train_with_the_same_samples_wherever_they_judge(tmp_path):
+    overrides = ["stop.rounds=2", "task.holdout_fraction=0.25"]
+    overrides += ["server.selector={kind: power-of-choice, variant: pow-d}"]
+    own = run(load("quickstart", overrides), out=tmp_path / "own")
+    alike = run(load("quickstart", [*overrides, "task.holdout_from=everybody"]), out=tmp_path / "a")
+    columns = ["client", "purpose", "num_samples"]
+    first = [done.tasks[done.tasks["round"] == 1] for done in (own, alike)]
+
+    asked = [tasks[tasks.purpose == "probe"][columns] for tasks in first]
+    assert asked[0].equals(asked[1])
+    assert own.clients.num_samples.equals(alike.clients.num_samples)
+    # Other losses, other clients.
+    assert own.manifest.digest != alike.manifest.digest
+
+
+def test_a_client_with_nothing_left_to_train_with_is_refused():
+    with pytest.raises(ScenarioError, match=r"holdout_fraction = 0.2: client 1 has 1 sample"):
+        num_held(np.array([5, 1]), 0.2)
+
+
+def test_clients_judge_on_what_they_hold_out_and_train_with_the_rest():
+    """Held-out samples have the label 1 and the others the label 0, and the model always says 1:
+    whoever judges on what is held out is always right."""
+    inputs = np.ones((10, 2), dtype=np.float32)
+    labels = np.array([0] * 8 + [1] * 2)
+    data = TrainerData(
+        train_inputs=inputs,
+        train_labels=labels,
+        shares=[np.arange(8)],
+        judged=[np.array([8, 9])],
+        test_inputs=inputs,
+        test_labels=labels,
+    )
+    module = build_model(LogisticSettings(), input_shape=(2,), num_classes=2, seed=1)
+    says_one = np.array([0, 0, 0, 0, -9, 9], dtype=np.float32)
+    local = LocalSettings(epochs=1, batch_size=4, optimizer=SgdSettings(learning_rate=0.1))
+    kernel = Kernel(module, data, local_settings=local, seed=1)
+    assert flatten(module).size == says_one.size
+
+    judged = kernel.compute([Job(0, EVALUATE, says_one, (1,))])[0]
+    part = kernel.compute([Job(0, Work(WorkKind.EVALUATE, num_samples=1), says_one, (1,))])[0]
+    trained = kernel.compute([Job(0, TRAIN, says_one, (1,))])[0]
+
+    assert (judged.num_samples, judged.accuracy) == (2, 1.0)
+    assert (part.num_samples, part.accuracy) == (1, 1.0)
+    assert trained.num_samples == 8
+    assert trained.loss == pytest.approx(18.0, rel=0.2)  # log(1 + exp(18)) where it begins
+
+
+def test_without_training_the_numbers_are_the_same():
+    trainer = NullTrainer(np.array([8]), np.array([2]))
+    base = np.zeros(1, dtype=np.float32)
+    tickets = [trainer.submit(Job(0, work, base, (1,))) for work in (EVALUATE, TRAIN)]
+
+    assert [result.num_samples for result in trainer.results(tickets)] == [2, 8]
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_probes_run_over_the_held_out_part_on_the_clock_too(tmp_path, train):
+    selector = (
+        "server.selector={kind: power-of-choice, variant: pow-d}"
+        if train
+        else "server.selector={kind: random}"
+    )
+    overrides = ["stop.rounds=2", "task.holdout_fraction=0.25", selector]
+    done = run(load("quickstart", overrides), out=tmp_path / "run", train=train)
+    tasks = done.tasks[done.tasks.outcome == "delivered"]
+    trained = tasks[tasks.purpose == "train"]
+    whole = run(load("quickstart", ["stop.rounds=1"]), out=tmp_path / "whole", train=False)
+    sizes = whole.clients.set_index("client").num_samples
+    held = (0.25 * sizes).astype(int).clip(lower=1)
+
+    assert len(trained) > 0
+    assert (trained.num_samples.to_numpy() == (sizes - held)[trained.client].to_numpy()).all()
+    if train:
+        probed = tasks[tasks.purpose == "probe"]
+        assert len(probed) > 0
+        assert (probed.num_samples.to_numpy() == held[probed.client].to_numpy()).all()
+
+
+def test_shares_are_rounded_down_from_the_number_as_it_is_written():
+    # 0.29 * 100 is 28.999999999999996 in binary.
+    assert num_held(np.array([100, 99, 200, 100]), 0.29).tolist() == [29, 28, 58, 29]

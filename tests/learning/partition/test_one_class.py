@@ -1,0 +1,98 @@
+"""One label per client: the slices of FedGRA's section VI-C."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.one_class import one_class
+
+MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+"""Images of each digit in MNIST's training part; the paper gives the first."""
+
+
+def slices(found: tuple[IntArray, ...], labels: IntArray) -> dict[int, list[int]]:
+    """Sizes of each label's slices, the largest first; every client has one label."""
+    sizes: dict[int, list[int]] = {}
+    for part in found:
+        (label,) = set(labels[part].tolist())
+        sizes.setdefault(label, []).append(len(part))
+    return {label: sorted(some, reverse=True) for label, some in sizes.items()}
+
+
+def test_fifty_clients_share_mnist_as_in_the_paper() -> None:
+    labels = np.repeat(np.arange(10), MNIST_TRAIN)
+
+    found = slices(one_class(labels, 50, seed=1), labels)
+
+    # 5,923 = 4 * 1,185 + 1,183; 6,742 = 4 * 1,349 + 1,346; 5,421 = 4 * 1,085 + 1,081.
+    assert found[0] == [1185] * 4 + [1183]
+    assert found[1] == [1349] * 4 + [1346]
+    assert found[5] == [1085] * 4 + [1081]
+    assert all(len(some) == 5 and len(set(some[:4])) == 1 for some in found.values())
+
+
+def test_clients_beyond_a_multiple_of_the_labels_go_to_the_first() -> None:
+    """Eight clients on three labels: 3, 3 and 2. Ten samples are 4 + 4 + 2, or 5 + 5."""
+    labels = np.tile([4, 6, 9], 10)
+
+    found = slices(one_class(labels, 8, seed=2), labels)
+
+    assert found == {4: [4, 4, 2], 6: [4, 4, 2], 9: [5, 5]}
+
+
+@given(num_clients=st.integers(1, 25), num_labels=st.integers(1, 6), seed=st.integers(0, 1000))
+def test_all_samples_are_dealt_once(num_clients: int, num_labels: int, seed: int) -> None:
+    labels = (np.arange(600) * 7919) % 101 % num_labels
+    if num_clients < num_labels:
+        return
+
+    found = one_class(labels, num_clients, seed)
+
+    assert sorted(np.concatenate(found).tolist()) == list(range(600))
+    assert all(np.all(np.diff(part) > 0) for part in found)
+    numbers = [len(some) for _, some in sorted(slices(found, labels).items())]
+    assert sorted(numbers, reverse=True) == numbers
+    assert max(numbers) - min(numbers) <= 1
+
+
+def test_every_client_gets_every_label_alike() -> None:
+    labels = np.tile(np.arange(3), 4)
+    num_seeds = 600
+
+    firsts = [int(labels[one_class(labels, 6, seed)[0][0]]) for seed in range(num_seeds)]
+
+    counts = np.bincount(firsts, minlength=3)
+    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+
+def test_a_slice_is_a_random_part_of_its_label() -> None:
+    labels = np.zeros(1000, dtype=np.int64)
+
+    first = one_class(labels, 2, seed=1)[0]
+
+    # Half of 0..999 at random: mean 499.5 m, variance m (n - m)(n + 1) / 12.
+    assert abs(first.sum() - 499.5 * 500) < 5 * math.sqrt(500 * 500 * 1001 / 12)
+    assert np.any(np.diff(first) > 1)
+
+
+@pytest.mark.parametrize(
+    ("label_sizes", "num_clients", "message"),
+    [
+        ([5, 5, 5], 2, r"fleet\.size: .* 2 clients cannot hold 3 labels; .* to 3 or more"),
+        ([5], 4, r"fleet\.size: the 5 samples of label 0 make no 4 slices of 2"),
+    ],
+)
+def test_an_impossible_deal_names_the_way_out(
+    label_sizes: list[int], num_clients: int, message: str
+) -> None:
+    labels = np.repeat(np.arange(len(label_sizes)), label_sizes)
+
+    with pytest.raises(ScenarioError, match=message):
+        one_class(labels, num_clients, seed=1)

@@ -1,0 +1,569 @@
+"""Partitions: disjoint, complete, deterministic, and of the shape that their sources give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
+from fleetsim.learning.partition.one_class import OneClassSettings
+from fleetsim.learning.partition.partly_iid import PartlyIidSettings
+from fleetsim.learning.partition.split import (
+    DirichletSettings,
+    IidSettings,
+    NaturalSettings,
+    PartitionSettings,
+    ShardsSettings,
+    _top_up,
+    split,
+)
+from fleetsim.rng import stream
+
+
+def parts(
+    settings: PartitionSettings,
+    labels: list[int] | IntArray,
+    num_clients: int,
+    *,
+    seed: int = 1,
+    owner: list[int] | None = None,
+) -> tuple[IntArray, ...]:
+    return split(
+        settings,
+        labels=np.asarray(labels, dtype=np.int64),
+        owner=None if owner is None else np.asarray(owner, dtype=np.int64),
+        num_clients=num_clients,
+        seed=seed,
+    )
+
+
+def balanced(num_labels: int, per_label: int) -> IntArray:
+    """Labels 0, 1, .., 0, 1, ..: every label as often."""
+    return np.tile(np.arange(num_labels), per_label)
+
+
+@given(
+    settings=st.one_of(
+        st.just(IidSettings()),
+        st.builds(DirichletSettings, alpha=st.floats(0.5, 50.0), min_samples=st.integers(1, 3)),
+        st.builds(
+            DirichletSettings,
+            alpha=st.floats(0.001, 0.1),
+            min_samples=st.integers(1, 20),
+            when_short=st.just("top-up"),
+        ),
+        st.builds(ShardsSettings, shards_per_client=st.integers(1, 4)),
+        st.builds(
+            ClientDirichletSettings,
+            concentration=st.floats(0.5, 50.0),
+            when_infeasible=st.just("nearest"),
+        ),
+        st.builds(
+            PartlyIidSettings,
+            num_iid=st.just(1),
+            runs_per_client=st.integers(1, 3),
+            size_sigma=st.floats(0.0, 0.5),
+        ),
+        st.just(NaturalSettings()),
+    ),
+    num_clients=st.integers(1, 8),
+    num_labels=st.integers(1, 5),
+    num_samples=st.integers(200, 260),
+    seed=st.integers(0, 1000),
+)
+def test_parts_are_sorted_disjoint_and_complete(
+    settings: PartitionSettings, num_clients: int, num_labels: int, num_samples: int, seed: int
+) -> None:
+    labels = (np.arange(num_samples) * 7919) % 101 % num_labels
+    owner = (np.arange(num_samples) * 31 % num_clients).tolist()
+
+    found = parts(settings, labels, num_clients, seed=seed, owner=owner)
+
+    together = np.concatenate(found)
+    assert len(found) == num_clients
+    assert all(part.dtype == np.int64 and len(part) > 0 for part in found)
+    assert all(np.all(np.diff(part) > 0) for part in found)
+    assert len(np.unique(together)) == len(together)
+    left_out = 0
+    if isinstance(settings, ShardsSettings):
+        left_out = num_samples % (num_clients * settings.shards_per_client)
+    assert len(together) == num_samples - left_out
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        IidSettings(),
+        DirichletSettings(alpha=1.0),
+        DirichletSettings(alpha=0.01, min_samples=20, when_short="top-up"),
+        ShardsSettings(),
+        ShardsSettings(single_label=True),
+        ClientDirichletSettings(concentration=20.0, when_infeasible="nearest"),
+        OneClassSettings(),
+        PartlyIidSettings(num_iid=3, size_sigma=0.3),
+    ],
+)
+def test_a_split_depends_on_the_seed_and_on_nothing_else(settings: PartitionSettings) -> None:
+    labels = balanced(10, 40)
+
+    once, again, other = (parts(settings, labels, 10, seed=seed) for seed in (1, 1, 2))
+
+    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(once, other, strict=True))
+
+
+@given(num_clients=st.integers(1, 50), num_more=st.integers(0, 100))
+def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> None:
+    labels = balanced(1, num_clients + num_more)
+
+    sizes = [len(part) for part in parts(IidSettings(), labels, num_clients)]
+
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_iid_deals_every_sample_to_every_client_alike() -> None:
+    num_seeds = 600
+    firsts = [parts(IidSettings(), balanced(2, 6), 3, seed=seed)[0] for seed in range(num_seeds)]
+    counts = np.bincount(np.concatenate(firsts), minlength=12)
+
+    # A sample is client 0's with probability 1/3.
+    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+
+# --- shards -------------------------------------------------------------------------------------
+
+BY_HAND = [{0, 3}, {6, 9}, {1, 4}, {7, 10}, {2, 5}, {8, 11}]
+"""Labels 0, 1, 2, 0, 1, 2, ..: sorted stably they are 0 3 6 9 | 1 4 7 10 | 2 5 8 11."""
+
+
+def test_twelve_samples_make_six_shards_of_two() -> None:
+    found = parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3)
+
+    for part in found:
+        held = [shard for shard in BY_HAND if shard <= set(part.tolist())]
+        assert len(held) == 2
+        assert set.union(*held) == set(part.tolist())
+
+
+def test_one_shard_per_client_is_one_label_per_client() -> None:
+    labels = balanced(3, 4)
+
+    found = parts(ShardsSettings(shards_per_client=1), labels, 3)
+
+    assert sorted(set(labels[part].tolist()).pop() for part in found) == [0, 1, 2]
+    assert all(len(set(labels[part])) == 1 for part in found)
+
+
+def test_the_remainder_of_the_sorted_order_belongs_to_nobody() -> None:
+    labels = [2, *balanced(3, 4)]
+
+    found = np.concatenate(parts(ShardsSettings(shards_per_client=2), labels, 3))
+
+    # Of the five samples of label 2 (0, 3, 6, 9, 12) the last is the 13th in the order.
+    assert sorted(found.tolist()) == list(range(12))
+
+
+def test_a_shard_may_straddle_two_labels() -> None:
+    found = parts(ShardsSettings(shards_per_client=1), [0, 1, 1, 1, 0, 1, 1, 1], 2)
+
+    assert sorted(part.tolist() for part in found) == [[0, 1, 2, 4], [3, 5, 6, 7]]
+
+
+def test_every_shard_goes_to_every_client_alike() -> None:
+    num_seeds = 600
+    firsts = [
+        parts(ShardsSettings(shards_per_client=2), balanced(3, 4), 3, seed=seed)[0]
+        for seed in range(num_seeds)
+    ]
+    counts = np.array([sum(shard <= set(part.tolist()) for part in firsts) for shard in BY_HAND])
+
+    assert np.all(np.abs(counts - num_seeds / 3) < 5 * math.sqrt(num_seeds * 2 / 9))
+
+
+def test_single_labels_cost_what_does_not_fill_a_shard() -> None:
+    """Labels of 7, 4 and 3 samples: six shards need size 2, of which there are 3 + 2 + 1."""
+    labels = np.array([0] * 7 + [1] * 4 + [2] * 3)
+
+    found = parts(ShardsSettings(shards_per_client=2, single_label=True), labels, 3)
+
+    pairs = [{0, 1}, {2, 3}, {4, 5}, {7, 8}, {9, 10}, {11, 12}]
+    held = [[pair for pair in pairs if pair <= set(part.tolist())] for part in found]
+    assert [len(some) for some in held] == [2, 2, 2]
+    assert [len(part) for part in found] == [4, 4, 4]
+
+
+def test_spare_shards_of_a_single_label_belong_to_nobody_alike() -> None:
+    """Labels of 5 and 3 samples: three shards need size 2, and there are 2 + 1 of them; of size 1
+    for seven shards there are 8, and each is left out with probability 1/8."""
+    labels = np.array([0] * 5 + [1] * 3)
+    settings = ShardsSettings(shards_per_client=1, single_label=True)
+    num_seeds = 600
+
+    three = parts(settings, labels, 3)
+    out = [
+        ({*range(8)} - {int(part[0]) for part in parts(settings, labels, 7, seed=seed)}).pop()
+        for seed in range(num_seeds)
+    ]
+
+    assert sorted(part.tolist() for part in three) == [[0, 1], [2, 3], [5, 6]]
+    counts = np.bincount(out, minlength=8)
+    assert np.all(np.abs(counts - num_seeds / 8) < 5 * math.sqrt(num_seeds * 7 / 64))
+
+
+@given(
+    num_clients=st.integers(1, 8),
+    shards_per_client=st.integers(1, 3),
+    label_sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    seed=st.integers(0, 100),
+)
+def test_shards_of_a_single_label_are_the_largest_that_suffice(
+    num_clients: int, shards_per_client: int, label_sizes: list[int], seed: int
+) -> None:
+    num_shards = num_clients * shards_per_client
+    labels = stream(seed, "test/labels").permutation(
+        np.repeat(np.arange(len(label_sizes)), label_sizes)
+    )
+    if num_shards > len(labels):
+        return
+    settings = ShardsSettings(shards_per_client=shards_per_client, single_label=True)
+
+    found = parts(settings, labels, num_clients, seed=seed)
+
+    sizes = {len(part) for part in found}
+    size = sizes.pop() // shards_per_client
+    assert not sizes
+    assert sum(n // size for n in label_sizes) >= num_shards
+    assert sum(n // (size + 1) for n in label_sizes) < num_shards
+    assert all((np.bincount(labels[part]) % size == 0).all() for part in found)
+    together = np.concatenate(found)
+    assert len(np.unique(together)) == len(together)
+
+
+def test_balanced_labels_have_the_same_shards_either_way() -> None:
+    """GPFL's: 60,000 samples of ten labels make 100 shards of 600 or 200 of 300."""
+    labels = balanced(10, 600)
+
+    for per_client in (1, 2):
+        plain, single = (
+            parts(
+                ShardsSettings(shards_per_client=per_client, single_label=single_label), labels, 100
+            )
+            for single_label in (False, True)
+        )
+
+        assert all(np.array_equal(a, b) for a, b in zip(plain, single, strict=True))
+        assert {len(part) for part in plain} == {60}
+        assert max(len(set(labels[part])) for part in plain) == per_client
+
+
+# --- Dirichlet ----------------------------------------------------------------------------------
+
+
+def shares(found: tuple[IntArray, ...], labels: IntArray) -> FloatArray:
+    """Share of each label's samples at each client [labels, N]."""
+    counts = np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found]).T
+    found_shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return found_shares
+
+
+def test_a_large_alpha_gives_every_client_all_labels_alike() -> None:
+    labels = balanced(10, 1000)
+    num_clients, alpha = 10, 1e6
+
+    found = shares(parts(DirichletSettings(alpha=alpha), labels, num_clients), labels)
+
+    # A share is Beta(alpha, (N - 1) alpha): mean 1/N; rounding moves it by less than one sample.
+    deviation = math.sqrt((1 / num_clients) * (1 - 1 / num_clients) / (num_clients * alpha + 1))
+    assert np.all(np.abs(found - 1 / num_clients) < 5 * deviation + 1 / 1000)
+
+
+def test_a_small_alpha_gives_a_label_to_one_client() -> None:
+    labels = balanced(10, 1000)
+
+    found = shares(parts(DirichletSettings(alpha=0.01, min_samples=1), labels, 5), labels)
+
+    assert np.median(found.max(axis=1)) > 0.95
+
+
+def test_shares_have_the_mean_and_variance_of_their_beta_distribution() -> None:
+    labels = balanced(2, 10_000)
+    num_clients, alpha, num_seeds = 5, 0.5, 400
+    settings = DirichletSettings(alpha=alpha, min_samples=1)
+
+    first = np.array(
+        [
+            shares(parts(settings, labels, num_clients, seed=seed), labels)[0, 0]
+            for seed in range(num_seeds)
+        ]
+    )
+
+    # Beta(a, b) with a = 0.5, b = 2; the variance's standard error needs the fourth moment, which
+    # is 0.0457^2 times the kurtosis 3 + 6((a-b)^2 (a+b+1) - ab(a+b+2)) / (ab(a+b+2)(a+b+3)).
+    variance = 0.2 * 0.8 / (num_clients * alpha + 1)
+    kurtosis = 3 + 6 * (1.5**2 * 3.5 - 1.0 * 4.5) / (1.0 * 4.5 * 5.5)
+    assert abs(first.mean() - 0.2) < 5 * math.sqrt(variance / num_seeds)
+    assert abs(first.var() - variance) < 5 * variance * math.sqrt((kurtosis - 1) / num_seeds)
+
+
+def test_samples_of_a_label_are_dealt_in_random_order() -> None:
+    labels = np.zeros(1000, dtype=np.int64)
+
+    first = parts(DirichletSettings(alpha=1e6), labels, 2)[0]
+
+    # Half of 0..999 at random: the sum's mean is 499.5 m, its variance m (n - m)(n + 1) / 12.
+    m = len(first)
+    assert abs(first.sum() - 499.5 * m) < 5 * math.sqrt(m * (1000 - m) * 1001 / 12)
+    assert np.any(np.diff(first) > 1)
+
+
+def test_a_split_is_drawn_anew_until_everybody_has_enough() -> None:
+    labels = balanced(2, 100)
+
+    def fewest(min_samples: int) -> int:
+        settings = DirichletSettings(alpha=0.3, min_samples=min_samples)
+        return min(
+            len(part) for seed in range(20) for part in parts(settings, labels, 4, seed=seed)
+        )
+
+    assert fewest(1) < 20 <= fewest(20)
+
+
+def test_a_minimum_that_holds_already_changes_nothing() -> None:
+    labels = balanced(5, 200)
+
+    loose = parts(DirichletSettings(alpha=5.0, min_samples=1), labels, 4)
+    held = parts(DirichletSettings(alpha=5.0, min_samples=min(map(len, loose))), labels, 4)
+
+    assert all(np.array_equal(a, b) for a, b in zip(loose, held, strict=True))
+
+
+def test_a_label_that_does_not_occur_is_no_trouble() -> None:
+    found = parts(DirichletSettings(alpha=10.0, min_samples=1), [0, 7] * 30, 3)
+
+    assert sorted(np.concatenate(found).tolist()) == list(range(60))
+
+
+def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> None:
+    """p_l ~ Dir_N(alpha), whole: E = n_l / N, Var = n_l^2 (1/N)(1 - 1/N) / (N alpha + 1)."""
+    labels = balanced(10, 400)
+    num_clients, alpha, num_seeds = 20, 0.1, 40
+    settings = DirichletSettings(alpha=alpha, min_samples=1, when_short="top-up")
+
+    counts = np.array(
+        [
+            [
+                np.bincount(labels[part], minlength=10)
+                for part in parts(settings, labels, num_clients, seed=seed)
+            ]
+            for seed in range(num_seeds)
+        ]
+    )
+
+    # Labels are independent; clients of one label are not, so errors come from 400 label draws.
+    share = counts / 400
+    variance = (1 / num_clients) * (1 - 1 / num_clients) / (num_clients * alpha + 1)
+    found = ((share - 1 / num_clients) ** 2).mean(axis=1)
+    assert abs(found.mean() - variance) < 5 * found.std() / math.sqrt(found.size)
+    assert np.all(abs(share.mean(axis=(0, 2)) - 0.05) < 5 * math.sqrt(variance / 400))
+
+
+def test_nobody_is_left_with_nothing_where_alpha_is_tiny() -> None:
+    """FedGCS's MNIST: alpha 0.01 over 100 clients, of whom most get nothing at first."""
+    labels = balanced(10, 300)
+    settings = DirichletSettings(alpha=0.01, min_samples=10, when_short="top-up")
+
+    sizes = np.array([len(part) for part in parts(settings, labels, 100)])
+
+    assert sizes.min() == 10
+    assert np.count_nonzero(sizes == 10) > 50
+    assert sizes.sum() == 3000
+
+
+def test_topping_up_takes_of_the_client_that_has_most_and_leaves_it_the_least() -> None:
+    client_of = np.array([0] * 9 + [1] * 5 + [2])
+
+    _top_up(client_of, 4, 3, seed=1)
+
+    # Client 2 takes 2 of client 0 (9 > 5), client 3 takes 3 of client 0 (7 > 5).
+    assert np.bincount(client_of).tolist() == [4, 5, 3, 3]
+    assert (client_of[9:14] == 1).all()
+
+
+def test_topping_up_asks_a_second_client_when_the_first_has_no_more() -> None:
+    client_of = np.array([0] * 5 + [1] * 5)
+
+    _top_up(client_of, 3, 3, seed=1)
+
+    # Client 0 has 2 beyond the least and gives them, then client 1 has most.
+    assert np.bincount(client_of).tolist() == [3, 4, 3]
+
+
+def test_topping_up_changes_nothing_where_everybody_has_enough() -> None:
+    labels = balanced(5, 200)
+
+    drawn, topped = (
+        parts(DirichletSettings(alpha=5.0, min_samples=5, when_short=when), labels, 4)
+        for when in ("redraw", "top-up")
+    )
+
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, topped, strict=True))
+
+
+# --- natural ------------------------------------------------------------------------------------
+
+
+def test_natural_clients_hold_what_they_own() -> None:
+    found = parts(NaturalSettings(), [0] * 6, 3, owner=[2, 0, 1, 0, 2, 2])
+
+    assert [part.tolist() for part in found] == [[1, 3], [2], [0, 4, 5]]
+
+
+def test_owners_are_counted_by_who_has_samples_left() -> None:
+    found = parts(NaturalSettings(), [0] * 4, 2, owner=[7, 3, 7, 3])
+
+    assert [part.tolist() for part in found] == [[1, 3], [0, 2]]
+
+
+@given(num_clients=st.integers(1, 12), seed=st.integers(0, 1000))
+def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, seed: int) -> None:
+    owner = np.arange(60) * 7 % 12
+
+    found = parts(NaturalSettings(), [0] * 60, num_clients, seed=seed, owner=owner.tolist())
+
+    drawn = [set(owner[part].tolist()) for part in found]
+    assert all(len(one) == 1 and len(part) == 5 for one, part in zip(drawn, found, strict=True))
+    numbers = [one.pop() for one in drawn]
+    assert numbers == sorted(set(numbers))
+
+
+def test_every_owner_is_drawn_alike() -> None:
+    num_seeds = 600
+    owner = list(range(12))
+    drawn = [
+        int(part[0])
+        for seed in range(num_seeds)
+        for part in parts(NaturalSettings(), [0] * 12, 3, seed=seed, owner=owner)
+    ]
+
+    # An owner is among 3 of 12 with probability 1/4.
+    counts = np.bincount(drawn, minlength=12)
+    assert np.all(np.abs(counts - num_seeds / 4) < 5 * math.sqrt(num_seeds * 3 / 16))
+
+
+def test_a_larger_fleet_keeps_the_owners_of_a_smaller_one() -> None:
+    owner = list(range(30))
+
+    few, many = (
+        np.concatenate(parts(NaturalSettings(), [0] * 30, n, owner=owner)) for n in (5, 20)
+    )
+
+    assert set(few) < set(many)
+
+
+# --- sequences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [IidSettings(), NaturalSettings()])
+def test_sequences_are_split_whatever_their_labels(settings: PartitionSettings) -> None:
+    owner = [0, 1] * 3
+    flat = parts(settings, np.zeros(6, np.int64), 2, owner=owner)
+
+    found = parts(settings, np.arange(24).reshape(6, 4), 2, owner=owner)
+
+    assert [part.tolist() for part in found] == [part.tolist() for part in flat]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DirichletSettings(alpha=1.0, min_samples=1),
+        ShardsSettings(),
+        ClientDirichletSettings(concentration=1.0),
+        OneClassSettings(),
+        PartlyIidSettings(num_iid=1),
+    ],
+)
+def test_sequences_cannot_be_split_by_label(settings: PartitionSettings) -> None:
+    message = rf"task\.partition\.kind: {settings.kind} splits by label, .* 4 of .* iid or natural"
+
+    with pytest.raises(ScenarioError, match=message):
+        parts(settings, np.zeros((60, 4), np.int64), 2)
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_samples", "num_clients", "owner", "message"),
+    [
+        (IidSettings(), 5, 6, None, "fleet.size: 6 clients .* 5 training samples"),
+        (
+            DirichletSettings(alpha=1.0),
+            99,
+            10,
+            None,
+            "task.partition.min_samples: .* need 100, .* are 99; lower min_samples to 9 or less",
+        ),
+        (
+            DirichletSettings(alpha=0.001, min_samples=2),
+            200,
+            20,
+            None,
+            r"min_samples: in none of 1000 draws .* 0 at most; .* above 0.001, or .*when_short",
+        ),
+        (
+            ShardsSettings(shards_per_client=4),
+            11,
+            3,
+            None,
+            "shards_per_client: .* need 12, .* 11; lower shards_per_client to 3 or less",
+        ),
+        (NaturalSettings(), 9, 3, None, "task.partition.kind: natural needs a data set with"),
+        (
+            NaturalSettings(),
+            4,
+            3,
+            [0, 1, 1, 0],
+            "fleet.size: 3 clients, but the data set has 2 .* to 2 or less, or task.partition.kind",
+        ),
+    ],
+)
+def test_an_impossible_split_names_the_key_and_the_way_out(
+    settings: PartitionSettings,
+    num_samples: int,
+    num_clients: int,
+    owner: list[int] | None,
+    message: str,
+) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        parts(settings, [0] * num_samples, num_clients, owner=owner)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_no_client_at_all_is_a_bad_argument() -> None:
+    with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
+        parts(IidSettings(), [0, 1], 0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"kind": "dirichlet"},
+        {"kind": "dirichlet", "alpha": 0.0},
+        {"kind": "dirichlet", "alpha": 1.0, "min_samples": 0},
+        {"kind": "shards", "shards_per_client": 0},
+        {"kind": "iid", "alpha": 1.0},
+        {"kind": "quantity"},
+    ],
+)
+def test_settings_out_of_range_are_refused(raw: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(PartitionSettings).validate_python(raw)

@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing import active_children, get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkKind
+from fleetsim.errors import ScenarioError, TrainingError
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.kernels.stacked.kernel import StackedKernel
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.settings import TwoNNSettings
+from fleetsim.learning.training import wakeup
+from fleetsim.learning.training import worker_pool as pool_module
+from fleetsim.learning.training.trainers import DataTrainer
+from fleetsim.learning.training.worker_pool import Pool, _deal
+
+SIZES = [40, 60, 3, 17, 100, 1, 33]
+LOCAL = LocalSettings(epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=0.1))
+MODEL = TwoNNSettings(hidden=(16, 8))
+NUM_TEST = 1203
+"""Three chunks of 500, the last of them short."""
+
+Start = Callable[[int], tuple[DataTrainer, Parameters]]
+
+
+def data() -> TrainerData:
+    stream = np.random.Generator(np.random.Philox(5))
+    labels: IntArray = stream.integers(0, 10, sum(SIZES) + NUM_TEST)
+    inputs = stream.normal(size=(labels.size, 1, 8, 8)).astype(np.float32)
+    ends = np.cumsum(SIZES)
+    return TrainerData(
+        inputs[: ends[-1]],
+        labels[: ends[-1]],
+        np.split(np.arange(ends[-1]), ends[:-1]),
+        inputs[ends[-1] :],
+        labels[ends[-1] :],
+        validation_rows=np.arange(20),
+    )
+
+
+def kernel_of(kind: type[Kernel]) -> tuple[Kernel, Parameters]:
+    module = build_model(MODEL, input_shape=(1, 8, 8), num_classes=10, seed=7)
+    base = flatten(module)
+    return kind(module, data(), local_settings=LOCAL, seed=7), base
+
+
+def jobs_of(base: Parameters) -> list[Job]:
+    """Work of every kind, from two models."""
+    later = base + np.float32(0.01)
+    trained = [Job(client, Work(WorkKind.TRAIN, epochs=2), base, (1,)) for client in range(7)]
+    return [
+        *trained,
+        Job(3, Work(WorkKind.TRAIN, epochs=1), later, (2,)),
+        Job(4, Work(WorkKind.TRAIN, epochs=3), later, (3,), most_steps=8),
+        Job(2, Work(WorkKind.TRAIN, epochs=3, tells_epoch_losses=True), later, (4,)),
+        Job(0, Work(WorkKind.NONE), base, (1,)),
+        Job(4, Work(WorkKind.EVALUATE, num_samples=9), later, (1,)),
+        Job(1, Work(WorkKind.GRADIENT), base, (1,)),
+    ]
+
+
+def bytes_of(results: Sequence[JobResult]) -> list[object]:
+    return [
+        (None if r.vector is None else r.vector.tobytes(), r._replace(vector=None)) for r in results
+    ]
+
+
+@pytest.mark.parametrize("kind", [Kernel, StackedKernel])
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: int) -> None:
+    (one, base), (other, _) = kernel_of(kind), kernel_of(kind)
+    alone, together = Pool(one, 1), Pool(other, workers)
+
+    for _ in range(2):
+        jobs = jobs_of(base)
+        results = alone.compute(jobs)
+        assert bytes_of(results) == bytes_of(together.compute(jobs))
+        vector = results[0].vector
+        assert vector is not None
+        base = vector
+    for part, num in (("test", NUM_TEST), ("validation", 20)):
+        mine, theirs = alone.judge(base, part), together.judge(base, part)  # type: ignore[arg-type]
+        assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs]
+        assert len(mine[0]) == len(mine[1]) == num
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As helpers start where nothing is forked."""
+    monkeypatch.setattr(pool_module, "_context", lambda: get_context("spawn"))
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+
+    assert bytes_of(Pool(kernel, 2).compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+
+
+def test_helpers_without_a_bell_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system has no eventfd."""
+    monkeypatch.setattr(wakeup, "IS_THERE", False)
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    for _ in range(2):
+        assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+
+    assert pool._helpers[0].bell is None
+
+
+class _Telling(Kernel):
+    """Says in `num_samples` which process computed."""
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        return [JobResult(num_samples=os.getpid()) for _ in jobs]
+
+
+def test_other_processes_really_compute() -> None:
+    kernel, base = kernel_of(_Telling)
+    results = Pool(kernel, 3).compute(jobs_of(base))
+
+    assert len({result.num_samples for result in results}) == 3
+
+
+class _Failing(Kernel):
+    home = os.getpid()
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        if os.getpid() == self.home:
+            return super().compute(jobs)
+        raise ValueError("no luck")
+
+
+def test_what_fails_in_another_process_is_told_and_the_pool_goes_on() -> None:
+    kernel, base = kernel_of(_Failing)
+    pool = Pool(kernel, 2)
+    for _ in range(2):
+        with pytest.raises(TrainingError, match="no luck"):
+            pool.compute(jobs_of(base))
+
+    assert len(pool.compute(jobs_of(base)[:1])) == 1
+
+
+class _Dying(_Failing):
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        if os.getpid() != self.home:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().compute(jobs)
+
+
+def test_a_killed_process_is_an_error_and_not_a_wait() -> None:
+    kernel, base = kernel_of(_Dying)
+    with pytest.raises(TrainingError, match=r"exit code -9.*--workers"):
+        Pool(kernel, 2).compute(jobs_of(base))
+
+
+def test_a_process_that_was_killed_between_two_calls_is_an_error_too() -> None:
+    kernel, base = kernel_of(Kernel)
+    pool = Pool(kernel, 2)
+    pool.compute(jobs_of(base))
+    pool._helpers[0].process.kill()
+    pool._helpers[0].process.join()
+
+    with pytest.raises(TrainingError, match="exit code -9"):
+        pool.compute(jobs_of(base))
+    assert len(pool.compute(jobs_of(base))) == len(jobs_of(base))
+
+
+def test_processes_end_with_the_pool() -> None:
+    before = set(active_children())
+    kernel, base = kernel_of(Kernel)
+    pool = Pool(kernel, 3)
+    pool.compute(jobs_of(base))
+    assert len(set(active_children()) - before) == 2
+    del pool
+
+    assert set(active_children()) <= before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_is_for_the_one_that_began(number: signal.Signals) -> None:
+    kernel, base = kernel_of(Kernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    pool.compute(jobs)
+    helper = pool._helpers[0].process
+    assert helper.pid is not None
+    os.kill(helper.pid, number)
+
+    assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+    assert pool._helpers[0].process is helper
+
+
+PROGRAM = """
+import os, signal, sys
+sys.path.insert(0, "{folder}")
+from test_worker_pool import Kernel, Pool, active_children, jobs_of, kernel_of
+kernel, base = kernel_of(Kernel)
+pool = Pool(kernel, 2)
+pool.compute(jobs_of(base))
+print(*[child.pid for child in active_children()], flush=True)
+{end}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_processes_do_not_outlive_a_killed_program() -> None:
+    program = PROGRAM.format(
+        folder=Path(__file__).parent, end="os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    (pid,) = done.stdout.split()
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{pid} still runs")
+
+
+def test_a_program_that_ends_ends_its_processes() -> None:
+    """With the pool still there, and with what computes still at work."""
+    end = "pool.begin(jobs_of(base))"
+    program = PROGRAM.format(folder=Path(__file__).parent, end=end)
+
+    # It would wait for ever for a process that waits for it.
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, timeout=300
+    )
+
+    assert done.returncode == 0
+    assert done.stderr == b""
+
+
+@given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_hands=st.integers(1, 6))
+def test_chunks_are_dealt_once_each_and_evenly(loads: list[int], num_hands: int) -> None:
+    """Heaviest first to the least loaded: no two hands differ by more than one chunk."""
+    hands = _deal(loads, num_hands)
+    totals = [sum(max(loads[c], 1) for c in hand) for hand in hands]
+
+    assert sorted(c for hand in hands for c in hand) == list(range(len(loads)))
+    assert len(hands) == min(num_hands, len(loads))
+    assert max(totals) - min(totals) <= max(*loads, 1)
+
+
+def test_what_epochs_lost_crosses_between_processes() -> None:
+    kernel, base = kernel_of(StackedKernel)
+    told = [result.epoch_losses for result in Pool(kernel, 2).compute(jobs_of(base))]
+
+    assert [losses is not None for losses in told] == [False] * 9 + [True] + [False] * 3
+    assert told[9] is not None
+    assert len(told[9]) == 3
+    assert np.isfinite(told[9]).all()
+
+
+@pytest.mark.parametrize("kind", [Kernel, StackedKernel])
+def test_steps_are_counted_wherever_they_are_computed(kind: type[Kernel]) -> None:
+    """2 epochs of ceil(n/16) steps: clients of 40, 60, 3 samples take 6 + 8 + 2."""
+    kernel, base = kernel_of(kind)
+    trainer = DataTrainer(kernel, workers=2)
+    tickets = [trainer.submit(job) for job in jobs_of(base)[:4]]
+    trainer.cancel(tickets.pop())
+    trainer.results(tickets)
+
+    assert trainer.num_steps == 16
+
+
+class _Elsewhere(Kernel):
+    is_on_cpu = False
+
+
+def test_processes_cannot_share_a_cuda_device() -> None:
+    kernel, _ = kernel_of(_Elsewhere)
+    with pytest.raises(ScenarioError, match="--workers: 2 processes cannot share"):
+        DataTrainer(kernel, workers=2)
+
+
+def test_no_jobs_are_no_work() -> None:
+    kernel, _ = kernel_of(StackedKernel)
+
+    assert Pool(kernel, 2).compute([]) == []
+
+
+def test_a_pool_has_at_least_this_process() -> None:
+    kernel, _ = kernel_of(Kernel)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        Pool(kernel, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_was_begun_early_yields_the_same(workers: int) -> None:
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    expected = Pool(kernel, 1).compute(jobs)
+    pool = Pool(kernel, workers)
+    for _ in range(2):
+        pool.begin(jobs)
+        assert bytes_of(pool.compute(jobs)) == bytes_of(expected)
+
+
+def test_what_was_begun_must_be_asked_for_next() -> None:
+    kernel, base = kernel_of(StackedKernel)
+    jobs = jobs_of(base)
+    pool = Pool(kernel, 2)
+    pool.begin(jobs)
+    with pytest.raises(ValueError, match="nobody has asked for"):
+        pool.judge(base, "test")
+    with pytest.raises(ValueError, match="other jobs were begun"):
+        pool.compute(jobs[1:])
+    # What the helpers still answer to the jobs that were begun is nobody's answer to these.
+    found, expected = pool.judge(base, "test"), Pool(kernel, 1).judge(base, "test")
+    assert found[0].tobytes() == expected[0].tobytes()

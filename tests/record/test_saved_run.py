@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run_folder import Manifest, create_folder, scenario_hash, write_manifest
+from fleetsim.record.saved_run import open_run
+from tests.record.rows import client_columns, simulate, task_row
+
+HASH = "0123456789abcdef" * 4
+STARTED = Manifest(
+    name="quick",
+    status="running",
+    seed=1,
+    trainer="serial",
+    checkpoint_every_rounds=3,
+    scenario_hash=scenario_hash({"name": "quick"}),
+    world_hash=HASH,
+    versions={},
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    create_folder(tmp_path / "quick", scenario="name: quick\n", manifest=STARTED)
+    return tmp_path / "quick"
+
+
+@pytest.fixture
+def done(folder: Path) -> Path:
+    recorder = RunRecorder.create(folder, every_rounds=3)
+    simulate(recorder, None, 8)
+    digest = recorder.finish(client_columns())
+    end = {"status": "done", "digest": digest, "stop_rule": "rounds", "rounds": 8}
+    end["table_digests"] = recorder.table_digests
+    write_manifest(folder, STARTED.model_copy(update=end))
+    return folder
+
+
+def ended(folder: Path, status: str) -> None:
+    write_manifest(folder, STARTED.model_copy(update={"status": status, "stop_text": "why"}))
+
+
+def test_done_run_gives_its_scenario_manifest_and_tables(done: Path):
+    run = open_run(str(done))
+
+    assert run.scenario == {"name": "quick"}
+    assert run.manifest.status == "done"
+    assert run.rounds["round"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert run.tasks["task"].tolist() == list(range(12))
+    assert run.tasks["train_loss"].isna().sum() == 4  # every third was late
+    assert run.clients["battery_fraction"].isna().tolist() == [False, False, True, True, True]
+    assert run.rounds is run.rounds
+
+
+def test_metrics_of_a_run_are_read_off_its_rounds(done: Path):
+    run = open_run(done)
+
+    # Accuracy after round r is (1 + 2 + ... + r) / 1000: 0.021 in round 6.
+    assert run.rounds_to_accuracy(0.02) == 6
+    assert run.time_to_accuracy(0.02) == 69.0
+    assert run.energy_to_accuracy(0.02) == 42.0
+    assert run.time_to_accuracy(0.5) is None
+
+
+def test_killed_run_shows_what_its_last_checkpoint_holds(folder: Path):
+    simulate(RunRecorder.create(folder, every_rounds=3), None, 8)
+
+    run = open_run(folder)
+
+    assert run.rounds["round"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert run.tasks["round"].max() == 6
+    with pytest.raises(DataError, match=r"clients\.parquet.*the run is running.*--resume"):
+        _ = run.clients
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
+def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Path, status: str):
+    recorder = RunRecorder.create(folder, every_rounds=3)
+    simulate(recorder, None, 8)
+    recorder.task(task_row(99, round_=9))
+    recorder.flush()
+    ended(folder, status)
+
+    run = open_run(folder)
+
+    assert run.rounds["round"].max() == 8
+    assert run.tasks["round"].max() == 9
+
+
+def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrupt(folder: Path):
+    recorder = RunRecorder.create(folder, every_rounds=3)
+    simulate(recorder, None, 4)
+    recorder.flush()
+    ended(folder, "interrupted")
+    recorder, state = RunRecorder.resume(folder, every_rounds=3)
+    write_manifest(folder, STARTED)
+    simulate(recorder, state, 8)
+
+    assert open_run(folder).rounds["round"].max() == 7
+
+
+def test_failed_run_whose_tables_could_not_be_written_shows_its_checkpoint(folder: Path):
+    simulate(RunRecorder.create(folder, every_rounds=3), None, 4)
+    ended(folder, "failed")
+
+    assert open_run(folder).rounds["round"].max() == 3
+
+
+def test_run_killed_before_anything_was_saved_says_so(folder: Path):
+    with pytest.raises(DataError, match="the run is running and nothing is saved yet"):
+        _ = open_run(folder).rounds
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere", "nowhere: no such folder"),
+        ("file", "file: is not a folder"),
+        (".", "no manifest"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_one_line(name: str, says: str, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataError, match=f"{says}.*; name a folder that"):
+        open_run(tmp_path / name)
+
+
+def test_table_that_is_gone_or_edited_is_refused_by_name(done: Path):
+    frame = pd.read_parquet(done / "rounds.parquet").drop(columns="energy_total_j")
+    frame.to_parquet(done / "rounds.parquet")
+    (done / "tasks.parquet").unlink()
+    run = open_run(done)
+
+    with pytest.raises(DataError, match=r"rounds\.parquet: column 'energy_total_j' .*again$"):
+        _ = run.rounds
+    with pytest.raises(DataError, match=r"tasks\.parquet: cannot be read: .*again$"):
+        _ = run.tasks
+
+
+def edited(folder: Path, name: str, column: str) -> None:
+    """Set the first value of a column to 99, and leave everything else as it is."""
+    table = pq.read_table(folder / f"{name}.parquet")
+    field = table.schema.field(column)
+    values = pa.array([99, *table[column].to_pylist()[1:]], type=field.type)
+    changed = table.set_column(table.schema.get_field_index(column), field, values)
+    pq.write_table(changed, folder / f"{name}.parquet")
+
+
+VALUES = [("rounds", "accuracy"), ("tasks", "energy_tail_j"), ("clients", "num_selected")]
+
+
+@pytest.mark.parametrize(("name", "column"), VALUES, ids=[name for name, _ in VALUES])
+def test_table_in_which_a_value_was_changed_is_refused_by_name(name: str, column: str, done: Path):
+    edited(done, name, column)
+    run = open_run(done)
+    others = {"rounds", "tasks", "clients"} - {name}
+
+    says = (
+        rf"^{done}/{name}\.parquet: was changed after the run, .* manifest\.json; restore the file"
+    )
+    with pytest.raises(DataError, match=says):
+        getattr(run, name)
+    with pytest.raises(DataError, match=says):
+        run.require_unchanged()
+    assert all(len(getattr(run, other)) for other in others)
+
+
+@pytest.mark.parametrize(("name", "column"), VALUES, ids=[name for name, _ in VALUES])
+def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(
+    name: str, column: str, done: Path
+):
+    older = open_run(done).manifest.model_copy(update={"table_digests": None})
+    write_manifest(done, older)
+    assert open_run(done).rounds["round"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    edited(done, name, column)
+
+    with pytest.raises(DataError, match=rf"^{done}: a table was changed after the run, "):
+        _ = open_run(done).rounds
+
+
+def test_table_of_an_interrupted_run_that_was_changed_is_refused(folder: Path):
+    recorder = RunRecorder.create(folder, every_rounds=3)
+    simulate(recorder, None, 8)
+    recorder.flush()
+    end = {"status": "interrupted", "stop_text": "why", "table_digests": recorder.table_digests}
+    write_manifest(folder, STARTED.model_copy(update=end))
+    assert len(open_run(folder).rounds) == 8
+    edited(folder, "rounds", "accuracy")
+
+    with pytest.raises(DataError, match=r"rounds\.parquet: was changed after the run"):
+        _ = open_run(folder).rounds
+
+
+def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
+    (done / "scenario.yaml").write_text("# a note\nname:   quick\ncheckpoint: {every_rounds: 9}\n")
+    assert open_run(done).scenario["name"] == "quick"
+    (done / "scenario.yaml").write_text("name: quick\nseed: 2\n")
+
+    with pytest.raises(DataError, match=r"scenario\.yaml: was changed after the run began, "):
+        _ = open_run(done).scenario
+
+
+def test_table_that_another_tool_packed_anew_is_still_readable(done: Path):
+    before = open_run(done).rounds
+    table = pq.read_table(done / "rounds.parquet")
+    pq.write_table(table, done / "rounds.parquet", compression="gzip", row_group_size=2)
+
+    pd.testing.assert_frame_equal(open_run(done).rounds, before)
+
+
+def test_scenario_that_is_gone_or_damaged_is_refused_by_name(done: Path):
+    (done / "scenario.yaml").write_text("name: [")
+    with pytest.raises(DataError, match=r"scenario\.yaml"):
+        _ = open_run(done).scenario
+    (done / "scenario.yaml").unlink()
+    with pytest.raises(DataError, match=r"scenario\.yaml: no such file"):
+        _ = open_run(done).scenario

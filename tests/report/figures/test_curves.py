@@ -1,0 +1,402 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import matplotlib.text
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.report.figures import curves, gantt, selection, style
+from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
+
+HOUR_S = 3600.0
+
+
+def lines(axes: Axes, *, label: str | None = None) -> list[Line2D]:
+    return [line for line in axes.get_lines() if label is None or line.get_label() == label]
+
+
+def x_of(line: Line2D) -> list[float]:
+    return [float(x) for x in np.asarray(line.get_xdata())]
+
+
+def y_of(line: Line2D) -> list[float]:
+    return [float(y) for y in np.asarray(line.get_ydata())]
+
+
+def bars(axes: Axes, label: str) -> BarContainer:
+    """The bars of one entry of the legend."""
+    (found,) = [each for each in axes.containers if each.get_label() == label]
+    assert isinstance(found, BarContainer)
+    return found
+
+
+def widths(axes: Axes, label: str) -> list[float]:
+    return [bar.get_width() for bar in bars(axes, label)]
+
+
+def encoded(figure: Figure, suffix: str) -> bytes:
+    return style.encode(figure, [suffix])[suffix]
+
+
+def words(figure: Figure) -> str:
+    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
+
+
+def tick_labels(axes: Axes) -> list[str]:
+    return [tick.get_text() for tick in axes.get_yticklabels()]
+
+
+RISING = round_frame(
+    round_row(1, 0.2, finished_at_s=1 * HOUR_S, energy_total_j=500.0),
+    round_row(2, None, finished_at_s=2 * HOUR_S, energy_total_j=1000.0),
+    round_row(3, 0.7, finished_at_s=6 * HOUR_S, energy_total_j=4000.0),
+    round_row(4, 0.6, finished_at_s=8 * HOUR_S, energy_total_j=6000.0),
+)
+NEVER_EVALUATED = round_frame(round_row(1), round_row(2))
+
+
+# --- accuracy -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("against", "x", "label"),
+    [
+        ("time", [1.0, 6.0, 8.0], "virtual time (h)"),
+        ("energy", [0.5, 4.0, 6.0], "energy of the whole fleet (kJ)"),
+        ("rounds", [1.0, 3.0, 4.0], "round"),
+    ],
+)
+def test_accuracy_is_drawn_where_it_was_evaluated(
+    against: curves.Against, x: list[float], label: str
+) -> None:
+    axes = curves.accuracy({"run": RISING}, against=[against]).axes[0]
+    (line,) = lines(axes, label="run")
+
+    assert x_of(line) == x
+    assert y_of(line) == [0.2, 0.7, 0.6]
+    assert line.get_drawstyle() == "steps-post"
+    assert axes.get_xlabel() == label
+
+
+def test_a_dot_marks_where_a_target_was_first_reached() -> None:
+    axes = curves.accuracy({"run": RISING}, against=["time"], targets=[0.1, 0.6, 0.9]).axes[0]
+    (dots,) = [line for line in lines(axes) if line.get_marker() == "o"]
+
+    assert x_of(dots) == [1.0, 6.0]
+    assert y_of(dots) == [0.2, 0.7]
+
+
+def test_overlaid_runs_share_panels_and_differ_in_look() -> None:
+    figure = curves.accuracy({"a": RISING, "b": RISING}, against=["time", "energy", "rounds"])
+    *panels, legend = figure.axes
+
+    assert [len(lines(axes, label=label)) for axes in panels for label in "ab"] == [1] * 6
+    assert {text.get_text() for text in legend.findobj(matplotlib.text.Text)} >= {"a", "b"}
+    assert lines(panels[0], label="a")[0].get_color() != lines(panels[0], label="b")[0].get_color()
+
+
+def test_28_lines_can_be_told_apart() -> None:
+    assert len(set(style.series(28))) == 28
+
+
+def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
+    axes = curves.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
+
+    assert len(x_of(lines(axes, label="a")[0])) == 3
+    assert len(x_of(lines(axes, label="b (no accuracy)")[0])) == 0
+
+
+def test_without_any_accuracy_the_figure_says_so() -> None:
+    figure = curves.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
+
+    assert "nothing was evaluated" in words(figure)
+
+
+# --- where time and joules went -------------------------------------------------------------------
+
+TASKS = task_frame(
+    task_row(0, 0, "phone"),
+    task_row(1, 1, "phone", compute_s=2.0, outcome=Outcome.LATE, energy_compute_j=10.0),
+    task_row(2, 2, "board", download_s=0.0, outcome=Outcome.OFFLINE),
+    task_row(3, 2, "board", purpose=Purpose.PROBE, compute_s=30.0, upload_s=0.5),
+)
+
+
+def test_time_is_added_up_and_averaged_by_device() -> None:
+    left, right = curves.seconds_by_device(TASKS).axes[:2]
+
+    assert tick_labels(left) == ["phone", "board"]  # 16 s, 40.5 s: the most at the top
+    assert widths(left, "download") == [2.0, 1.0]
+    assert widths(left, "compute") == [8.0, 36.0]
+    assert widths(left, "upload") == [6.0, 3.5]
+    assert widths(right, "compute") == [4.0, 6.0]  # probes are not in the mean
+
+
+def test_every_joule_is_drawn_once() -> None:
+    axes = curves.joules_by_device(TASKS).axes[0]
+    drawn = sum(sum(widths(axes, label)) for label, _ in style.COMPONENTS.values())
+
+    assert drawn == pytest.approx(4 * 20.0 + 8.0)
+    assert widths(axes, "idle, awake") == [12.0, 12.0]
+
+
+def test_bars_of_a_device_stand_end_to_end() -> None:
+    axes = curves.seconds_by_device(TASKS).axes[0]
+    compute, upload = bars(axes, "compute")[0], bars(axes, "upload")[0]
+
+    assert compute.get_x() == 2.0
+    assert upload.get_x() == compute.get_x() + compute.get_width()
+
+
+def test_waste_is_told_apart_by_cause_and_device() -> None:
+    figure = curves.waste(TASKS)
+    left, right = figure.axes
+    (by_cause,) = left.containers
+    assert isinstance(by_cause, BarContainer)
+
+    assert tick_labels(left) == ["offline", "late"]
+    assert [bar.get_width() for bar in by_cause] == [20.0, 28.0]
+    assert tick_labels(right) == ["board", "phone"]
+    assert widths(right, "late") == [0.0, 28.0]
+    assert widths(right, "offline") == [20.0, 0.0]
+    assert "48.0 J of 88.0 J (54.5 %)" in words(figure)
+
+
+def test_nothing_wasted_is_said() -> None:
+    figure = curves.waste(task_frame(task_row(0, 0)))
+
+    assert "nothing was wasted" in words(figure)
+
+
+def test_devices_beyond_what_fits_are_drawn_as_one() -> None:
+    many = task_frame(*(task_row(number, number, f"device-{number}") for number in range(60)))
+    axes = curves.seconds_by_device(many).axes[0]
+
+    assert len(tick_labels(axes)) == curves.MAX_DEVICES
+    assert "37 others" in tick_labels(axes)
+    assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
+
+
+# --- who was selected -----------------------------------------------------------------------------
+
+
+def test_every_client_of_a_small_fleet_has_its_bars() -> None:
+    clients = client_frame(["phone", "board", "phone", "phone"], [3, 9, 5, 0])
+    clients["num_delivered"] = [2, 4, 5, 0]
+    axes = selection.selections(clients).axes[0]
+    drawn = [[bar.get_width() for bar in group] for group in axes.containers[:4]]
+
+    # Devices by their mean (9, then 8/3), clients by their count; selected, then delivered.
+    assert drawn == [[9], [4], [5, 3, 0], [5, 2, 0]]
+    assert tick_labels(axes) == ["board (1)", "phone (3)"]
+
+
+def test_a_large_fleet_is_drawn_as_shares_that_fill_each_bar() -> None:
+    size = 100_000
+    clients = client_frame(["phone", "board"] * (size // 2), [0, 0, 1, 3] * (size // 4))
+    left, right = selection.selections(clients).axes[:2]
+
+    assert tick_labels(left) == ["phone (50,000)", "board (50,000)"]  # means 0.5 and 1.5
+    assert widths(left, "0") == [0.5, 0.5]
+    assert widths(left, "1") == [0.5, 0.0]
+    assert widths(left, "2") == [0.0, 0.0]
+    assert widths(left, "3") == [0.0, 0.5]
+    assert [bar.get_width() for bar in right.containers[0]] == [0.5, 1.5]
+
+
+@given(st.lists(st.integers(0, 400), max_size=60))
+def test_bins_hold_every_count_exactly_once(counts: list[int]) -> None:
+    edges = selection.bins(np.array(counts, dtype=np.int64))
+
+    assert edges[:2] == [0, 1]
+    assert edges == sorted(set(edges))
+    assert edges[-1] == max(counts, default=0) + 1
+    assert len(edges) - 1 <= 7
+
+
+def test_counts_from_tasks_see_train_tasks_and_everybody_asked() -> None:
+    counts = selection.counts_from_tasks(
+        task_frame(
+            task_row(0, 5, "board", purpose=Purpose.PROBE),
+            task_row(1, 3, "phone"),
+            task_row(2, 3, "phone", outcome=Outcome.LATE),
+        )
+    )
+
+    assert counts.to_dict("list") == {
+        "client": [3, 5],
+        "device": ["phone", "board"],
+        "num_selected": [2, 0],
+        "num_delivered": [1, 0],
+    }
+
+
+# --- one round ------------------------------------------------------------------------------------
+
+
+def test_the_round_with_the_longest_waiting_is_shown() -> None:
+    rounds = round_frame(
+        round_row(1, waiting_s=2.0), round_row(2, waiting_s=7.0), round_row(3, waiting_s=None)
+    )
+
+    assert gantt.telling_round(rounds) == 2
+
+
+def test_without_waiting_the_longest_round_with_tasks_is_shown() -> None:
+    rounds = round_frame(
+        round_row(1, finished_at_s=5.0),
+        round_row(2, started_at_s=5.0, finished_at_s=25.0),
+        round_row(3, started_at_s=25.0, finished_at_s=99.0, num_selected=0),
+    )
+
+    assert gantt.telling_round(rounds) == 2
+
+
+def test_a_task_is_drawn_from_dispatch_to_its_end() -> None:
+    rounds = round_frame(round_row(1, started_at_s=0.0, finished_at_s=112.0))
+    tasks = task_frame(
+        task_row(0, 4, dispatched_at_s=100.0, finished_at_s=110.0),
+        task_row(
+            1,
+            9,
+            "board",
+            dispatched_at_s=100.0,
+            compute_s=8.0,
+            finished_at_s=112.0,
+            outcome=Outcome.LATE,
+        ),
+        task_row(2, 7, purpose=Purpose.PROBE),
+        task_row(3, 7, round=2),
+    )
+    axes = gantt.stragglers(rounds, tasks, deadline_s=12.0).axes[0]
+
+    assert tick_labels(axes) == ["phone  #4", "board  #9"]
+    assert [bar.get_x() for bar in bars(axes, "compute")] == [1.0, 1.0]
+    assert widths(axes, "compute") == [6.0, 8.0]
+    assert [bar.get_x() for bar in bars(axes, "upload")] == [7.0, 9.0]
+    assert widths(axes, "done, waiting") == [2.0]
+    assert x_of(lines(axes, label="round closed")[0]) == [12.0, 12.0]
+    assert x_of(lines(axes, label="deadline")[0]) == [12.0, 12.0]
+    assert lines(axes, label="late")
+
+
+def test_pauses_are_drawn_before_the_upload_where_there_are_any() -> None:
+    tasks = task_frame(
+        task_row(1, 4, paused_s=3.0, num_pauses=2, finished_at_s=13.0),
+        task_row(2, 9),
+    )
+    axes = gantt.stragglers(round_frame(round_row(1, finished_at_s=13.0)), tasks).axes[0]
+
+    assert widths(axes, "paused, in all") == [0.0, 3.0]
+    assert [bar.get_x() for bar in bars(axes, "upload")] == [7.0, 10.0]
+
+
+def test_only_the_longest_tasks_of_a_large_round_are_shown() -> None:
+    tasks = task_frame(*(task_row(n, n, finished_at_s=10.0 + n) for n in range(130)))
+    figure = gantt.stragglers(round_frame(round_row(1, finished_at_s=200.0)), tasks)
+
+    assert len(tick_labels(figure.axes[0])) == gantt.MAX_ROWS
+    assert tick_labels(figure.axes[0])[-1] == "phone  #129"
+    assert "the 40 longest of 130 tasks" in words(figure)
+
+
+def test_a_round_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="got 8"):
+        gantt.stragglers(round_frame(round_row(1)), task_frame(), round_=8)
+
+
+# --- all figures ----------------------------------------------------------------------------------
+
+
+def everything(
+    rounds: pd.DataFrame, tasks: pd.DataFrame, clients: pd.DataFrame
+) -> dict[str, Figure]:
+    return {
+        "accuracy": curves.accuracy({"run": rounds}, against=["time", "energy", "rounds"]),
+        "seconds": curves.seconds_by_device(tasks),
+        "joules": curves.joules_by_device(tasks),
+        "waste": curves.waste(tasks),
+        "selections": selection.selections(clients),
+        "stragglers": gantt.stragglers(rounds, tasks),
+    }
+
+
+def test_tables_without_rows_make_figures_that_say_so() -> None:
+    drawn = everything(round_frame(), task_frame(), client_frame([], []))
+
+    assert all(encoded(figure, "png") for figure in drawn.values())
+    assert "no tasks" in words(drawn["joules"])
+    assert "nobody was selected" in words(drawn["selections"])
+    assert "No round" in words(drawn["stragglers"])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_equal_tables_give_equal_bytes_without_a_date(suffix: str) -> None:
+    rounds = round_frame(round_row(1, 0.5, waiting_s=1.0))
+    first, second = (
+        [
+            encoded(figure, suffix)
+            for figure in (curves.waste(TASKS), gantt.stragglers(rounds, TASKS))
+        ]
+        for _ in range(2)
+    )
+
+    assert first == second
+    assert not any(date in data for data in first for date in (b"<dc:date>", b"/CreationDate"))
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    name = "$\\frac{<script>}$ & co"
+    tasks = task_frame(task_row(0, 0, name))
+
+    for figure in everything(RISING, tasks, client_frame([name], [1])).values():
+        assert b"<script" not in encoded(figure, "svg")
+    assert name in words(curves.seconds_by_device(tasks))
+
+
+def test_letters_that_the_font_lacks_do_not_get_in_the_way() -> None:
+    assert encoded(curves.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
+
+
+def test_the_callers_style_is_neither_used_nor_changed() -> None:
+    plain = encoded(curves.seconds_by_device(TASKS), "svg")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        before = dict(matplotlib.rcParams)
+        styled = encoded(curves.seconds_by_device(TASKS), "svg")
+        after = dict(matplotlib.rcParams)
+
+    assert styled == plain
+    assert before == after
+
+
+def test_reports_leave_pyplot_alone() -> None:
+    code = (
+        "import sys, fleetsim.report.pages.run_page; sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_figure_is_saved_in_three_formats(tmp_path: Path) -> None:
+    svg = style.save(curves.waste(TASKS), tmp_path, "waste")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "waste.pdf",
+        "waste.png",
+        "waste.svg",
+    ]
+    assert (tmp_path / "waste.svg").read_bytes() == svg
+    assert (tmp_path / "waste.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "waste.pdf").read_bytes().startswith(b"%PDF")

@@ -1,0 +1,242 @@
+"""The energy ledger for people: its table, its figures, who paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as np_st
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.errors import DataError
+from fleetsim.record import tables
+from fleetsim.record.ledger import FATES, ledger
+from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.saved_run import open_run
+from fleetsim.report.figures import energy_inequality, style
+from fleetsim.report.figures import ledger as shown
+from fleetsim.report.pages import run_page
+from tests.report.made_runs import MadeUp, make_run, write_run
+from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
+
+ROUNDS = round_frame(round_row(1), round_row(2, aggregated=False))
+TASKS = task_frame(
+    task_row(0, 0, "board"),
+    task_row(1, 0, "board", energy_compute_j=12.0, outcome=Outcome.LATE),
+    task_row(2, 2, round=2, energy_tail_j=0.0, energy_idle_j=0.0),
+    task_row(3, 2, round=2, purpose=Purpose.PROBE, energy_compute_j=982.0),
+)  # 20 J used, 30 J late, 9 J unused, 1 kJ used by probing
+ENTRIES = ledger(ROUNDS, TASKS)
+NONE = ledger(round_frame(), task_frame())
+CLIENTS = client_frame(["board", "phone", "phone", "phone"], [2, 0, 1, 0])
+
+
+def widths(axes: Axes, label: str) -> list[float]:
+    (found,) = [each for each in axes.containers if each.get_label() == label]
+    assert isinstance(found, BarContainer)
+    return [bar.get_width() for bar in found]
+
+
+def test_table_by_hand() -> None:
+    table = shown.table(ENTRIES)
+
+    assert table.columns == ("joules of", "used", "unused", "late", "all", "share of all")
+    assert table.rows == [
+        ("compute", "984 J", "2.00 J", "12.0 J", "998 J", "94.2 %"),
+        ("receive", "6.00 J", "3.00 J", "3.00 J", "12.0 J", "1.1 %"),
+        ("transmit", "8.00 J", "4.00 J", "4.00 J", "16.0 J", "1.5 %"),
+        ("radio tail", "10.0 J", "-", "5.00 J", "15.0 J", "1.4 %"),
+        ("idle, awake", "12.0 J", "-", "6.00 J", "18.0 J", "1.7 %"),
+        ("train tasks", "20.0 J", "9.00 J", "30.0 J", "59.0 J", "5.6 %"),
+        ("probes", "1.00 kJ", "-", "-", "1.00 kJ", "94.4 %"),
+        ("all", "1.02 kJ", "9.00 J", "30.0 J", "1.06 kJ", "100.0 %"),
+        ("share of all", "96.3 %", "0.8 %", "2.8 %", "100.0 %", ""),
+    ]
+
+
+def test_a_run_that_spent_nothing_has_a_table_and_figures_that_say_so() -> None:
+    figures = (
+        shown.by_component_and_fate(NONE),
+        shown.side_by_side({"a": NONE}),
+        energy_inequality.who_paid(NONE, CLIENTS.iloc[:0]),
+        energy_inequality.who_paid(NONE, CLIENTS),
+    )
+
+    assert shown.table(NONE).rows == [("all", "0 J", "-"), ("share of all", "-", "")]
+    for figure in figures:
+        assert "no energy was spent" in {text.get_text() for text in figure.axes[0].texts}
+        assert style.encode(figure, ["svg"])
+
+
+def test_each_purpose_has_a_panel_with_every_joule_in_it_once() -> None:
+    train, probe = shown.by_component_and_fate(ENTRIES).axes
+
+    assert [tick.get_text() for tick in train.get_yticklabels()][::-1] == [
+        "compute",
+        "receive",
+        "transmit",
+        "radio tail",
+        "idle, awake",
+    ]
+    assert widths(train, "used")[::-1] == [2.0, 3.0, 4.0, 5.0, 6.0]
+    assert widths(train, "unused")[::-1] == [2.0, 3.0, 4.0, 0.0, 0.0]
+    assert widths(train, "late")[::-1] == [12.0, 3.0, 4.0, 5.0, 6.0]
+    assert sum(sum(widths(probe, fate)) for fate in ("used", "unused", "late")) == 1000.0
+    assert (train.get_xlabel(), probe.get_xlabel()) == ("energy (J)", "energy (J)")
+
+
+def test_fates_can_be_told_apart_by_colour_or_hatch() -> None:
+    every = pd.DataFrame([dict.fromkeys(FATES, 1.0)], index=["run"])
+    figure = style.new_figure(5.0, 2.0)
+    axes = figure.subplots()
+    shown.stack_fates(axes, every)
+    looks = [
+        (to_hex(bars[0].get_facecolor()), bars[0].get_hatch())
+        for bars in axes.containers
+        if isinstance(bars, BarContainer)
+    ]
+
+    assert len(set(looks)) == len(FATES)
+
+
+def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
+    left, right = shown.side_by_side({"a": ENTRIES, "none": NONE, "b": ENTRIES}).axes
+
+    assert [tick.get_text() for tick in left.get_yticklabels()] == ["b", "none", "a"]
+    assert widths(left, "compute") == pytest.approx([0.998, 0.0, 0.998])
+    assert widths(right, "late") == pytest.approx([0.03, 0.0, 0.03])
+
+
+def test_tables_of_runs_by_hand() -> None:
+    found = {"a": ENTRIES, "none": NONE}
+
+    assert shown.fate_table(found).columns == (
+        "run",
+        "used (J)",
+        "unused (J)",
+        "late (J)",
+        "all (J)",
+    )
+    assert shown.fate_table(found).rows == [
+        ("a", "1,020", "9.00", "30.0", "1,059"),
+        ("none", "-", "-", "-", "0"),
+    ]
+    assert shown.component_table(found).rows == [
+        ("a", "998", "12.0", "16.0", "15.0", "18.0", "1,059"),
+        ("none", *["-"] * 5, "0"),
+    ]
+
+
+def test_the_ledgers_of_runs_are_one_tidy_frame() -> None:
+    found = shown.frame({"a": ENTRIES, "none": NONE})
+
+    assert list(found.columns) == ["label", "purpose", "fate", "component", "energy_j"]
+    assert set(found["label"]) == {"a"}
+    assert found["energy_j"].sum() == 1059.0
+    assert shown.frame({"none": NONE}).empty
+
+
+# --- who paid -------------------------------------------------------------------------------------
+
+
+def mean_difference_gini(energy_j: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Gini's index as it was defined: half the mean difference of all pairs over the mean."""
+    differences = np.abs(energy_j[:, np.newaxis] - energy_j)
+    return float(differences.mean() / (2.0 * energy_j.mean()))
+
+
+@given(
+    np_st.arrays(
+        np.float64, st.integers(1, 30), elements=st.just(0.0) | st.floats(1e-3, 1e6)
+    ).filter(np.any)
+)
+def test_gini_is_half_the_mean_difference_of_all_pairs_over_the_mean(energy_j) -> None:
+    assert energy_inequality.gini(energy_j) == pytest.approx(
+        mean_difference_gini(energy_j), abs=1e-9
+    )
+
+
+def test_who_paid_counts_clients_that_paid_nothing() -> None:
+    figure = energy_inequality.who_paid(ENTRIES, CLIENTS)
+    curve = figure.axes[0].get_lines()[0]
+
+    # 0, 0, 50 and 1009 J.
+    assert [float(x) for x in np.asarray(curve.get_xdata())] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert np.asarray(curve.get_ydata()) == pytest.approx([0.0, 0.0, 0.0, 50 / 1059, 1.0])
+    assert "Gini index 0.73" in figure.axes[0].get_title(loc="left")
+    assert "1 of 4 clients bore 95.3 % of 1.06 kJ" in figure.get_suptitle()
+    assert [tick.get_text() for tick in figure.axes[1].get_yticklabels()] == [
+        "board  #0",
+        "phone  #2",
+    ]
+    assert widths(figure.axes[1], "used") == pytest.approx([0.02, 1.0])
+    assert widths(figure.axes[1], "unused") == pytest.approx([0.0, 0.009])
+
+
+def test_the_curve_of_a_large_fleet_has_few_points_and_ends_at_everybody() -> None:
+    size = 100_000
+    clients = client_frame(["phone"] * size, [1] * size)
+    tasks = task_frame(*(task_row(number, number) for number in range(500)))
+    figure = energy_inequality.who_paid(ledger(ROUNDS, tasks), clients)
+    x = np.asarray(figure.axes[0].get_lines()[0].get_xdata())
+
+    assert len(x) <= 201
+    assert (x[0], x[-1]) == (0.0, 1.0)
+    assert len(figure.axes[1].get_yticklabels()) == energy_inequality.MAX_CLIENTS
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def test_a_run_gives_its_ledger_and_sums(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp(num_probes=3))
+
+    assert run.ledger()["energy_j"].sum() == pytest.approx(run.rounds["energy_total_j"].iloc[-1])
+    assert run.energy_by("purpose", "fate").sum() == pytest.approx(run.ledger()["energy_j"].sum())
+    assert run.energy_by("purpose")["probe"] == pytest.approx(run.rounds["energy_probe_j"].sum())
+
+
+def test_a_run_whose_meters_say_otherwise_is_refused_by_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp())
+    table = tables.read(run.folder / "clients.parquet", "clients", way_out="")
+    column = table.column_names.index("energy_tail_j")
+    more = pc.add(table["energy_tail_j"], 1.0)
+    wrong = table.set_column(column, "energy_tail_j", more)
+    tables.write(run.folder / "clients.parquet", wrong)
+    assert run.manifest.table_digests is not None
+    digests = run.manifest.table_digests | {"clients": tables.digest({"clients": wrong})}
+    write_manifest(run.folder, run.manifest.model_copy(update={"table_digests": digests}))
+
+    with pytest.raises(DataError, match=r"run: joules do not add up: .* on tail, its meter says"):
+        open_run(run.folder).ledger()
+
+
+def test_a_run_without_meters_is_held_to_its_rounds(tmp_path: Path) -> None:
+    tasks = [task_row(0, 0), task_row(1, 1, round=2)]
+    made = MadeUp(status="interrupted")
+    whole = write_run(tmp_path / "a", made, [round_row(1, energy_total_j=20.0)], tasks)
+    broken = write_run(tmp_path / "b", made, [round_row(1, energy_total_j=40.0)], tasks)
+
+    assert whole.ledger()["energy_j"].sum() == 20.0
+    with pytest.raises(
+        DataError, match=r"b: joules do not add up: its tasks spent 20\.0 J, its ro"
+    ):
+        broken.ledger()
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_the_page_shows_the_ledger(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp())
+    html = run_page.write_report(run).read_text()
+
+    for row in shown.table(run.ledger()).rows:
+        assert all(f">{cell}<" in html for cell in row if cell)
+    assert "Money and carbon" not in html

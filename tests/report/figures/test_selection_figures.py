@@ -1,0 +1,285 @@
+"""Figures of coverage, selection ratio, opinions and regret: what they draw, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.text
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle, StepPatch
+
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.report.figures import coverage, opinions, selection_ratio
+from fleetsim.report.pages import comparison, regret
+from tests.report.made_runs import MadeUp, reworded, write_run
+from tests.report.rows import round_frame, round_row
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    (found,) = [axes for axes in figure.axes if title in axes.get_title(loc="left")]
+    return found
+
+
+def line(axes: Axes, label: str) -> Line2D:
+    (found,) = [each for each in axes.get_lines() if each.get_label() == label]
+    return found
+
+
+def steps(axes: Axes) -> dict[str, StepPatch]:
+    found = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    return {str(patch.get_label()): patch for patch in found}
+
+
+def heights(patch: StepPatch) -> list[float]:
+    return [float(value) for value in patch.get_data()[0]]
+
+
+def x_of(drawn: Line2D) -> list[float]:
+    return [float(x) for x in np.asarray(drawn.get_xdata())]
+
+
+def y_of(drawn: Line2D) -> list[float]:
+    return [float(y) for y in np.asarray(drawn.get_ydata())]
+
+
+def words(figure: Figure) -> str:
+    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+def test_the_share_seen_begins_at_nothing_and_has_a_dot_at_ninety_percent_and_all() -> None:
+    shares = {"run": np.array([0.5, 0.5, 0.95, 1.0])}
+    axes = panel(coverage.coverage(shares, {"run": np.array([1, 1])}), "at least once")
+    dots = [each for each in axes.get_lines() if each.get_marker() == "o"]
+
+    assert x_of(line(axes, "run")) == [0, 1, 2, 3, 4]
+    assert y_of(line(axes, "run")) == [0.0, 0.5, 0.5, 0.95, 1.0]
+    assert [x_of(dot) for dot in dots] == [[3, 4]]
+    assert [y_of(dot) for dot in dots] == [[0.95, 1.0]]
+
+
+def test_the_histogram_counts_clients_by_times_selected() -> None:
+    figure = coverage.coverage({"run": np.array([1.0])}, {"run": np.array([3, 0, 1, 1, 3, 3])})
+    values, edges, _ = steps(panel(figure, "how often clients"))["run"].get_data()
+    drawn = panel(figure, "how often each").patches
+    bars = [bar.get_height() for bar in drawn if isinstance(bar, Rectangle)]
+
+    assert list(values) == [1, 2, 0, 3]
+    assert list(edges) == [-0.5, 0.5, 1.5, 2.5, 3.5]
+    assert bars == [3, 0, 1, 1, 3, 3]
+
+
+def test_runs_share_their_classes_and_have_no_bars_of_clients() -> None:
+    counts = {"a": np.array([0, 0, 1]), "b": np.array([15, 14, 0])}
+    figure = coverage.coverage({"a": np.ones(2), "b": np.ones(2)}, counts)
+    drawn = steps(panel(figure, "how often clients"))
+
+    # 16 counts in 8 classes of 2.
+    assert {label: heights(patch) for label, patch in drawn.items()} == {
+        "a": [3, 0, 0, 0, 0, 0, 0, 0],
+        "b": [1, 0, 0, 0, 0, 0, 0, 2],
+    }
+    assert "in steps of 2" in words(figure)
+    assert "each" not in words(figure)
+
+
+def test_a_few_favourites_of_a_large_fleet_still_show() -> None:
+    counts = np.zeros(10_000, dtype=np.int64)
+    counts[:3] = 30
+    figure = coverage.coverage({"run": np.array([0.0, 0.0003])}, {"run": counts})
+    often = panel(figure, "how often clients")
+
+    figure.draw_without_rendering()
+
+    assert often.get_yscale() == "log"
+    assert "1,000" in [tick.get_text() for tick in often.get_yticklabels()]
+    assert "$" not in words(figure)
+    assert "each" not in words(figure)
+    assert often.get_ylim()[0] < 1.0
+
+
+@given(st.integers(0, 5000), st.integers(1, 100_000))
+def test_classes_are_as_wide_and_cover_all_counts(largest: int, num_clients: int) -> None:
+    edges = coverage.bin_edges(largest, num_clients)
+    most = min(max(8, 2 * int(num_clients**0.5)), 40)
+
+    assert edges[0] == 0
+    assert edges[-2] <= largest < edges[-1]
+    assert len(set(np.diff(edges))) == 1
+    assert edges.size - 1 <= most
+
+
+# --- selection ratio ------------------------------------------------------------------------------
+
+
+def test_the_ratio_and_its_devices_round_by_round() -> None:
+    devices = pd.DataFrame({"board": [0.25, 1.0], "phone": [0.75, 0.0]}, index=[1, 3])
+    figure = selection_ratio.ratios(np.array([0.5, 0.0, 0.25]), devices, {"board": 0.5})
+    (above,) = steps(panel(figure, "over all")).values()
+    below = panel(figure, "of what devices")
+    handles, labels = below.get_legend_handles_labels()
+
+    assert heights(above) == [0.5, 0.0, 0.25]
+    # The larger mean share first; nobody in round 2.
+    assert labels == ["board (50.0 % of the fleet)", "phone"]
+    assert isinstance(handles[0], PolyCollection)
+    corners = {(x, y) for x, y in np.asarray(handles[0].get_paths()[0].vertices).tolist()}
+    assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
+    assert (2.5, 0.25) not in corners
+    assert "25.0 % of the fleet on average" in words(figure)
+
+
+def test_one_kind_of_device_has_no_shares() -> None:
+    devices = pd.DataFrame({"phone": [1.0, 1.0]}, index=[1, 2])
+    figure = selection_ratio.ratios(np.array([0.5, 0.5]), devices)
+
+    assert len(figure.axes) == 1
+
+
+def test_devices_beyond_seven_go_by_one_name() -> None:
+    shares = pd.DataFrame([[n / 45.0 for n in range(10)]], columns=[f"d{n}" for n in range(10)])
+    few = selection_ratio.with_few_columns(shares)
+
+    assert list(few.columns) == ["d9", "d8", "d7", "d6", "d5", "d4", "4 others"]
+    assert few.iloc[0].sum() == pytest.approx(1.0)
+    assert few["4 others"].iloc[0] == pytest.approx((0 + 1 + 2 + 3) / 45.0)
+
+
+def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
+    alternating = np.tile([0.0, 0.5], 120)
+    devices = pd.DataFrame({"phone": np.ones(240)}, index=np.arange(1, 241))
+    (drawn,) = steps(selection_ratio.ratios(alternating, devices).axes[0]).values()
+
+    assert heights(drawn) == [0.25] * 120
+
+
+@given(st.integers(1, 3000))
+def test_windows_hold_every_round_once(num_rounds: int) -> None:
+    edges = selection_ratio.windows(num_rounds)
+
+    assert (edges[0], edges[-1]) == (0, num_rounds)
+    assert len(set(np.diff(edges)[:-1])) <= 1
+    assert 1 <= np.diff(edges)[-1] <= np.diff(edges)[0]
+    assert edges.size <= 121
+
+
+# --- opinions -------------------------------------------------------------------------------------
+
+TOLD = pd.DataFrame(
+    {
+        "round": [2, 2, 4, 4],
+        "client": [0, 1, 0, 1],
+        "opinion": [0.25, 0.75, 0.5, 1.0],
+        "belief": [0.5, 0.625, 0.25, 0.75],
+    }
+)
+JUDGED = round_frame(round_row(1, 0.3), round_row(2, 0.4), round_row(3, 0.5), round_row(4, 0.6))
+
+
+def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
+    figure = opinions.opinions(TOLD, JUDGED, np.array([1, 3]))
+    above, below = figure.axes
+
+    assert x_of(line(above, "mean opinion")) == [2, 4]
+    assert y_of(line(above, "mean opinion")) == [0.5, 0.75]
+    assert y_of(line(above, "on the server's test set")) == [0.4, 0.6]
+    # Client 1 was selected more often.
+    assert y_of(line(below, "#1 (3 times)")) == [0.625, 0.75]
+    assert y_of(line(below, "mean of all")) == [0.5625, 0.5]
+
+
+def test_without_beliefs_there_is_one_panel() -> None:
+    figure = opinions.opinions(TOLD.assign(belief=np.nan), JUDGED, np.array([1, 3]))
+
+    assert len(figure.axes) == 1
+
+
+def test_runs_without_opinions_have_no_line() -> None:
+    (axes,) = opinions.side_by_side({"a": TOLD.iloc[:0], "b": TOLD}).axes
+
+    assert [each.get_label() for each in axes.get_lines()] == ["b"]
+
+
+# --- regret ---------------------------------------------------------------------------------------
+
+
+def make(folder: Path, selector: dict[str, object], *accuracy: float | None) -> Run:
+    rows = [round_row(n, value) for n, value in enumerate(accuracy, 1)]
+    return write_run(folder, MadeUp(selector=selector), rows)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> dict[str, Run]:
+    return {
+        "bandit": make(tmp_path / "ucb", {"kind": "ucb", "slot_rounds": 2}, 0.1, 0.2, 0.3, 0.5),
+        "bad": make(tmp_path / "bad", {"kind": "fixed", "clients": [7]}, 0.9, 0.3, 0.9, 0.4),
+        "good": make(tmp_path / "good", {"kind": "fixed", "clients": [1]}, 0.5, 0.6, 0.7, 0.7, 0.7),
+    }
+
+
+def test_regret_is_against_the_best_fixed_set_in_the_bandits_slots(runs: dict[str, Run]) -> None:
+    found = regret.regrets(runs)
+
+    # Slots end with rounds 2 and 4: .6 + .7 beats .3 + .4.
+    assert found is not None
+    assert (found.best, found.slot_rounds) == ("good", 2)
+    assert found.curves["bandit"] == pytest.approx([0.4, 0.6])
+    assert found.curves["bad"] == pytest.approx([0.3, 0.6])
+    assert regret.table(found).rows == [
+        ("bandit", "2", "0.600", "0.300"),
+        ("bad", "2", "0.600", "0.300"),
+    ]
+
+
+def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
+    ahead = {
+        "random": make(tmp_path / "r", {"kind": "random"}, 0.75, 0.75),
+        "fixed": make(tmp_path / "f", {"kind": "fixed", "clients": [1]}, 0.5, 0.5),
+    }
+    found = regret.regrets(ahead)
+
+    assert found is not None
+    assert regret.table(found).rows == [("random", "2", "-0.500", "-0.250")]
+    (axes,) = regret.curves(found, list(ahead)).axes
+    assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
+
+
+def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
+    runs: dict[str, Run], tmp_path: Path
+) -> None:
+    blind = make(tmp_path / "blind", {"kind": "fixed", "clients": [1]}, None, None)
+    runs["bandit"] = reworded(runs["bandit"], "server:\n", "server:\n  mode: buffered\n")
+
+    assert regret.regrets({"bandit": runs["bandit"]}) is None
+    assert regret.regrets({"good": runs["good"]}) is None
+    assert regret.regrets({"good": runs["good"], "blind": blind}) is None
+    assert regret.regrets({"good": runs["good"], "b": open_run(runs["bandit"].folder)}) is None
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
+    runs: dict[str, Run], tmp_path: Path
+) -> None:
+    result = comparison.compare(list(runs.values()))
+    comparison.write(result, tmp_path / "out")
+    table = comparison.frame(result)
+    rows = [round_row(1, 0.5)]
+    other = write_run(tmp_path / "other", MadeUp(seed=2), rows)
+    apart = comparison.compare([*runs.values(), other], different_worlds=True)
+
+    assert (tmp_path / "out" / "comparison-regret.svg").is_file()
+    assert "\n\nRegret  " in comparison.text_table(result)
+    assert table["regret"].round(6).tolist()[:2] == [0.6, 0.6]
+    assert np.isnan(table["regret"].iloc[2])
+    assert apart.regrets is None
+    assert "regret" not in comparison.frame(apart)

@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.report.pages import comparison
+from fleetsim.report.pages.measures import Budgets
+from fleetsim.report.pages.scenario_differences import differences, labels
+from tests.report.made_runs import MadeUp, write_run
+from tests.report.rows import round_row
+
+RANDOM = {"kind": "random"}
+OORT = {"kind": "oort", "alpha": 2.0, "pacer": {"step_s": 10}}
+
+SLOW = [
+    round_row(1, 0.3, waiting_s=4.0),
+    round_row(2, 0.62, waiting_s=6.0),
+    round_row(3, 0.61),
+    round_row(4, 0.8),
+]
+FAST = [
+    round_row(1, 0.65, energy_total_j=1234.5),
+    round_row(2, 0.7, energy_total_j=1500.25, finished_at_s=20.5),
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    return [
+        write_run(tmp_path / "a", MadeUp(selector=RANDOM), SLOW),
+        write_run(tmp_path / "b", MadeUp(selector=OORT), FAST),
+    ]
+
+
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+def test_table_by_hand(runs: list[Run]) -> None:
+    table = comparison.frame(comparison.compare(runs, targets=[0.6, 0.8]))
+    shown = table.drop(columns="folder").astype(object).where(table.notna(), None)
+
+    assert shown.to_dict("records") == [
+        {
+            "label": "random",
+            "status": "done",
+            "seed": 1,
+            "rounds": 4,
+            "virtual_s": 40.0,
+            "final_accuracy": 0.8,
+            "best_accuracy": 0.8,
+            "energy_j": 400.0,
+            "energy_wasted_j": 100.0,
+            "wasted_fraction": 0.25,
+            "waiting_mean_s": 5.0,
+            # Of 12 planned rounds 15 % are 2. One client of 40 has a task in every round, which
+            # says that 4 were selected.
+            "accuracy_at_0.15": 0.62,
+            "accuracy_at_0.5": None,
+            "accuracy_at_1": None,
+            "accuracy_last_10": pytest.approx(0.5825),
+            "accuracy_last_10_deviation": pytest.approx(0.2825),
+            "waiting_compute_mean_s": None,
+            "selected_fraction": 0.1,
+            "seen_fraction": 0.025,
+            "rounds_to_seen_0.9": None,
+            "rounds_to_seen_1": None,
+            "time_to_0.6_s": 20.0,
+            "energy_to_0.6_j": 200.0,
+            "rounds_to_0.6": 2,
+            "time_to_0.8_s": 40.0,
+            "energy_to_0.8_j": 400.0,
+            "rounds_to_0.8": 4,
+        },
+        {
+            "label": "oort",
+            "status": "done",
+            "seed": 1,
+            "rounds": 2,
+            "virtual_s": 20.5,
+            "final_accuracy": 0.7,
+            "best_accuracy": 0.7,
+            "energy_j": 1500.25,
+            "energy_wasted_j": 50.0,
+            "wasted_fraction": 50.0 / 1500.25,
+            "waiting_mean_s": None,
+            "accuracy_at_0.15": 0.7,
+            "accuracy_at_0.5": None,
+            "accuracy_at_1": None,
+            "accuracy_last_10": pytest.approx(0.675),
+            "accuracy_last_10_deviation": pytest.approx(0.025),
+            "waiting_compute_mean_s": None,
+            "selected_fraction": 0.1,
+            "seen_fraction": 0.025,
+            "rounds_to_seen_0.9": None,
+            "rounds_to_seen_1": None,
+            "time_to_0.6_s": 10.0,
+            "energy_to_0.6_j": 1234.5,
+            "rounds_to_0.6": 1,
+            "time_to_0.8_s": None,
+            "energy_to_0.8_j": None,
+            "rounds_to_0.8": None,
+        },
+    ]
+
+
+def test_text_table_by_hand(runs: list[Run]) -> None:
+    _, seconds, joules, rounds, _, _, components, fates = comparison.text_table(
+        comparison.compare(runs, targets=[0.8, 0.6])
+    ).split("\n\n")
+
+    assert seconds.splitlines() == [
+        "Seconds to accuracy  60 %  80 %",
+        "random               20.0  40.0",
+        "oort                 10.0     -",
+    ]
+    assert joules.splitlines() == [
+        "Joules to accuracy   60 %  80 %",
+        "random                200   400",
+        "oort                1,234     -",
+    ]
+    assert rounds.splitlines() == [
+        "Rounds to accuracy  60 %  80 %",
+        "random                 2     4",
+        "oort                   1     -",
+    ]
+    assert components.splitlines() == [
+        "Joules by component  compute (J)  all (J)",
+        "random                       400      400",
+        "oort                       1,500    1,500",
+    ]
+    assert fates.splitlines() == [
+        "Joules by fate  used (J)  all (J)",
+        "random               400      400",
+        "oort               1,500    1,500",
+    ]
+
+
+def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:
+    result = comparison.compare(runs, budgets=Budgets(20.0, 400.0))
+    rows = comparison.text_table(result).split("Comprehensive score ")[1].splitlines()
+
+    # .8 at twice the time; .7 at 20.5 of 20 s and 1500.25 of 400 J.
+    assert comparison.frame(result)["comprehensive_score"].tolist() == pytest.approx(
+        [0.8 / 4, 0.7 * (20.0 / 20.5) ** 2 * (400.0 / 1500.25) ** 2]
+    )
+    assert rows[1].split() == ["random", "200.0", "%", "100.0", "%", "0.200"]
+    assert "comprehensive_score" not in comparison.frame(comparison.compare(runs))
+
+
+def test_targets_unless_given_are_usual_ones_that_a_run_reached(runs: list[Run]) -> None:
+    assert comparison.compare(runs).targets == (0.5, 0.6, 0.7, 0.75, 0.8)
+
+
+@pytest.mark.parametrize("target", [0.0, -0.1, 1.01, float("nan")])
+def test_targets_outside_of_reach_are_refused(runs: list[Run], target: float) -> None:
+    with pytest.raises(ScenarioError, match=r"^--target .*must be above 0 and at most 1"):
+        comparison.compare(runs, targets=[0.5, target])
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: Path) -> None:
+    result = comparison.compare(runs, targets=[0.6, 0.8])
+    path = comparison.write(result, tmp_path / "out" / "side")
+    names = {file.name for file in path.parent.iterdir()}
+    read = pd.read_csv(path.with_suffix(".csv"))
+
+    assert path.name == "comparison.html"
+    assert names == {
+        "comparison.html",
+        *(f"comparison.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
+        *(f"comparison-ledger.{suffix}" for suffix in ("csv", "png", "svg", "pdf")),
+        *(f"comparison-selection.{suffix}" for suffix in ("png", "svg", "pdf")),
+    }
+    assert list(read["label"]) == ["random", "oort"]
+    assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
+    assert "20.0,200.0,2,40.0,400.0,4" in path.with_suffix(".csv").read_text()
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_writing_twice_gives_the_same_bytes(runs: list[Run], tmp_path: Path) -> None:
+    result = comparison.compare(runs)
+    first = {
+        p.name: p.read_bytes() for p in comparison.write(result, tmp_path / "1").parent.iterdir()
+    }
+    again = {
+        p.name: p.read_bytes() for p in comparison.write(result, tmp_path / "2").parent.iterdir()
+    }
+
+    assert first == again
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_the_page_marks_the_best_of_each_column(runs: list[Run], tmp_path: Path) -> None:
+    html = comparison.write(
+        comparison.compare(runs, targets=[0.6, 0.8]), tmp_path / "out"
+    ).read_text()
+
+    # Seconds: oort, random; joules: random, random; rounds: oort, random.
+    assert re.findall(r'class="best">([^<]+)<', html) == ["40.0", "10.0", "200", "400", "4", "1"]
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
+    evil = "<script>alert('1')</script>"
+    runs = [
+        write_run(tmp_path / "a<b>", MadeUp(selector={"kind": evil}, version=evil), SLOW),
+        write_run(tmp_path / "b", MadeUp(selector=RANDOM), SLOW),
+    ]
+    html = comparison.write(comparison.compare(runs), tmp_path / "out").read_text()
+
+    assert "<script" not in html
+    assert "a<b>" not in html
+    assert "&lt;script&gt;" in html
+    assert "href" not in html
+    assert all(src.startswith("data:image/svg+xml;") for src in re.findall(r'src="([^"]*)"', html))
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+
+    with pytest.raises(DataError, match=r"cannot make this folder.*--out$"):
+        comparison.write(comparison.compare(runs), tmp_path / "out")
+
+
+# --- which runs -----------------------------------------------------------------------------------
+
+
+def test_no_runs_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="nothing to compare; name one or more run folders"):
+        comparison.compare([])
+
+
+def test_a_run_given_twice_is_refused_under_any_name(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "other-name").symlink_to(runs[0].folder)
+
+    with pytest.raises(ScenarioError, match=r"other-name: is given twice"):
+        comparison.compare([*runs, open_run(tmp_path / "other-name")])
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_one_run_alone_is_a_table_of_one_row(runs: list[Run], tmp_path: Path) -> None:
+    result = comparison.compare(runs[:1], targets=[0.6])
+    html = comparison.write(result, tmp_path / "out").read_text()
+
+    assert [entry.label for entry in result.entries] == ["made-up"]
+    assert "One run" in html
+    assert 'class="best"' not in html
+
+
+def test_runs_without_accuracy_or_end_or_rounds_are_told_in_words(tmp_path: Path) -> None:
+    blind = [round_row(1), round_row(2)]
+    runs = [
+        write_run(tmp_path / "a", MadeUp(is_trained=False), blind),
+        write_run(tmp_path / "b", MadeUp(status="interrupted", stop_text="interrupted"), SLOW),
+        write_run(tmp_path / "c", MadeUp(version="9.9"), []),
+    ]
+    text = comparison.text_table(comparison.compare(runs))
+
+    assert "trainer=none has no accuracy: it was run without training" in text
+    assert "(b) is not complete (interrupted): its numbers go up to round 4" in text
+    assert "(c) has no rounds" in text
+    assert "different versions of fleetsim: 0.1.0, 9.9" in text
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_without_any_accuracy_there_are_totals_alone(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", MadeUp(is_trained=False), [round_row(1)])
+    result = comparison.compare([run])
+
+    assert result.targets == ()
+    assert comparison.text_table(result).splitlines()[3].split()[:4] == ["made-up", "-", "-", "1"]
+    assert "Seconds to accuracy" not in comparison.write(result, tmp_path / "out").read_text()
+
+
+# --- worlds ---------------------------------------------------------------------------------------
+
+
+def test_different_worlds_are_refused_with_what_differs(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(seed=1, selector=RANDOM), SLOW),
+        write_run(tmp_path / "b", MadeUp(seed=2, size=50, selector=OORT), SLOW),
+    ]
+
+    with pytest.raises(ScenarioError) as caught:
+        comparison.compare(runs)
+    (line,) = caught.value.faults
+    assert "seed (1, 2); fleet.size (40, 50)" in line
+    assert "selector" not in line
+    assert line.endswith("or give --different-worlds")
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_different_worlds_on_purpose_are_said_first(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(seed=1), SLOW),
+        write_run(tmp_path / "b", MadeUp(seed=2), FAST),
+    ]
+    result = comparison.compare(runs, different_worlds=True)
+    html = comparison.write(result, tmp_path / "out").read_text()
+
+    assert comparison.text_table(result).startswith(
+        "DIFFERENT WORLDS: these runs differ in seed (1, 2)"
+    )
+    assert "<strong>Different worlds:</strong> these runs differ in seed (1, 2)" in html
+    assert "All met the same" not in html
+    assert 'class="best"' not in html
+    assert [entry.label for entry in result.entries] == ["seed=1", "seed=2"]
+
+
+def test_the_flag_changes_nothing_for_equal_worlds(runs: list[Run]) -> None:
+    assert comparison.compare(runs, different_worlds=True) == comparison.compare(runs)
+
+
+def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs: list[Run]) -> None:
+    write_manifest(runs[1].folder, runs[1].manifest.model_copy(update={"world_hash": "0" * 64}))
+
+    with pytest.raises(ScenarioError, match="hashes of their worlds, though seed, task and fleet"):
+        comparison.compare([runs[0], open_run(runs[1].folder)])
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def named(tmp_path: Path, *made: MadeUp) -> list[str]:
+    return labels([write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)])
+
+
+def test_other_selectors_are_called_by_their_kind(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(selector=RANDOM), MadeUp(selector=OORT))
+
+    assert found == ["random", "oort"]
+
+
+def test_variants_of_a_selector_are_called_by_what_differs(tmp_path: Path) -> None:
+    found = named(
+        tmp_path,
+        MadeUp(selector=RANDOM),
+        MadeUp(selector=OORT),
+        MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
+    )
+
+    assert found == ["random", "oort, step_s=10", "oort, step_s=20"]
+
+
+def test_other_settings_are_called_by_key_and_value(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9))
+
+    assert found == ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]
+
+
+def test_equal_scenarios_are_called_by_their_folders(tmp_path: Path) -> None:
+    found = named(tmp_path, MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM))
+
+    assert found == ["oort (run-0)", "oort (run-1)", "random"]
+
+
+def test_equal_scenarios_in_folders_of_one_name_are_called_by_their_paths(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / home / "run", MadeUp(), []) for home in ("x", "y")]
+    first, second = labels(runs)
+
+    assert first == f"made-up (run) ({tmp_path / 'x' / 'run'})"
+    assert second == f"made-up (run) ({tmp_path / 'y' / 'run'})"
+
+
+def test_keys_of_one_form_alone_are_no_difference(runs: list[Run]) -> None:
+    assert [difference.path for difference in differences(runs)] == [("server", "selector", "kind")]
+
+
+ZEN, XEON = {"torch": "2.13.0", "processor": "Zen"}, {"torch": "2.13.0", "processor": "Xeon"}
+
+
+def test_runs_of_different_numerical_platforms_are_compared_and_said_to_be(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", MadeUp(platforms=[ZEN]), SLOW),
+        write_run(tmp_path / "b", MadeUp(platforms=[XEON]), SLOW),
+    ]
+    compared = comparison.compare(runs)
+    page = comparison.write(compared, tmp_path / "page").read_text(encoding="utf-8")
+    says = "the runs ran on different numerical platforms"
+
+    assert f"note: {says}" in comparison.text_table(compared)
+    assert "processor (Zen, Xeon)" in comparison.text_table(compared)
+    assert "torch (" not in comparison.text_table(compared)
+    assert says in page
+
+
+def test_a_run_that_was_resumed_on_another_platform_is_said_to_be(tmp_path: Path) -> None:
+    mixed = write_run(tmp_path / "a", MadeUp(platforms=[ZEN, XEON]), SLOW)
+    before = write_run(tmp_path / "b", MadeUp(), SLOW)
+    text = comparison.text_table(comparison.compare([mixed, before]))
+
+    assert "(a) was resumed on another numerical platform (" in text
+    assert "it is not known on which numerical platform these ran:" in text
+    assert "different numerical platforms" not in text
+
+
+def test_runs_of_one_platform_need_no_word_about_it(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, MadeUp(platforms=[ZEN]), SLOW) for name in "ab"]
+
+    assert "platform" not in comparison.text_table(comparison.compare(runs))

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fleetsim.contracts import Outcome, Purpose
+from fleetsim.errors import DataError
+from fleetsim.record.saved_run import Run
+from fleetsim.report.figures import selection
+from fleetsim.report.pages import run_page, summary
+from tests.report.made_runs import SPEED_S, MadeUp, make_run, reworded, write_run
+from tests.report.rows import round_frame, round_row, task_frame, task_row
+
+EVIL = "\"'><script>alert(1)</script>&amp;{{ 7*7 }}"
+FIGURES = {
+    "accuracy-time",
+    "accuracy-energy",
+    "accuracy-rounds",
+    "seconds-by-device",
+    "joules-by-device",
+    "waste",
+    "coverage",
+    "selection-ratio",
+    "selections",
+    "stragglers",
+    "ledger",
+    "payers",
+}
+
+
+class Parsed(HTMLParser):
+    """Elements of a page, and its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.style = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements[-1:] and self.elements[-1][0] == "style" and not self.style:
+            self.style = data
+        else:
+            self.text += data
+
+    def attributes(self, name: str) -> list[str]:
+        return [value for _, found in self.elements if (value := found.get(name))]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("runs") / "oort"
+    return make_run(folder, MadeUp(selector={"kind": "oort"}, num_probes=2))
+
+
+@pytest.fixture(scope="module")
+def parsed(run: Run) -> Parsed:
+    return Parsed(run_page.write_report(run))
+
+
+# --- one run --------------------------------------------------------------------------------------
+
+
+def test_the_page_lies_in_the_run_folder_with_every_figure_in_three_formats(
+    run: Run, parsed: Parsed
+) -> None:
+    files = {path.name for path in (run.folder / "figures").iterdir()}
+
+    assert (run.folder / "report.html").is_file()
+    assert files == {f"{stem}.{suffix}" for stem in FIGURES for suffix in ("png", "svg", "pdf")}
+    assert len(parsed.attributes("src")) == len(FIGURES)
+
+
+def test_the_page_loads_nothing_and_runs_nothing(parsed: Parsed) -> None:
+    tags = {tag for tag, _ in parsed.elements}
+    handlers = [name for _, found in parsed.elements for name in found if name.startswith("on")]
+
+    assert not tags & {"script", "link", "iframe", "object", "embed", "a", "form", "base"}
+    assert all(src.startswith("data:image/svg+xml;base64,") for src in parsed.attributes("src"))
+    assert parsed.attributes("href") == []
+    assert handlers == []
+    assert "url(" not in parsed.style
+    assert "@import" not in parsed.style
+
+
+def test_the_policy_allows_the_pages_own_style_and_images_alone(parsed: Parsed) -> None:
+    (policy,) = [value for value in parsed.attributes("content") if "default-src" in value]
+    digest = base64.b64encode(hashlib.sha256(parsed.style.encode()).digest()).decode()
+
+    assert policy.startswith(f"default-src 'none'; img-src data:; style-src 'sha256-{digest}';")
+    assert "unsafe" not in policy
+
+
+def test_the_pages_pictures_are_the_saved_ones(run: Run, parsed: Parsed) -> None:
+    shown = {base64.b64decode(src.partition(",")[2]) for src in parsed.attributes("src")}
+
+    assert shown == {path.read_bytes() for path in (run.folder / "figures").glob("*.svg")}
+    assert all(parsed.attributes("alt"))
+
+
+def test_the_page_names_what_was_run(run: Run, parsed: Parsed) -> None:
+    assert "selector oort, seed 1, stopped: 12 rounds done" in parsed.text
+    assert run.manifest.digest is not None
+    assert run.manifest.digest in parsed.text
+    assert run.manifest.world_hash in parsed.text
+    assert "deadline_s: 45.0" in parsed.text
+    assert "not complete" not in parsed.text
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_the_same_run_gives_the_same_page(run: Run, parsed: Parsed) -> None:
+    first = (run.folder / "report.html").read_bytes()
+
+    assert run_page.write_report(run).read_bytes() == first
+
+
+def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
+    rounds = [round_row(1, 0.25, waiting_s=1.0), round_row(2, 0.75, waiting_s=3.0), round_row(3)]
+    run = write_run(tmp_path / "run", MadeUp(), rounds)
+
+    assert run_page.summary_lines(run) == [
+        f"folder    {tmp_path / 'run'}",
+        "rounds    3 in 30.0 s of virtual time, stopped: 3 rounds done",
+        "accuracy  75.0 % final, 75.0 % best",
+        "energy    300 J, 25.0 % of it wasted",
+        "tasks     9 of 12 train tasks delivered, 2.00 s mean waiting",
+        f"digest    {run.manifest.digest}",
+    ]
+
+
+def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
+    rounds = [round_row(1, 0.25, waiting_s=1.0)]
+    run = write_run(tmp_path / "run", MadeUp(), rounds)
+    assert "mean waiting" in [label for label, *_ in summary.numbers(run, summary.totals(run))]
+
+    buffered = reworded(run, "server:\n", "server:\n  mode: buffered\n")
+    labels = [label for label, *_ in summary.numbers(buffered, summary.totals(buffered))]
+
+    assert "mean waiting" not in labels
+    assert run_page.summary_lines(buffered)[4] == "tasks     3 of 4 train tasks delivered"
+
+
+# --- text from outside ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
+    made = MadeUp(
+        name=EVIL,
+        selector={"kind": EVIL},
+        devices={EVIL: 3.0},
+        stop_text=EVIL,
+        version=EVIL,
+        status="failed",
+        num_rounds=2,
+    )
+    path = run_page.write_report(make_run(tmp_path / "run", made))
+    parsed = Parsed(path)
+
+    assert "<script" not in path.read_text()
+    assert not {"script"} & {tag for tag, _ in parsed.elements}
+    # Title, heading, selector, stop text (subtitle, banner), device, scenario, version.
+    assert parsed.text.count(EVIL) >= 7
+    assert b"<script" not in b"".join(p.read_bytes() for p in (path.parent / "figures").glob("*"))
+
+
+# --- runs that are not what one hopes for ---------------------------------------------------------
+
+
+@pytest.mark.usefixtures("only_svg")
+def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp(is_trained=False, num_rounds=3))
+    parsed = Parsed(run_page.write_report(run))
+
+    assert "made without training" in parsed.text
+    assert not list(run.folder.glob("figures/accuracy*"))
+    assert run_page.summary_lines(run)[2].startswith("accuracy  none: the run was made without")
+
+
+@pytest.mark.usefixtures("only_svg")
+@pytest.mark.parametrize(
+    ("status", "stop_text", "words"),
+    [
+        ("running", None, "still running, or it was killed"),
+        ("interrupted", "interrupted", "go on with --resume"),
+        ("failed", "at virtual time 3.5 s: joules are lost", "joules are lost"),
+    ],
+)
+def test_a_run_that_is_not_complete_says_so(
+    tmp_path: Path, status: str, stop_text: str | None, words: str
+) -> None:
+    made = MadeUp(status=status, stop_text=stop_text, num_rounds=3)
+    run = make_run(tmp_path / "run", made)
+    parsed = Parsed(run_page.write_report(run))
+
+    assert f"This run is not complete ({status})." in parsed.text
+    assert words in parsed.text
+    assert len(parsed.attributes("src")) == len(FIGURES)
+    assert run_page.summary_lines(run)[1].startswith("rounds    3 in ")
+
+
+@pytest.mark.usefixtures("only_svg")
+@pytest.mark.parametrize("status", ["done", "interrupted"])
+def test_a_run_without_rounds_is_reported_as_such(tmp_path: Path, status: str) -> None:
+    run = make_run(tmp_path / "run", MadeUp(status=status, num_rounds=0))
+    parsed = Parsed(run_page.write_report(run))
+
+    assert "No round was recorded." in parsed.text
+    assert run_page.summary_lines(run)[3] == "energy    0 J, - of it wasted"
+
+
+def test_tasks_of_a_round_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
+    tasks = [task_row(0, 0), task_row(1, 1), task_row(2, 2, round=2)]
+    run = write_run(tmp_path / "run", MadeUp(status="interrupted"), [round_row(1)], tasks)
+
+    assert list(run.recorded_tasks["task"]) == [0, 1]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp(num_rounds=1))
+    (run.folder / "figures").write_text("in the way")
+
+    with pytest.raises(DataError, match=r"figures: cannot make this folder.*writable$"):
+        run_page.write_report(run)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_targets_are_those_reached() -> None:
+    low = round_frame(round_row(1, 0.15), round_row(2, 0.31))
+    high = round_frame(round_row(1, 0.5), round_row(2, 0.79), round_row(3, 0.6))
+
+    assert summary.reached_targets([low]) == [0.1, 0.2, 0.3]
+    assert summary.reached_targets([high]) == [0.5, 0.6, 0.7, 0.75]
+    assert summary.reached_targets([low, high]) == [0.5, 0.6, 0.7, 0.75]
+    assert summary.reached_targets([round_frame(round_row(1))]) == []
+
+
+def test_targets_table_by_hand() -> None:
+    rounds = round_frame(
+        round_row(1, 0.4, finished_at_s=60.0),
+        round_row(2, 0.8, finished_at_s=600.0, energy_total_j=1234.0),
+        round_row(3, 0.7),
+    )
+
+    assert summary.targets_table(rounds, [0.5, 0.8, 0.9]).rows == [
+        ("50 %", "2", "10.0 min", "1.23 kJ"),
+        ("80 %", "2", "10.0 min", "1.23 kJ"),
+        ("90 %", "-", "-", "-"),
+    ]
+
+
+TASKS = task_frame(
+    task_row(0, 0),
+    task_row(1, 0, outcome=Outcome.LATE, finished_at_s=30.0, energy_compute_j=12.0),
+    task_row(2, 1, "board", finished_at_s=20.0),
+    task_row(3, 1, "board", purpose=Purpose.PROBE, outcome=Outcome.LATE, energy_compute_j=12.0),
+)  # 20, 30, 20 and 30 J
+
+
+def test_outcomes_table_by_hand() -> None:
+    assert summary.outcomes_table(TASKS).rows == [
+        ("delivered", "2", "15.0 s", "0", "40.0 J", "40.0 %"),
+        ("late", "1", "30.0 s", "1", "60.0 J", "60.0 %"),
+    ]
+
+
+def test_devices_table_by_hand() -> None:
+    clients = selection.counts_from_tasks(TASKS)
+
+    assert summary.devices_table(TASKS, clients).rows == [
+        ("board", "1", "1", "100.0 %", "20.0 s", "20.0 J", "50.0 J", "30.0 J"),
+        ("phone", "1", "2", "50.0 %", "10.0 s", "20.0 J", "50.0 J", "30.0 J"),
+    ]
+
+
+def test_devices_that_were_never_asked_are_in_the_table(run: Run) -> None:
+    table = summary.devices_table(TASKS.iloc[:0], run.clients)
+
+    assert [row[0] for row in table.rows] == sorted(SPEED_S)
+    assert {row[2:] for row in table.rows} == {("0", "-", "-", "-", "0 J", "0 J")}
+
+
+def test_totals_by_hand(tmp_path: Path) -> None:
+    rounds = [
+        round_row(1, 0.9, waiting_s=2.0, energy_wasted_j=10.0),
+        round_row(2, 0.8, waiting_s=None, energy_wasted_j=0.0, num_delivered=4),
+        round_row(3, None, waiting_s=5.0, energy_wasted_j=50.0),
+    ]
+    totals = summary.totals(write_run(tmp_path / "run", MadeUp(), rounds))
+
+    assert totals == summary.Totals(
+        num_rounds=3,
+        virtual_s=30.0,
+        final_accuracy=0.8,
+        best_accuracy=0.9,
+        energy_j=300.0,
+        wasted_j=60.0,
+        wasted_fraction=0.2,
+        num_selected=12,
+        num_delivered=10,
+        waiting_mean_s=3.5,
+    )
+
+
+def test_the_page_says_beside_the_numbers_whom_no_heat_slows(run: Run) -> None:
+    cool = dataclasses.replace(
+        run, manifest=run.manifest.model_copy(update={"not_slowed_by_heat": ("raspberry-pi-4",)})
+    )
+
+    assert list(run_page._notes(run)) == []
+    assert list(run_page._notes(cool)) == [
+        "Heat slows none of raspberry-pi-4: no thermal model of them is known."
+    ]

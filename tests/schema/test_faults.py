@@ -1,0 +1,627 @@
+from __future__ import annotations
+
+import importlib
+import itertools
+import pickle
+import pkgutil
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self, cast, get_args
+
+import pytest
+from annotated_types import Gt
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
+
+import fleetsim
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.schema import faults
+from fleetsim.schema.fault_location import locate
+from fleetsim.schema.strict_yaml import Document, KeyPath, parse
+from fleetsim.settings import Settings
+
+
+class Radio(StrEnum):
+    WIFI = "wifi"
+    LTE = "lte"
+
+
+class Uniform(Settings):
+    kind: Literal["random"] = "random"
+    with_replacement: bool = False
+
+
+class Oort(Settings):
+    kind: Literal["oort"] = "oort"
+    exploration_fraction: float = Field(0.9, ge=0, le=1)
+    pacer_step_s: float = Field(20.0, gt=0)
+
+    @field_validator("pacer_step_s")
+    @classmethod
+    def whole(cls, value: float) -> float:
+        if value % 1.0:
+            raise ValueError("must be whole\nseconds")
+        return value
+
+
+Selector = Annotated[Uniform | Oort, Field(discriminator="kind")]
+
+
+class Site(Settings):
+    radio: Radio = Radio.WIFI
+    at_m: tuple[float, float] = (0.0, 0.0)
+
+
+class Server(Settings):
+    cohort: PositiveInt
+    """Clients chosen in each round. More is slower."""
+    deadline_s: float | None = Field(None, gt=0)
+    selector: Selector = Uniform()
+    fallbacks: list[Selector] = Field([])
+    num_spare: int = 0
+    bandwidth_hz: Annotated[float, Gt(0)] = 1e6
+    limit: Literal["auto"] | float = "auto"
+    plan: Selector | float = 1.0
+    backup: Literal["none"] | Site = "none"
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.cohort + self.num_spare > 1000:
+            raise ValueError("cohort + num_spare must be at most 1000")
+        return self
+
+
+class World(Settings):
+    name: str = Field("x", pattern="^[a-z]+$")
+    size: PositiveInt = 10
+    devices: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field({})
+    by_radio: dict[Radio, int] = Field({})
+    by_count: dict[PositiveInt, int] = Field({})
+    server: Server
+    sites: list[Site] = Field([Site()], min_length=1)
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.server.cohort > self.size:
+            raise faults.at(
+                ("server", "cohort"), f"must be at most size = {self.size}, the {{fleet}}"
+            )
+        return self
+
+
+def said(text: str) -> list[str]:
+    """The fault lines of a document."""
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(World, parse(text, "w.yaml"))
+    return list(caught.value.faults)
+
+
+# --- one fault, one line -------------------------------------------------------------------------
+
+GOOD = "server: {cohort: 5}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        # unknown keys
+        ("sise: 3", "w.yaml:2: sise = 3: unknown key; did you mean 'size'?"),
+        (
+            "zzzzzz: 3",
+            "w.yaml:2: zzzzzz = 3: unknown key; "
+            "allowed: name, size, devices, by_radio, by_count, server, sites",
+        ),
+        # limits and types
+        ("size: 0", "w.yaml:2: size = 0: must be a whole number > 0"),
+        ("size: 5.0", "w.yaml:2: size = 5.0: must be a whole number > 0; write 5"),
+        ("size: 5.5", "w.yaml:2: size = 5.5: must be a whole number > 0"),
+        ("size: true", "w.yaml:2: size = true: must be a whole number > 0"),
+        ("size: '5'", "w.yaml:2: size = '5': must be a whole number > 0; drop the quotes"),
+        ("size: 5 clients", "w.yaml:2: size = '5 clients': must be a whole number > 0"),
+        ("size:", "w.yaml:2: size = null: must be a whole number > 0"),
+        ("size: {a: 1}", "w.yaml:2: size: must be a whole number > 0, not a mapping"),
+        ("name: Bad", "w.yaml:2: name = 'Bad': must match pattern '^[a-z]+$'"),
+        ("name: 5", "w.yaml:2: name = 5: must be text; write '5' in quotes"),
+        ("name: true", "w.yaml:2: name = true: must be text; write 'true' in quotes"),
+        (
+            "devices: {t2.small: 0}",
+            'w.yaml:2: devices["t2.small"] = 0: must be a number > 0 and <= 1',
+        ),
+        ("devices: {b: 1.5}", "w.yaml:2: devices.b = 1.5: must be a number > 0 and <= 1"),
+        ("devices: {b: .nan}", "w.yaml:2: devices.b = .nan: must be a finite number > 0 and <= 1"),
+        ("devices: {b: .inf}", "w.yaml:2: devices.b = .inf: must be a finite number > 0 and <= 1"),
+        ("devices: [b]", "w.yaml:2: devices = ['b']: must be a mapping {key: value}"),
+        # keys of mappings
+        ("by_radio: {7g: 1}", "w.yaml:2: by_radio[\"7g\"] = 1: the key must be 'wifi' or 'lte'"),
+        (
+            "by_radio: {wify: 1}",
+            "w.yaml:2: by_radio.wify = 1: the key must be 'wifi' or 'lte'; did you mean 'wifi'?",
+        ),
+        ("by_count: {'0': 1}", 'w.yaml:2: by_count["0"] = 1: the key must be a whole number > 0'),
+        ("by_count: {a: 1}", "w.yaml:2: by_count.a = 1: the key must be a whole number"),
+        # lists
+        ("sites: []", "w.yaml:2: sites = []: must have at least 1 item, not 0"),
+        ("sites: {radio: lte}", "w.yaml:2: sites: must be a list [a, b], not a mapping"),
+        (
+            "sites:\n- {radio: lte}\n- radio: wify\n",
+            "w.yaml:4: sites[1].radio = 'wify': must be 'wifi' or 'lte'; did you mean 'wifi'?",
+        ),
+        ("sites:\n- {at_m: [1]}\n", "w.yaml:3: sites[0].at_m[1]: missing"),
+        (
+            "sites:\n- {at_m: [1, 2, 3]}\n",
+            "w.yaml:3: sites[0].at_m = [1, 2, 3]: must have at most 2",
+        ),
+        ("sites:\n- {at_m: [1, x]}\n", "w.yaml:3: sites[0].at_m[1] = 'x': must be a number"),
+        ("sites: [3]", "w.yaml:2: sites[0] = 3: must be a mapping {key: value}"),
+    ],
+)
+def test_each_fault_of_the_world_is_one_line(text, line):
+    lines = said(GOOD + text)
+
+    assert len(lines) == 1
+    assert lines[0].startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("server", "line"),
+    [
+        (
+            "deadline: 600",
+            "w.yaml:3: server.deadline = 600: unknown key; KEYS MEAN 'deadline_s'?",
+        ),
+        (
+            "deadline_ms: 6",
+            "w.yaml:3: server.deadline_ms = 6: unknown key; KEYS MEAN 'deadline_s'?",
+        ),
+        (
+            "bandwidth_mhz: 6",
+            "w.yaml:3: server.bandwidth_mhz = 6: unknown key; KEYS MEAN 'bandwidth_hz'?",
+        ),
+        ("dedline_s: 6", "w.yaml:3: server.dedline_s = 6: unknown key; MEAN 'deadline_s'?"),
+        (
+            "num_spare_s: 6",
+            "w.yaml:3: server.num_spare_s = 6: unknown key; MEAN 'num_spare'?",
+        ),
+        ("deadline_s: -1", "w.yaml:3: server.deadline_s = -1: must be a number > 0"),
+        ("deadline_s: 10 min", "w.yaml:3: server.deadline_s = '10 min': must be a number > 0"),
+        ("bandwidth_hz: 0", "w.yaml:3: server.bandwidth_hz = 0: must be a number > 0"),
+        ("num_spare: 996", "w.yaml:1: server: cohort + num_spare must be at most 1000"),
+        (
+            "limit: aut",
+            "w.yaml:3: server.limit = 'aut': must be 'auto' or a number; MEAN 'auto'?",
+        ),
+        ("limit: [1]", "w.yaml:3: server.limit = [1]: must be 'auto' or a number"),
+        (
+            "selector: {kind: ort}",
+            "w.yaml:3: server.selector.kind = 'ort': must be one of KINDS; MEAN 'oort'?",
+        ),
+        (
+            "selector: {kind: 7}",
+            "w.yaml:3: server.selector.kind = 7: must be one of KINDS",
+        ),
+        (
+            "selector: {}",
+            "w.yaml:3: server.selector.kind: missing, must be one of KINDS",
+        ),
+        (
+            "selector: {kin: oort}",
+            "w.yaml:3: server.selector.kind: missing, must be one of KINDS; "
+            "did you misspell it as 'kin'?",
+        ),
+        (
+            "selector: oort",
+            "w.yaml:3: server.selector = 'oort': must be a mapping whose kind is one of KINDS; "
+            "write {kind: oort}",
+        ),
+        (
+            "selector: [oort]",
+            "w.yaml:3: server.selector = ['oort']: must be a mapping whose kind is one of KINDS",
+        ),
+        (
+            "selector:\n    kind: oort\n    exploration_fraction: 2",
+            "w.yaml:5: server.selector.exploration_fraction = 2: must be a number >= 0 and <= 1",
+        ),
+        (
+            "selector: {kind: oort, pacer_step: 2}",
+            "w.yaml:3: server.selector.pacer_step = 2: unknown key; KEYS MEAN 'pacer_step_s'?",
+        ),
+        (
+            "selector: {kind: random, pacer_step_s: 2}",
+            "w.yaml:3: server.selector.pacer_step_s = 2: unknown key here; it is a key of 'oort'",
+        ),
+        (
+            "selector: {kind: oort, pacer_step_s: 1.5}",
+            "w.yaml:3: server.selector.pacer_step_s = 1.5: must be whole seconds",
+        ),
+        (
+            "fallbacks:\n  - {kind: random}\n  - {kind: oort, pacer_step_s: 0}",
+            "w.yaml:5: server.fallbacks[1].pacer_step_s = 0: must be a number > 0",
+        ),
+        (
+            "selector: {kind: random, with_replacement: yes}",
+            "w.yaml:3: server.selector.with_replacement = 'yes': must be true or false",
+        ),
+        (
+            "selector: {kind: random, with_replacement: 1}",
+            "w.yaml:3: server.selector.with_replacement = 1: must be true or false",
+        ),
+        (
+            "plan: {kind: oort, pacer_step_s: 0}",
+            "w.yaml:3: server.plan.pacer_step_s = 0: must be a number > 0",
+        ),
+        (
+            "backup: {radio: wify}",
+            "w.yaml:3: server.backup.radio = 'wify': must be 'wifi' or 'lte'; MEAN 'wifi'?",
+        ),
+        ("backup: 3", "w.yaml:3: server.backup = 3: must be 'none' or a mapping {key: value}"),
+        (
+            "backup: {radoi: lte}",
+            "w.yaml:3: server.backup.radoi = 'lte': unknown key; MEAN 'radio'?",
+        ),
+        (
+            "plan: soon",
+            "w.yaml:3: server.plan = 'soon': "
+            "must be a mapping whose kind is one of KINDS or a number",
+        ),
+    ],
+)
+def test_each_fault_of_the_server_is_one_line(server, line):
+    short = {
+        "KEYS": "keys carry their unit:",
+        "KINDS": "'oort', 'random'",
+        "MEAN": "did you mean",
+    }
+    for word, full in short.items():
+        line = line.replace(word, full)
+
+    assert said(f"server:\n  cohort: 5\n  {server}\n") == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("name: x", "w.yaml:1: server: missing"),
+        ("name: x\nserver: {}", "w.yaml:2: server.cohort: missing (Clients chosen in each round)"),
+        ("name: x\nserver: 3", "w.yaml:2: server = 3: must be a mapping {key: value}"),
+        ("name: x\nserver:", "w.yaml:2: server = null: must be a mapping {key: value}"),
+        (
+            "name: x\nserver:\n  cohort: 20\n",
+            "w.yaml:3: server.cohort = 20: must be at most size = 10, the {fleet}",
+        ),
+    ],
+)
+def test_a_missing_or_contradictory_key_is_one_line(text, line):
+    assert said(text) == [line]
+
+
+# --- several faults ------------------------------------------------------------------------------
+
+
+def test_faults_come_in_the_order_of_the_file_however_the_classes_order_their_fields():
+    lines = said("server:\n  deadline_s: 0\n  cohort: 0\nsize: 0\nname: X\n")
+
+    assert [line.split(": ")[0] for line in lines] == [f"w.yaml:{n}" for n in (2, 3, 4, 5)]
+
+
+def test_a_misspelt_required_key_is_not_also_missing():
+    assert said("server:\n  cohrt: 5\n") == [
+        "w.yaml:2: server.cohrt = 5: unknown key; did you mean 'cohort'?"
+    ]
+
+
+def test_a_present_key_keeps_its_fault_beside_a_misspelt_twin():
+    lines = said("server:\n  cohort: 0\n  cohrt: 5\n")
+
+    assert [line.split(":")[1] for line in lines] == ["2", "3"]
+
+
+def test_faults_of_overrides_come_last_and_name_the_override():
+    places: dict[KeyPath, int | str] = {
+        (): 1,
+        ("size",): "--set size=0",
+        ("server",): 1,
+        ("server", "cohort"): 9,
+    }
+    document = Document({"size": 0, "server": {"cohort": 0}}, "w.yaml", None, places)
+
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(World, document)
+
+    assert caught.value.faults == (
+        "w.yaml:9: server.cohort = 0: must be a whole number > 0",
+        "--set size=0: size = 0: must be a whole number > 0",
+    )
+
+
+def test_a_data_error_holds_all_lines():
+    with pytest.raises(DataError) as caught:
+        faults.check(World, parse("server: {cohort: 0}\nsize: 0", "w.yaml", DataError), DataError)
+
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        "w.yaml:1",
+        "w.yaml:2",
+    ]
+
+
+def test_a_long_value_is_cut_in_the_line():
+    (line,) = said(GOOD + f"name: {'X' * 200}")
+
+    assert line == f"w.yaml:2: name = '{'X' * 76}...: must match pattern '^[a-z]+$'"
+
+
+def test_a_long_key_is_cut_in_the_line():
+    (line,) = said(GOOD + f"{'X' * 200}: 1")
+
+    assert line.startswith(f'w.yaml:2: ["{"X" * 77}..."] = 1: unknown key; allowed: name, size')
+
+
+@pytest.mark.parametrize("text", ["name: 'a\\nb'", '"a\\nb\\u2028": 1', "server: {'x\\u0085y': 1}"])
+def test_what_would_break_the_line_is_shown_as_its_code(text):
+    for line in said(GOOD.replace("server", "site") + text.replace("'", '"')):
+        assert line.isprintable()
+
+
+def test_a_fault_of_data_is_one_line_whatever_it_quotes():
+    fault = DataError("own\n.csv: \x1b[2J is no number", "x" * 5000)
+
+    assert str(fault).split("\n")[0] == "own\\n.csv: \\x1b[2J is no number"
+    assert len(fault.faults[1]) == 2000
+    assert pickle.loads(pickle.dumps(fault)).faults == fault.faults
+
+
+# --- many faults ----------------------------------------------------------------------------------
+
+
+def test_of_many_faults_the_first_are_listed_and_the_others_counted():
+    wrong = "".join(f"  d{n}: 2\n" for n in range(1000))
+
+    lines = said(f"{GOOD}devices:\n{wrong}")
+
+    assert lines[:20] == [
+        f"w.yaml:{n + 3}: devices.d{n} = 2: must be a number > 0 and <= 1" for n in range(20)
+    ]
+    assert lines[20:] == ["... and 980 more"]
+
+
+def test_words_are_compared_for_the_first_faults_only(monkeypatch):
+    """A bounded number of words, however many there are: comparing costs their lengths' product."""
+    compared, slips = [], faults._slips
+
+    def counting(word, other):
+        compared.append(word)
+        return slips(word, other)
+
+    monkeypatch.setattr(faults, "_slips", counting)
+    numbers = []
+    for size in (1000, 4000):
+        compared.clear()
+        assert said(GOOD + "".join(f"nome{n}: 1\n" for n in range(size)))[20] == (
+            f"... and {size - 20} more"
+        )
+        numbers.append(len(set(compared)))
+
+    assert numbers[0] == numbers[1] <= 200
+
+
+# --- what was meant -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("constnt", "constant"),
+        ("markte", "market"),
+        ("lt", "lte"),
+        ("Fashion_MNIST", "fashion-mnist"),
+        ("jetson", "jetson-nano"),
+        ("min_reports", "minimum_reports"),
+        ("cosine", None),
+        ("x", None),
+        ("adam", None),
+        ("o" * 100, None),
+        ("", None),
+    ],
+)
+def test_a_spelling_is_suggested_only_where_it_is_near(word, meant):
+    known = ["constant", "none", "market", "lte", "fashion-mnist", "jetson-nano", "minimum_reports"]
+
+    assert faults.nearest(word, [*known, "sgd", "y", "oort"]) == meant
+
+
+LETTERS = st.text("abc", max_size=7)
+
+
+@given(LETTERS, LETTERS)
+def test_slips_are_those_of_the_recursive_definition(word, other):
+    @cache
+    def slips(i, j):
+        if min(i, j) == 0:
+            return max(i, j)
+        last = slips(i - 1, j - 1) + (word[i - 1] != other[j - 1])
+        found = min(slips(i - 1, j) + 1, slips(i, j - 1) + 1, last)
+        if min(i, j) > 1 and word[i - 2 : i] == other[j - 2 : j][::-1]:
+            found = min(found, slips(i - 2, j - 2) + 1)
+        return found
+
+    assert faults._slips(word, other) == slips(len(word), len(other))
+
+
+# --- the words of pydantic ------------------------------------------------------------------------
+
+ERRORS_OF_NODES = {
+    "bool": {"bool_type", "bool_parsing"},
+    "default": set(),
+    "definition-ref": set(),
+    "definitions": set(),
+    "dict": {"dict_type"},
+    "float": {"float_type", "float_parsing", "finite_number", *faults._RANGE_SIGNS, "multiple_of"},
+    "function-after": {"value_error", "assertion_error", "at"},
+    "function-before": {"value_error", "assertion_error", "at"},
+    "int": {
+        "int_type",
+        "int_parsing",
+        "int_parsing_size",
+        "int_from_float",
+        *faults._RANGE_SIGNS,
+        "multiple_of",
+    },
+    "list": {"list_type", "too_short", "too_long"},
+    "literal": {"literal_error"},
+    "model": {"model_type", "model_attributes_type"},
+    "model-field": {"missing"},
+    "model-fields": {"extra_forbidden", "model_attributes_type", "model_type"},
+    "no-info": set(),
+    "nullable": {"none_required"},
+    "str": {
+        "string_type",
+        "string_unicode",
+        "string_too_short",
+        "string_too_long",
+        "string_pattern_mismatch",
+    },
+    "tagged-union": {"union_tag_invalid", "union_tag_not_found", "model_attributes_type"},
+    "tuple": {"tuple_type", "too_short", "too_long", "missing"},
+    "union": set(),
+}
+"""What each node of a settings class's schema can find wrong, by pydantic_core's own names."""
+
+
+def nodes_of(schema):
+    """Types of the nodes of a core schema."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema["type"]
+        for key, below in schema.items():
+            if key not in ("metadata", "default", "serialization", "expected"):
+                yield from nodes_of(below)
+    elif isinstance(schema, list | tuple):
+        for below in schema:
+            yield from nodes_of(below)
+
+
+def subclasses_of(cls):
+    for below in cls.__subclasses__():
+        yield below
+        yield from subclasses_of(below)
+
+
+def test_whatever_pydantic_may_find_is_said_in_our_words():
+    for module in pkgutil.walk_packages(fleetsim.__path__, "fleetsim."):
+        importlib.import_module(module.name)
+    settings = [cls for cls in subclasses_of(Settings) if cls.__module__.startswith("fleetsim.")]
+    nodes = set(itertools.chain(*(nodes_of(cls.__pydantic_core_schema__) for cls in settings)))
+    context = {"min_length": 1, "max_length": 1, "actual_length": 2, "pattern": "x"}
+    context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
+    context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
+    possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
+    spot = locate(World, ("server", "selector"))
+
+    assert len(settings) > 100
+    assert possible - {"at"} <= set(get_args(ErrorType))
+    for kind in possible:
+        said_of = {"loc": (), "msg": "Input should be", "input": {}, "ctx": context}
+        says, other = (
+            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), spot).says
+            for type_ in (kind, "no such")
+        )
+        assert says != other, kind
+        assert "nput should" not in says
+
+
+def test_a_union_whose_labels_say_nothing_is_still_one_line():
+    class Export(Settings):
+        target: Path | PositiveInt
+
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(Export, parse("target: [1]", "w.yaml"))
+
+    assert caught.value.faults == ("w.yaml:1: target = [1]: must be text or a whole number > 0",)
+
+
+# --- what passes ---------------------------------------------------------------------------------
+
+
+def test_a_good_document_becomes_the_settings():
+    text = """
+    server: {cohort: 5, deadline_s: 600, selector: {kind: oort}, limit: 3, plan: {kind: random}}
+    sites: [{radio: lte, at_m: [1, 2.5]}]
+    by_radio: {wifi: 2}
+    by_count: {'3': 1}
+    """
+    world = faults.check(World, parse(text, "w.yaml"))
+
+    assert world.server.deadline_s == 600.0
+    assert world.server.selector == Oort()
+    assert world.server.plan == Uniform()
+    assert world.sites == [Site(radio=Radio.LTE, at_m=(1.0, 2.5))]
+    assert world.by_radio == {Radio.WIFI: 2}
+    assert world.by_count == {3: 1}
+
+
+def test_a_float_keeps_all_its_digits():
+    document = parse(f"{GOOD}devices: {{a: 0.1, b: 0.30000000000000004, c: 5e-324}}", "w.yaml")
+
+    assert faults.check(World, document).devices == {"a": 0.1, "b": 0.1 + 0.2, "c": 5e-324}
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "candidates", "found"),
+    [
+        ("ort", ["random", "oort"], "oort"),
+        ("Power_Of_Choice", ["oort", "power-of-choice"], "power-of-choice"),
+        ("pixel6", ["pixel-6", "pixel-7"], "pixel-6"),
+        ("zebra", ["random", "oort"], None),
+        ("x", [], None),
+    ],
+)
+def test_the_nearest_word_is_found_by_letters_alone(word, candidates, found):
+    assert faults.nearest(word, candidates) == found
+
+
+def test_the_nearest_of_equally_near_words_does_not_depend_on_their_order():
+    words = ["aab", "aac", "AAB", "aad"]
+
+    assert len({faults.nearest("aaa", order) for order in itertools.permutations(words)}) == 1
+
+
+def test_a_hint_is_empty_where_nothing_is_near():
+    assert faults.did_you_mean("ort", ["oort"]) == "; did you mean 'oort'?"
+    assert faults.did_you_mean("zebra", ["oort"]) == ""
+
+
+def test_a_line_about_a_key_that_is_not_there_shows_no_value():
+    document = parse("a: {b: [1]}", "w.yaml")
+
+    assert faults.line(document, ("a", "c"), "why") == "w.yaml:1: a.c: why"
+    assert faults.line(document, ("a", "b", 5), "why") == "w.yaml:1: a.b[5]: why"
+    assert faults.line(document, ("a", "b", 0), "why") == "w.yaml:1: a.b[0] = 1: why"
+    assert faults.line(document, ("a", "b", "c"), "why") == "w.yaml:1: a.b.c: why"
+    assert faults.line(document, ("a",), "why") == "w.yaml:1: a: why"
+    assert faults.line(document, (), "why") == "w.yaml:1: why"
+
+
+class Bounded(Settings):
+    above: Annotated[float, Field(ge=0.0, le=1.0), Field(gt=0.0)] = 0.5
+    below: Annotated[float, Field(ge=0.0, le=1.0), Field(lt=0.7)] = 0.5
+    whole: Annotated[int, Field(ge=1), Field(ge=3, le=9), Field(lt=10)] = 5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("above: 0", "above = 0: must be a number > 0 and <= 1"),
+        ("below: 0.8", "below = 0.8: must be a number >= 0 and < 0.7"),
+        ("whole: 2", "whole = 2: must be a whole number >= 3 and <= 9"),
+    ],
+)
+def test_of_several_limits_on_one_side_the_tightest_is_named(text, says):
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(Bounded, parse(text, "w.yaml"))
+    assert caught.value.faults == (f"w.yaml:1: {says}",)

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import copy
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from fleetsim.errors import ScenarioError
+from fleetsim.quoting import cut
+from fleetsim.schema import faults
+from fleetsim.schema.overrides import apply, content_hash
+from fleetsim.schema.strict_yaml import Document, parse
+from fleetsim.settings import Settings
+
+FILE = """\
+name: quickstart
+stop: {rounds: 200}
+battery:
+server:
+  cohort: 10
+  selector:
+    kind: oort
+    exploration_fraction: 0.9
+    pacer: {step_s: 20}
+sites: [{radio: wifi}, {radio: lte}]
+devices: {pixel-6: 0.5, t2.small: 0.5}
+"""
+
+
+def document() -> Document:
+    return parse(FILE, "q.yaml")
+
+
+def value_at(data: Any, *key_path: str | int) -> Any:
+    for key in key_path:
+        data = data[key]
+    return data
+
+
+# --- what an override does -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "key_path", "value"),
+    [
+        ("name=no", ("name",), "no"),
+        ("stop.rounds=5", ("stop", "rounds"), 5),
+        ("stop.energy_j=1e6", ("stop", "energy_j"), 1e6),
+        ("server.cohort= 20 ", ("server", "cohort"), 20),
+        ("server.deadline_s=null", ("server", "deadline_s"), None),
+        ("name=a=b", ("name",), "a=b"),
+        ("name='a: b'", ("name",), "a: b"),
+        ("devices={pixel-6: 1.0}", ("devices",), {"pixel-6": 1.0}),
+        ('devices."t2.small"=1', ("devices", "t2.small"), 1),
+        ('devices["t2.small"]=1', ("devices", "t2.small"), 1),
+        ('devices."t2.large"=1', ("devices", "t2.large"), 1),
+        ('"x=y"=1', ("x=y",), 1),
+        ("sites[1].radio=wifi", ("sites", 1, "radio"), "wifi"),
+        ("sites.1.radio=wifi", ("sites", 1, "radio"), "wifi"),
+        ("sites[0]={radio: none}", ("sites", 0), {"radio": "none"}),
+        ("sites=[]", ("sites",), []),
+        ("a.b.c=1", ("a",), {"b": {"c": 1}}),
+        ("battery.capacity_j=5.0", ("battery",), {"capacity_j": 5.0}),
+        ("stop.5=x", ("stop", "5"), "x"),
+    ],
+)
+def test_an_override_sets_one_value_and_leaves_the_rest(change, key_path, value):
+    changed = apply(document(), [change])
+
+    assert value_at(changed.data, *key_path) == value
+    assert changed.where(key_path) == f"--set {change}"
+    assert {key: item for key, item in changed.data.items() if key != key_path[0]} == {
+        key: item for key, item in document().data.items() if key != key_path[0]
+    }
+
+
+def test_overrides_apply_in_order():
+    changed = apply(document(), ["stop={rounds: 1, time_s: 5}", "stop.rounds=2", "stop.rounds=3"])
+
+    assert changed.data["stop"] == {"rounds": 3, "time_s": 5}
+    assert changed.where(("stop", "rounds")) == "--set stop.rounds=3"
+    assert changed.where(("stop", "time_s")) == "--set stop={rounds: 1, time_s: 5}"
+
+
+def test_the_document_of_the_file_stays_as_it_is():
+    before = document()
+    kept = copy.deepcopy(before)
+
+    apply(before, ["server.selector.kind=random", "sites[0].radio=x", "new.key=1"])
+
+    assert before == kept
+
+
+def test_what_no_override_touches_keeps_its_line():
+    changed = apply(document(), ["server.cohort=20"])
+
+    assert changed.where(("server", "selector", "kind")) == "q.yaml:7"
+    assert changed.line(("server", "cohort")) == 0
+
+
+def test_a_mapping_set_as_a_whole_forgets_the_lines_below_it():
+    changed = apply(document(), ["server.selector={kind: oort, pacer: {step_s: 1}}"])
+
+    assert changed.where(("server", "selector", "pacer", "step_s")).startswith("--set")
+
+
+# --- the kind rule -------------------------------------------------------------------------------
+
+
+def test_another_kind_drops_the_keys_that_the_file_gave_the_old_one():
+    changed = apply(document(), ["server.selector.kind=random"])
+
+    assert changed.data["server"] == {"cohort": 10, "selector": {"kind": "random"}}
+    assert changed.where(("server", "selector", "d")) == "--set server.selector.kind=random"
+    assert changed.where(("server", "cohort")) == "q.yaml:5"
+
+
+def test_the_same_kind_drops_nothing():
+    changed = apply(document(), ["server.selector.kind=oort"])
+
+    assert changed.data == document().data
+
+
+@pytest.mark.parametrize("is_kind_first", [True, False])
+def test_keys_of_the_new_kind_may_be_set_before_or_after_it(is_kind_first):
+    changes = ["server.selector.kind=power-of-choice", "server.selector.d=20"]
+
+    changed = apply(document(), changes if is_kind_first else changes[::-1])
+
+    assert changed.data["server"]["selector"] == {"kind": "power-of-choice", "d": 20}
+
+
+def test_a_kind_that_would_drop_an_earlier_override_is_refused():
+    changes = ["server.selector.pacer.step_s=5", "server.selector.kind=random"]
+
+    with pytest.raises(ScenarioError) as caught:
+        apply(document(), changes)
+
+    assert caught.value.faults == (
+        "--set server.selector.kind=random: drops --set server.selector.pacer.step_s=5 as well; "
+        "put it before that one",
+    )
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("server.cohort", "write KEY.PATH=VALUE, such as server.cohort=20"),
+        ("=5", "write KEY.PATH=VALUE"),
+        ("", "write KEY.PATH=VALUE"),
+        ("server..cohort=5", "write KEY.PATH=VALUE"),
+        (".cohort=5", "write KEY.PATH=VALUE"),
+        ("server cohort=5", "write KEY.PATH=VALUE"),
+        ("server[x]=5", "write KEY.PATH=VALUE"),
+        ('devices."t2.small=5', "write KEY.PATH=VALUE"),
+        ("server.cohort=", "no value given; write null for none"),
+        ("server.cohort=010", "010 could be octal"),
+        ("server.selector=kind: oort", "write a list as [a, b] and a mapping as {key: value}"),
+        ("server={cohort: 1, cohort: 2}", "cohort: given twice; keep one"),
+        ("name=[1", "not YAML"),
+        ("name=*x", "anchors (&) and aliases (*) are not allowed"),
+        (
+            "server.cohort.x=5",
+            "server.cohort is 10, which has no keys; set it whole: server.cohort={x: ...}",
+        ),
+        ("name[0]=5", "name is 'quickstart', which has no keys; set it whole"),
+        ("[0]=5", "the scenario is a mapping; name one of its keys"),
+        ("server[0]=5", "server is a mapping; name one of its keys"),
+        ("sites[2].radio=x", "sites is a list of 2; take one of its items by index, from 0"),
+        ("sites.first=x", "sites is a list of 2"),
+        ("devices.t2.small=1", 'a key with a dot stands in quotes; write devices."t2.small"'),
+        ("a" + ".a" * 40 + "=1", "deeper than 32 levels"),
+    ],
+)
+def test_an_override_that_makes_no_sense_is_refused_in_one_line(change, says):
+    with pytest.raises(ScenarioError) as caught:
+        apply(document(), [change])
+
+    (line,) = caught.value.faults
+    assert line.startswith(f"--set {cut(change)}: ")
+    assert says in line
+
+
+@pytest.mark.parametrize("change", ["name=\x1b[31m", "na\nme=1", "name=\udcff"])
+def test_an_override_with_unprintable_characters_is_refused_without_printing_them(change):
+    with pytest.raises(ScenarioError) as caught:
+        apply(document(), [change])
+
+    assert str(caught.value).isprintable()
+
+
+def test_all_bad_overrides_are_told_at_once():
+    with pytest.raises(ScenarioError) as caught:
+        apply(document(), ["server.cohort", "name=ok", "stop.rounds=010"])
+
+    assert len(caught.value.faults) == 2
+
+
+@given(st.lists(st.text() | st.text("ab.=[]\"'{}:0 *&"), max_size=3))
+def test_any_override_is_applied_or_refused(changes):
+    try:
+        changed = apply(document(), changes)
+    except ScenarioError:
+        return
+    assert isinstance(changed.data, dict)
+
+
+# --- together with validation --------------------------------------------------------------------
+
+
+class Uniform(Settings):
+    kind: Literal["random"] = "random"
+
+
+class PowerOfChoice(Settings):
+    kind: Literal["power-of-choice"] = "power-of-choice"
+    d: int
+
+
+class Server(Settings):
+    cohort: int = Field(gt=0)
+    selector: Annotated[Uniform | PowerOfChoice, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ("cohort=0", "--set cohort=0: cohort = 0: must be a whole number > 0"),
+        ("cohrt=5", "--set cohrt=5: cohrt = 5: unknown key; did you mean 'cohort'?"),
+        (
+            "selector.kind=powerofchoice",
+            "--set selector.kind=powerofchoice: selector.kind = 'powerofchoice': "
+            "must be one of 'power-of-choice', 'random'; did you mean 'power-of-choice'?",
+        ),
+        (
+            "selector.kind=power-of-choice",
+            "--set selector.kind=power-of-choice: selector.d: missing",
+        ),
+        (
+            "selector.d=5",
+            "--set selector.d=5: selector.d = 5: "
+            "unknown key here; it is a key of 'power-of-choice'",
+        ),
+    ],
+)
+def test_a_fault_of_an_override_points_at_the_override(change, line):
+    file = parse("cohort: 5\nselector: {kind: random}\n", "s.yaml")
+
+    with pytest.raises(ScenarioError) as caught:
+        faults.check(Server, apply(file, [change]))
+
+    assert caught.value.faults == (line,)
+
+
+# --- content hash --------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(VALUES, VALUES)
+def test_equal_data_hash_alike_and_other_data_do_not(one, other):
+    assert (content_hash(one) == content_hash(other)) == (one == other)
+
+
+def test_the_hash_does_not_depend_on_the_order_of_keys():
+    assert content_hash({"a": 1, "b": 2}) == content_hash({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, 1.0), (0.0, -0.0), (10**18, 1e18), ((1, 2), [1.0, 2.0])]
+)
+def test_numbers_hash_by_value(one, other):
+    assert content_hash(one) == content_hash(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (0, False), (0, None), ("1", 1), ([1], 1), ({}, []), (0.3, 0.1 + 0.2)],
+)
+def test_other_things_hash_apart(one, other):
+    assert content_hash(one) != content_hash(other)
+
+
+def test_the_hash_is_the_sha256_of_canonical_json():
+    # printf '{"a":[1,2.5,null,"x"]}' | sha256sum
+    assert content_hash({"a": [1.0, 2.5, None, "x"]}) == (
+        "629bba16e68e57c01e0ddbacda12d8b4c2e7b949f3cabd70b58acd3b42e8b15c"
+    )
+
+
+def test_what_is_no_number_has_no_hash():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        content_hash({"a": float("nan")})

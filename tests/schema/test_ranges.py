@@ -1,0 +1,107 @@
+"""Every number that a scenario, device or radio file may hold lies in a range that makes sense."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fleetsim import cli
+from fleetsim.fleet.devices.profile_files import Figure, LevelFigure
+from tests.bad_input.good import GOOD
+from tests.settings_walk import all_classes, declaring, leaves, numbers
+
+MOST = 1e15
+BEYOND = {
+    "Scenario.seed": "the root of random draws; every 63-bit number is as good as another",
+}
+"""Numbers that may be larger than `MOST`, and why."""
+WRITTEN = "fleetsim.record."
+"""Where the classes of what fleetsim itself writes are: counts of what happened."""
+WITHOUT = {Figure, LevelFigure}
+"""Parents of figures: their subclasses give the range of a quantity."""
+
+FIELDS = [
+    pytest.param(owner, name, id=f"{owner.__name__}.{name}")
+    for owner in all_classes()
+    if not owner.__module__.startswith(WRITTEN) and owner not in WITHOUT
+    for name in owner.model_fields
+    if declaring(owner, name) is owner or name in owner.__annotations__
+]
+
+
+def limits(constraints: tuple[object, ...], names: tuple[str, ...]) -> list[float]:
+    found = (getattr(item, name, None) for item in constraints for name in names)
+    return [limit for limit in found if limit is not None]
+
+
+@pytest.mark.parametrize(("owner", "name"), FIELDS)
+def test_a_number_has_a_range(owner, name):
+    where = f"{owner.__module__}.{owner.__name__}.{name}"
+    way_out = "take a type of fleetsim.schema.ranges, or Annotated[..., Field(ge=..., le=...)]"
+    for kind, constraints in numbers(owner, name):
+        floor = limits(constraints, ("ge", "gt"))
+        ceiling = limits(constraints, ("le", "lt"))
+
+        assert floor, f"{where}: a number without a lower bound; {way_out}"
+        assert ceiling, f"{where}: a number without an upper bound; {way_out}"
+        assert all(map(math.isfinite, [*floor, *ceiling])), f"{where}: no range; {way_out}"
+        if kind is float:
+            is_open = max(floor) == 0.0 and 0.0 in limits(constraints, ("gt",))
+            assert not is_open, (
+                f"{where}: gt=0 alone admits 5e-324; give the smallest value that makes sense"
+                " with ge"
+            )
+        is_absurd = max(map(abs, [*floor, *ceiling])) > MOST
+        assert not is_absurd or f"{owner.__name__}.{name}" in BEYOND, (
+            f"{where}: a bound beyond {MOST:g}; lower it, or add it to BEYOND with the reason"
+        )
+
+
+@pytest.mark.parametrize(("owner", "name"), FIELDS)
+def test_a_figure_has_the_range_of_its_quantity(owner, name):
+    info = owner.model_fields[name]
+    bare = WITHOUT & {leaf for leaf, _ in leaves(info.annotation, ())}
+
+    assert not bare, (
+        f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a subclass of Figure"
+        " in fleetsim.fleet.devices.profile_files with the range of this one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("deadline_s: 60", "deadline_s: 5e-324", "server.deadline_s"),
+        ("deadline_s: 60", "deadline_s: 1e300", "server.deadline_s"),
+        ("epochs: 1", "epochs: 1000000000", "task.local.epochs"),
+        ("usage: {trace: null}", "battery: {charge_w: 1e300}", "fleet.battery.charge_w"),
+        ("usage: {trace: null}", "battery: {capacity_wh: 1e-300}", "fleet.battery.capacity_wh"),
+        ("usage: {trace: null}", "crash_per_hour: 1e308", "fleet.crash_per_hour"),
+        (
+            "usage: {trace: null}",
+            "battery: {discharging: {kind: resistive, internal_ohm: 10}}",
+            "fleet.battery.discharging.internal_ohm",
+        ),
+        ("rounds: 2}", "rounds: 1, time_s: 1e-300}", "stop.time_s"),
+        ("rounds: 2}", "rounds: 1, energy_j: 1e300}", "stop.energy_j"),
+        ("rounds: 2}", "rounds: 10000000000}", "stop.rounds"),
+        ("cohort: 3", "cohort: 3000000000000", "server.cohort"),
+    ],
+)
+def test_a_number_out_of_its_range_is_one_line_that_gives_it(
+    old, new, key, tmp_path, monkeypatch, capsys
+):
+    assert old in GOOD
+    path = tmp_path / "bad.yaml"
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["fleetsim", "validate", str(path)])
+
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f": {key} = " in line
+    assert ">= " in line
+    assert "<= " in line

@@ -1,0 +1,461 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.schema import strict_yaml
+from fleetsim.schema.strict_yaml import (
+    MAX_BYTE,
+    MAX_DEPTH,
+    Document,
+    dump,
+    parse,
+    parse_value,
+    read,
+)
+
+INF = float("inf")
+
+# --- what a plain scalar stands for --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[(word, True) for word in ("true", "True", "TRUE")],
+        *[(word, False) for word in ("false", "False", "FALSE")],
+        *[(word, word) for word in ("yes", "No", "on", "OFF", "y", "n", "tRUE")],
+        *[(word, None) for word in ("null", "Null", "NULL", "~", "")],
+        ("nULL", "nULL"),
+        ("10", 10),
+        ("-10", -10),
+        ("+7", 7),
+        ("0", 0),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("1e6", 1e6),
+        ("1.0e6", 1e6),
+        ("1E-3", 1e-3),
+        ("1.0e+6", 1e6),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-.5e1", -5.0),
+        ("0.1", 0.1),
+        (".inf", INF),
+        ("-.Inf", -INF),
+        ("12:30:00", "12:30:00"),
+        ("190:20:30", "190:20:30"),
+        ("2026-01-31", "2026-01-31"),
+        ("2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z"),
+        ("0x1F", "0x1F"),
+        ("0o17", "0o17"),
+        ("0b101", "0b101"),
+        ("1_000", "1_000"),
+        ("1.2.3", "1.2.3"),
+        ("e5", "e5"),
+        (".", "."),
+        ("=", "="),
+        ("inf", "inf"),
+        ("'5'", "5"),
+        ('"true"', "true"),
+        ('"a\\tb"', "a\tb"),
+    ],
+)
+def test_a_scalar_stands_for_what_it_looks_like(text, value):
+    read_back = parse(f"key: {text}\n", "a.yaml").data["key"]
+
+    assert (type(read_back), read_back) == (type(value), value)
+
+
+def test_not_a_number_is_read_as_a_float():
+    assert str(parse("key: .nan", "a.yaml").data["key"]) == "nan"
+
+
+def test_a_block_scalar_is_text_whatever_it_says():
+    assert parse("key: |\n  5\n", "a.yaml").data == {"key": "5\n"}
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_key():
+    assert parse("\ufeffkey: 1", "a.yaml").data == {"key": 1}
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+DEEP = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "b.c: given twice, first in line 3; keep one"),
+        ("a: 1\n'a': 2\n", 2, "a: given twice, first in line 1; keep one"),
+        ("a: {b: 1, b: 1}", 1, "a.b: given twice, first in line 1; keep one"),
+        ("a: 010", 1, "010 could be octal; drop the leading zeros or put it in quotes"),
+        ("a: 00.5", 1, "00.5 could be octal"),
+        ("a: -007", 1, "-007 could be octal"),
+        ("a: 1e999", 1, "the number 1e999 is too large for a float"),
+        ("a: 9223372036854775808", 1, "does not fit 64 bits"),
+        ("a: " + "9" * 5000, 1, "does not fit 64 bits"),
+        ("a: &x 1\nb: *x\n", 1, "anchors (&) and aliases (*) are not allowed"),
+        ("a: *x\n", 1, "anchors (&) and aliases (*) are not allowed"),
+        ("a: &x [1]\n", 1, "anchors (&) and aliases (*) are not allowed"),
+        ("&x a: 1\n", 1, "anchors (&) and aliases (*) are not allowed"),
+        ("a:\n  <<: {b: 1}\n", 2, "merge keys (<<) are not allowed"),
+        ("a: !!int '3'", 1, "tags such as tag:yaml.org,2002:int are not allowed"),
+        ("a: !!python/object/apply:os.system [ls]", 1, "are not allowed; write a plain value"),
+        ("a: ! x", 1, "tags such as ! are not allowed"),
+        ("a: 1\n---\nb: 2\n", 2, "a second document begins"),
+        ("---\n---\n", 2, "a second document begins"),
+        ("a: 1\n1: 2\n", 2, "the key 1 must be text; put it in quotes"),
+        ("true: 1", 1, "the key true must be text"),
+        ("~: 1", 1, "the key null must be text"),
+        ("? [a]\n: 1\n", 1, "a key must be text, not a list or a mapping"),
+        ("", 1, "the file says nothing"),
+        ("# only words\n", 1, "the file says nothing"),
+        ("null", 1, "the file says nothing"),
+        ("\n- 1\n- 2\n", 2, "[1, 2] must be a mapping"),
+        ("hello", 1, "'hello' must be a mapping"),
+        ("a: 1\nb:\n\tc: 1\n", 3, "indent with spaces, not tabs"),
+        ("a: [1, 2\nb: 3\n", 2, "not YAML: while parsing a flow sequence, expected ',' or ']'"),
+        ("a: b: c", 1, "not YAML: mapping values are not allowed here"),
+        ("a: 'x", 1, "not YAML: while scanning a quoted scalar"),
+        ("a: @x", 1, "not YAML: while scanning for the next token, found character '@'"),
+        ('a: 1\nb: "\\UFFFFFFFF"\n', 2, "number or escape out of range"),
+        ("%YAML " + "9" * 5000 + ".1\n---\na: 1", 1, "number or escape out of range"),
+        ('a: "\\ud800"', 1, r"text may not hold the character '\ud800'; remove it"),
+        ('a: "\\0"', 1, r"text may not hold the character '\x00'; remove it"),
+        ('"\\e[31m": 1', 1, r"text may not hold the character '\x1b'; remove it"),
+        ("a: 1\nb: \x07\n", 2, r"character '\x07' is not text"),
+        (f"a: [{DEEP}]", 1, "nested deeper than 32 levels; make it flatter"),
+        ("a: " + "[" * 100_000, 1, "nested deeper than 32 levels; make it flatter"),
+        ("- " * 100_000, 1, "nested deeper than 32 levels; make it flatter"),
+        ("a" * (MAX_BYTE + 1), 1, "longer than 1 MiB"),
+    ],
+)
+def test_a_trap_is_refused_with_file_line_and_way_out(text, line, says):
+    with pytest.raises(DataError) as caught:
+        parse(text, "x/a.yaml", DataError)
+
+    message = str(caught.value)
+    assert message.startswith(f"x/a.yaml:{line}: ")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_the_deepest_allowed_nesting_is_read():
+    assert "a" in parse(f"a: {DEEP}", "a.yaml").data
+
+
+def test_an_alias_bomb_is_refused_before_it_grows():
+    bomb = "a: &a [x, x]\n" + "".join(f"b{i}: &b{i} [*a, *a]\n" for i in range(50))
+
+    with pytest.raises(ScenarioError, match="aliases"):
+        parse(bomb, "a.yaml")
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_a_file_is_named_as_the_user_named_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("folder/a.yaml").write_text("name: gr\u00fc\u00df\n", encoding="utf-8")
+
+    document = read(Path("folder/a.yaml"))
+
+    assert document.data == {"name": "gr\u00fc\u00df"}
+    assert document.source == "folder/a.yaml"
+    assert document.folder == Path("folder")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a: \u00fc".encode("latin-1"), ":1: byte 0xfc is not UTF-8"),
+        (b"a: 1\nb: \xff\n", ":2: byte 0xff is not UTF-8"),
+        ("a: 1".encode("utf-16"), ":1: byte 0xff is not UTF-8"),
+        ("a: 1".encode("utf-16-le"), r":1: character '\x00' is not text"),
+        (b"a" * (MAX_BYTE + 1), ": larger than 1 MiB"),
+        (b"", ":1: the file says nothing"),
+    ],
+)
+def test_a_file_that_is_no_settings_file_is_refused(tmp_path, content, says):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+
+    with pytest.raises(DataError) as caught:
+        read(path, DataError)
+
+    assert str(caught.value).startswith(f"{path}{says}")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ScenarioError, match="no such file; check the name"):
+        read(tmp_path / "a.yaml")
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(ScenarioError, match="is a folder; name a YAML file in it"):
+        read(tmp_path)
+
+
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path):
+    (tmp_path / "file").write_text("a: 1")
+
+    with pytest.raises(ScenarioError, match="cannot be read: Not a directory"):
+        read(tmp_path / "file" / "a.yaml")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a device file that never ends")
+def test_a_file_without_end_is_refused():
+    with pytest.raises(ScenarioError, match="/dev/zero: is a device, not a file or folder"):
+        read(Path("/dev/zero"))
+
+
+# --- where values stand --------------------------------------------------------------------------
+
+PLACED = """\
+# a comment
+name: x
+
+server:
+  cohort: 10
+  sites:
+    - kind: wifi
+    -
+      kind: lte
+fleet: {size: 3,
+  devices: {t2.small: 1.0}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key_path", "line"),
+    [
+        ((), 2),
+        (("name",), 2),
+        (("server",), 4),
+        (("server", "cohort"), 5),
+        (("server", "sites", 0), 7),
+        (("server", "sites", 0, "kind"), 7),
+        (("server", "sites", 1, "kind"), 9),
+        (("fleet", "size"), 10),
+        (("fleet", "devices", "t2.small"), 11),
+        (("server", "absent", "deeper"), 4),
+        (("server", "sites", 7, "kind"), 6),
+        (("absent",), 2),
+    ],
+)
+def test_a_line_is_that_of_the_key_or_of_its_nearest_parent(key_path, line):
+    document = parse(PLACED, "a.yaml")
+
+    assert document.line(key_path) == line
+    assert document.where(key_path) == f"a.yaml:{line}"
+
+
+def test_a_value_that_no_line_sets_has_line_0_and_its_own_words():
+    document = Document({"a": {"b": 1}}, "a.yaml", None, {(): 1, ("a",): "--set a.b=1"})
+
+    assert document.line(("a", "b")) == 0
+    assert document.where(("a", "b")) == "--set a.b=1"
+
+
+def test_data_that_came_without_places_stand_in_line_1():
+    assert Document({"a": 1}, "manifest.json").where(("a",)) == "manifest.json:1"
+
+
+@pytest.mark.parametrize(
+    ("key_path", "text"),
+    [
+        ((), ""),
+        (("a", "b-c", "_d1"), "a.b-c._d1"),
+        (("a", 0, "b"), "a[0].b"),
+        (("t2.small",), '["t2.small"]'),
+        (("a", 'x"y', ""), 'a["x\\"y"][""]'),
+    ],
+)
+def test_a_key_path_is_spelled_unambiguously(key_path, text):
+    assert strict_yaml.spelled(key_path) == text
+
+
+def test_a_long_value_is_cut():
+    numbers = f"[{', '.join(map(str, range(100)))}]"
+
+    assert strict_yaml.shown(list(range(100))) == f"{numbers[:77]}..."
+    assert strict_yaml.shown("x" * 100) == f"'{'x' * 76}..."
+    assert strict_yaml.shown({"x" * 100: 1}) == f"{{{'x' * 76}..."
+    assert strict_yaml.spelled(("a", "x" * 100)) == f'a["{"x" * 77}..."]'
+
+
+# --- one value -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        (" 1e6 ", 1e6),
+        ("oort", "oort"),
+        ("no", "no"),
+        ("null", None),
+        ("''", ""),
+        ("[1, {a: b}]", [1, {"a": "b"}]),
+        ("{pixel-6: 1.0}", {"pixel-6": 1.0}),
+        ("{}", {}),
+    ],
+)
+def test_one_value_follows_the_same_rules(text, value):
+    assert parse_value(text, "--set a=...") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no value given; write null for none"),
+        ("# x", "no value given"),
+        ("kind: oort", r"write a list as \[a, b\] and a mapping as \{key: value\}"),
+        ("- 1", "write a list as"),
+        ("010", "could be octal"),
+        ("{a: 1, a: 2}", "a: given twice; keep one"),
+        ("[1", "not YAML"),
+    ],
+)
+def test_one_value_is_refused_by_the_name_of_its_source(text, says):
+    with pytest.raises(ScenarioError, match=f"^--set a: .*{says}"):
+        parse_value(text, "--set a")
+
+
+# --- writing and reading back --------------------------------------------------------------------
+
+UNFIT = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\ufffe", "\uffff"]
+FIT = [character for character in UNFIT if character not in "\t\n\r\x85"]
+TRAPS = [
+    "yes",
+    "1e6",
+    "010",
+    "<<",
+    "~",
+    "=",
+    "12:30",
+    "- a",
+    "a: b",
+    "#",
+    "*a",
+    "&a",
+    "!a",
+    "%",
+    "|",
+]
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=FIT)) | st.sampled_from(
+    [*TRAPS, "", " ", "\n", "\ufeff", "null", ".nan", "true", "0x1F", "\u2028", "a #b", "'", '"']
+)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | TEXT
+DATA = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=10
+)
+
+
+@given(st.dictionaries(TEXT, DATA, min_size=1))
+def test_what_is_written_reads_back_with_the_same_values_types_and_order(data):
+    # As JSON text, 1, 1.0, true and -0.0 differ, and NaN equals NaN.
+    assert json.dumps(parse(dump(data), "a.yaml").data) == json.dumps(data)
+
+
+def test_values_used_twice_are_written_twice():
+    shared = [1.5]
+
+    assert "&" not in dump({"a": shared, "b": shared})
+
+
+def test_text_that_is_safe_is_written_without_quotes():
+    assert (
+        dump({"kind": "power-of-choice", "when": "12:30"}) == "kind: power-of-choice\nwhen: 12:30\n"
+    )
+
+
+def test_tuples_are_written_as_lists():
+    assert parse(dump({"a": (1, 2)}), "a.yaml").data == {"a": [1, 2]}
+
+
+def test_a_long_key_and_a_long_list_are_written_and_read_back():
+    data = {"x" * 2000: {"y'" * 999: 1}, "clients": list(range(100_000)), "all": [{"z" * 1500: 2}]}
+
+    text = dump(data)
+
+    assert parse(text, "a.yaml").data == data
+    assert "clients: [0, 1, 2, 3" in text
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"a": "x" * (1 << 20)}, "longer than 1 MiB"),
+        ({"a": [0] * 200_000}, "more than 200000 values"),
+        ({"a": json.loads("[" * 32 + "]" * 32)}, "deeper than 32 levels"),
+    ],
+    ids=["long", "many", "deep"],
+)
+def test_what_is_too_much_to_read_is_not_written(data, says):
+    with pytest.raises(ValueError, match=says):
+        dump(data)
+
+
+def test_many_values_are_refused_where_they_become_too_many(monkeypatch):
+    monkeypatch.setattr(strict_yaml, "MAX_VALUES", 100)
+
+    assert len(parse(f"a: [{'1, ' * 98}]", "a.yaml").data["a"]) == 98
+    with pytest.raises(ScenarioError, match=r"a\.yaml:2: more than 100 values; "):
+        parse(f"a: [{'1, ' * 98}]\nb: 1", "a.yaml")
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1}, b"x", 2**63, {1: 2}, "\x00", "\ud800", Path("x"), 1j]
+)
+def test_what_could_not_be_read_back_is_not_written(value):
+    with pytest.raises(ValueError, match="cannot be written as YAML"):
+        dump({"a": value})
+
+
+# --- anything at all -----------------------------------------------------------------------------
+
+YAML_LIKE = st.text("{}[]:,-#&*!|>'\"%@`?~<=.\\+ \n\tabexU0159")
+
+
+def message_of(act: Callable[[], object], error: type[Exception]) -> str | None:
+    """What `act` is refused with, None if it is not; any other exception fails the test."""
+    try:
+        act()
+    except error as refusal:
+        return str(refusal)
+    return None
+
+
+@given(st.text() | YAML_LIKE)
+def test_any_text_is_read_or_refused_in_one_line_with_its_place(text):
+    message = message_of(lambda: parse(text, "a.yaml", DataError), DataError)
+
+    assert message is None or (message.startswith("a.yaml:") and len(message.splitlines()) == 1)
+
+
+@given(st.text() | YAML_LIKE)
+def test_any_one_value_is_read_or_refused_in_one_line_with_its_place(text):
+    message = message_of(lambda: parse_value(text, "--set"), ScenarioError)
+
+    assert message is None or (message.startswith("--set: ") and len(message.splitlines()) == 1)
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused_with_their_place(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(content)
+
+    message = message_of(lambda: read(path, DataError), DataError)
+
+    assert message is None or message.startswith(f"{path}:")

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.selectors.bandits.equations import (
+    arm_of,
+    arms,
+    average_opinion,
+    client_rewards,
+    cold_start_groups,
+    index,
+    initial_means,
+    is_playable,
+    require_arms,
+    rewarded,
+)
+from fleetsim.selectors.common.tie_breaking import best
+
+
+@pytest.mark.parametrize(("num_clients", "size"), [(1, 1), (5, 1), (5, 5), (6, 3), (8, 2)])
+def test_arms_are_all_sets_and_each_knows_its_number(num_clients, size):
+    sets = arms(num_clients, size)
+
+    assert sets.tolist() == [list(s) for s in itertools.combinations(range(num_clients), size)]
+    assert [arm_of(members[::-1], num_clients) for members in sets] == list(range(len(sets)))
+
+
+def test_a_hundred_clients_are_refused_with_the_number():
+    # The paper's own limit: C(100, 5) = 75,287,520 is above 10^7; C(20, 5) = 15,504.
+    assert require_arms(20, 5) == 15_504
+    with pytest.raises(
+        ValueError, match="100 clients have 75,287,520 sets of 5, more than 1,000,000"
+    ):
+        arms(100, 5)
+    with pytest.raises(ValueError, match="10 sets of 2, more than 9"):
+        require_arms(5, 2, most=9)
+    assert require_arms(5, 2, most=10) == 10
+
+
+@pytest.mark.parametrize("size", [0, 6])
+def test_a_set_has_at_least_one_client_and_at_most_all(size):
+    with pytest.raises(ValueError, match=f"1 to 5 clients, got {size}"):
+        require_arms(5, size)
+
+
+@pytest.mark.parametrize("members", [[0, 0], [0, 5], [-1, 2]])
+def test_what_is_no_set_of_clients_has_no_number(members):
+    with pytest.raises(ValueError, match="distinct clients below 5"):
+        arm_of(np.array(members), 5)
+
+
+def test_an_arm_is_playable_if_everybody_in_it_is_there():
+    # {0, 1}, {0, 2}, {1, 2} without client 1.
+    assert is_playable(arms(3, 2), np.array([True, False, True])).tolist() == [False, True, False]
+
+
+def test_the_reward_is_the_mean_opinion_of_those_who_answered():
+    assert average_opinion(np.array([0.2, 0.4, np.nan, 0.9])) == pytest.approx(0.5)
+    assert math.isnan(average_opinion(np.full(3, np.nan)))
+    with pytest.raises(ValueError, match=r"in \[0, 1\], got 1\.5"):
+        average_opinion(np.array([0.5, 1.5]))
+
+
+def test_the_index_by_hand():
+    # t = 10, mu = 1, ln 10 = 2.302585: .6 + sqrt(2.302585/4) = 1.358714, .9 + sqrt(2.302585)
+    # = 2.417427, and the arm never played first of all.
+    values = index(np.array([0.6, 0.9, 0.0]), np.array([4, 1, 0]), 10, 1.0)
+
+    assert values == pytest.approx([1.358714, 2.417427, math.inf], abs=1e-6)
+    assert index(np.array([0.6]), np.array([4]), 10, 0.01)[0] == pytest.approx(0.607587, abs=1e-6)
+    assert index(np.array([0.6]), np.array([4]), 1, 1.0)[0] == 0.6
+    with pytest.raises(ValueError, match="slot must be at least 1, got 0"):
+        index(np.zeros(1), np.ones(1, dtype=np.int64), 0, 1.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 1.0)), max_size=30))
+def test_means_are_those_of_the_rewards(history):
+    means, plays = np.zeros(4), np.zeros(4, dtype=np.int64)
+    for arm, reward in history:
+        means, plays = rewarded(means, plays, np.array([arm]), np.array([reward]))
+    of_arm = [[reward for a, reward in history if a == arm] for arm in range(4)]
+
+    assert plays.tolist() == [len(rewards) for rewards in of_arm]
+    assert means == pytest.approx([np.mean(r) if r else 0.0 for r in of_arm])
+
+
+def test_several_arms_are_rewarded_at_once_and_nothing_is_changed_in_place():
+    means, plays = np.array([0.5, 0.4, math.nan]), np.array([1, 3, 0])
+    # (.5 + 1) / 2 and, for the one never played, the reward itself.
+    new_means, new_plays = rewarded(means, plays, np.array([0, 2]), np.array([1.0, 0.3]))
+
+    assert new_means.tolist() == [0.75, 0.4, 0.3]
+    assert new_plays.tolist() == [2, 3, 1]
+    assert means[0] == 0.5
+    assert plays[0] == 1
+    with pytest.raises(ValueError, match="got nan"):
+        rewarded(means, plays, np.array([0]), np.array([math.nan]))
+
+
+def test_the_cold_start_by_hand():
+    # Five clients in pairs: (3, 0), (4, 1), and 2 with the first of 2, 4, ... that is not 2: 4.
+    # Rewards .5, .7, .9: client 4 was first in the second group. Arms, in order 01 02 03 04 12
+    # 13 14 23 24 34, from the client rewards .5, .7, .9, .5, .7.
+    order, refill = np.array([3, 0, 4, 1, 2]), np.array([2, 4, 0, 1, 3])
+    groups = cold_start_groups(order, 2, refill)
+    of_clients = client_rewards(groups, np.array([0.5, 0.7, 0.9]), 5)
+    means = initial_means(arms(5, 2), of_clients)
+
+    assert groups.tolist() == [[3, 0], [4, 1], [2, 4]]
+    assert of_clients.tolist() == [0.5, 0.7, 0.9, 0.5, 0.7]
+    assert means == pytest.approx([0.6, 0.7, 0.5, 0.6, 0.8, 0.6, 0.7, 0.7, 0.8, 0.6])
+    assert initial_means(arms(5, 2), of_clients, "sum") == pytest.approx(2 * means)
+
+
+@given(st.integers(1, 12), st.data(), st.integers(0, 100))
+def test_groups_cover_everybody_in_as_few_slots_as_there_can_be(num_clients, data, seed):
+    size = data.draw(st.integers(1, num_clients))
+    stream = rng.stream(seed, "groups")
+    groups = cold_start_groups(
+        stream.permutation(num_clients), size, stream.permutation(num_clients)
+    )
+
+    assert groups.shape == (math.ceil(num_clients / size), size)
+    assert set(groups.ravel().tolist()) == set(range(num_clients))
+    assert all(len(set(group)) == size for group in groups.tolist())
+
+
+def test_orders_that_are_no_permutations_and_groups_that_were_not_played_are_refused():
+    with pytest.raises(ValueError, match="refill must hold each of 3 clients once"):
+        cold_start_groups(np.arange(3), 2, np.array([0, 0, 1]))
+    with pytest.raises(ValueError, match="a group must have 1 to 3 clients, got 4"):
+        cold_start_groups(np.arange(3), 4, np.arange(3))
+    with pytest.raises(ValueError, match="client 2 was in no group that was played"):
+        initial_means(arms(3, 2), client_rewards(np.array([[0, 1]]), np.array([0.5]), 3))
+
+
+def test_with_mu_one_every_slot_plays_another_arm():
+    # An arm played twice lacks sqrt(ln t) (1 - 1/sqrt 2) = .244 of bonus at t = 2 and .5 at
+    # t = 18, more than all these rewards differ (.2). Six clients in threes: 20 arms, and slots
+    # 3 ... 22 play each of them once, in the order of the first estimates where these differ.
+    of_clients = np.array([0.6, 0.6, 0.6, 0.8, 0.8, 0.8])
+    sets = arms(6, 3)
+    means, plays = initial_means(sets, of_clients), np.ones(20, dtype=np.int64)
+    first = means.copy()
+    played = []
+    for slot in range(3, 23):
+        arm = best(index(means, plays, slot, 1.0), 1, np.arange(20.0))
+        played.append(int(arm[0]))
+        means, plays = rewarded(means, plays, arm, np.array([0.8]))
+
+    assert sorted(played) == list(range(20))
+    assert np.all(np.diff(first[played]) <= 1e-12)
+
+
+def test_the_regret_stays_below_the_bound_of_theorem_1():
+    # Coins of chance .8, .3, .3 and mu^2 = 3/2, for which the theorem holds: after T = 5000 slots
+    # the expected regret is at most 8 |A| ln T / R_min + (pi^2/3 + 1) |A| R_max = 8*3*8.517/.5 +
+    # 4.29*3*.5 = 415; uniform play loses 2/3 * .5 * 5000 = 1667.
+    chances, horizon = np.array([0.8, 0.3, 0.3]), 5000
+    stream = rng.stream(11, "coins")
+    is_head = stream.random((horizon, 3)) < chances
+    means, plays = np.zeros(3), np.zeros(3, dtype=np.int64)
+    for slot in range(1, horizon + 1):
+        arm = best(index(means, plays, slot, math.sqrt(1.5)), 1, stream.random(3))
+        means, plays = rewarded(means, plays, arm, is_head[slot - 1, arm].astype(np.float64))
+    regret = float(((0.8 - chances) * plays).sum())
+
+    assert plays.sum() == horizon
+    assert 0.0 < regret < 415.0

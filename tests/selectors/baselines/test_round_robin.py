@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors.baselines.round_robin import RoundRobinSettings, take_turn
+
+
+@pytest.fixture
+def choices(view_of):
+    def run(fleet, num_rounds, *, settings=None, **view):
+        selector = (settings or RoundRobinSettings()).build()
+        selector.setup(fleet)
+        return [
+            np.asarray(selector.select(view_of(fleet, round_=round_, **view))).tolist()
+            for round_ in range(1, num_rounds + 1)
+        ]
+
+    return run
+
+
+@pytest.mark.parametrize("size", [1, 4, 9, 10, 11, 12])
+def test_everybody_is_covered_in_n_over_k_rounds_rounded_up(size, choices, fleet_of):
+    # K = 4: 1, 1, 3, 3, 3 and 3 rounds; those of the full blocks once, the top-up again.
+    num_rounds = -(-size // 4)
+    blocks = choices(fleet_of([1] * size, cohort=4), num_rounds)
+    everybody = sorted(client for block in blocks for client in block)
+    num_repeated = max(num_rounds * 4 - size, 0) if size > 4 else 0
+
+    assert set(everybody) == set(range(size))
+    assert len(everybody) == size + num_repeated
+    assert all(len(set(block)) == min(4, size) for block in blocks)
+
+
+def test_the_cycle_repeats_and_only_its_top_up_is_new(choices, fleet_of):
+    # N = 10, K = 4: blocks of 4, 4 and 2 + 2 random ones.
+    first, second, last, *rest = choices(fleet_of([1] * 10, cohort=4), 60)
+
+    assert all(rest[3 * cycle] == first for cycle in range(19))
+    assert all(rest[3 * cycle + 1] == second for cycle in range(19))
+    assert all(rest[3 * cycle + 2][:2] == last[:2] for cycle in range(19))
+    assert len({tuple(rest[3 * cycle + 2][2:]) for cycle in range(19)}) > 10
+
+
+def test_over_commitment_takes_its_share_from_the_next_block(choices, fleet_of):
+    # N = 12, 5 wanted though K = 4: places 0-4, 5-9, 10-11 and 0-2 again.
+    turns = choices(fleet_of([1] * 12, cohort=4), 3, wanted=5)
+    line = turns[0] + turns[1] + turns[2]
+
+    assert sorted(line[:12]) == list(range(12))
+    assert line[12:] == line[:3]
+
+
+def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn(
+    choices, fleet_of, view_of
+):
+    fleet = fleet_of([1] * 8, cohort=4)
+    first, second = choices(fleet, 2)
+    there = sorted(set(range(8)) - {first[1]})
+    first_without, second_after = choices(fleet, 2, candidates=there)
+
+    assert first_without == [first[0], first[2], first[3], second[0]]
+    assert second_after == second
+
+
+def test_where_nobody_is_there_the_turn_waits(fleet_of, view_of, choices):
+    fleet = fleet_of([1] * 8, cohort=4)
+    selector = RoundRobinSettings().build()
+    selector.setup(fleet)
+    nobody = np.asarray(selector.select(view_of(fleet, candidates=[])))
+
+    assert nobody.tolist() == []
+    assert np.asarray(selector.select(view_of(fleet))).tolist() == choices(fleet, 1)[0]
+
+
+def test_another_seed_makes_other_blocks(choices, fleet_of):
+    assert choices(fleet_of([1] * 40, seed=1), 3) != choices(fleet_of([1] * 40, seed=2), 3)
+
+
+def test_sets_are_taken_in_turn_and_topped_up_from_those_behind(choices, fleet_of):
+    settings = RoundRobinSettings(sets=((0, 1, 2), (5, 4, 1), (7,)))
+    fleet = fleet_of([1] * 8, cohort=3)
+
+    # The third set has one client: the first set's two come along.
+    assert choices(fleet, 4, settings=settings) == [[0, 1, 2], [5, 4, 1], [7, 0, 1], [0, 1, 2]]
+    # Without client 1: its places go to client 5, then (after 7) to client 7.
+    assert choices(fleet, 2, settings=settings, candidates=[0, 2, 4, 5, 7]) == [
+        [0, 2, 5],
+        [5, 4, 7],
+    ]
+
+
+def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, fleet_of):
+    named = (0, 1, 10, 15, 19)
+    sets = (named, (2, 3, 4, 5, 6), (7, 8, 9, 11, 12), (13, 14, 16, 17, 18), (0, 2, 7, 13, 19))
+    fleet = fleet_of([1] * 20, cohort=5)
+    chosen = choices(fleet, 10, settings=RoundRobinSettings(sets=sets))
+
+    assert chosen == [list(members) for members in sets] * 2
+    # The default has four blocks, of everybody.
+    assert {client for block in choices(fleet, 4) for client in block} == set(range(20))
+
+
+@pytest.mark.parametrize("sets", [None, ((0, 1, 2), (5, 4, 1), (7,))])
+def test_a_turn_lasts_for_a_slot(sets, choices, fleet_of):
+    fleet = fleet_of([1] * 8, cohort=3)
+    by_round = choices(fleet, 6, settings=RoundRobinSettings(sets=sets))
+    by_slot = choices(fleet, 17, settings=RoundRobinSettings(sets=sets, slot_rounds=3))
+
+    assert by_slot == [chosen for chosen in by_round for _ in range(3)][:17]
+
+
+@pytest.mark.parametrize("sets", [None, ((0, 1), (2, 3))])
+def test_a_slot_that_ends_with_nobody_there_goes_on(sets, fleet_of, view_of):
+    fleet = fleet_of([1] * 4, cohort=2)
+    selector = RoundRobinSettings(sets=sets, slot_rounds=2).build()
+    selector.setup(fleet)
+
+    def chosen(round_: int, candidates: list[int] | None = None) -> list[int]:
+        view = view_of(fleet, round_=round_, candidates=candidates)
+        clients: list[int] = np.asarray(selector.select(view)).tolist()
+        return clients
+
+    first = chosen(1)
+    assert chosen(2, []) == []
+    assert chosen(3) == chosen(4) == first
+    assert set(chosen(5)).isdisjoint(first)
+
+
+def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
+    selector = RoundRobinSettings(sets=((0, 1), (2, 9))).build()
+
+    with pytest.raises(ScenarioError, match=r"server\.selector\.sets\[1\].* client 9"):
+        selector.setup(fleet_of([1] * 8))
+
+
+@pytest.mark.parametrize("sets", [(), ((),), ((1, 1),)])
+def test_no_set_an_empty_set_and_a_client_twice_in_a_set_are_refused(sets):
+    with pytest.raises(ValidationError):
+        RoundRobinSettings(sets=sets)
+
+
+@given(
+    line=st.lists(st.integers(0, 9), max_size=40),
+    wanted=st.integers(0, 12),
+    there=st.sets(st.integers(0, 9)),
+)
+def test_a_turn_is_the_first_distinct_candidates_in_line(line, wanted, there):
+    is_candidate = np.isin(np.arange(10), list(there))
+    slow = list(dict.fromkeys(client for client in line if client in there))[:wanted]
+
+    assert take_turn(np.array(line, dtype=np.int64), wanted, is_candidate).tolist() == slow

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from fleetsim import rng
+from fleetsim.contracts import FleetView, FloatArray, RoundView
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors.baselines.uniform import RandomSettings, draw
+
+
+def inclusion(
+    settings: RandomSettings,
+    fleet: FleetView,
+    view_of: Callable[..., RoundView],
+    num_rounds: int,
+) -> FloatArray:
+    """Share of the rounds in which each client was chosen."""
+    selector = settings.build()
+    selector.setup(fleet)
+    counts = np.zeros(fleet.num_samples.size)
+    for round_ in range(1, num_rounds + 1):
+        counts[selector.select(view_of(fleet, round_=round_))] += 1
+    return counts / num_rounds
+
+
+def test_the_race_is_won_by_the_smallest_exponential_over_weight():
+    # Arrivals 2/1, 2/4, 0.9/1, 3/6 = 2, 0.5, 0.9, 0.5; the tie goes to the smaller exponential.
+    weights = np.array([1.0, 4.0, 1.0, 6.0])
+    exponentials = np.array([2.0, 2.0, 0.9, 3.0])
+
+    assert draw(weights, 3, exponentials).tolist() == [1, 3, 2]
+
+
+def test_weight_zero_comes_last():
+    assert draw(np.array([0.0, 1.0, 0.0]), 3, np.array([0.1, 9.0, 0.2])).tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
+def test_a_weight_that_is_no_weight_is_refused(weight):
+    with pytest.raises(ValueError, match=f"got {weight}"):
+        draw(np.array([1.0, weight]), 1, np.ones(2))
+
+
+def test_size_proportional_inclusion_is_that_of_sequential_renormalisation(fleet_of, view_of):
+    # n = 1, 2, 3, so p = 1/6, 1/3, 1/2, and two are drawn. P(i in S) = p_i + sum over first draws
+    # j of p_j p_i / (1 - p_j):
+    #   1/6 + 1/3 (1/6)/(2/3) + 1/2 (1/6)/(1/2) =  5/12
+    #   1/3 + 1/6 (1/3)/(5/6) + 1/2 (1/3)/(1/2) = 11/15
+    #   1/2 + 1/6 (1/2)/(5/6) + 1/3 (1/2)/(2/3) = 17/20
+    # Uniform draws (2/3 each) and inclusion proportional to size (1/3, 2/3, 1) are both farther
+    # off than the 4 standard errors of 4000 rounds that are allowed.
+    exact = np.array([5 / 12, 11 / 15, 17 / 20])
+    share = inclusion(RandomSettings(weights="size"), fleet_of([1, 2, 3]), view_of, 4000)
+
+    assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_the_first_of_a_draw_is_proportional_to_its_weight():
+    # P(first = i) = w_i / sum: 0.1, 0.2, 0.7; 4 standard errors of 4000 draws.
+    weights = np.array([1.0, 2.0, 7.0])
+    exact = weights / 10
+    firsts = [
+        int(draw(weights, 1, rng.stream(5, "race", index).standard_exponential(3))[0])
+        for index in range(4000)
+    ]
+    share = np.bincount(firsts, minlength=3) / 4000
+
+    assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_uniform_inclusion_is_k_over_n_whatever_the_sizes(fleet_of, view_of):
+    # 2 of 5: 0.4 each; 4 standard errors of 4000 rounds are 0.031.
+    share = inclusion(RandomSettings(), fleet_of([1, 10, 100, 1000, 9]), view_of, 4000)
+
+    assert np.all(np.abs(share - 0.4) < 4 * math.sqrt(0.4 * 0.6 / 4000))
+
+
+@pytest.mark.parametrize("weights", ["uniform", "size"])
+def test_a_missing_client_changes_nobody_elses_luck(weights, fleet_of, view_of):
+    fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=8)
+    selector = RandomSettings(weights=weights).build()
+    selector.setup(fleet)
+    everybody = selector.select(view_of(fleet)).tolist()
+    without_5 = selector.select(view_of(fleet, candidates=[0, 1, 2, 3, 4, 6, 7])).tolist()
+
+    assert without_5 == [client for client in everybody if client != 5]
+
+
+def test_different_rounds_and_seeds_draw_differently(fleet_of, view_of):
+    def chosen(seed: int, round_: int) -> tuple[int, ...]:
+        fleet = fleet_of([1] * 50, cohort=10, seed=seed)
+        selector = RandomSettings().build()
+        selector.setup(fleet)
+        return tuple(selector.select(view_of(fleet, round_=round_)).tolist())
+
+    assert len({chosen(1, 1), chosen(1, 2), chosen(2, 1)}) == 3
+
+
+SETS = ((0, 1), (2, 3, 4), (5,))
+
+
+@pytest.mark.parametrize("settings", [{}, {"weights": "size"}, {"from_sets": ((0, 1), (2, 3))}])
+def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings, fleet_of, view_of):
+    fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=2)
+
+    def chosen(round_: int, slot_rounds: int) -> list[int]:
+        selector = RandomSettings(slot_rounds=slot_rounds, **settings).build()
+        selector.setup(fleet)
+        chosen: list[int] = selector.select(view_of(fleet, round_=round_)).tolist()
+        return chosen
+
+    of_slot = [chosen(slot, 1) for slot in range(1, 9)]
+    assert [chosen(round_, 3) for round_ in range(1, 25)] == [s for s in of_slot for _ in range(3)]
+    assert len({tuple(clients) for clients in of_slot}) > 1
+
+
+def test_whoever_comes_back_within_a_slot_has_its_place_again(fleet_of, view_of):
+    fleet = fleet_of([1] * 6, cohort=3)
+    selector = RandomSettings(slot_rounds=15).build()
+    selector.setup(fleet)
+    first = selector.select(view_of(fleet, round_=1)).tolist()
+    left = [client for client in range(6) if client != first[0]]
+    without = selector.select(view_of(fleet, candidates=left, round_=2)).tolist()
+
+    assert without[:2] == first[1:]
+    assert selector.select(view_of(fleet, round_=15)).tolist() == first
+
+
+def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others(fleet_of, view_of):
+    # 1/3 each; 4 standard errors of 900 rounds. The first of the set is the first of the cohort.
+    fleet = fleet_of((1, 10, 100, 5, 5, 5))
+    selector = RandomSettings(from_sets=SETS).build()
+    assert list(selector.setup(fleet)) == []
+    first = [int(selector.select(view_of(fleet, round_=r, wanted=1))[0]) for r in range(900)]
+    share = np.bincount(first, minlength=6)[[0, 2, 5]] / 900
+
+    assert set(first) == {0, 2, 5}
+    assert np.all(np.abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 900))
+
+
+def test_missing_members_of_a_set_come_from_the_next_ones(fleet_of, view_of):
+    fleet = fleet_of((10,) * 6)
+    selector = RandomSettings(from_sets=SETS).build()
+    selector.setup(fleet)
+    chosen = {
+        tuple(selector.select(view_of(fleet, round_=r, wanted=3, candidates=[1, 3, 5])).tolist())
+        for r in range(40)
+    }
+
+    assert chosen == {(1, 3, 5), (3, 5, 1), (5, 1, 3)}
+
+
+def test_sets_are_checked(fleet_of):
+    with pytest.raises(
+        ScenarioError, match=r"server\.selector\.from_sets\[1\]: there is no client 4"
+    ):
+        RandomSettings(from_sets=SETS).build().setup(fleet_of((10,) * 4))
+    with pytest.raises(ValidationError, match="leave out weights: size"):
+        RandomSettings(from_sets=SETS, weights="size")

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.selectors.bp_ucb.belief_propagation import (
+    Propagation,
+    compatibilities,
+    contraction,
+    convergence_bound,
+    distance_factors,
+    local_potentials,
+    propagated,
+)
+
+NO_EDGES = np.empty((0, 2), dtype=np.int64)
+
+
+def exact(local: np.ndarray, edges: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Marginals [N, 2] of the product of all potentials, by enumeration of all states."""
+    marginals = np.zeros(local.shape)
+    for states in itertools.product((0, 1), repeat=local.shape[0]):
+        weight = math.prod(local[n, s] for n, s in enumerate(states))
+        for (i, n), pair in zip(edges.tolist(), pairs, strict=True):
+            weight *= pair[states[i], states[n]]
+        for n, s in enumerate(states):
+            marginals[n, s] += weight
+    shares: np.ndarray = marginals / marginals.sum(axis=1, keepdims=True)
+    return shares
+
+
+def ring(num: int) -> np.ndarray:
+    return np.array([[n, (n + 1) % num] for n in range(num)])
+
+
+def of_opinions(opinions: list[float], edges: np.ndarray, factor: float, kind) -> Propagation:
+    return propagated(
+        local_potentials(np.array(opinions), kind),
+        edges,
+        compatibilities(np.full(len(edges), factor), kind),
+    )
+
+
+def test_two_neighbours_by_hand():
+    # r = .8 and .5: phi = (.36, .64) and (.75, .25); e = .5: psi = .75 if equal, .25 if not.
+    # To the second: .36*.75 + .64*.25 = .43 for 0 and .36*.25 + .64*.75 = .57 for 1; its belief
+    # is .75*.43 against .25*.57 = .3225 : .1425. To the first: .75*.75 + .25*.25 = .625 and .375;
+    # its belief is .36*.625 against .64*.375 = .225 : .24.
+    result = of_opinions([0.8, 0.5], np.array([[0, 1]]), 0.5, "agreement")
+
+    assert result.beliefs[:, 1] == pytest.approx([0.24 / 0.465, 0.1425 / 0.465])
+    assert result.is_converged
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.integers(1, 9))
+def test_beliefs_are_exact_on_trees(seed, num):
+    # Random trees (each client hangs on an earlier one), random potentials of no symmetry, edges
+    # in either direction.
+    stream = rng.stream(seed, "tree")
+    hangs_on = [[int(stream.integers(0, n)), n] for n in range(1, num)]
+    edges = np.array(hangs_on, dtype=np.int64).reshape(-1, 2)
+    turn = stream.random(num - 1) < 0.5
+    edges[turn] = edges[turn][:, ::-1]
+    local = stream.uniform(0.05, 1.0, (num, 2))
+    pairs = stream.uniform(0.05, 1.0, (num - 1, 2, 2))
+    result = propagated(local, edges, pairs)
+    damped = propagated(local, edges, pairs, damping=0.5)
+
+    assert result.beliefs == pytest.approx(exact(local, edges, pairs), abs=1e-9)
+    # Word from the far end is there after as many exchanges as the tree is long; one more tells
+    # that nothing changes.
+    assert result.is_converged
+    assert result.num_exchanges <= max(num, 1)
+    assert damped.beliefs == pytest.approx(result.beliefs, abs=1e-7)
+
+
+def test_on_a_loop_beliefs_are_too_sure():
+    # Five clients in a ring who all lean to 1: what each says comes back to it.
+    local = local_potentials(np.full(5, 0.75))
+    pairs = compatibilities(np.full(5, 0.6))
+    result = propagated(local, ring(5), pairs)
+    marginals = exact(local, ring(5), pairs)
+
+    assert result.is_converged
+    assert np.all(marginals[:, 1] > 0.5)
+    assert np.all(result.beliefs[:, 1] > marginals[:, 1] + 1e-3)
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=5, max_size=5), st.floats(0.0, 1.0), st.integers(0, 99)
+)
+def test_as_printed_every_belief_is_one_half(opinions, factor, seed):
+    graph = nx.gnp_random_graph(5, 0.6, seed=seed)
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    result = of_opinions(opinions, edges, factor, "printed")
+
+    assert result.beliefs == pytest.approx(np.full((5, 2), 0.5), abs=1e-9)
+
+
+def test_near_neighbours_of_agreement_pull_and_far_ones_do_not():
+    # Alone a client of r = .5 believes .25; beside one of r = .9 the more the nearer.
+    beliefs = [
+        of_opinions([0.5, 0.9], np.array([[0, 1]]), e, "agreement").beliefs[0, 1]
+        for e in (0.0, 0.3, 0.9)
+    ]
+
+    assert beliefs[0] == pytest.approx(0.25)
+    assert beliefs[0] < beliefs[1] < beliefs[2] < 0.81
+
+
+def test_far_neighbours_of_pue_push_away():
+    # e = .2: psi = .2 if equal, .8 if not. phi = (.75, .25) beside (.19, .81): the message is
+    # .19*.2 + .81*.8 = .686 for 0 and .19*.8 + .81*.2 = .314 for 1.
+    result = of_opinions([0.5, 0.9], np.array([[0, 1]]), 0.2, "pue")
+
+    assert result.beliefs[0, 1] == pytest.approx(0.25 * 0.314 / (0.75 * 0.686 + 0.25 * 0.314))
+
+
+@pytest.mark.parametrize("kind", ["agreement", "pue", "printed"])
+def test_certainties_that_contradict_each_other_still_have_a_belief(kind):
+    for factor in (0.0, 1.0):
+        result = of_opinions([1.0, 0.0, 1.0], ring(3), factor, kind)
+
+        assert np.all(np.isfinite(result.beliefs))
+        assert result.beliefs.sum(axis=1) == pytest.approx(np.ones(3))
+
+
+def test_a_client_alone_believes_what_it_sees():
+    result = of_opinions([0.6, 1.0], NO_EDGES, 0.5, "agreement")
+
+    assert result.beliefs[:, 1] == pytest.approx([0.36, 1.0])
+    assert result.num_exchanges == 0
+    assert result.is_converged
+    assert of_opinions([], NO_EDGES, 0.5, "agreement").beliefs.shape == (0, 2)
+
+
+def test_who_stops_early_says_so():
+    local = local_potentials(np.array([0.9, 0.5, 0.5, 0.5]))
+    line = np.array([[0, 1], [1, 2], [2, 3]])
+    pairs = compatibilities(np.full(3, 0.9))
+    result = propagated(local, line, pairs, max_exchanges=2)
+
+    assert result.num_exchanges == 2
+    assert not result.is_converged
+
+
+def test_damping_keeps_a_share_of_the_old_message():
+    # The two neighbours above after one exchange: (.43, .57) is told to the second, and with
+    # half of the old (.5, .5) it is (.465, .535): .75*.465 against .25*.535.
+    local, pairs = local_potentials(np.array([0.8, 0.5])), compatibilities(np.array([0.5]))
+    result = propagated(local, np.array([[0, 1]]), pairs, max_exchanges=1, damping=0.5)
+
+    assert result.beliefs[1, 1] == pytest.approx(0.13375 / 0.4825)
+
+
+def test_distance_factors_by_hand():
+    # C = 1e-3, beta = 3.7, unit 100 m: at 200 m .001 * 2^3.7 = .0129960, e = .987088; at 1 km
+    # .001 * 10^3.7 = 5.011872, e = .006658; in kilometres 1 km gives exp(-.001).
+    factors = distance_factors(np.array([0.0, 200.0, 1000.0]))
+
+    assert factors == pytest.approx([1.0, 0.987088, 0.006658], abs=1e-6)
+    assert distance_factors(np.array([1000.0]), unit_m=1000.0)[0] == pytest.approx(0.9990005)
+
+
+def test_theorem_2_fails_in_the_papers_own_set_up_without_c():
+    # d_max = sqrt(2) km, d^3.7 = 3.605, tanh = .998523: 19 times that is 18.97.
+    literal = convergence_bound(20, 1000 * math.sqrt(2), decay=1.0, unit_m=1000.0)
+
+    assert literal == pytest.approx(18.97, abs=0.005)
+
+
+def test_contraction_counts_the_other_neighbours():
+    # A star of three leaves e = .2, .3, .4: from the hub's side the largest sum without one is
+    # .3 + .4; a leaf has no other neighbour.
+    star = np.array([[0, 1], [0, 2], [3, 0]])
+
+    assert contraction(star, np.array([0.2, 0.3, 0.4]), 5) == pytest.approx(0.7)
+    assert contraction(star[:1], np.array([0.9]), 5) == pytest.approx(0.0)
+    assert contraction(NO_EDGES, np.empty(0), 3) == 0.0
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000))
+def test_below_the_bound_the_messages_settle(seed):
+    stream = rng.stream(seed, "graph")
+    graph = nx.gnp_random_graph(8, 0.5, seed=seed)
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    factors = stream.uniform(0.0, 1.0, len(edges))
+    bound = contraction(edges, factors, 8)
+    factors *= min(1.0, 0.8 / max(bound, 1e-9))
+    result = propagated(local_potentials(stream.random(8)), edges, compatibilities(factors))
+
+    assert contraction(edges, factors, 8) <= 0.8 + 1e-9
+    # 0.8^110 is below 1e-9 times the greatest first change of a message.
+    assert result.is_converged
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
+        distance_factors(np.array([-1.0]))
+    with pytest.raises(ValueError, match=r"an opinion must be in \[0, 1\], got 1\.5"):
+        local_potentials(np.array([1.5]))
+    with pytest.raises(ValueError, match=r"distance factor must be in \[0, 1\], got nan"):
+        compatibilities(np.array([np.nan]))
+    with pytest.raises(ValueError, match=r"above 0, got 0\.0 in local"):
+        propagated(np.zeros((1, 2)), NO_EDGES, np.empty((0, 2, 2)))
+    with pytest.raises(ValueError, match=r"damping must be in \[0, 1\), got 1\.0"):
+        propagated(np.ones((1, 2)), NO_EDGES, np.empty((0, 2, 2)), damping=1.0)
+    with pytest.raises(ValueError, match="do not fit"):
+        propagated(np.ones((2, 2)), ring(2), np.ones((1, 2, 2)))

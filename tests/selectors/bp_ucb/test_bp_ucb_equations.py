@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim.selectors.bandits.equations import rewarded
+from fleetsim.selectors.bp_ucb.equations import index, started
+from fleetsim.selectors.common.tie_breaking import best
+
+
+def test_two_slots_by_hand():
+    # N = 4, K = 2, mu = .5. Opinions after slot 1: .6, .5, .4, .7; beliefs .5, .9, .1, .5.
+    # Slot 2: sqrt(ln 2) = .832555, half of it is .416277; b/4 = .125, .225, .025, .125;
+    # indices 1.141277, 1.141277, .841277, 1.241277: 3, and 0 before 1 by the key.
+    # Their opinions of the new model are .8 and .3: means (.6+.8)/2 = .7 and (.7+.3)/2 = .5.
+    # Slot 3: ln 3 = 1.098612, .5 sqrt(1.098612/2) = .370576 for 0 and 3, .524074 for the others;
+    # indices 1.195576, 1.249074, .949074, .995576: 1 and 0.
+    means, plays = started(np.array([0.6, 0.5, 0.4, 0.7]))
+    beliefs, keys = np.array([0.5, 0.9, 0.1, 0.5]), np.arange(4.0)
+    second = index(means, plays, beliefs, 2, 0.5)
+    chosen = best(second.round(9), 2, keys)
+    means, plays = rewarded(means, plays, chosen, np.array([0.3, 0.8]))
+    third = index(means, plays, beliefs, 3, 0.5)
+
+    assert second == pytest.approx([1.141277, 1.141277, 0.841277, 1.241277], abs=1e-6)
+    assert chosen.tolist() == [3, 0]
+    assert means == pytest.approx([0.7, 0.5, 0.4, 0.5])
+    assert plays.tolist() == [2, 1, 1, 2]
+    assert third == pytest.approx([1.195576, 1.249074, 0.949074, 0.995576], abs=1e-6)
+
+
+def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
+    means, plays = started(np.array([0.3, 0.9, 0.6]))
+    values = index(means, plays, np.full(3, 0.5), 2)
+
+    # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
+    assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)
+
+
+def test_who_has_not_answered_comes_first():
+    means, plays = started(np.array([0.9, math.nan]))
+
+    assert index(means, plays, np.full(2, 0.5), 2)[1] == math.inf
+    assert plays.tolist() == [1, 0]
+
+
+def test_one_client_and_none():
+    assert index(*started(np.array([0.4])), np.array([1.0]), 1).tolist() == [1.4]
+    assert index(*started(np.empty(0)), np.empty(0), 1).size == 0
+
+
+def test_bad_arguments_are_refused():
+    means, plays = started(np.array([0.5]))
+    with pytest.raises(ValueError, match=r"belief must be in \[0, 1\], got 2\.0"):
+        index(means, plays, np.array([2.0]), 1)
+    with pytest.raises(ValueError, match="slot must be at least 1, got 0"):
+        index(means, plays, np.array([0.5]), 0)
+    with pytest.raises(ValueError, match=r"reward must be in \[0, 1\], got 7\.0"):
+        started(np.array([7.0]))

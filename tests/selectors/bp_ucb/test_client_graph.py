@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.selectors.bp_ucb import client_graph as module
+from fleetsim.selectors.bp_ucb.client_graph import (
+    CompleteSettings,
+    GraphSettings,
+    MutualNearestSettings,
+    NearestSettings,
+    RadiusSettings,
+    client_graph,
+    distance_m,
+    edges_of,
+    farthest_m,
+    gossip,
+    is_among_best,
+    num_gossip_steps,
+)
+from fleetsim.selectors.common.tie_breaking import best
+
+KINDS: list[GraphSettings] = [
+    *(MutualNearestSettings(num_nearest=num) for num in (1, 2, 4)),
+    *(NearestSettings(num_nearest=num) for num in (1, 3)),
+    *(RadiusSettings(radius_m=radius_m) for radius_m in (1.0, 2.0, 300.0)),
+    CompleteSettings(),
+]
+
+
+def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
+    """The same graph pair by pair, and joined one shortest edge after the other."""
+    num = len(position_m)
+    pairs = list(itertools.combinations(range(num), 2))
+    apart = {(i, n): float(np.hypot(*(position_m[i] - position_m[n]))) for i, n in pairs}
+    apart |= {(n, i): length_m for (i, n), length_m in apart.items()}
+
+    def nearest(i: int) -> list[int]:
+        others = [n for n in range(num) if n != i]
+        return sorted(others, key=lambda n: (apart[i, n], n))[: kind.num_nearest]
+
+    match kind:
+        case CompleteSettings():
+            found = set(pairs)
+        case RadiusSettings():
+            found = {pair for pair in pairs if apart[pair] <= kind.radius_m}
+        case MutualNearestSettings():
+            found = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
+        case _:
+            found = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
+    part = list(range(num))
+
+    def merge(i: int, n: int) -> None:
+        old, new = part[n], part[i]
+        part[:] = [new if number == old else number for number in part]
+
+    for i, n in found:
+        merge(i, n)
+    for i, n in sorted(pairs, key=lambda pair: (apart[pair], pair)):
+        if part[i] != part[n]:
+            found.add((i, n))
+            merge(i, n)
+    return sorted(found)
+
+
+def line_m(*places: float) -> np.ndarray:
+    return np.array([[place, 0.0] for place in places])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(0, 25), st.booleans())
+def test_the_graph_is_that_of_brute_force(kind, seed, num, has_ties):
+    stream = rng.stream(seed, "places")
+    # Whole metres of a small field: many are equally far apart, and some at one place.
+    places = stream.integers(0, 6, (num, 2)) if has_ties else stream.uniform(0, 1000, (num, 2))
+    position_m = places.astype(np.float64)
+    graph = client_graph(position_m, kind)
+
+    assert edges_of(graph).tolist() == [list(edge) for edge in slow_edges(position_m, kind)]
+    assert list(graph.nodes) == list(range(num))
+    assert num == 0 or nx.is_connected(graph)
+    for i, n, edge in graph.edges(data=True):
+        assert edge["distance_m"] == pytest.approx(np.hypot(*(position_m[i] - position_m[n])))
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    position_m = rng.stream(3, "places").integers(0, 9, (40, 2)).astype(np.float64)
+    whole = [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS]
+    farthest = farthest_m(position_m)
+    monkeypatch.setattr(module, "_BLOCK", 130)
+
+    assert [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS] == whole
+    assert farthest_m(position_m) == farthest
+
+
+def test_mutual_neighbours_by_hand():
+    # On a line at 0, 1, 2.2 and 10, 10.5, 11.6, each looks at its two nearest: the first three
+    # all name each other and so do the last three; 2.2 and 10 are the nearest of the two groups.
+    graph = client_graph(line_m(0, 1, 2.2, 10, 10.5, 11.6), MutualNearestSettings(num_nearest=2))
+
+    assert edges_of(graph).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [3, 5], [4, 5]]
+
+
+def test_one_sided_neighbours_are_none_unless_asked_for():
+    # Each looks at two, at 0, 1, 2 and 4.5: the first three at each other, the last at 1 and 2.
+    places_m = line_m(0, 1, 2, 4.5)
+    mutual = client_graph(places_m, MutualNearestSettings(num_nearest=2))
+    either = client_graph(places_m, NearestSettings(num_nearest=2))
+
+    # 2 - 3 is there only because 3 would be alone.
+    assert edges_of(mutual).tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
+    assert edges_of(either).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
+
+
+def test_clients_at_one_place_are_neighbours():
+    assert edges_of(client_graph(np.zeros((3, 2)))).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert edges_of(client_graph(np.zeros((1, 2)))).tolist() == []
+
+
+def test_the_graph_can_be_drawn_and_analysed():
+    graph = client_graph(line_m(0, 3, 5))
+
+    assert nx.get_node_attributes(graph, "position_m") == {0: (0, 0), 1: (3, 0), 2: (5, 0)}
+    assert nx.shortest_path_length(graph, 0, 2, weight="distance_m") == 5.0
+    assert nx.adjacency_matrix(graph).sum() == 6
+
+
+def test_distances_by_hand():
+    places_m = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+
+    assert distance_m(places_m, np.array([[0, 1], [2, 0]])).tolist() == [5.0, 1.0]
+    assert farthest_m(places_m) == 5.0
+    assert farthest_m(np.zeros((1, 2))) == 0.0
+    assert farthest_m(np.zeros((0, 2))) == 0.0
+
+
+def test_gossip_by_hand():
+    # A path of four and a client apart: the ends hear of each other after three steps; four
+    # clients send four indices each.
+    graph = nx.Graph([(0, 1), (1, 2), (2, 3)])
+    graph.add_node(4)
+    result = gossip(graph)
+
+    assert num_gossip_steps(graph) == 3
+    assert result.num_sent == 16
+    assert result.known[:4, :4].all()
+    assert result.known[4].tolist() == [False, False, False, False, True]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_gossip_is_a_flood_step_by_step(seed, num):
+    graph = nx.gnp_random_graph(num, 0.3, seed=seed)
+    result = gossip(graph)
+    heard = {n: {n} for n in graph}
+    num_steps, num_sent = 0, 0
+    news = {n: {n} for n in graph}
+    while any(news.values()):
+        num_sent += sum(len(news[n]) for n in graph if graph.degree(n))
+        told = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
+        for n in graph:
+            heard[n] |= told[n]
+        num_steps += any(told.values())
+        news = told
+
+    assert [set(np.flatnonzero(row)) for row in result.known] == [heard[n] for n in graph]
+    assert num_gossip_steps(graph) == num_steps
+    assert result.num_sent == num_sent
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, np.inf]), min_size=1, max_size=15), st.integers(0, 20)
+)
+def test_who_has_heard_everybody_agrees_with_the_server(indices, num):
+    scores = np.array(indices)
+    keys = rng.stream(1, "keys").random(scores.size)
+    everybody = np.ones((scores.size, scores.size), dtype=np.bool_)
+    among = is_among_best(scores, everybody, num, keys)
+
+    assert set(np.flatnonzero(among)) == set(best(scores, num, keys).tolist())
+
+
+def test_who_has_heard_of_nobody_thinks_itself_the_best():
+    scores = np.array([0.1, 0.9, 0.5])
+    known = np.array([[True, False, False], [False, True, True], [False, True, True]])
+
+    assert is_among_best(scores, known, 1, np.zeros(3)).tolist() == [True, True, False]
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.array([[0.0, np.nan]]))
+    with pytest.raises(ValueError, match="num must not be negative, got -1"):
+        is_among_best(np.zeros(1), np.ones((1, 1), dtype=np.bool_), -1, np.zeros(1))
+    with pytest.raises(ValueError, match="must be numbers"):
+        is_among_best(np.array([np.nan]), np.ones((1, 1), dtype=np.bool_), 1, np.zeros(1))

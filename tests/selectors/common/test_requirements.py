@@ -1,0 +1,115 @@
+"""What selectors need is known before anything runs, by one rule for all kinds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleetsim import simulate
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import load
+from fleetsim.selectors import build_selector
+from fleetsim.selectors.baselines.uniform import RandomSettings
+from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.selectors.common import requirements
+from fleetsim.selectors.oort import OortSettings
+from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
+from tests.selector_modes import UNION, modes
+
+BUFFERED = ["evaluate.validation_fraction=0.1", "stop.rounds=2", "task.local.epochs=1"]
+
+
+def buffered(settings, **more):
+    said = json.dumps(settings.model_dump(mode="json"))
+    return load("quickstart-fedbuff", [*BUFFERED, f"server.selector={said}"], **more)
+
+
+@pytest.mark.parametrize("settings", modes())
+def test_a_buffered_server_refuses_who_asks_clients_and_nobody_else(settings):
+    if not build_selector(settings).needs_probes:
+        assert buffered(settings).server.selector == settings
+        return
+
+    with pytest.raises(ScenarioError) as refusal:
+        buffered(settings)
+    (line,) = refusal.value.faults
+    assert f"server.selector.kind = {settings.kind!r}: asks clients" in line
+    assert "server.mode = 'buffered'" in line
+    assert "set server.mode: synchronous" in line
+
+
+def blind() -> list[Any]:
+    """One mode that asks nothing of every kind that has one."""
+    found: dict[str, Any] = {}
+    for mode in modes():
+        settings = mode.values[0]
+        if not build_selector(settings).needs_probes:
+            found.setdefault(settings.kind, mode)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("settings", blind())
+def test_who_asks_nothing_runs_with_a_buffered_server(settings, tmp_path):
+    done = simulate.run(buffered(settings), out=tmp_path / "run", workers=1)
+
+    # A third round has those who were called back at the end.
+    assert done.rounds["num_delivered"].tolist()[:2] == [8, 8]
+    assert (done.tasks["purpose"] == "train").all()
+
+
+def test_every_kind_is_on_one_side():
+    kinds = {cls.model_fields["kind"].default for cls in UNION}
+    asks = {"fedcor", "divfl", "fedgra", "gpfl", "tifl", "fedcs", "rbcs-f"}
+    asks |= {"ucb", "quick-init-ucb", "bp-ucb"}
+
+    assert {mode.values[0].kind for mode in blind()} == kinds - asks
+
+
+def test_a_selector_of_ones_own_is_refused_before_there_is_a_folder(tmp_path):
+    scenario = load("quickstart-fedbuff")
+
+    with pytest.raises(ScenarioError, match="asks clients before it chooses"):
+        simulate.run(scenario, out=tmp_path / "run", selector=BpUcbSettings().build())
+    assert not (tmp_path / "run").exists()
+
+
+def test_needs_by_hand():
+    asking, blind_one = PowerOfChoiceSettings().build(), OortSettings().build()
+
+    assert requirements.unmet(asking) is None
+    assert requirements.unmet(asking, is_buffered=True) == requirements.PROBES
+    assert requirements.unmet(blind_one, is_buffered=True) is None
+    assert requirements.unmet(blind_one, is_trained=False) == requirements.LOSSES
+    assert requirements.unmet(asking, is_trained=False, is_buffered=True) == requirements.LOSSES
+    assert requirements.unmet(RandomSettings().build(), is_trained=False, is_buffered=True) is None
+
+
+@pytest.mark.parametrize("kind", ["ucb", "quick-init-ucb"])
+@pytest.mark.parametrize(
+    ("size", "cohort", "max_sets", "is_refused"),
+    [
+        # 75,287,520 and 658,008 sets; 20 choose 5 is 15,504.
+        (100, 5, 1_000_000, True),
+        (40, 5, 1_000_000, False),
+        (20, 5, 15_503, True),
+        (20, 5, 15_504, False),
+    ],
+)
+def test_too_many_sets_are_known_when_the_scenario_is_read(
+    kind, size, cohort, max_sets, is_refused
+):
+    changes = [
+        *(f"fleet.size={size}", f"server.cohort={cohort}", "server.over_commit=1.0"),
+        f"server.selector={{kind: {kind}, max_sets: {max_sets}}}",
+    ]
+    if not is_refused:
+        assert load("quickstart", changes).fleet.size == size
+        return
+
+    with pytest.raises(ScenarioError) as refusal:
+        load("quickstart", changes)
+    (line,) = refusal.value.faults
+    for key in ("server.selector.kind", "fleet.size", "server.cohort", "server.selector.max_sets"):
+        assert key in line

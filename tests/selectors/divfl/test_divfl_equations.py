@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from fleetsim import rng
+from fleetsim.selectors.divfl.equations import (
+    cluster_sizes,
+    cost,
+    dissimilarities,
+    greedy,
+    refreshed,
+    sample_size,
+    stochastic_greedy,
+)
+
+# Five clients whose gradients are single numbers 0, 1, 2, 10, 11.
+LINE = np.abs(np.subtract.outer([0.0, 1, 2, 10, 11], [0.0, 1, 2, 10, 11]))
+
+
+def points(seed: int, num: int, dimension: int) -> np.ndarray:
+    return rng.stream(seed, "points").normal(size=(num, dimension))
+
+
+def slow_greedy(matrix: np.ndarray, num: int, keys: np.ndarray) -> list[int]:
+    """One candidate at a time, the whole cost anew."""
+    chosen: list[int] = []
+    while len(chosen) < min(num, matrix.shape[1]):
+        tried = [
+            (sum(min(row[k] for k in [*chosen, c]) for row in matrix.tolist()), keys[c], c)
+            for c in range(matrix.shape[1])
+            if c not in chosen
+        ]
+        chosen.append(min(tried)[2])
+    return chosen
+
+
+def test_greedy_by_hand():
+    # Sums of distances: 24, 21, 20, 28, 32: the medoid is 2. With 3 or with 4 beside it the
+    # cost is 2+1+0+0+1 = 4, and the key decides for 3. Then 0 and 1 both leave 2, and 4 leaves 3.
+    keys = np.array([0.5, 0.1, 0.2, 0.3, 0.9])
+
+    assert greedy(LINE, 3, keys).tolist() == [2, 3, 1]
+    assert greedy(LINE, 3, -keys).tolist() == [2, 4, 0]
+    assert cost(LINE, np.array([2, 3])) == 4.0
+    # Rows 0, 1, 2 are nearest to 2 and rows 3, 4 to 3.
+    assert cluster_sizes(LINE, np.array([2, 3])).tolist() == [3, 2]
+
+
+def test_greedy_is_not_always_the_best():
+    # {1, 3} costs 1+0+1+0+1 = 3 where greedy stays with its medoid and pays 4.
+    best = min(cost(LINE, np.array(pair)) for pair in itertools.combinations(range(5), 2))
+
+    assert best == cost(LINE, np.array([1, 3])) == 3.0
+    assert cost(LINE, greedy(LINE, 2, np.zeros(5))) == 4.0
+
+
+def test_who_cannot_be_chosen_is_still_represented():
+    # Only 0 and 1 are there; 10 and 11 count all the same: costs 24 and 21.
+    assert greedy(LINE[:, :2], 1, np.zeros(2)).tolist() == [1]
+    # Without them 0 and 1 would cost 3 and 2, without anybody nothing decides but the key.
+    assert greedy(LINE[:0, :2], 1, np.array([0.1, 0.2])).tolist() == [0]
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 10))
+def test_greedy_is_the_slow_plain_one(seed, num_clients, num):
+    # Coordinates on a grid, so that there are ties.
+    grid = rng.stream(seed, "grid").integers(0, 3, size=(num_clients, 2)).astype(np.float64)
+    matrix = dissimilarities(grid, metric="squared_l2")
+    keys = rng.stream(seed, "keys").random(num_clients)
+
+    assert greedy(matrix, num, keys).tolist() == slow_greedy(matrix, num, keys)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_greedy_reaches_its_bound_against_all_subsets(seed):
+    matrix = dissimilarities(points(seed, 8, 3))
+    far = matrix.max()
+    for num in (1, 2, 3, 4):
+        gain = 8 * far - cost(matrix, greedy(matrix, num, np.arange(8.0)))
+        most = max(
+            8 * far - cost(matrix, np.array(subset))
+            for subset in itertools.combinations(range(8), num)
+        )
+
+        assert (1 - 1 / math.e) * most <= gain <= most + 1e-9
+        assert num > 1 or gain == pytest.approx(most)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stochastic_greedy_that_sees_everybody_is_greedy(seed):
+    matrix = dissimilarities(points(seed, 9, 2))
+    keys, uniforms = np.arange(9.0), rng.stream(seed, "u").random((4, 9))
+
+    assert (
+        stochastic_greedy(matrix, 4, keys, uniforms, 9).tolist() == greedy(matrix, 4, keys).tolist()
+    )
+
+
+def test_two_that_are_nearest_to_each_other_are_a_tie_however_sums_round():
+    # The last is the medoid, at 5, .2, .3, 5 and 0. Of 0 and 3, .1 apart, either lowers that to
+    # .2 + .3 + .1; in the order of the rows one sum is .6, the other .6000000000000001.
+    far = 9.0
+    apart = np.array(
+        [
+            [0.0, far, far, 0.1, 5.0],
+            [far, 0.0, far, far, 0.2],
+            [far, far, 0.0, far, 0.3],
+            [0.1, far, far, 0.0, 5.0],
+            [5.0, far, far, 5.0, 0.0],
+        ]
+    )
+
+    assert (0.2 + 0.3) + 0.1 != (0.1 + 0.2) + 0.3
+    assert greedy(apart, 2, np.array([0.1, 0.5, 0.5, 0.9, 0.5])).tolist() == [4, 0]
+    assert greedy(apart, 2, np.array([0.9, 0.5, 0.5, 0.1, 0.5])).tolist() == [4, 3]
+
+
+def test_stochastic_greedy_takes_the_best_of_each_sample():
+    # Two of five seen. Step 1 sees 0 and 3 (costs 24, 28): 0. Step 2 sees, of the rest, 1 and 4:
+    # beside 0 they leave 0+0+1+9+10 = 20 and 0+1+2+1+0 = 4: 4. Step 3 sees 2 and 3, which leave
+    # 0+1+0+1+0 = 2 and 0+1+2+0+0 = 3: 2.
+    uniforms = np.array(
+        [[0.1, 0.5, 0.6, 0.2, 0.7], [0.0, 0.1, 0.8, 0.9, 0.2], [0.0, 0.9, 0.1, 0.2, 0.0]]
+    )
+
+    assert stochastic_greedy(LINE, 3, np.zeros(5), uniforms, 2).tolist() == [0, 4, 2]
+
+
+def test_the_sample_is_a_tenth_of_the_clients_but_never_fewer_than_wanted():
+    assert [sample_size(5, n) for n in (10, 50, 59, 60, 1000)] == [5, 5, 5, 6, 100]
+    assert sample_size(2, 10, 0.7) == 7
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dissimilarities_are_distances(dtype):
+    # More parameters than two blocks hold.
+    own, other = points(1, 4, 20_000).astype(dtype), points(2, 3, 20_000).astype(dtype)
+    exact = cdist(own.astype(np.float64), other.astype(np.float64))
+
+    assert dissimilarities(own, other) == pytest.approx(exact, rel=1e-9)
+    assert dissimilarities(own, other, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
+
+
+def test_squares_prefer_who_is_nearest_to_the_mean_and_distances_who_is_in_the_middle():
+    # From 1: 1 + .5 + 0 + 3 + 19 = 23.5, and 1 + .25 + 0 + 9 + 361 = 371.25 squared.
+    # From 4: 4 + 3.5 + 3 + 0 + 16 = 26.5, but 16 + 12.25 + 9 + 0 + 256 = 293.25 squared.
+    points = np.array([[0.0], [0.5], [1.0], [4.0], [20.0]])
+
+    assert greedy(dissimilarities(points), 1, np.zeros(5)).tolist() == [2]
+    assert greedy(dissimilarities(points, metric="squared_l2"), 1, np.zeros(5)).tolist() == [3]
+
+
+def test_equal_gradients_are_at_zero_and_near_ones_keep_their_digits():
+    near = np.array([[1e6, 1.0], [1e6, 1.0], [1e6, 1.0 + 1e-4]])
+    matrix = dissimilarities(near)
+
+    assert matrix[0, 1] == 0.0
+    assert matrix[0, 2] == pytest.approx(1e-4, rel=1e-9)
+    assert np.array_equal(matrix, matrix.T)
+
+
+def test_a_refresh_is_what_all_anew_would_be():
+    before, after = points(3, 6, 40), points(3, 6, 40)
+    after[[4, 1]] = points(4, 2, 40)
+    matrix = dissimilarities(before)
+    kept = matrix.copy()
+    new = refreshed(matrix, after, np.array([4, 1]))
+
+    assert new == pytest.approx(dissimilarities(after), rel=1e-12)
+    assert np.array_equal(new, new.T)
+    assert np.array_equal(matrix, kept)
+
+
+@given(st.integers(0, 1000), st.integers(1, 12), st.data())
+def test_clusters_divide_everybody_and_more_never_cost_more(seed, num_clients, data):
+    num = data.draw(st.integers(1, num_clients))
+    matrix = dissimilarities(points(seed, num_clients, 2))
+    chosen = greedy(matrix, num, np.arange(float(num_clients)))
+
+    assert cluster_sizes(matrix, chosen).sum() == num_clients
+    assert cost(matrix, chosen) <= cost(matrix, chosen[:-1])
+    assert num < num_clients or cost(matrix, chosen) == 0.0
+
+
+def test_one_client_nobody_and_all_alike():
+    assert greedy(np.zeros((1, 1)), 3, np.zeros(1)).tolist() == [0]
+    assert greedy(np.zeros((0, 0)), 3, np.zeros(0)).tolist() == []
+    assert greedy(np.zeros((4, 4)), 2, np.array([0.4, 0.1, 0.3, 0.2])).tolist() == [1, 3]
+    assert cluster_sizes(np.zeros((4, 4)), np.array([1, 3])).tolist() == [4, 0]
+    assert cluster_sizes(np.zeros((4, 4)), np.zeros(0, dtype=np.int64)).size == 0
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="num must not be negative, got -1"):
+        greedy(LINE, -1, np.zeros(5))
+    with pytest.raises(ValueError, match="5 candidates but"):
+        greedy(LINE, 1, np.zeros(4))
+    with pytest.raises(ValueError, match="size must be at least 1, got 0"):
+        stochastic_greedy(LINE, 1, np.zeros(5), np.zeros((1, 5)), 0)
+    with pytest.raises(ValueError, match=r"\[2, 5\], got \[1, 5\]"):
+        stochastic_greedy(LINE, 2, np.zeros(5), np.zeros((1, 5)), 3)
+    with pytest.raises(ValueError, match="fraction must be"):
+        sample_size(1, 1, 2.0)
+    with pytest.raises(ValueError, match="must be finite"):
+        dissimilarities(np.array([[1.0], [np.nan]]))
+    with pytest.raises(ValueError, match="got \\(1, 2\\) and \\(1, 3\\)"):
+        dissimilarities(np.zeros((1, 2)), np.zeros((1, 3)))

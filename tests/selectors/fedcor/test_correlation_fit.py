@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+
+from fleetsim import rng
+from fleetsim.selectors.fedcor.correlation_fit import (
+    fitted,
+    initial_points,
+    log_likelihood,
+    mean_changes,
+    remembered,
+)
+from fleetsim.selectors.fedcor.equations import covariance
+
+
+def made(seed: int, dimension: int, num: int) -> np.ndarray:
+    return initial_points(rng.stream(seed, "points").standard_normal((dimension, num)))
+
+
+def test_initial_points_have_a_squared_length_of_one_on_average():
+    # |x|^2 is chi^2_15 / 15: mean 1, variance 2/15; 2000 points, 4 standard errors.
+    squared = (made(1, 15, 2000) ** 2).sum(axis=0)
+
+    assert abs(squared.mean() - 1.0) < 4 * math.sqrt(2 / 15 / 2000)
+
+
+def test_the_mean_is_discounted_by_age():
+    # Client 0: (-2 + .5*-4) / 1.5; client 1 seen once; client 2 never.
+    changes = np.array([[-4.0, np.nan, np.nan], [-2.0, -3.0, np.nan]])
+
+    mean = mean_changes(changes, np.array([2, 1]), 0.5)
+    # Weights .25 and .5: (-1 - 1) / .75.
+    assert mean == pytest.approx([-8 / 3, -3.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_log_likelihood_is_that_of_the_gaussian(seed):
+    points, stream = made(seed, 3, 5), rng.stream(seed, "changes")
+    changes, mean = stream.normal(size=(4, 5)), stream.normal(size=5)
+    weights = np.array([1.0, 0.9, 0.5, 0.25])
+    changes[1, 2] = changes[3, 0] = changes[3, 4] = np.nan
+    sigma = covariance(points, 0.2)
+    slow = 0.0
+    for row, weight in zip(changes, weights, strict=True):
+        seen = np.flatnonzero(~np.isnan(row))
+        slow += weight * multivariate_normal(mean[seen], sigma[np.ix_(seen, seen)]).logpdf(
+            row[seen]
+        )
+
+    value, gradient = log_likelihood(points, changes, weights, mean, 0.2)
+
+    assert value == pytest.approx(slow, rel=1e-10)
+    step = 1e-6
+    for place in np.ndindex(*points.shape):
+        moved = np.zeros(points.shape)
+        moved[place] = step
+        above, _ = log_likelihood(points + moved, changes, weights, mean, 0.2)
+        below, _ = log_likelihood(points - moved, changes, weights, mean, 0.2)
+        assert gradient[place] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-4)
+
+
+def test_a_fit_is_that_of_automatic_differentiation():
+    points, changes = made(2, 2, 4), rng.stream(2, "changes").normal(size=(3, 4))
+    ages, mean = np.array([4, 1, 0]), np.array([0.1, 0.0, -0.2, 0.3])
+    slow = torch.nn.Parameter(torch.tensor(points))
+    optimizer = torch.optim.Adam([slow], lr=0.01)
+    for _ in range(25):
+        optimizer.zero_grad()
+        sigma = slow.T @ slow + 0.3**2 * torch.eye(4, dtype=torch.float64)
+        gauss = torch.distributions.MultivariateNormal(torch.tensor(mean), sigma)
+        discounts = torch.tensor(0.9 ** ages.astype(np.float64))
+        (-(discounts * gauss.log_prob(torch.tensor(changes))).sum()).backward()
+        optimizer.step()
+
+    fit = fitted(points, changes, ages, num_steps=25, discount=0.9, mean=mean, noise=0.3)
+
+    assert fit == pytest.approx(slow.detach().numpy(), abs=1e-9)
+    assert not np.array_equal(fit, points)
+
+
+def test_clients_that_move_together_are_fitted_together():
+    # 0 and 1 move alike, 2 against them, 3 on its own.
+    stream = rng.stream(9, "moves")
+    common, own = stream.normal(size=(40, 1)), stream.normal(size=40)
+    changes = np.hstack([common, common, -common, own[:, None]])
+    changes += 0.1 * stream.normal(size=(40, 4))
+    points = fitted(
+        made(1, 4, 4), changes, np.zeros(40, dtype=np.int64), num_steps=600, discount=1.0, noise=0.1
+    )
+    sigma = covariance(points, 0.1)
+    deviation = np.sqrt(np.diagonal(sigma))
+    correlation = sigma / np.outer(deviation, deviation)
+    sample = np.asarray(np.corrcoef(changes.T))
+
+    assert correlation[0, 1] > 0.9
+    assert correlation[0, 2] < -0.9
+    # A fitted zero-mean correlation is near that of the sample: 1/sqrt(40) = .16 twice.
+    assert correlation[0, 3] == pytest.approx(sample[0, 3], abs=0.32)
+
+
+def test_old_observations_are_forgotten():
+    assert remembered(np.array([3, 4, 5, 14]), 14, 10).tolist() == [False, True, True, True]
+
+
+def test_nobody_observed_says_nothing_about_the_points():
+    value, gradient = log_likelihood(
+        made(1, 2, 3), np.full((2, 3), np.nan), np.ones(2), np.zeros(3)
+    )
+
+    assert value == 0.0
+    assert gradient.tolist() == np.zeros((2, 3)).tolist()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="finite or NaN"):
+        log_likelihood(np.ones((1, 1)), np.array([[np.inf]]), np.ones(1), np.zeros(1))
+    with pytest.raises(ValueError, match="do not fit together"):
+        log_likelihood(np.ones((1, 2)), np.ones((1, 3)), np.ones(1), np.zeros(2))
+    for noise in (0.0, -1.0):
+        with pytest.raises(ValueError, match=f"noise must be above 0, got {noise}"):
+            fitted(
+                np.ones((1, 1)),
+                np.ones((1, 1)),
+                np.zeros(1, dtype=np.int64),
+                num_steps=1,
+                discount=1.0,
+                noise=noise,
+            )

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.contracts import FloatArray
+from fleetsim.selectors.fedgra.equations import (
+    HIGHER_IS_BETTER,
+    choose,
+    entropies,
+    entropy_weights,
+    fairness_after,
+    free_capacity,
+    grades,
+    grey_relational_grades,
+    is_selection_round,
+    loss_metric,
+    mapped,
+    mean_normalised,
+    relational_coefficients,
+    smoothed,
+    weight_divergence,
+)
+
+# The worked example: three clients, loss (less is better) and processing power (more is better).
+METRICS = np.array([[1.0, 4.0], [2.0, 1.0], [3.0, 1.0]])
+DIRECTIONS = np.array([False, True])
+
+# Whole numbers: sums and differences are exact, whatever the order of the clients.
+TABLES: st.SearchStrategy[FloatArray] = st.lists(
+    st.tuples(*[st.integers(0, 6).map(float)] * 4), min_size=1, max_size=7
+).map(np.array)
+
+
+def slow_grades(rows: list[list[float]], inverse: bool) -> list[float]:
+    """Equations (6) to (16) client by client; with max - min below, as a table may be all 0."""
+    n, m = len(rows), len(rows[0])
+    mapped_rows = [[0.0] * m for _ in rows]
+    for k in range(m):
+        column = [row[k] for row in rows]
+        low, high = min(column), max(column)
+        for i in range(n):
+            if high > low:
+                gain = column[i] - low if HIGHER_IS_BETTER[k] else high - column[i]
+                mapped_rows[i][k] = gain / (high - low)
+    x = [[0.0] * m for _ in rows]
+    for k in range(m):
+        mean = sum(row[k] for row in mapped_rows) / n
+        for i in range(n):
+            x[i][k] = mapped_rows[i][k] / mean if mean else 0.0
+    delta = [[max(row[k] for row in x) - x[i][k] for k in range(m)] for i in range(n)]
+    most = max(max(row) for row in delta)
+    information = []
+    for k in range(m):
+        total = sum(row[k] for row in x)
+        if n == 1 or total == 0.0:
+            information.append(0.0)
+            continue
+        shares = [row[k] / total for row in x]
+        information.append(1.0 + sum(p * math.log(p) for p in shares if p) / math.log(n))
+    result = []
+    for i in range(n):
+        grade = 0.0
+        for k in range(m):
+            if information[k] > 0.0:
+                weight = information[k] / sum(information)
+                xi = 0.5 * most / (delta[i][k] + 0.5 * most)
+                grade += xi / weight if inverse else xi * weight
+        result.append(grade)
+    return result
+
+
+def test_the_worst_client_is_mapped_to_zero():
+    # Loss: max 3, min 1: (3 - 1)/4, (3 - 2)/4, 0. Power: max 4, min 1: (4 - 1)/5, 0, 0.
+    assert mapped(METRICS, DIRECTIONS).tolist() == [[0.5, 0.6], [0.25, 0.0], [0.0, 0.0]]
+    # With max - min below: 2 and 3.
+    assert mapped(METRICS, DIRECTIONS, "range").tolist() == [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
+
+
+def test_columns_are_divided_by_their_means():
+    # Means of (.5, .25, 0) and (.6, 0, 0): .25 and .2.
+    normalised = mean_normalised(np.array([[0.5, 0.6], [0.25, 0.0], [0.0, 0.0]]))
+
+    assert normalised == pytest.approx(np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]]))
+
+
+def test_coefficients_fall_with_the_distance_from_the_best():
+    # Delta: 0, 1, 2 and 0, 3, 3; Delta_max 3, rho .5: 1.5 / (Delta + 1.5).
+    normalised = np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]])
+    expected = [[1.0, 1.0], [0.6, 1 / 3], [3 / 7, 1 / 3]]
+
+    assert relational_coefficients(normalised) == pytest.approx(np.array(expected))
+
+
+def test_entropy_is_low_where_few_clients_stand_out():
+    # Shares 2/3, 1/3, 0: E = (ln 3 - 2/3 ln 2) / ln 3 = 1 - 2/3 * .6309298 = .5793801.
+    # Shares 1, 0, 0: E = 0.
+    entropy = entropies(np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]]))
+
+    assert entropy == pytest.approx([0.5793801, 0.0], abs=1e-7)
+
+
+def test_one_client_tells_nothing():
+    assert entropies(np.array([[2.0, 0.0]])).tolist() == [1.0, 1.0]
+
+
+def test_weights_are_the_shares_of_information():
+    # 1 - E = .4206199 and 1, sum 1.4206199: .2960819 and .7039181.
+    weights = entropy_weights(np.array([0.5793801, 0.0]))
+
+    assert weights == pytest.approx([0.2960819, 0.7039181], abs=1e-7)
+
+
+def test_grades_multiply_by_the_weights_or_as_printed_divide():
+    # By w: the grades are 1, then .6 * .2960819 + .7039181 / 3 = .1776491 + .2346394, and
+    # last 3/7 * .2960819 + .7039181 / 3 = .1268922 + .2346394.
+    # By 1/w = 3.3774439 and 1.4206199: 4.7980638, then 2.0264663 + .4735400, and last
+    # 1.4474760 + .4735400.
+    ewm = grey_relational_grades(METRICS, DIRECTIONS)
+    inverse = grey_relational_grades(METRICS, DIRECTIONS, weighting="inverse")
+
+    assert ewm == pytest.approx([1.0, 0.4122885, 0.3615316], abs=1e-7)
+    assert inverse == pytest.approx([4.7980638, 2.5000063, 1.9210160], abs=2e-6)
+
+
+@given(table=TABLES, inverse=st.booleans())
+def test_grades_are_those_of_the_equations_client_by_client(table, inverse):
+    fast = grey_relational_grades(table, weighting="inverse" if inverse else "ewm")
+
+    assert fast == pytest.approx(slow_grades(table.tolist(), inverse), rel=1e-9)
+
+
+@given(table=TABLES, data=st.data())
+def test_a_grade_belongs_to_its_client_whatever_the_order(table, data):
+    order = data.draw(st.permutations(range(len(table))))
+
+    assert grey_relational_grades(table[order]) == pytest.approx(
+        grey_relational_grades(table)[order], rel=1e-12
+    )
+
+
+@given(
+    table=TABLES,
+    scale=st.tuples(*[st.integers(1, 9).map(float)] * 4),
+    offset=st.tuples(*[st.integers(0, 9).map(float)] * 4),
+)
+def test_units_and_offsets_of_the_metrics_do_not_matter(table, scale, offset):
+    moved = table * np.array(scale) + np.array(offset)
+
+    assert grey_relational_grades(moved) == pytest.approx(grey_relational_grades(table), rel=1e-9)
+
+
+@given(table=TABLES)
+def test_the_denominators_of_6_and_7_cancel(table):
+    assert grey_relational_grades(table, mapping="range") == pytest.approx(
+        grey_relational_grades(table, mapping="sum"), rel=1e-9
+    )
+
+
+@given(table=TABLES)
+def test_who_is_no_worse_in_any_metric_has_no_lower_grade(table):
+    grade = grey_relational_grades(table)
+    gain = np.where(HIGHER_IS_BETTER, table, -table)
+    for i in range(len(table)):
+        for j in range(len(table)):
+            if np.all(gain[i] >= gain[j]):
+                assert grade[i] >= grade[j] - 1e-12
+
+
+@pytest.mark.parametrize("weighting", ["ewm", "inverse"])
+def test_a_metric_in_which_all_are_equal_does_not_count(weighting):
+    with_constant = np.column_stack([METRICS, np.full(3, 7.0)])
+
+    assert grey_relational_grades(
+        with_constant, np.array([False, True, True]), weighting=weighting
+    ) == pytest.approx(grey_relational_grades(METRICS, DIRECTIONS, weighting=weighting))
+
+
+@pytest.mark.parametrize("weighting", ["ewm", "inverse"])
+def test_clients_that_nothing_tells_apart_have_equal_grades(weighting):
+    for num in (1, 4):
+        grade = grey_relational_grades(np.full((num, 4), 3.0), weighting=weighting)
+
+        assert grade.tolist() == [0.0] * num
+
+
+def test_nobody_has_no_grades():
+    assert grey_relational_grades(np.empty((0, 4))).tolist() == []
+    none = np.empty(0)
+    assert choose(none, none, np.empty(0, dtype=bool), 3, none).tolist() == []
+
+
+def test_metrics_of_all_zeros_divide_nothing_by_nothing():
+    assert mapped(np.zeros((2, 1)), np.array([True])).tolist() == [[0.0], [0.0]]
+
+
+def test_two_clients_differ_fully():
+    # Shares 1 and 0: entropy 0, whole weight; Delta 0 and 2 = Delta_max: xi = 1 and 1/3.
+    grade = grey_relational_grades(np.array([[5.0], [3.0]]), np.array([False]))
+
+    assert grade == pytest.approx([1 / 3, 1.0])
+
+
+def test_a_metric_without_weight_is_left_out_of_printed_grades():
+    assert grades(np.ones((2, 2)), np.array([1.0, 0.0]), "inverse").tolist() == [1.0, 1.0]
+
+
+def test_bad_metrics_are_refused_with_their_value():
+    with pytest.raises(ValueError, match=r"not negative, got -1\.0"):
+        mapped(np.array([[1.0], [-1.0]]), np.array([True]))
+    with pytest.raises(ValueError, match="got nan"):
+        mapped(np.array([[1.0], [np.nan]]), np.array([True]))
+    with pytest.raises(ValueError, match=r"\(3, 2\) metrics but \(4,\) directions"):
+        mapped(METRICS, HIGHER_IS_BETTER)
+    with pytest.raises(ValueError, match=r"rho must be in \(0, 1\], got 0\.0"):
+        relational_coefficients(METRICS, 0.0)
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
+        entropy_weights(np.array([0.5, 1.5]))
+
+
+def test_load_takes_its_share_of_a_capacity():
+    # 4 cores at 2.3 GHz, a quarter busy: 9.2e9 * .75 = 6.9e9; 8 GB, all in use: 0.
+    assert free_capacity(np.array([9.2e9, 8e9]), np.array([0.25, 1.0])).tolist() == [6.9e9, 0.0]
+    with pytest.raises(ValueError, match=r"got 1\.1"):
+        free_capacity(np.ones(2), np.array([0.5, 1.1]))
+
+
+def test_smoothing_begins_with_the_first_value():
+    # .9 * 10 + .1 * 20 = 11.
+    average = smoothed(np.array([10.0, 10.0]), np.array([20.0, np.nan]))
+
+    assert average == pytest.approx([11.0, 10.0])
+    with pytest.raises(ValueError, match="theta must be between 0 and 1, got 2"):
+        smoothed(np.ones(1), np.ones(1), 2.0)
+
+
+def test_the_loss_metric_is_the_length_of_the_losses():
+    assert loss_metric(np.array([[3.0, 4.0], [0.5, 0.0]])).tolist() == [5.0, 0.5]
+
+
+def test_divergence_is_the_distance_between_models():
+    base = np.array([1.0, 1.0], dtype=np.float32)
+    local = [np.array([4.0, 5.0], dtype=np.float32), base]
+
+    assert weight_divergence(base, local).tolist() == [5.0, 0.0]
+    assert weight_divergence(base, []).tolist() == []
+
+
+def test_a_cohort_is_chosen_in_round_one_and_every_fifth():
+    assert [r for r in range(1, 17) if is_selection_round(r, 5)] == [1, 6, 11, 16]
+    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
+        is_selection_round(1, 0)
+
+
+def test_fairness_grows_until_selection():
+    # b = 3, f = 1. Client 0 was selected; 1 goes from 1 to 2; 2 from 2 to 3 = b: forced.
+    after, is_forced = fairness_after(
+        np.array([2.0, 1.0, 2.0]), np.array([True, False, False]), bound=3.0
+    )
+
+    assert after.tolist() == [1.0, 2.0, 3.0]
+    assert is_forced.tolist() == [False, False, True]
+
+
+def test_printed_fairness_begins_anew_when_a_client_is_marked():
+    after, is_forced = fairness_after(
+        np.array([2.0, 2.0]), np.array([True, False]), bound=3.0, reset="marking"
+    )
+
+    assert after.tolist() == [1.0, 1.0]
+    assert is_forced.tolist() == [False, True]
+
+
+def test_who_was_just_selected_is_not_forced_again():
+    # Even with b = 1, which a fairness of 1 reaches.
+    _, is_forced = fairness_after(np.ones(2), np.array([True, False]), bound=1.0)
+
+    assert is_forced.tolist() == [False, True]
+
+
+def test_nobody_is_forced_before_the_sixth_selection():
+    # N = 50, n = 10, b = 6, f = 1 (table IV): unselected clients have F = 2, 3, 4, 5, 6 after
+    # selections 1 to 5. The same ten lead in grades, so the other forty mature together.
+    fairness, is_forced = np.ones(50), np.zeros(50, dtype=bool)
+    grade, keys = -np.arange(50.0), np.arange(50.0)
+    chosen = []
+    for _ in range(9):
+        cohort = choose(grade, fairness, is_forced, 10, keys)
+        chosen.append(cohort.tolist())
+        fairness, is_forced = fairness_after(fairness, np.isin(np.arange(50), cohort))
+
+    assert chosen[:5] == [list(range(10))] * 5
+    # Then the forty go first, ten at a time, best grade first; all are through after nine.
+    assert chosen[5:] == [list(range(start, start + 10)) for start in (10, 20, 30, 40)]
+
+
+def test_forced_clients_go_first_by_fairness_then_grade():
+    # Forced: 3 (F 8), then 0 and 1 (F 6; grade .9 before .2); then the best grade of the others.
+    positions = choose(
+        grade=np.array([0.2, 0.9, 0.5, 0.1, 0.7]),
+        fairness=np.array([6.0, 6.0, 1.0, 8.0, 2.0]),
+        is_forced=np.array([True, True, False, True, False]),
+        num=4,
+        keys=np.zeros(5),
+    )
+
+    assert positions.tolist() == [3, 1, 0, 4]
+
+
+def test_capped_and_printed_overflow():
+    # Four forced of five, three wanted. Capped: the three fairest. Printed: all four, and 3 - 1
+    # others by grade, of whom there is one.
+    grade = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    fairness = np.array([9.0, 8.0, 7.0, 6.0, 1.0])
+    is_forced, keys = fairness > 1.0, np.zeros(5)
+
+    assert choose(grade, fairness, is_forced, 3, keys).tolist() == [0, 1, 2]
+    assert choose(grade, fairness, is_forced, 3, keys, "printed").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_printed_overflow_leaves_one_place_less_for_all_forced_clients_together():
+    # Two forced, three wanted: both, and 3 - 1 = 2 others, four in all.
+    grade, is_forced = np.array([0.1, 0.2, 0.9, 0.8, 0.7]), np.array([True, True] + [False] * 3)
+    chosen = choose(grade, np.ones(5), is_forced, 3, np.zeros(5), "printed")
+
+    assert chosen.tolist() == [1, 0, 2, 3]
+
+
+def test_printed_overflow_without_forced_clients_is_plain_ranking():
+    nobody = np.zeros(3, dtype=bool)
+
+    assert choose(
+        np.array([0.1, 0.3, 0.2]), np.ones(3), nobody, 2, np.zeros(3), "printed"
+    ).tolist() == [1, 2]
+
+
+@given(
+    clients=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12),
+    num=st.integers(0, 14),
+    seed=st.integers(0, 3),
+    data=st.data(),
+)
+def test_a_choice_is_distinct_complete_and_the_same_in_any_order(clients, num, seed, data):
+    grade = np.array([c[0] for c in clients], dtype=float)
+    fairness = np.array([c[1] for c in clients], dtype=float)
+    is_forced = np.array([c[2] for c in clients], dtype=bool)
+    keys = rng.stream(seed, "keys").random(len(clients))
+    order = np.array(data.draw(st.permutations(range(len(clients)))), dtype=np.int64)
+
+    positions = choose(grade, fairness, is_forced, num, keys)
+    permuted = choose(grade[order], fairness[order], is_forced[order], num, keys[order])
+
+    assert len(set(positions.tolist())) == len(positions) == min(num, len(clients))
+    assert order[permuted].tolist() == positions.tolist()
+    assert is_forced[positions].sum() == min(num, is_forced.sum())
+
+
+def test_a_negative_number_is_refused():
+    with pytest.raises(ValueError, match="num must not be negative, got -1"):
+        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), -1, np.ones(2))
+    with pytest.raises(ValueError, match="increment must be positive, got 0"):
+        fairness_after(np.ones(1), np.zeros(1, dtype=bool), increment=0.0)
+    with pytest.raises(ValueError, match="keys must have one entry"):
+        choose(np.ones(2), np.ones(2), np.zeros(2, dtype=bool), 1, np.ones(3))

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.selectors.rbcs_f.equations import (
+    choose,
+    contexts,
+    cost,
+    estimated_exchange_s,
+    initial_estimate,
+    queues_after,
+    require_guarantee,
+    with_exchanges,
+)
+
+
+def slow_choice(queues, exchange_s, num, keys, penalty):
+    """Every subset: least cost, then the fastest slowest client, then the smaller keys."""
+    num = min(num, len(queues))
+    if num == 0:
+        return []
+
+    def rank(group):
+        slowest = max(exchange_s[k] for k in group)
+        longest_first = sorted((-queues[k], keys[k]) for k in group)
+        return (penalty * slowest - sum(queues[k] for k in group), slowest, longest_first)
+
+    best_group = min(itertools.combinations(range(len(queues)), num), key=rank)
+    return sorted(best_group, key=lambda k: (-queues[k], keys[k]))
+
+
+def test_queues_grow_by_beta_and_shrink_by_one():
+    # 0 + .15; 1.2 + .15 - 1; .15 + .15 - 1 < 0.
+    after = queues_after(np.array([0.0, 1.2, 0.15]), np.array([False, True, True]), 0.15)
+
+    assert after == pytest.approx([0.15, 0.35, 0.0])
+
+
+def test_contexts_are_load_participation_and_transfer():
+    # Half the processor is free: 1/.5; 8e6 bit at 2e6 bit/s: 4 s.
+    context = contexts(np.array([0.5, 1.0]), np.array([True, False]), 8e6, np.array([2e6, 8e6]))
+
+    assert context.tolist() == [[2.0, 1.0, 4.0], [1.0, 0.0, 1.0]]
+    assert contexts(np.empty(0), np.empty(0, dtype=bool), 8e6, np.empty(0)).shape == (0, 3)
+
+
+def test_the_estimate_after_one_exchange():
+    # lambda = 1, c = (2, 0, 1), tau = 6. H^-1 b = tau c / (1 + |c|^2) = c (Sherman-Morrison):
+    # mean c.c = 5; H^-1 c = c/6: variance 5/6, sqrt .9128709; 5 - .1 * .9128709 = 4.9087129.
+    context = np.array([[2.0, 0.0, 1.0]])
+    gram, moment = with_exchanges(*initial_estimate(1), np.array([0]), context, np.array([6.0]))
+
+    assert gram[0].tolist() == [[5.0, 0.0, 2.0], [0.0, 1.0, 0.0], [2.0, 0.0, 2.0]]
+    assert moment[0].tolist() == [12.0, 0.0, 6.0]
+    assert estimated_exchange_s(gram, moment, context, 0.0) == pytest.approx([5.0])
+    assert estimated_exchange_s(gram, moment, context) == pytest.approx([4.9087129], abs=1e-7)
+
+
+def test_a_stranger_is_expected_to_take_no_time():
+    context = np.array([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+
+    assert estimated_exchange_s(*initial_estimate(2), context).tolist() == [0.0, 0.0]
+    assert estimated_exchange_s(*initial_estimate(0), np.empty((0, 3))).tolist() == []
+
+
+def test_only_who_delivered_learns_and_the_past_is_not_changed():
+    gram, moment = initial_estimate(3, 2.0)
+    new_gram, new_moment = with_exchanges(
+        gram, moment, np.array([2, 0]), np.eye(3)[:2], np.array([5.0, 7.0])
+    )
+
+    assert np.diagonal(gram, axis1=1, axis2=2).tolist() == [[2.0] * 3] * 3
+    assert moment.tolist() == [[0.0] * 3] * 3
+    assert np.diagonal(new_gram, axis1=1, axis2=2).tolist() == [
+        [2.0, 3.0, 2.0],
+        [2.0, 2.0, 2.0],
+        [3.0, 2.0, 2.0],
+    ]
+    assert new_moment.tolist() == [[0.0, 7.0, 0.0], [0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]
+
+
+def test_the_mean_is_that_of_a_ridge_regression():
+    # Least squares with rows sqrt(lambda) I and zeros below the data has the same solution.
+    generator = rng.stream(3, "ridge")
+    history = generator.uniform(0.5, 4.0, (12, 3))
+    times_s = history @ np.array([2.0, 1.0, 0.5]) + generator.uniform(0.0, 0.3, 12)
+    estimate = initial_estimate(1, 0.7)
+    for context, time_s in zip(history, times_s, strict=True):
+        estimate = with_exchanges(*estimate, np.array([0]), context[np.newaxis], np.array([time_s]))
+    rows = np.vstack([history, np.sqrt(0.7) * np.eye(3)])
+    theta = np.linalg.lstsq(rows, np.concatenate([times_s, np.zeros(3)]), rcond=None)[0]
+    query = np.array([[1.0, 1.0, 2.0]])
+
+    assert estimated_exchange_s(*estimate, query, 0.0) == pytest.approx(query @ theta)
+    width = np.sqrt(query[0] @ np.linalg.inv(rows.T @ rows) @ query[0])
+    assert estimated_exchange_s(*estimate, query, 0.4) == pytest.approx(query @ theta - 0.4 * width)
+
+
+def test_more_experience_narrows_the_interval():
+    context = np.array([[1.0, 0.0, 1.0]])
+    estimate = initial_estimate(1)
+    widths = []
+    for _ in range(5):
+        estimate = with_exchanges(*estimate, np.array([0]), context, np.array([50.0]))
+        mean_s = estimated_exchange_s(*estimate, context, 0.0)
+        widths.append(float((mean_s - estimated_exchange_s(*estimate, context, 1.0))[0]))
+
+    # c.H^-1 c = 2 / (1 + 2 n) after n equal contexts of squared length 2.
+    assert widths == pytest.approx([np.sqrt(2 / (1 + 2 * n)) for n in range(1, 6)])
+
+
+def test_seconds_are_traded_for_queues():
+    # z = 3, 2, 1; tau = 10, 1, 1; two of three.
+    # V = 1:  {0,1} 10 - 5 = 5, {0,2} 10 - 4 = 6, {1,2} 1 - 3 = -2: the fast ones.
+    # V = .1: {0,1} 1 - 5 = -4, {0,2} 1 - 4 = -3, {1,2} .1 - 3 = -2.9: the long queues.
+    queues, exchange_s, keys = np.array([3.0, 2.0, 1.0]), np.array([10.0, 1.0, 1.0]), np.arange(3.0)
+
+    assert choose(queues, exchange_s, 2, keys, 1.0).tolist() == [1, 2]
+    assert choose(queues, exchange_s, 2, keys, 0.1).tolist() == [0, 1]
+    assert cost(queues[[0, 1]], exchange_s[[0, 1]], 0.1) == pytest.approx(-4.0)
+
+
+def test_of_sets_of_equal_cost_the_faster_is_chosen():
+    # V = 1, one of two: 0 - 0 and 1 - 1; then one of three: 1 - 1, 2 - 2, 99 - 9.
+    assert choose(np.array([1.0, 0.0]), np.array([1.0, 0.0]), 1, np.zeros(2), 1.0).tolist() == [1]
+    queues, exchange_s = np.array([2.0, 1.0, 9.0]), np.array([2.0, 1.0, 99.0])
+    assert choose(queues, exchange_s, 1, np.zeros(3), 1.0).tolist() == [1]
+
+
+@given(
+    clients=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8),
+    num=st.integers(0, 9),
+    penalty=st.sampled_from([0.0, 0.5, 1.0, 2.0, 100.0]),
+    data=st.data(),
+)
+def test_the_choice_is_the_best_of_all_subsets(clients, num, penalty, data):
+    keys = np.array(data.draw(st.permutations(range(len(clients)))), dtype=np.float64)
+    queues = np.array([c[0] for c in clients], dtype=np.float64)
+    exchange_s = np.array([c[1] for c in clients], dtype=np.float64)
+
+    chosen = choose(queues, exchange_s, num, keys, penalty).tolist()
+
+    assert chosen == slow_choice(queues.tolist(), exchange_s.tolist(), num, keys, penalty)
+
+
+@given(
+    clients=st.lists(
+        st.tuples(st.floats(0.0, 20.0), st.floats(0.0, 100.0)), min_size=1, max_size=8
+    ),
+    num=st.integers(1, 8),
+    penalty=st.floats(0.0, 50.0),
+    data=st.data(),
+)
+def test_no_subset_of_real_times_costs_less(clients, num, penalty, data):
+    order = np.array(data.draw(st.permutations(range(len(clients)))), dtype=np.int64)
+    queues = np.array([c[0] for c in clients])
+    exchange_s = np.array([c[1] for c in clients])
+    keys = rng.stream(1, "keys").random(len(clients))
+    num = min(num, len(clients))
+    chosen = choose(queues, exchange_s, num, keys, penalty)
+    least = min(
+        cost(queues[list(group)], exchange_s[list(group)], penalty)
+        for group in itertools.combinations(range(len(clients)), num)
+    )
+
+    assert len(set(chosen.tolist())) == num
+    assert cost(queues[chosen], exchange_s[chosen], penalty) == pytest.approx(least, abs=1e-9)
+    permuted = choose(queues[order], exchange_s[order], num, keys[order], penalty)
+    assert cost(queues[order[permuted]], exchange_s[order[permuted]], penalty) == pytest.approx(
+        least, abs=1e-9
+    )
+
+
+def test_the_first_round_is_a_draw_by_keys():
+    keys = np.array([0.4, 0.1, 0.9, 0.2])
+
+    assert choose(np.zeros(4), np.zeros(4), 2, keys).tolist() == [1, 3]
+
+
+def test_few_clients_are_all_chosen():
+    assert choose(np.array([1.0, 2.0]), np.array([9.0, 1.0]), 5, np.zeros(2)).tolist() == [1, 0]
+    assert choose(np.empty(0), np.empty(0), 5, np.empty(0)).tolist() == []
+    assert choose(np.ones(2), np.ones(2), 0, np.zeros(2)).tolist() == []
+
+
+def test_everybody_gets_the_guaranteed_share_of_rounds():
+    # 8 clients of 1 to 8 s, 2 a round, beta = .2. As z(t+1) >= z + beta - x, whoever was selected
+    # s times in T rounds has s >= beta T - z(T), and z stays bounded, V times a few seconds.
+    exchange_s, keys, rounds = np.arange(1.0, 9.0), np.arange(8.0), 1500
+    queues, counts = np.zeros(8), np.zeros(8)
+    for _ in range(rounds):
+        is_selected = np.isin(np.arange(8), choose(queues, exchange_s, 2, keys, 5.0))
+        counts += is_selected
+        queues = queues_after(queues, is_selected, 0.2)
+
+    assert np.all(counts >= 0.2 * rounds - queues - 1e-9)
+    assert np.all(counts / rounds > 0.17)
+    # Speed has the rest: the fastest are selected most.
+    assert counts[:2].min() > counts[2:].max()
+
+
+def test_a_guarantee_that_cannot_be_kept_is_refused():
+    require_guarantee(0.2, 40, 8)
+    with pytest.raises(ValueError, match=r"at most 8/40 = 0\.2, got 0\.21"):
+        require_guarantee(0.21, 40, 8)
+    with pytest.raises(ValueError, match=r"must not be negative, got -0\.1"):
+        require_guarantee(-0.1, 40, 8)
+
+
+def test_bad_arguments_are_refused():
+    two, keys = np.ones(2), np.zeros(2)
+    with pytest.raises(ValueError, match=r"queues must be finite and not negative, got -1\.0"):
+        choose(-two, two, 1, keys)
+    with pytest.raises(ValueError, match="exchange_s must be finite and not negative, got nan"):
+        choose(two, np.array([1.0, np.nan]), 1, keys)
+    with pytest.raises(ValueError, match="penalty must not be negative, got -1"):
+        choose(two, two, 1, keys, -1.0)
+    with pytest.raises(ValueError, match="num must not be negative, got -1"):
+        choose(two, two, -1, keys)
+    with pytest.raises(ValueError, match=r"free_fraction must be positive, got 0\.0"):
+        contexts(np.array([1.0, 0.0]), np.array([True, True]), 1.0, two)
+    with pytest.raises(ValueError, match=r"rate_bit_per_s must be positive, got 0\.0"):
+        contexts(two, np.array([True, True]), 1.0, keys)
+    with pytest.raises(ValueError, match=r"ridge must be positive, got 0\.0"):
+        initial_estimate(2, 0.0)
+    with pytest.raises(ValueError, match="exchange_s must be finite and not negative, got inf"):
+        with_exchanges(*initial_estimate(1), np.array([0]), np.ones((1, 3)), np.array([np.inf]))
+    with pytest.raises(ValueError, match=r"alpha must not be negative, got -0\.1"):
+        estimated_exchange_s(*initial_estimate(1), np.ones((1, 3)), -0.1)
+    with pytest.raises(ValueError, match=r"queues must not be negative, got -1\.0"):
+        queues_after(-two, np.array([True, True]))

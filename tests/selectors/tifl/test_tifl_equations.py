@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim import rng
+from fleetsim.selectors.tifl.equations import (
+    DROPPED,
+    changed_probabilities,
+    choose,
+    draw_tier,
+    initial_credits,
+    is_change_due,
+    is_measured,
+    latency_s,
+    open_tiers,
+    tier_accuracies,
+    tiers,
+    with_payment,
+)
+
+LATENCIES = st.lists(st.one_of(st.integers(1, 9).map(float), st.just(math.nan)), max_size=15).map(
+    lambda values: np.array(values, dtype=np.float64)
+)
+
+
+def test_latencies_are_sums_of_times_cut_at_the_limit():
+    # T_max = 10. 3 + 4 + 5; 3 + 10 (late) + 10 (no answer); never in time, or just not.
+    observed_s = np.array(
+        [[3.0, 4.0, 5.0], [3.0, 25.0, np.nan], [np.nan, 10.0, 11.0], [9.0, 9.0, 9.0]]
+    )
+    latencies_s = latency_s(observed_s, 10.0)
+
+    assert latencies_s[[0, 1, 3]].tolist() == [12.0, 23.0, 27.0]
+    assert math.isnan(latencies_s[2])
+
+
+def test_dropping_does_not_depend_on_how_sums_round():
+    # Ten times 0.1 add up to 0.9999999999999999 < 10 * 0.1.
+    assert math.isnan(latency_s(np.full((1, 10), 0.1), 0.1)[0])
+
+
+def test_no_profiling_rounds_or_bad_times_are_refused():
+    with pytest.raises(ValueError, match=r"got shape \(2, 0\)"):
+        latency_s(np.empty((2, 0)), 1.0)
+    with pytest.raises(ValueError, match=r"max_s must be positive, got 0\.0"):
+        latency_s(np.ones((1, 1)), 0.0)
+    with pytest.raises(ValueError, match=r"observed_s must not be negative, got -2\.0"):
+        latency_s(np.array([[-2.0]]), 1.0)
+
+
+def test_tiers_of_equal_size_go_from_fast_to_slow():
+    # Sorted: client 3 (1 s), 0 (2), 5 (3), 1 (4), 4 (8); 2 is dropped. Five in two: 3 and 2.
+    latencies_s = np.array([2.0, 4.0, np.nan, 1.0, 8.0, 3.0])
+
+    assert tiers(latencies_s, 2, np.zeros(6)).tolist() == [0, 1, DROPPED, 0, 1, 0]
+
+
+def test_tiers_of_equal_width_follow_the_histogram():
+    # 1 to 9 in four stretches: [1, 3), [3, 5), [5, 7), [7, 9]; nobody in the third.
+    latencies_s = np.array([1.0, 3.0, 9.0, 2.9, 7.0, np.nan])
+
+    assert tiers(latencies_s, 4, np.zeros(6), "width").tolist() == [0, 1, 2, 0, 2, DROPPED]
+
+
+def test_keys_decide_between_equal_latencies():
+    assert tiers(np.full(4, 5.0), 2, np.array([0.8, 0.1, 0.9, 0.3])).tolist() == [1, 0, 1, 0]
+    # In a histogram all of them are in the first stretch.
+    assert tiers(np.full(3, 5.0), 2, np.zeros(3), "width").tolist() == [0, 0, 0]
+
+
+def test_few_clients_make_few_tiers():
+    assert tiers(np.array([2.0, 1.0]), 5, np.zeros(2)).tolist() == [1, 0]
+    assert tiers(np.array([2.0]), 5, np.zeros(1), "width").tolist() == [0]
+    assert tiers(np.array([np.nan]), 5, np.zeros(1)).tolist() == [DROPPED]
+    assert tiers(np.empty(0), 5, np.empty(0)).tolist() == []
+    with pytest.raises(ValueError, match="num_tiers must be at least 1, got 0"):
+        tiers(np.ones(1), 0, np.zeros(1))
+
+
+@given(
+    latencies_s=LATENCIES,
+    num_tiers=st.integers(1, 6),
+    split=st.sampled_from(["count", "width"]),
+    data=st.data(),
+)
+def test_tiers_are_in_order_without_gaps_and_follow_their_clients(
+    latencies_s, num_tiers, split, data
+):
+    order = np.array(data.draw(st.permutations(range(latencies_s.size))), dtype=np.int64)
+    keys = rng.stream(1, "keys").random(latencies_s.size)
+    tier_of = tiers(latencies_s, num_tiers, keys, split)
+
+    used = sorted(set(tier_of.tolist()) - {DROPPED})
+    assert used == list(range(len(used)))
+    assert len(used) <= num_tiers
+    assert np.array_equal(tier_of == DROPPED, np.isnan(latencies_s))
+    assert tiers(latencies_s[order], num_tiers, keys[order], split).tolist() == (
+        tier_of[order].tolist()
+    )
+    for fast in range(len(used) - 1):
+        assert latencies_s[tier_of == fast].max() <= latencies_s[tier_of == fast + 1].min()
+    if split == "count" and used:
+        sizes = np.bincount(tier_of[tier_of != DROPPED])
+        assert sizes.max() - sizes.min() <= 1
+        assert len(used) == min(num_tiers, int(sizes.sum()))
+
+
+def test_credits_cover_all_rounds():
+    # ceil(100 / 5) = 20, ceil(101 / 5) = 21.
+    assert initial_credits(5, 100).tolist() == [20.0] * 5
+    assert initial_credits(5, 101).tolist() == [21.0] * 5
+    assert initial_credits(2, None).tolist() == [math.inf] * 2
+    with pytest.raises(ValueError, match="planned_rounds must be at least 1, got 0"):
+        initial_credits(5, 0)
+    with pytest.raises(ValueError, match="num_tiers must be at least 1, got 0"):
+        initial_credits(0, 5)
+
+
+def test_a_payment_takes_one_credit_and_never_more_than_there_is():
+    credit = np.array([2.0, 0.0, math.inf])
+
+    assert with_payment(credit, 0).tolist() == [1.0, 0.0, math.inf]
+    assert with_payment(credit, 1).tolist() == [2.0, 0.0, math.inf]
+    assert with_payment(credit, 2).tolist() == [2.0, 0.0, math.inf]
+    assert credit.tolist() == [2.0, 0.0, math.inf]
+
+
+def test_tiers_without_credits_or_clients_are_closed():
+    is_open = open_tiers(np.array([1.0, 0.0, 3.0]), np.array([4, 4, 0]))
+
+    assert is_open.tolist() == [True, False, False]
+
+
+def test_spent_credits_do_not_end_a_run():
+    assert open_tiers(np.zeros(3), np.array([4, 0, 1])).tolist() == [True, False, True]
+    assert open_tiers(np.array([0.0, 2.0]), np.array([4, 0])).tolist() == [True, False]
+    assert open_tiers(np.ones(2), np.zeros(2, dtype=int)).tolist() == [False, False]
+
+
+def test_tiers_are_drawn_in_proportion_to_their_probabilities():
+    # P = .5, .2, .3 of which 1 is closed: .5/.8 = 625 and .3/.8 = 375 of 1000 equal cells.
+    probabilities, is_open = np.array([0.5, 0.2, 0.3]), np.array([True, False, True])
+    drawn = [draw_tier(probabilities, is_open, (i + 0.5) / 1000) for i in range(1000)]
+
+    assert np.bincount(drawn).tolist() == [625, 0, 375]
+
+
+def test_open_tiers_without_probability_are_drawn_uniformly():
+    is_open = np.array([True, False, True])
+    drawn = [draw_tier(np.array([0.0, 1.0, 0.0]), is_open, u) for u in (0.1, 0.4, 0.6, 0.9)]
+
+    assert drawn == [0, 0, 2, 2]
+
+
+@given(
+    weights=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),
+    uniform=st.floats(0.0, 1.0, exclude_max=True),
+    data=st.data(),
+)
+def test_a_closed_tier_is_never_drawn(weights, uniform, data):
+    size = len(weights)
+    is_open = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size).filter(any)))
+    tier = draw_tier(np.array(weights), is_open, uniform)
+
+    assert is_open[tier]
+    assert weights[tier] > 0.0 or not any(np.array(weights)[is_open])
+
+
+def test_the_last_uniform_draws_the_last_tier_with_a_probability():
+    last = float(np.nextafter(1.0, 0.0))
+
+    assert draw_tier(np.array([0.1, 0.7, 0.0]), np.full(3, True), last) == 1
+
+
+def test_probabilities_next_to_nothing_are_drawn_from_too():
+    # .9 of the smallest number rounds to that number, the end of the last tier.
+    assert draw_tier(np.array([5e-324, 0.0]), np.full(2, True), 0.9) == 0
+
+
+def test_a_draw_among_nobody_or_out_of_range_is_refused():
+    with pytest.raises(ValueError, match="got 0 open tiers"):
+        draw_tier(np.ones(2), np.zeros(2, dtype=bool), 0.5)
+    with pytest.raises(ValueError, match=r"uniform must be in \[0, 1\), got 1\.0"):
+        draw_tier(np.ones(2), np.ones(2, dtype=bool), 1.0)
+    with pytest.raises(ValueError, match=r"not negative, got -0\.5"):
+        draw_tier(np.array([1.0, -0.5]), np.ones(2, dtype=bool), 0.5)
+
+
+def test_accuracies_are_measured_every_interval():
+    assert [r for r in range(1, 21) if is_measured(r, 5)] == [5, 10, 15, 20]
+    with pytest.raises(ValueError, match="interval must be at least 1, got 0"):
+        is_measured(1, 0)
+
+
+def test_the_accuracy_of_a_tier_is_that_on_all_its_samples():
+    # Tier 0: (.5 * 10 + .9 * 30) / 40 = .8; tier 1: one of two answered; tier 2: nobody did.
+    accuracy = tier_accuracies(
+        np.array([0, 0, 1, 1, 2, DROPPED]),
+        3,
+        np.array([0.5, 0.9, 0.25, np.nan, np.nan, 0.0]),
+        np.array([10, 30, 7, 5, 5, 5]),
+    )
+
+    assert accuracy[:2] == pytest.approx([0.8, 0.25])
+    assert math.isnan(accuracy[2])
+
+
+def test_probabilities_change_when_the_accuracy_has_not_risen():
+    assert is_change_due(0.5, 0.5)
+    assert is_change_due(0.4, 0.5)
+    assert not is_change_due(0.6, 0.5)
+    assert not is_change_due(0.6, math.nan)
+    assert is_change_due(0.6, 0.5, "every")
+
+
+def test_the_worse_a_tier_the_more_probable_it_becomes():
+    # Ascending: tier 1 (.5), 2 (.7), 0 (.9). n = 3: D = 6: 3/6, 2/6, 1/6.
+    accuracies, credit, keys = np.array([0.9, 0.5, 0.7]), np.ones(3), np.zeros(3)
+
+    assert changed_probabilities(accuracies, credit, keys) == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    # D = 3: 2/3, 1/3, 0.
+    to_zero = changed_probabilities(accuracies, credit, keys, "rank_to_zero")
+    assert to_zero == pytest.approx([0.0, 2 / 3, 1 / 3])
+    # 1 - A = .1, .5, .3 of .9.
+    error = changed_probabilities(accuracies, credit, keys, "error")
+    assert error == pytest.approx([1 / 9, 5 / 9, 3 / 9])
+
+
+def test_a_tier_without_credits_is_not_ranked():
+    # Without tier 1 there are two: tier 2 is the worse: 2/3, tier 0: 1/3.
+    credit = np.array([4.0, 0.0, 1.0])
+    probabilities = changed_probabilities(np.array([0.9, 0.5, 0.7]), credit, np.zeros(3))
+
+    assert probabilities == pytest.approx([1 / 3, 0.0, 2 / 3])
+
+
+def test_a_tier_never_measured_counts_as_the_worst_and_keys_decide_ties():
+    probabilities = changed_probabilities(
+        np.array([0.3, np.nan, 0.3]), np.ones(3), np.array([0.9, 0.5, 0.1])
+    )
+
+    assert probabilities == pytest.approx([1 / 6, 3 / 6, 2 / 6])
+
+
+@pytest.mark.parametrize("rule", ["rank", "rank_to_zero", "error"])
+def test_one_paying_tier_is_certain_and_none_impossible(rule):
+    accuracies, keys = np.array([1.0, 0.2]), np.zeros(2)
+
+    one = changed_probabilities(accuracies, np.array([1.0, 0.0]), keys, rule)
+    none = changed_probabilities(accuracies, np.zeros(2), keys, rule)
+
+    assert one.tolist() == [1.0, 0.0]
+    assert none.tolist() == [0.0, 0.0]
+
+
+@given(
+    accuracies=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8),
+    rule=st.sampled_from(["rank", "rank_to_zero", "error"]),
+    data=st.data(),
+)
+def test_probabilities_sum_to_one_and_fall_with_accuracy(accuracies, rule, data):
+    size = len(accuracies)
+    order = data.draw(st.permutations(range(size)))
+    values, keys = np.array(accuracies), np.arange(size, dtype=float)
+    probabilities = changed_probabilities(values, np.ones(size), keys, rule)
+
+    assert probabilities.sum() == pytest.approx(1.0)
+    assert np.all(np.diff(probabilities[np.lexsort((keys, values))]) <= 1e-12)
+    assert changed_probabilities(values[order], np.ones(size), keys[order], rule) == pytest.approx(
+        probabilities[order]
+    )
+
+
+def test_an_accuracy_in_percent_is_refused():
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 55\.0"):
+        changed_probabilities(np.array([55.0]), np.ones(1), np.zeros(1))
+
+
+def test_a_short_tier_is_filled_up_from_the_next_slower_one():
+    tier_of = np.array([1, 0, 2, 1, DROPPED, 2])
+    keys = np.array([0.5, 0.1, 0.9, 0.3, 0.0, 0.2])
+
+    assert choose(tier_of, 1, 3, keys).tolist() == [3, 0, 5]
+    assert choose(tier_of, 1, 3, keys, "none").tolist() == [3, 0]
+    assert choose(tier_of, 2, 3, keys).tolist() == [5, 2]
+
+
+@given(
+    tier_of=st.lists(st.integers(-1, 3), max_size=12),
+    tier=st.integers(0, 3),
+    num=st.integers(0, 14),
+    fill=st.sampled_from(["slower", "none"]),
+)
+def test_a_choice_is_the_head_of_the_tier_and_those_behind_it(tier_of, tier, num, fill):
+    keys = rng.stream(2, "keys").random(len(tier_of))
+    meant = [i for i, t in enumerate(tier_of) if t == tier or (fill == "slower" and t > tier)]
+    slow = sorted(meant, key=lambda i: (tier_of[i], keys[i]))[:num]
+
+    assert choose(np.array(tier_of, dtype=np.int64), tier, num, keys, fill).tolist() == slow
+
+
+def test_clients_of_a_tier_are_drawn_equally_often():
+    # 2 of 4 in 2000 draws: 1000 each, standard error 22.4, within 4 of them.
+    counts = np.zeros(5)
+    for draw in range(2000):
+        keys = rng.stream(4, "tifl", draw).random(5)
+        counts[choose(np.array([0, 1, 0, 0, 0]), 0, 2, keys)] += 1
+
+    assert counts[1] == 0
+    assert np.all(np.abs(counts[[0, 2, 3, 4]] - 1000) < 90)
+
+
+def test_a_negative_tier_or_number_is_refused():
+    with pytest.raises(ValueError, match="tier must not be negative, got -1"):
+        choose(np.zeros(2, dtype=np.int64), DROPPED, 1, np.zeros(2))
+    with pytest.raises(ValueError, match="got -1"):
+        choose(np.zeros(2, dtype=np.int64), 0, -1, np.zeros(2))
