@@ -157,7 +157,7 @@ def test_helpers_that_start_afresh_are_in_the_mode_too(tmp_path: Path):
     """A spawned process, as on systems without fork, knows only what the environment says."""
     program = (
         "import multiprocessing, fleetsim\n"
-        "from fleetsim.learning import numerical_platform\n"
+        "from fleetsim.learning.kernels.cpu import numerical_platform\n"
         "def ask(queue):\n"
         "    import torch\n"
         "    numerical_platform.settle()\n"

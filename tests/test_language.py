@@ -1,0 +1,70 @@
+"""Language of the repository: words that the glossary excludes, and openings of docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+FOLDERS = ("fleetsim", "tests", "benchmarks", "docs", "scenarios", "devices", "radios", "scripts")
+LOOSE = ("README.md", "CONTRIBUTING.md")
+EXEMPT = {GLOSSARY, Path(__file__)}
+QUESTION = re.compile(r"(What|Whether|How|Who|Whose|Whom|Where|When|Which|Why)\b")
+
+
+def not_used() -> list[str]:
+    table = GLOSSARY.read_text("utf-8").split("## Words that are not used")[1]
+    return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+def texts() -> Iterator[Path]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".md", ".yaml"} and path not in EXEMPT:
+                yield path
+    yield from (ROOT / name for name in LOOSE)
+
+
+def prose_of(path: Path) -> str:
+    """The text of a file; wrapped lines are joined, so that a phrase over two lines is found."""
+    return re.sub(r"\s*\n[\s#]*", " ", path.read_text("utf-8"))
+
+
+def test_no_file_has_a_word_that_the_glossary_excludes():
+    words = re.compile(rf"\b({'|'.join(not_used())})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: ...{prose[max(match.start() - 30, 0) : match.end() + 30]}..."
+        for path in texts()
+        for prose in [prose_of(path)]
+        for match in words.finditer(prose)
+    ]
+
+    assert len(not_used()) > 20
+    assert found == []
+
+
+def documented(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and docstring of a module, its classes and its functions."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring:
+                yield getattr(node, "lineno", 1), docstring
+
+
+@pytest.mark.parametrize("folder", ["fleetsim", "benchmarks", "scripts"])
+def test_no_docstring_opens_like_a_question(folder: str):
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {docstring.splitlines()[0]}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, docstring in documented(path)
+        if QUESTION.match(docstring)
+    ]
+
+    assert found == []
