@@ -15,7 +15,8 @@ import numpy as np
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.partition.split import split
 from fleetsim.scenario import Scenario
 

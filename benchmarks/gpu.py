@@ -31,7 +31,8 @@ from fleetsim.learning.kernels.batches import StackJob
 from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_together
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     LogisticSettings,

@@ -12,18 +12,10 @@ from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.data.published.registry import REGISTRY
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
-
-_BY_HAND = {
-    "extrasensory-har": "by hand, see docs/data.md",
-    "folder": "your own files",
-    "labelled-text": "your own file",
-}
-"""Data sets that come neither with fleetsim nor from `fleetsim data fetch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +89,10 @@ def _kind(member: type[Settings]) -> tuple[str, str]:
 
 def _datasets() -> Listing:
     rows = [
-        (kind, says, "fleetsim data fetch" if kind in REGISTRY else _BY_HAND.get(kind, "built in"))
-        for kind, says in [*_kinds(DatasetSettings), _kind(BlankSettings)]
+        (*_kind(member), "fleetsim data fetch" if member.published else member.how_to_get)
+        for member in get_args(get_args(DatasetSettings)[0])
     ]
+    rows.append((*_kind(BlankSettings), "built in"))
     return Listing(("kind", "what it is", "how to get it"), rows)
 
 

@@ -378,9 +378,10 @@ def data_fetch(
     ],
 ) -> None:
     """Download a data set from its official address and verify its checksums."""
+    from fleetsim.learning.data.loading import REGISTRY
     from fleetsim.learning.data.published.fetch import fetch
 
-    typer.echo(fetch(name, progress=console.is_terminal))
+    typer.echo(fetch(name, progress=console.is_terminal, registry=REGISTRY))
 
 
 @trace_app.command(
@@ -462,13 +463,12 @@ def _check_own_files(scenario: Scenario) -> None:
         DataError: its files are wrong.
         ScenarioError: a key does not suit them, or they hold too little for the fleet.
     """
-    from fleetsim.learning.data.labelled_text import LabelledTextSettings
+    from fleetsim.learning.data.blank import BlankSettings
     from fleetsim.learning.data.loading import load_dataset
-    from fleetsim.learning.data.own_folder import FolderSettings
     from fleetsim.scenario import samples_of
 
     dataset = scenario.task.dataset
-    if isinstance(dataset, FolderSettings | LabelledTextSettings):
+    if not isinstance(dataset, BlankSettings) and dataset.is_own_files:
         read = load_dataset(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
         samples_of(scenario, read)
 

@@ -42,8 +42,9 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
 from fleetsim.learning.partition.holdout import HoldoutFrom
+from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.partition.shortages import shortages
-from fleetsim.learning.partition.split import IidSettings, PartitionSettings
+from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.learning.training import trainer_choice
 from fleetsim.learning.training.settings import TrainerSettings
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers

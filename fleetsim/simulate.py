@@ -48,7 +48,8 @@ from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local.learning_rate_decay import learning_rate_at
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.partition.holdout import num_held
 from fleetsim.learning.training.settings import TrainerKind
 from fleetsim.learning.training.trainer_choice import choose_trainer
@@ -345,7 +346,7 @@ def _prepare(
         samples = samples_of(scenario, dataset)
         num_samples, num_judged = (
             np.array([rows.size for rows in part], dtype=np.int64)
-            for part in (samples.trained, samples.judged)
+            for part in (samples.training, samples.evaluation)
         )
     module = build_model(
         task.model,
@@ -366,11 +367,11 @@ def _prepare(
         data = TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,
-            shares=samples.trained,
-            judged=samples.judged,
+            shares=samples.training,
+            judged=samples.evaluation,
             test_inputs=dataset.test_inputs,
             test_labels=dataset.test_labels,
-            validation_rows=samples.kept if samples.kept.size else None,
+            validation_rows=samples.validation if samples.validation.size else None,
         )
         options = {"precision": scenario.trainer.precision} if kind == "vectorised" else {}
         kernel = _KERNELS[kind](

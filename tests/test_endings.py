@@ -6,8 +6,8 @@ import pytest
 
 from fleetsim.engine.servers.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.known_sizes import num_labels, num_training
-from fleetsim.learning.data.loading import DigitsSettings, load_dataset
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.loading import load_dataset
 from fleetsim.scenario import doubts, load
 from fleetsim.simulate import run
 
@@ -137,7 +137,7 @@ def test_a_deadline_shorter_than_any_task_ends_with_its_rounds(tmp_path):
         ),
         (
             ["task.partition={kind: one-class}"],
-            r"fleet\.size = 6: one-class deals one label .* 6 clients cannot hold 10 labels",
+            r"fleet\.size = 6: one-class assigns one label .* 6 clients cannot hold 10 labels",
         ),
         (
             ["task.partition={kind: one-class}", "task.dataset={kind: emnist, split: letters}"],
@@ -167,5 +167,5 @@ def test_a_fleet_that_its_data_set_cannot_feed_is_found_without_the_data(changes
 def test_the_known_size_of_digits_is_that_of_the_data():
     digits = load_dataset(DigitsSettings(), seed=1, num_clients=1)
 
-    assert num_training(DigitsSettings()) == len(digits.train_labels)
-    assert num_labels(DigitsSettings()) == digits.num_classes
+    assert DigitsSettings().num_training() == len(digits.train_labels)
+    assert DigitsSettings().num_labels() == digits.num_classes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from tests.bad_input.good import bad, scenario, write
 
 LEARNING = {

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data import own_folder_sizes
 from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.own_folder import FolderSettings
@@ -127,7 +126,7 @@ FROM_SAMPLES: dict[str, Case] = {
     "a label without a client": (
         {},
         own("{kind: one-class}", size=3),
-        "fleet.size: one-class deals one label to a client, and 3 clients cannot hold 4 labels",
+        "fleet.size: one-class assigns one label to a client, and 3 clients cannot hold 4 labels",
     ),
     # Of 39 clients the last of 4 labels has 9, and 5 slices of 2 samples take all 10 of it.
     "a client without a slice": (
@@ -289,6 +288,6 @@ def test_sizes_without_samples_are_those_of_the_data_set(
     except ScenarioError:  # too few for a test part
         return
 
-    assert own_folder_sizes.num_training(settings, folder) == len(read.train_labels)
+    assert settings.num_training(folder) == len(read.train_labels)
     owners = 0 if read.owner is None else np.unique(read.owner).size
-    assert own_folder_sizes.num_natural(folder) == owners
+    assert settings.num_natural(folder) == owners

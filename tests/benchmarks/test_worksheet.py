@@ -10,8 +10,10 @@ import torch
 from benchmarks.export import export
 from benchmarks.peers.worksheet import Sheet, Worksheet, build
 from benchmarks.works import WORKS, Work, scenario_of, worksheet_of
-from fleetsim.learning.data.loading import DigitsSettings, load_dataset
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     LogisticSettings,

@@ -18,7 +18,8 @@ from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.training.trainers import DataTrainer
 from tests.engine.tiny import COST, FirstCome, KnownTrainer

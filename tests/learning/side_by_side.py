@@ -21,7 +21,8 @@ from fleetsim.learning.kernels.vmap.model_stack import Precision
 from fleetsim.learning.kernels.vmap.vmap_sgd import train_together
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,

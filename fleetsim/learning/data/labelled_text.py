@@ -25,10 +25,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -40,6 +40,8 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.csv_rows import CsvRows
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent
 from fleetsim.quoting import quoted
 from fleetsim.rng import stream
@@ -72,8 +74,11 @@ class ColumnTestSettings(Settings):
     """Name or number of the column."""
 
 
-class LabelledTextSettings(Settings):
+class LabelledTextSettings(DatasetKind):
     """A CSV file of your own with a user, a text and a label in each row, such as Sentiment140."""
+
+    how_to_get: ClassVar[str] = "your own file"
+    is_own_files: ClassVar[bool] = True
 
     kind: Literal["labelled-text"] = "labelled-text"
     folder: str
@@ -115,6 +120,16 @@ class LabelledTextSettings(Settings):
                 f"columns differ, got {', '.join(map(quoted, columns))}; name each of them once"
             )
         return self
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the task in the file.
+
+        Raises:
+            DataError: the file is missing or a row is wrong; the message names file and line.
+            ScenarioError: the settings leave nothing to train or to test on.
+        """
+        folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
+        return load_labelled_text(self, folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +21,29 @@ from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
+from fleetsim.learning.data import own_folder_sizes
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset, Inputs
+from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import read_idx
 from fleetsim.learning.data.formats.npz import read_npz
+from fleetsim.learning.data.own_folder_files import ARRAYS, TEST_STEMS, TRAIN_STEM, part_files
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import by_training_part, from_pixels, moments_in, scaled
 from fleetsim.rng import stream
 from fleetsim.schema.ranges import PartFraction
-from fleetsim.settings import Settings
 
-_ARRAYS = ("images", "inputs", "labels", "client")
-TRAIN_STEM, TEST_STEMS = "train", ("test", "t10k")
-"""What names of files begin with, for either part."""
 _COLOURS = (1, 3)
 _MAX_CLASSES = 1_000_000
 _MAX_TOKENS = 10_000_000
 _SPLIT_SEED = 0
 
 
-class FolderSettings(Settings):
+class FolderSettings(DatasetKind):
     """A folder of your own: .npz or IDX files with images, vectors or tokens and their labels."""
+
+    how_to_get: ClassVar[str] = "your own files"
+    is_own_files: ClassVar[bool] = True
 
     kind: Literal["folder"] = "folder"
     folder: str
@@ -54,6 +57,30 @@ class FolderSettings(Settings):
     1 over the training part."""
     num_classes: Annotated[int, Field(ge=2, le=_MAX_CLASSES)] | None = None
     """Number of labels; by default the largest label of both parts plus one."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the data set in the folder."""
+        folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
+        return load_own_folder(self, folder)
+
+    def num_training(self, own_folder: Path | None = None) -> int | None:
+        """Return the number that the headers of the files announce."""
+        return (
+            None
+            if own_folder is None
+            else own_folder_sizes.num_training(own_folder, self.test_fraction)
+        )
+
+    def num_natural(self, own_folder: Path | None = None) -> int | None:
+        """Return the number of clients that the files name."""
+        return None if own_folder is None else own_folder_sizes.num_natural(own_folder)
+
+    def without_clients(self, own_folder: Path | None = None) -> str:
+        """Return the error message for the partition `natural` of files without clients."""
+        return (
+            f"{own_folder} names no clients of its own; add an array 'client' to its training part,"
+            " or choose iid, dirichlet or shards"
+        )
 
 
 _Array = NDArray[Any]
@@ -161,24 +188,6 @@ def _as_numbers(
     return train, test
 
 
-def part_files(folder: Path, stem: str) -> dict[str, Path]:
-    """The file of every array of a part, by the array's name; one .npz holds them all.
-
-    Raises:
-        DataError: there are two for one array.
-    """
-    found: dict[str, Path] = {}
-    packed = folder / f"{stem}.npz"
-    if paths.is_file(packed):
-        found = dict.fromkeys(_ARRAYS, packed)
-    for name in _ARRAYS:
-        for path in paths.matches(folder, f"{stem}-{name}-idx*"):
-            if name in found:
-                raise DataError(f"{folder} has both {found[name].name} and {path.name}; remove one")
-            found[name] = path
-    return found
-
-
 def _part(folder: Path, stem: str) -> _Part | None:
     """One part, checked; None if the folder has no file of it."""
     files = part_files(folder, stem)
@@ -187,8 +196,8 @@ def _part(folder: Path, stem: str) -> _Part | None:
     packed = folder / f"{stem}.npz"
     places: Mapping[str, str]
     if packed in files.values():
-        arrays = read_npz(packed, _ARRAYS)
-        places = {name: f"{packed}: {name}" for name in _ARRAYS}
+        arrays = read_npz(packed, ARRAYS)
+        places = {name: f"{packed}: {name}" for name in ARRAYS}
     else:
         arrays = {name: read_idx(path) for name, path in files.items()}
         places = {name: str(path) for name, path in files.items()}

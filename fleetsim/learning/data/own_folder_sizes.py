@@ -13,18 +13,19 @@ from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.learning.data.formats.idx import idx_shape, read_idx
 from fleetsim.learning.data.formats.npz import npz_shape, read_npz
-from fleetsim.learning.data.own_folder import TEST_STEMS, TRAIN_STEM, FolderSettings, part_files
+from fleetsim.learning.data.own_folder_files import TEST_STEMS, TRAIN_STEM, part_files
 
 
-def num_training(settings: FolderSettings, folder: Path) -> int | None:
+def num_training(folder: Path, test_fraction: float | None) -> int | None:
     """Training samples of the data set in a folder.
 
     Where a test part is drawn from each client's samples, the array `client` is read, within the
     limit of `fleetsim.host.unpacking`; else only headers are.
 
     Args:
-        settings: how the data set is to be read.
-        folder: where it lies.
+        folder: folder with the files.
+        test_fraction: share of each client's samples that becomes the test part; None: the files
+            hold one.
 
     Returns:
         Their number; None if it cannot be told from these files, of which `load_own_folder` says
@@ -35,13 +36,13 @@ def num_training(settings: FolderSettings, folder: Path) -> int | None:
     """
     num_samples = _num_labels(folder)
     has_test_part = any(part_files(folder, stem) for stem in TEST_STEMS)
-    if num_samples is None or settings.test_fraction is None or has_test_part:
+    if num_samples is None or test_fraction is None or has_test_part:
         return num_samples
     owned = _client_sizes(folder)
     sizes = [num_samples] if owned is None else owned.tolist()
     if sum(sizes) != num_samples:
         return None
-    return num_samples - sum(floor_product(settings.test_fraction, size) for size in sizes)
+    return num_samples - sum(floor_product(test_fraction, size) for size in sizes)
 
 
 def num_natural(folder: Path) -> int | None:

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future
 
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import DatasetSettings, DigitsSettings, load_dataset
+from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 
 
 class ReadAhead:
@@ -19,8 +19,8 @@ class ReadAhead:
         """Begin to read it; arguments are those of `load_dataset`."""
         self._arguments = settings, seed, num_clients
         self._coming: Future[Dataset] | None = None
-        # Digits come with a library, and two threads had better not import at once.
-        if not isinstance(settings, DigitsSettings):
+        # Two threads should not import at once.
+        if not settings.imports_library:
             self._coming = Future()
             # A daemon: a command that fails meanwhile does not wait for it.
             threading.Thread(

@@ -37,7 +37,7 @@ models, and so has this; before 54669fd its softmax ran over the samples instead
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -47,8 +47,10 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.rng import stream
-from fleetsim.settings import Settings
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
 _LOGITS_AT_ONCE = 1 << 24
@@ -62,7 +64,7 @@ _LEAF_STD = 0.1
 """Of the users' multiples, and of the noise on every logit."""
 
 
-class SyntheticSettings(Settings):
+class SyntheticSettings(DatasetKind):
     """Synthetic(alpha, beta) of Li et al. (MLSys 2020): one user per client, drawn by the seed."""
 
     kind: Literal["synthetic"] = "synthetic"
@@ -92,6 +94,26 @@ class SyntheticSettings(Settings):
                 "process: leaf has no alpha, beta or iid; leave them out, or write process: fedprox"
             )
         return self
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the first nine tenths of every user to train on, the others to test on.
+
+        The source shuffles a user's samples first. They are drawn independently, so the order does
+        not matter.
+        """
+        # Only the samples are kept: a user's model may be far larger.
+        users = (generate_user(self, seed=seed, user=user) for user in range(num_clients))
+        samples = [(user.inputs, user.labels, 9 * len(user.labels) // 10) for user in users]
+        num_train = [cut for _, _, cut in samples]
+        return Dataset(
+            name=self.kind,
+            train_inputs=np.concatenate([inputs[:cut] for inputs, _, cut in samples]),
+            train_labels=np.concatenate([labels[:cut] for _, labels, cut in samples]),
+            test_inputs=np.concatenate([inputs[cut:] for inputs, _, cut in samples]),
+            test_labels=np.concatenate([labels[cut:] for _, labels, cut in samples]),
+            num_classes=self.num_classes,
+            owner=np.repeat(np.arange(num_clients, dtype=np.int64), num_train),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

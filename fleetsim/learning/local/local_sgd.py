@@ -33,7 +33,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim.contracts import IntArray, JobResult, Parameters
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import dropping_out
-from fleetsim.learning.models.networks import flatten, join, load_flat
+from fleetsim.learning.models.flat_vector import flatten, join, load_flat
 
 
 @runtime_checkable

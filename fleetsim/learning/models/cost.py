@@ -1,17 +1,17 @@
-"""What a model costs a device: FLOP by operation class, parameters, bytes on the wire.
+"""Cost of a model for a device: FLOP by operation class, parameters, bytes on the wire.
 
-FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions,
-and classed by the layer that spends them, because processors reach different shares of their speed
-on different kinds of layers. The layers that spend them are counted, too: each costs a device an
-overhead per batch, which is most of the time of a small network (`fleetsim.fleet.devices.compute`).
-A recurrent layer counts once for each of its layers and directions, whatever the number of steps.
+FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions.
+They are classed by layer, because processors reach different shares of their speed on different
+kinds of layers. Layers with FLOP are counted too: each costs a device an overhead per batch, which
+is most of the time of a small network (`fleetsim.fleet.devices.compute`). A recurrent layer counts
+once for each of its layers and directions, for any number of steps.
 
 Transformers have no class of their own. Their linear layers, their attention and their logits are
-matrix products, and a transformer is what the matrix products of the boards were measured on
-(BERT-base on Jetson TX2, Nano and Raspberry Pi 4; UbiquitousLearning/FedAdapter@8e27f2e).
+matrix products, and the matrix products of the boards were measured on a transformer (BERT-base on
+Jetson TX2, Nano and Raspberry Pi 4; UbiquitousLearning/FedAdapter@8e27f2e).
 
-The layers are counted here by their formulas and not by torch's counter, which imports torch's
-compiler: as long as all the rest of a start. Tests hold both together.
+FLOP come from the formulas of the layers. Torch's counter gives the same (tests compare both), but
+imports torch's compiler, which would double the time of a start.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _FREE = (nn.Embedding, nn.LayerNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNo
 
 @runtime_checkable
 class SpendsFlop(Protocol):
-    """A layer that multiplies matrices in its own `forward`, outside of its sub-layers."""
+    """A layer that multiplies matrices in its own `forward`, outside its sub-layers."""
 
     def own_flop(self, inputs: Tensor) -> int:
-        """FLOP of those products for these inputs."""
+        """Return the FLOP of those products for these inputs."""
 
 
 def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
-    """Cost of a network for samples of the given shape; the module is left as it is.
+    """Return the cost of a network for samples of the given shape; the module does not change.
 
     Args:
-        module: the network; must take a batch [1, *input_shape], of tokens int64 if it has an
-            embedding, else of float32.
+        module: network for a batch [1, *input_shape], of tokens int64 if it has an embedding, else
+            of float32.
         input_shape: shape of one sample.
 
     Raises:
-        ValueError: it has a layer whose FLOP nobody has said.
+        ValueError: the FLOP of a layer are not known.
     """
     flop, num_layers = _forward_pass(module, input_shape)
     return ModelCost(
@@ -60,7 +60,7 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
 
 
 def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict[str, float], int]:
-    """FLOP of one sample's forward pass by class, none of them 0, and layers that spend them."""
+    """Return the FLOP of a sample's forward pass by class, none of them 0, and layers with FLOP."""
     takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
     sample = torch.zeros(1, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     flop: Counter[str] = Counter()
@@ -85,14 +85,14 @@ def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict
 
 
 def _num_launched(layer: nn.Module) -> int:
-    """Layers that a device launches one by one for this module."""
+    """Return the number of layers that a device launches one at a time for this module."""
     if isinstance(layer, nn.RNNBase):
         return layer.num_layers * (2 if layer.bidirectional else 1)
     return 1
 
 
 def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
-    """FLOP of a layer itself, without its sub-layers."""
+    """Return the FLOP of a layer itself, without its sub-layers."""
     match layer:
         case SpendsFlop():
             return layer.own_flop(inputs)
@@ -118,7 +118,7 @@ def _layer_flop(layer: nn.Module, inputs: Tensor, outputs: Any) -> int:
 
 
 def _operation_class(layer: nn.Module) -> str:
-    """Class of the arithmetic that a layer does itself, outside its sub-layers."""
+    """Return the class of the arithmetic of a layer itself, without its sub-layers."""
     if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return "depthwise" if layer.groups == layer.in_channels > 1 else "conv"
     if isinstance(layer, nn.RNNBase):

@@ -1,8 +1,8 @@
-"""Dropout whose masks are drawn from a job's address, and from no generator that others share.
+"""Dropout whose masks are drawn from the address of a job, not from a shared generator.
 
-In a step each unit is left out with chance p and the others are scaled by 1 / (1 - p) (Srivastava
-et al., "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014). Evaluation
-and gradients that a selector asks for are of the whole network.
+In an SGD step each unit is left out with chance p and the others are scaled by 1 / (1 - p)
+(Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014).
+Evaluation, and gradients for a selector, use the whole network.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _SEEDS = 2**63
 
 
 class Dropout(nn.Module):
-    """Leaves units out while it is given a generator, and nothing otherwise."""
+    """Layer that leaves units out while it has a generator, and none otherwise."""
 
     def __init__(self, chance: float) -> None:
         """Build it.
 
         Args:
-            chance: that a unit is left out, in [0, 1).
+            chance: chance that a unit is left out, in [0, 1).
         """
         super().__init__()
         self.chance = chance
         self.generator: torch.Generator | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Inputs of any shape, thinned out."""
+        """Return inputs of any shape, some of them 0 and the others scaled."""
         if self.generator is None:
             return inputs
         drawn = torch.rand(inputs.shape, generator=self.generator, device=inputs.device)
@@ -40,11 +40,11 @@ class Dropout(nn.Module):
 
 @contextmanager
 def dropping_out(module: nn.Module, stream: np.random.Generator) -> Iterator[None]:
-    """While it lasts the network's dropout is on.
+    """Turn the network's dropout on inside the block.
 
     Args:
         module: any network.
-        stream: seeds the masks; nothing is drawn if the network has no dropout.
+        stream: source of the masks' seed; nothing is drawn if the network has no dropout.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     if not layers:

@@ -1,4 +1,4 @@
-"""What a linear support vector machine of several classes minimises.
+"""Hinge losses of a linear support vector machine for several classes.
 
 With scores s_1 .. s_C and the right class y, in the notation of the sources:
 
@@ -11,7 +11,7 @@ machines", JMLR 2, 2001; J. Weston, C. Watkins, "Support vector machines for mul
 recognition", ESANN 1999; R. Rifkin, A. Klautau, "In defense of one-vs-all classification", JMLR 5,
 2004. The L2 penalty of the machine is the optimizer's weight decay.
 
-Where a maximum is taken by several, or a margin is met exactly, the slope is that of one of them.
+Where several scores are the maximum, or a margin is met exactly, the gradient is that of one side.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from fleetsim.learning.models.vision import Layers
 
 
 class LinearSvm(nn.Sequential):
-    """One linear layer that is trained on a hinge loss."""
+    """One linear layer with a hinge loss."""
 
     def __init__(self, layers: Layers, hinge: Hinge) -> None:
         super().__init__(layers)
         self.hinge: Hinge = hinge
 
     def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Hinge loss of each sample [n], of scores [n, C] and labels [n] int64."""
+        """Return the hinge loss of each sample [n], from scores [n, C] and labels [n] int64."""
         return hinge_losses(self.hinge, scores, labels)
 
 
 def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
-    """Hinge loss of each sample [n].
+    """Return the hinge loss of each sample [n].
 
     Args:
-        hinge: which.
-        scores: of the classes [n, C].
+        hinge: name of the loss.
+        scores: scores of the classes [n, C].
         labels: right classes [n] int64.
     """
     right = labels.unsqueeze(1)
     own = scores.gather(1, right)
     match hinge:
         case "crammer-singer":
-            # The right class itself, without the margin, stands for the 0.
+            # The right class itself, without the margin, gives the 0 of the maximum.
             return (scores + 1).scatter(1, right, own).max(dim=1).values - own.squeeze(1)
         case "weston-watkins":
             return relu(scores - own + 1).scatter(1, right, 0.0).sum(dim=1)

@@ -2,124 +2,232 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field, model_validator
 
-from fleetsim.settings import Settings
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.models.model_kind import ModelKind, SampleForm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_CHAIN_TRAINERS = frozenset({"serial", "stacked", "vectorised"})
+"""Trainers of chains of linear layers."""
+_IMAGE_TRAINERS = frozenset({"serial", "channels-last", "vectorised"})
+"""Trainers of networks for images."""
 
 Units = Annotated[int, Gt(0), Le(1_000_000)]
 """Units of a layer."""
 
 
-class LogisticSettings(Settings):
+class LogisticSettings(ModelKind):
     """Multinomial logistic regression: one linear layer."""
+
+    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
 
     kind: Literal["logistic"] = "logistic"
 
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return one linear layer."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
+
+        return small.logistic(samples.input_shape, samples.num_classes)
+
 
 Hinge = Literal["crammer-singer", "weston-watkins", "one-vs-rest"]
-"""Hinge loss of several classes: of the worst rival of the right class; summed over all rivals;
-summed over one binary machine a class."""
+"""Hinge loss of several classes: of the wrong class with the highest score; summed over all wrong
+classes; summed over one binary machine per class."""
 
 
-class SvmSettings(Settings):
+class SvmSettings(ModelKind):
     """Linear support vector machine for several classes: one linear layer, hinge loss."""
+
+    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
 
     kind: Literal["svm"] = "svm"
     hinge: Hinge = "crammer-singer"
-    """What the layer minimises, by the margin of the right class over the worst other one, over
-    every other one, or of each class by itself; add weight_decay for the usual L2 penalty."""
+    """Loss that the layer minimises: margin of the right class over the highest other score, over
+    every other score, or of each class by itself; add weight_decay for the usual L2 penalty."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return one linear layer with its hinge loss."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
+
+        return small.svm(samples.input_shape, samples.num_classes, self.hinge)
 
 
-class TwoNNSettings(Settings):
+class TwoNNSettings(ModelKind):
     """The "2NN" of McMahan et al. (2017): two hidden layers with ReLU; GPFL's MLP with [64, 30]."""
+
+    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
 
     kind: Literal["2nn"] = "2nn"
     hidden: tuple[Units, Units] = (200, 200)
     """Units of the first and of the second hidden layer."""
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    """Chance that a unit of either is left out in a step of training, before its ReLU; above 0 one
-    client is trained after the other."""
+    """Chance that a unit of either is left out in a step of training, before its ReLU; above 0
+    clients are trained one at a time."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return two hidden layers and an output layer."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
+
+        return small.two_nn(samples.input_shape, samples.num_classes, self.hidden, self.dropout)
 
 
-class FedGraCnnSettings(Settings):
+class FedGraCnnSettings(ModelKind):
     """The CNN of FedGRA (arXiv 2310.08147, table III): two 5x5 convolutions, 512 units."""
+
+    min_side: ClassVar[int | None] = 4
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["fedgra-cnn"] = "fedgra-cnn"
 
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
 
-class GpflCnnSettings(Settings):
+        return small.fedgra_cnn(samples.image_shape, samples.num_classes)
+
+
+class GpflCnnSettings(ModelKind):
     """The CNN of GPFL and FedCor: three 3x3 convolutions (32, 64, 64), 64 units."""
+
+    min_side: ClassVar[int | None] = 18
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["gpfl-cnn"] = "gpfl-cnn"
 
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
 
-class LeNet5Settings(Settings):
+        return small.gpfl_cnn(samples.image_shape, samples.num_classes)
+
+
+class LeNet5Settings(ModelKind):
     """LeNet-5 (LeCun et al. 1998) with ReLU and max-pooling."""
 
+    min_side: ClassVar[int | None] = 12
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
+
     kind: Literal["lenet5"] = "lenet5"
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import small  # noqa: PLC0415
+
+        return small.lenet5(samples.image_shape, samples.num_classes)
 
 
 Norm = Literal["batch", "group"]
 """`batch`: BatchNorm, whose running statistics travel with the model and are averaged like its
 weights. `group`: GroupNorm with two groups, which depends neither on the batch nor on the clients'
-mix of classes, and is what federated image models use (Hsieh et al. 2020, Reddi et al. 2021)."""
+mix of classes, and which federated image models use (Hsieh et al. 2020, Reddi et al. 2021)."""
 
 
-class ResNet18Settings(Settings):
+class ResNet18Settings(ModelKind):
     """ResNet-18 (He et al. 2016) for small images: 3x3 stem, no pooling before the blocks."""
+
+    min_side: ClassVar[int | None] = 9
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["resnet18"] = "resnet18"
     norm: Norm = "group"
-    """How layers are normalised: by batch, or in two groups of channels."""
+    """Normalisation of the layers: by batch, or in two groups of channels."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import vision  # noqa: PLC0415
+
+        return vision.resnet18(samples.image_shape, samples.num_classes, vision.NORMS[self.norm])
 
 
-class Vgg16Settings(Settings):
+class Vgg16Settings(ModelKind):
     """VGG-16 (Simonyan, Zisserman 2015) for small images: 13 convolutions, one linear layer."""
+
+    min_side: ClassVar[int | None] = 32
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["vgg16"] = "vgg16"
     norm: Norm = "group"
-    """How layers are normalised: by batch, or in two groups of channels."""
+    """Normalisation of the layers: by batch, or in two groups of channels."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import vision  # noqa: PLC0415
+
+        return vision.vgg16(samples.image_shape, samples.num_classes, vision.NORMS[self.norm])
 
 
-class ShuffleNetV2Settings(Settings):
+class ShuffleNetV2Settings(ModelKind):
     """ShuffleNet v2 1.0x (Ma et al. 2018) for small images: 3x3 stem without stride or pooling."""
+
+    min_side: ClassVar[int | None] = 9
+    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["shufflenet-v2"] = "shufflenet-v2"
     norm: Norm = "group"
-    """How layers are normalised: by batch, or in two groups of channels."""
+    """Normalisation of the layers: by batch, or in two groups of channels."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the CNN."""
+        from fleetsim.learning.models import vision  # noqa: PLC0415
+
+        return vision.shufflenet_v2(
+            samples.image_shape, samples.num_classes, vision.NORMS[self.norm]
+        )
 
 
-class LstmSettings(Settings):
+class LstmSettings(ModelKind):
     """Embedding, LSTM layers and one linear layer, for text; as set, LEAF's next-character model.
 
     McMahan et al. 2017, in the form of Caldas et al. 2018.
     """
 
+    reads_text: ClassVar[bool] = True
+
     kind: Literal["lstm"] = "lstm"
     embedding: Units = 8
-    """Numbers that stand for one token."""
+    """Numbers that represent one token."""
     hidden: Units = 256
     """Units of every LSTM layer."""
     layers: Annotated[int, Ge(1), Le(16)] = 2
     """LSTM layers, one on top of the other."""
 
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the network, for text alone."""
+        from fleetsim.learning.models.text import Lstm  # noqa: PLC0415
 
-class Gpt2Settings(Settings):
+        assert samples.vocabulary_size is not None
+        return Lstm(
+            vocabulary_size=samples.vocabulary_size,
+            num_classes=samples.num_classes,
+            embedding=self.embedding,
+            hidden=self.hidden,
+            layers=self.layers,
+            is_sequence=samples.is_sequence,
+        )
+
+
+class Gpt2Settings(ModelKind):
     """GPT-2 (Radford et al. 2019) of any size, for text; as set, its smallest published form.
 
     The context is as long as the data set's samples. Weights begin at random.
     """
 
+    reads_text: ClassVar[bool] = True
+    trainers: ClassVar[frozenset[str]] = frozenset({"serial", "vectorised"})
+
     kind: Literal["gpt2"] = "gpt2"
     layers: Annotated[int, Ge(1), Le(1000)] = 12
     """Blocks of attention and two linear layers."""
     heads: Annotated[int, Ge(1), Le(1000)] = 12
-    """Attention heads of a block; they share its width equally."""
+    """Attention heads of a block; they divide its width equally."""
     width: Units = 768
-    """Numbers that stand for one token throughout; a multiple of heads."""
+    """Numbers that represent one token in every layer; a multiple of heads."""
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
@@ -128,6 +236,29 @@ class Gpt2Settings(Settings):
                 f"width {self.width} is no multiple of heads {self.heads}; make it one"
             )
         return self
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the network, for text alone.
+
+        Raises:
+            ScenarioError: the labels are no tokens, which is all that GPT-2 predicts.
+        """
+        from fleetsim.learning.models.text import Gpt2  # noqa: PLC0415
+
+        assert samples.vocabulary_size is not None
+        if samples.num_classes != samples.vocabulary_size:
+            raise ScenarioError(
+                f"task.model.kind: gpt2 predicts one of the {samples.vocabulary_size} tokens, but"
+                f" the labels of this data set are {samples.num_classes} classes; choose lstm"
+            )
+        return Gpt2(
+            vocabulary_size=samples.vocabulary_size,
+            context=samples.input_shape[0],
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            is_sequence=samples.is_sequence,
+        )
 
 
 ModelSettings = Annotated[

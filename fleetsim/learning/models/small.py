@@ -1,9 +1,9 @@
-"""Small networks of the federated papers, layer by layer; `models` has what they share.
+"""Small networks of the federated papers, layer by layer.
 
-GPFL's text ("Gradient Projection-based Client Selection for Efficient Federated Learning", section
-V-B) says of its CNN: three convolutions with 32, 64 and 64 kernels, then 64 units. The rest is that
-of FedCor, whose experiments it repeats: 3x3 kernels without padding, the first two pooled before
-their ReLU (Yoruko-Tang/FedCor@d941083, README and src/models.py `NaiveCNN`).
+GPFL ("Gradient Projection-based Client Selection for Efficient Federated Learning", section V-B)
+states of its CNN: three convolutions with 32, 64 and 64 kernels, then 64 units. The rest is that of
+FedCor, whose experiments it repeats: 3x3 kernels without padding, the first two pooled before their
+ReLU (Yoruko-Tang/FedCor@d941083, README and src/models.py `NaiveCNN`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections import OrderedDict
 from torch import nn
 
 from fleetsim.learning.models.dropout import Dropout
+from fleetsim.learning.models.hinge_loss import LinearSvm
+from fleetsim.learning.models.settings import Hinge
 from fleetsim.learning.models.vision import Layers
 
 _KERNEL = 5
@@ -21,26 +23,25 @@ _SAME = _KERNEL // 2
 """Padding that keeps the image's size."""
 _GPFL_KERNEL = 3
 
-MIN_SIDE = {
-    "logistic": None,
-    "svm": None,
-    "2nn": None,
-    "fedgra-cnn": 4,
-    "gpfl-cnn": 18,
-    "lenet5": 12,
-}
-"""Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
+
+def logistic(input_shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
+    """Return one linear layer."""
+    return nn.Sequential(_linear_layer(input_shape, num_classes))
 
 
-def logistic(input_shape: tuple[int, ...], num_classes: int) -> Layers:
-    """One linear layer."""
+def svm(input_shape: tuple[int, ...], num_classes: int, hinge: Hinge) -> LinearSvm:
+    """Return one linear layer with a hinge loss."""
+    return LinearSvm(_linear_layer(input_shape, num_classes), hinge)
+
+
+def _linear_layer(input_shape: tuple[int, ...], num_classes: int) -> Layers:
     return OrderedDict(flatten=nn.Flatten(), fc1=nn.Linear(math.prod(input_shape), num_classes))
 
 
 def two_nn(
     input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int], dropout: float = 0.0
-) -> Layers:
-    """Two hidden layers with ReLU, and dropout before it if there is any."""
+) -> nn.Sequential:
+    """Return two hidden layers with ReLU, and dropout before it if there is any."""
     first, second = hidden
     layers: dict[str, nn.Module] = {
         "flatten": nn.Flatten(),
@@ -52,15 +53,17 @@ def two_nn(
         "relu2": nn.ReLU(),
         "fc3": nn.Linear(second, num_classes),
     }
-    return OrderedDict(
-        (name, layer) for name, layer in layers.items() if dropout or type(layer) is not Dropout
-    )
+    kept = [(name, each) for name, each in layers.items() if dropout or type(each) is not Dropout]
+    return nn.Sequential(OrderedDict(kept))
 
 
-def fedgra_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
-    """Two 5x5 convolutions that keep the size, each pooled; sigmoid after the first, else ReLU."""
+def fedgra_cnn(image: tuple[int, int, int], num_classes: int) -> nn.Sequential:
+    """Return two 5x5 convolutions that keep the size, each pooled, and two linear layers.
+
+    The first activation is a sigmoid, the others are ReLU.
+    """
     channels, height, width = image
-    return OrderedDict(
+    layers: Layers = OrderedDict(
         conv1=nn.Conv2d(channels, 32, _KERNEL, padding=_SAME),
         sigmoid1=nn.Sigmoid(),
         pool1=nn.MaxPool2d(2),
@@ -72,14 +75,15 @@ def fedgra_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
         relu3=nn.ReLU(),
         fc2=nn.Linear(512, num_classes),
     )
+    return nn.Sequential(layers)
 
 
-def gpfl_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
-    """Three 3x3 convolutions without padding, of which two are pooled; two linear layers."""
+def gpfl_cnn(image: tuple[int, int, int], num_classes: int) -> nn.Sequential:
+    """Return three 3x3 convolutions without padding, of which two are pooled; two linear layers."""
     channels, height, width = image
     lost = _GPFL_KERNEL - 1
     rows, columns = (((side - lost) // 2 - lost) // 2 - lost for side in (height, width))
-    return OrderedDict(
+    layers: Layers = OrderedDict(
         conv1=nn.Conv2d(channels, 32, _GPFL_KERNEL),
         pool1=nn.MaxPool2d(2),
         relu1=nn.ReLU(),
@@ -93,13 +97,14 @@ def gpfl_cnn(image: tuple[int, int, int], num_classes: int) -> Layers:
         relu4=nn.ReLU(),
         fc2=nn.Linear(64, num_classes),
     )
+    return nn.Sequential(layers)
 
 
-def lenet5(image: tuple[int, int, int], num_classes: int) -> Layers:
-    """Two 5x5 convolutions, the first of which keeps the size, each pooled; three linear layers."""
+def lenet5(image: tuple[int, int, int], num_classes: int) -> nn.Sequential:
+    """Return two pooled 5x5 convolutions, the first with padding, and three linear layers."""
     channels, height, width = image
     rows, columns = ((side // 2 - (_KERNEL - 1)) // 2 for side in (height, width))
-    return OrderedDict(
+    layers: Layers = OrderedDict(
         conv1=nn.Conv2d(channels, 6, _KERNEL, padding=_SAME),
         relu1=nn.ReLU(),
         pool1=nn.MaxPool2d(2),
@@ -113,3 +118,4 @@ def lenet5(image: tuple[int, int, int], num_classes: int) -> Layers:
         relu4=nn.ReLU(),
         fc3=nn.Linear(84, num_classes),
     )
+    return nn.Sequential(layers)

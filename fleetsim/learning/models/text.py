@@ -1,4 +1,4 @@
-"""Networks for text: tokens [n, t] int64 to logits of a class, or of one at every position.
+"""Networks for text: from tokens [n, t] int64 to logits of the sample or of every position.
 
 * `Lstm`: McMahan et al., "Communication-efficient learning of deep networks from decentralized
   data", AISTATS 2017 (Shakespeare), in the form of Caldas et al., "LEAF: a benchmark for federated
@@ -6,8 +6,8 @@
 * `Gpt2`: Radford et al., "Language models are unsupervised multitask learners", 2019
   (openai/gpt-2, src/model.py), without dropout.
 
-A data set whose samples have one label each [n] is answered from the last position; one with a
-label at every position [n, t] is answered at each.
+Where samples have one label each [n], the logits are those of the last position; where every
+position has a label [n, t], they are those of each position.
 """
 
 from __future__ import annotations
@@ -18,56 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.settings import Gpt2Settings, LstmSettings
-
 _STD = 0.02
 _POSITION_STD = 0.01
 _MLP_FACTOR = 4
-
-
-def text_network(
-    settings: LstmSettings | Gpt2Settings,
-    *,
-    context: int,
-    num_classes: int,
-    vocabulary_size: int,
-    is_sequence: bool,
-) -> nn.Module:
-    """The network of a scenario, its weights not drawn yet.
-
-    Args:
-        settings: which network.
-        context: tokens of a sample.
-        num_classes: number of logits.
-        vocabulary_size: tokens are 0 .. vocabulary_size - 1.
-        is_sequence: whether every position is answered, or the last alone.
-
-    Raises:
-        ScenarioError: the labels are no tokens, which is all that GPT-2 predicts.
-    """
-    if isinstance(settings, LstmSettings):
-        return Lstm(
-            vocabulary_size=vocabulary_size,
-            num_classes=num_classes,
-            embedding=settings.embedding,
-            hidden=settings.hidden,
-            layers=settings.layers,
-            is_sequence=is_sequence,
-        )
-    if num_classes != vocabulary_size:
-        raise ScenarioError(
-            f"task.model.kind: gpt2 predicts one of the {vocabulary_size} tokens, but the labels of"
-            f" this data set are {num_classes} classes; choose lstm"
-        )
-    return Gpt2(
-        vocabulary_size=vocabulary_size,
-        context=context,
-        layers=settings.layers,
-        heads=settings.heads,
-        width=settings.width,
-        is_sequence=is_sequence,
-    )
 
 
 class Lstm(nn.Module):
@@ -88,10 +41,10 @@ class Lstm(nn.Module):
         Args:
             vocabulary_size: tokens are 0 .. vocabulary_size - 1.
             num_classes: number of logits.
-            embedding: numbers that stand for one token.
+            embedding: numbers that represent one token.
             hidden: units of every LSTM layer.
             layers: number of LSTM layers.
-            is_sequence: whether every position is answered, or the last alone.
+            is_sequence: True: logits of every position; False: logits of the last one.
         """
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, embedding)
@@ -100,7 +53,7 @@ class Lstm(nn.Module):
         self._is_sequence = is_sequence
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """[n, t] int64 to [n, t, classes], or [n, classes] of the last position."""
+        """Map [n, t] int64 to [n, t, classes], or to [n, classes] of the last position."""
         states, _ = self.lstm(self.embedding(tokens))
         logits: Tensor = self.fc(states if self._is_sequence else states[:, -1])
         return logits
@@ -116,13 +69,13 @@ class Attention(nn.Module):
         self._heads = heads
 
     def forward(self, states: Tensor) -> Tensor:
-        """[n, t, width] to the same shape."""
+        """Map [n, t, width] to the same shape."""
         num, length, width = states.shape
         per_head = width // self._heads
         split = self.qkv(states).view(num, length, 3, self._heads, per_head)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        # Written out: fused kernels for this are not deterministic on every device, and torch
-        # counts no FLOP for some of them.
+        # No fused kernel: some are not deterministic on every device, and torch counts no FLOP for
+        # some.
         scores = (query @ key.transpose(-2, -1)) / math.sqrt(per_head)
         future = torch.ones(length, length, dtype=torch.bool, device=states.device).triu(1)
         weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)
@@ -130,7 +83,7 @@ class Attention(nn.Module):
         return seen
 
     def own_flop(self, states: Tensor) -> int:
-        """FLOP of the scores and of the weighted sums, every pair of positions in both."""
+        """Return the FLOP of the scores and of the weighted sums, over all pairs of positions."""
         num, length, width = states.shape
         return 2 * (2 * num * length**2 * width)
 
@@ -145,7 +98,7 @@ class Mlp(nn.Module):
         self.out = nn.Linear(_MLP_FACTOR * width, width)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[n, t, width] to the same shape."""
+        """Map [n, t, width] to the same shape."""
         added: Tensor = self.out(self.gelu(self.fc(states)))
         return added
 
@@ -161,7 +114,7 @@ class Block(nn.Module):
         self.mlp = Mlp(width)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[n, t, width] to the same shape."""
+        """Map [n, t, width] to the same shape."""
         states = states + self.attention(self.norm1(states))
         answer: Tensor = states + self.mlp(self.norm2(states))
         return answer
@@ -170,7 +123,7 @@ class Block(nn.Module):
 class Gpt2(nn.Module):
     """GPT-2: learned positions, blocks, a last normalisation, logits by the tokens' embedding.
 
-    The embedding serves twice and is one entry of the state dict: the flat vector holds it once.
+    The embedding is used twice but is one entry of the state dict: the flat vector holds it once.
     """
 
     def __init__(
@@ -190,8 +143,8 @@ class Gpt2(nn.Module):
             context: tokens of the longest sample.
             layers: number of blocks.
             heads: attention heads of a block.
-            width: numbers that stand for one token; a multiple of `heads`.
-            is_sequence: whether every position is answered, or the last alone.
+            width: numbers that represent one token; a multiple of `heads`.
+            is_sequence: True: logits of every position; False: logits of the last one.
         """
         super().__init__()
         self.tokens = nn.Embedding(vocabulary_size, width)
@@ -201,13 +154,13 @@ class Gpt2(nn.Module):
         self._is_sequence = is_sequence
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """[n, t] int64 to [n, t, vocabulary], or [n, vocabulary] of the last position."""
+        """Map [n, t] int64 to [n, t, vocabulary], or to [n, vocabulary] of the last position."""
         states = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         states = self.norm(self.blocks(states))
         return linear(states if self._is_sequence else states[:, -1], self.tokens.weight)
 
     def own_flop(self, tokens: Tensor) -> int:
-        """FLOP of the logits."""
+        """Return the FLOP of the logits."""
         num_answered = tokens.numel() if self._is_sequence else len(tokens)
         return 2 * num_answered * self.tokens.weight.numel()
 

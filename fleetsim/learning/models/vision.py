@@ -1,4 +1,4 @@
-"""The published image networks in their form for small images, such as CIFAR's 32 x 32 pixels.
+"""Published image networks in their form for small images, such as CIFAR's 32 x 32 pixels.
 
 * ResNet-18: He et al., "Deep residual learning for image recognition", CVPR 2016.
 * VGG-16 (configuration D): Simonyan, Zisserman, "Very deep convolutional networks for large-scale
@@ -8,9 +8,11 @@
   design", ECCV 2018.
 
 In the published forms the first layers halve a 224 x 224 image twice; here they keep its size: a
-3x3 convolution of stride 1 and no pooling. Everything behind is as published. These forms are
-those of kuangliu/pytorch-cifar@c7c3518, with the same numbers of parameters. They end in the mean
-over the image and one linear layer, so they take images of any size from `MIN_SIDE` pixels.
+3x3 convolution of stride 1 and no pooling. All later layers are as published. These forms are those
+of kuangliu/pytorch-cifar@c7c3518, with the same numbers of parameters. They end in the mean over
+the image and one linear layer, so they take images of any size from `min_side` of their settings.
+From that size on no map of a single pixel is normalised (BatchNorm is undefined for one in a batch
+of one sample), and VGG-16 can halve the image five times.
 
 Normalisation is BatchNorm (Ioffe, Szegedy, ICML 2015) or GroupNorm (Wu, He, ECCV 2018). BatchNorm
 suffers in federated learning, where every client has its own mix of classes; GroupNorm does not
@@ -26,13 +28,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-MIN_SIDE = {"resnet18": 9, "vgg16": 32, "shufflenet-v2": 9}
-"""Smallest image side (pixels). No normalisation sees a map of a single pixel, whose BatchNorm
-would be undefined for a batch of one sample; and VGG-16 halves the image five times."""
-
 Layers = OrderedDict[str, nn.Module]
-Norm = Callable[[int], nn.Module]
-"""Normalisation layer for so many channels."""
+MakeNorm = Callable[[int], nn.Module]
+"""Constructor of a normalisation layer, from the number of channels."""
 
 _NUM_GROUPS = 2
 _RESNET_WIDTHS = (64, 128, 256, 512)
@@ -43,15 +41,15 @@ _SHUFFLE_STAGES = ((116, 4), (232, 8), (464, 4))
 
 
 def group_norm(num_channels: int) -> nn.Module:
-    """GroupNorm with two groups."""
+    """Return a GroupNorm with two groups."""
     return nn.GroupNorm(_NUM_GROUPS, num_channels)
 
 
-NORMS: dict[str, Norm] = {"batch": nn.BatchNorm2d, "group": group_norm}
+NORMS: dict[str, MakeNorm] = {"batch": nn.BatchNorm2d, "group": group_norm}
 
 
 class Residual(nn.Module):
-    """relu(body(x) + shortcut(x)): [n, C, H, W] to what both branches give."""
+    """relu(body(x) + shortcut(x)) of maps [n, C, H, W]."""
 
     def __init__(self, body: nn.Module, shortcut: nn.Module) -> None:
         super().__init__()
@@ -59,25 +57,25 @@ class Residual(nn.Module):
         self.shortcut = shortcut
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Both branches, added."""
+        """Return the sum of both branches, rectified."""
         return torch.relu(self.body(maps) + self.shortcut(maps))
 
 
 class ShuffleUnit(nn.Module):
-    """Half of the channels passes as it is, half goes through `right`; then they interleave."""
+    """Unit that leaves half of the channels, sends half through `right` and interleaves them."""
 
     def __init__(self, right: nn.Module) -> None:
         super().__init__()
         self.right = right
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, C, H, W] to the same shape."""
+        """Map [n, C, H, W] to the same shape."""
         kept, worked = maps.chunk(2, dim=1)
         return interleave(kept, self.right(worked))
 
 
 class ShuffleDownUnit(nn.Module):
-    """All channels go through both branches, which halve the image; then they interleave."""
+    """Unit of two branches that halve the image, whose channels interleave."""
 
     def __init__(self, left: nn.Module, right: nn.Module) -> None:
         super().__init__()
@@ -85,12 +83,12 @@ class ShuffleDownUnit(nn.Module):
         self.right = right
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, C, H, W] to [n, C', H/2, W/2], sides rounded up."""
+        """Map [n, C, H, W] to [n, C', H/2, W/2], sides rounded up."""
         return interleave(self.left(maps), self.right(maps))
 
 
 def interleave(left: Tensor, right: Tensor) -> Tensor:
-    """Channels of two maps in turn (a channel shuffle of two groups): [n, C, H, W] to 2C channels.
+    """Return the channels of two maps in turn, a channel shuffle of two groups: 2C channels.
 
     >>> maps = torch.arange(4.0).view(1, 4, 1, 1)
     >>> interleave(maps[:, :2], maps[:, 2:]).flatten().tolist()
@@ -99,8 +97,8 @@ def interleave(left: Tensor, right: Tensor) -> Tensor:
     return torch.stack((left, right), dim=2).flatten(1, 2)
 
 
-def resnet18(image: tuple[int, int, int], num_classes: int, norm: Norm) -> Layers:
-    """Four stages of two residual blocks; the last three halve the image."""
+def resnet18(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
+    """Return four stages of two residual blocks; the last three halve the image."""
     layers: Layers = OrderedDict(
         conv1=_conv(image[0], _RESNET_WIDTHS[0], 3), norm1=norm(_RESNET_WIDTHS[0]), relu1=nn.ReLU()
     )
@@ -111,11 +109,11 @@ def resnet18(image: tuple[int, int, int], num_classes: int, norm: Norm) -> Layer
             _residual(width, width, 1, norm),
         )
         before = width
-    return layers | _head(before, num_classes)
+    return nn.Sequential(layers | _head(before, num_classes))
 
 
-def _residual(before: int, width: int, stride: int, norm: Norm) -> Residual:
-    """Two 3x3 convolutions; the shortcut is a 1x1 convolution where the shape changes."""
+def _residual(before: int, width: int, stride: int, norm: MakeNorm) -> Residual:
+    """Return two 3x3 convolutions; the shortcut is a 1x1 convolution where the shape changes."""
     body = OrderedDict(
         conv1=_conv(before, width, 3, stride),
         norm1=norm(width),
@@ -129,8 +127,8 @@ def _residual(before: int, width: int, stride: int, norm: Norm) -> Residual:
     return Residual(nn.Sequential(body), nn.Sequential(shortcut))
 
 
-def vgg16(image: tuple[int, int, int], num_classes: int, norm: Norm) -> Layers:
-    """Five blocks of 3x3 convolutions with bias, each ended by a 2x2 maximum."""
+def vgg16(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
+    """Return five blocks of 3x3 convolutions with bias, each followed by a 2x2 maximum."""
     layers: Layers = OrderedDict()
     before = image[0]
     for number, widths in enumerate(_VGG_BLOCKS, start=1):
@@ -142,11 +140,11 @@ def vgg16(image: tuple[int, int, int], num_classes: int, norm: Norm) -> Layers:
             before = width
         block["pool"] = nn.MaxPool2d(2)
         layers[f"block{number}"] = nn.Sequential(block)
-    return layers | _head(before, num_classes)
+    return nn.Sequential(layers | _head(before, num_classes))
 
 
-def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: Norm) -> Layers:
-    """Three stages of 4, 8 and 4 units, of which the first halves the image, and a 1x1 layer."""
+def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
+    """Return three stages of 4, 8 and 4 units and a 1x1 layer; first units halve the image."""
     layers: Layers = OrderedDict(
         conv1=_conv(image[0], _SHUFFLE_STEM, 3), norm1=norm(_SHUFFLE_STEM), relu1=nn.ReLU()
     )
@@ -164,11 +162,11 @@ def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: Norm) -> 
     layers["conv5"] = _conv(before, _SHUFFLE_HEAD, 1)
     layers["norm5"] = norm(_SHUFFLE_HEAD)
     layers["relu5"] = nn.ReLU()
-    return layers | _head(_SHUFFLE_HEAD, num_classes)
+    return nn.Sequential(layers | _head(_SHUFFLE_HEAD, num_classes))
 
 
-def _depthwise_first(before: int, width: int, norm: Norm) -> nn.Sequential:
-    """3x3 depthwise convolution that halves the image, then 1x1."""
+def _depthwise_first(before: int, width: int, norm: MakeNorm) -> nn.Sequential:
+    """Return a 3x3 depthwise convolution that halves the image, then a 1x1 convolution."""
     return nn.Sequential(
         OrderedDict(
             conv1=_conv(before, before, 3, 2, groups=before),
@@ -180,8 +178,8 @@ def _depthwise_first(before: int, width: int, norm: Norm) -> nn.Sequential:
     )
 
 
-def _pointwise_first(before: int, width: int, stride: int, norm: Norm) -> nn.Sequential:
-    """1x1, 3x3 depthwise, 1x1 convolution."""
+def _pointwise_first(before: int, width: int, stride: int, norm: MakeNorm) -> nn.Sequential:
+    """Return a 1x1, a 3x3 depthwise and a 1x1 convolution."""
     return nn.Sequential(
         OrderedDict(
             conv1=_conv(before, width, 1),
@@ -197,13 +195,13 @@ def _pointwise_first(before: int, width: int, stride: int, norm: Norm) -> nn.Seq
 
 
 def _conv(before: int, width: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Convolution without bias; a stride of 1 keeps the image's size, one of 2 halves it."""
+    """Return a convolution without bias; stride 1 keeps the image's size, stride 2 halves it."""
     padding = kernel // 2
     return nn.Conv2d(before, width, kernel, stride, padding, groups=groups, bias=False)
 
 
 def _head(width: int, num_classes: int) -> Layers:
-    """Mean over the image, then one linear layer to the classes."""
+    """Return the mean over the image, then one linear layer to the classes."""
     return OrderedDict(
         pool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=nn.Linear(width, num_classes)
     )

@@ -1,18 +1,22 @@
-"""A partition in which each client's mix of labels is drawn, and its size follows from all mixes.
+"""Partition in which each client's mix of labels is drawn, and its size follows from all mixes.
 
     q_k ~ Dir(zeta p),    x = argmin |x|_2  subject to  Q x = d,  x >= 0,
 
-where p are the shares of the labels in the whole set, Q = [q_1 .. q_N] the mixes of the clients, d
-the numbers of samples of each label and x those of each client. So the total concentration is zeta,
-whatever the number of labels, the mixes together use up every label, and no few clients hold most
-of the samples. Client k gets floor(Q_lk x_k) samples of label l; what the rounding leaves goes to
-random clients, each sample to any of them alike.
+where
 
-The mixes that few clients draw often make up the set for no sizes at all: on ten equal labels at
-zeta = 0.2 those of 20 clients in 75 % of 500 draws, of 30 in 28 %, of 50 in 2 %, of 70 and 100 in
-none. A larger zeta helps less than more clients: at zeta = 10 it is 38 % of the draws of 20. Then
-the sizes that come nearest are taken, x = argmin |Q x - d|^2 + ridge |x|^2 over x >= 0, which no
-source says; or the scenario is refused (`when_infeasible: refuse`).
+* p are the shares of the labels in the whole set,
+* Q = [q_1 .. q_N] are the mixes of the clients,
+* d are the numbers of samples of each label, and x those of each client.
+
+So the total concentration is zeta for any number of labels, and the mixes together use up every
+label. The least |x| keeps a few clients from holding most of the samples. Client k gets
+floor(Q_lk x_k) samples of label l; each sample that the rounding leaves goes to a random client.
+
+The mixes of few clients often have no such sizes. On ten equal labels at zeta = 0.2, those of 20
+clients have none in 75 % of 500 draws, of 30 in 28 %, of 50 in 2 %, of 70 and 100 in no draw. A
+larger zeta helps less than more clients: at zeta = 10 it is 38 % of the draws of 20. Then the
+nearest sizes are taken, x = argmin |Q x - d|^2 + ridge |x|^2 over x >= 0, which is inferred; or the
+scenario is refused (`when_infeasible: refuse`).
 
 Sources: "Gradient Projection-based Client Selection for Efficient Federated Learning" (GPFL),
 section V-A, after FedCor (Yoruko-Tang/FedCor@d941083, src/sampling.py `Dirichlet_noniid`).
@@ -36,24 +40,25 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.learning.partition.membership import members
+from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
 from fleetsim.rng import stream
+from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Samples
-from fleetsim.settings import Settings
 
-MAX_ATTEMPTS = 1000
-"""How often mixes are drawn anew before the scenario is called infeasible."""
+_MAX_ATTEMPTS = 1000
+"""Draws of the mixes before the scenario is called infeasible."""
 
 _FEASIBLE = 0.25
-"""Between 0 and 1/2, which -r_last can only be by rounding."""
+"""A number between 0 and 1/2, where -r_last can only lie by rounding."""
 _RIDGE = 1e-6
 """Weight of |x|^2 against the miss |Q x - d|^2, both in shares of all samples."""
 _ROUNDING = 1e-6
-"""Samples by which a whole number may be missed in floating point."""
+"""Error of a number of samples in floating point."""
 _NNLS_STEPS = 30
 """Steps of the non-negative least squares per unknown; scipy's own limit is 3."""
 
 
-class ClientDirichletSettings(Settings):
+class ClientDirichletSettings(PartitionKind):
     """Each client's mix of labels is drawn from a Dirichlet distribution; sizes follow."""
 
     kind: Literal["client-dirichlet"] = "client-dirichlet"
@@ -61,65 +66,61 @@ class ClientDirichletSettings(Settings):
     """Zeta of GPFL: the total over all labels, which share it by their frequency. Large values give
     every client the mix of the whole set, small ones about one label each."""
     min_samples: Samples = 1
-    """The mixes are drawn anew until every client has so many samples."""
+    """Smallest number of samples of a client; mixes are drawn again until every client has it."""
     when_infeasible: Literal["nearest", "refuse"] = "nearest"
-    """What happens if no sizes make the drawn mixes add up to the data set, as with few clients:
-    take the sizes that come nearest (non-negative least squares) and deal what they leave over at
-    random, or refuse the scenario."""
+    """Remedy if no sizes make the drawn mixes add up to the data set, as with few clients. nearest:
+    take the nearest sizes (non-negative least squares) and assign the samples left over at random;
+    refuse: refuse the scenario."""
 
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of every client; together they are all samples.
 
-def client_dirichlet(
-    settings: ClientDirichletSettings, labels: IntArray, num_clients: int, seed: int
-) -> tuple[IntArray, ...]:
-    """Samples of every client; together they are all samples.
+        Raises:
+            ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
+        """
+        values, label_sizes = np.unique(labels, return_counts=True)
+        most = 0
+        for attempt in range(_MAX_ATTEMPTS):
+            counts, rests = _draw_counts(self, label_sizes, num_clients, seed, attempt)
+            sizes = counts.sum(axis=0) + np.bincount(np.concatenate(rests), minlength=num_clients)
+            if sizes.min() >= self.min_samples:
+                break
+            most = max(most, int(sizes.min()))
+        else:
+            raise ScenarioError(
+                f"task.partition.min_samples: in none of {_MAX_ATTEMPTS} draws had each of the "
+                f"{num_clients} clients {self.min_samples} samples, {most} at most; lower it or "
+                "fleet.size"
+            )
+        client_of = np.empty(len(labels), dtype=np.int64)
+        for label, row, rest in zip(values, counts, rests, strict=True):
+            order = stream(seed, "partition/client-dirichlet-order", label).permutation(
+                np.flatnonzero(labels == label)
+            )
+            client_of[order] = np.concatenate([np.repeat(np.arange(num_clients), row), rest])
+        return members(client_of, num_clients)
 
-    Args:
-        settings: how mixes are drawn.
-        labels: of every sample [n].
-        num_clients: number of clients N.
-        seed: the scenario's seed.
-
-    Raises:
-        ScenarioError: the mixes do not add up to the data set, or clients have too few samples.
-    """
-    needed = num_clients * settings.min_samples
-    if needed > len(labels):
-        raise ScenarioError(
-            f"task.partition.min_samples: {num_clients} clients with {settings.min_samples} "
-            f"samples each need {needed}, but there are {len(labels)}; lower min_samples to "
-            f"{len(labels) // num_clients} or less, or fleet.size"
+    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
+        """Return the fault of more samples per client than there are."""
+        return too_many_each(
+            "min_samples",
+            self.min_samples,
+            "samples each need",
+            num_samples=num_samples,
+            num_clients=num_clients,
         )
-    values, label_sizes = np.unique(labels, return_counts=True)
-    most = 0
-    for attempt in range(MAX_ATTEMPTS):
-        counts, rests = _dealt(settings, label_sizes, num_clients, seed, attempt)
-        sizes = counts.sum(axis=0) + np.bincount(np.concatenate(rests), minlength=num_clients)
-        if sizes.min() >= settings.min_samples:
-            break
-        most = max(most, int(sizes.min()))
-    else:
-        raise ScenarioError(
-            f"task.partition.min_samples: in none of {MAX_ATTEMPTS} draws had each of the "
-            f"{num_clients} clients {settings.min_samples} samples, {most} at most; lower it or "
-            "fleet.size"
-        )
-    client_of = np.empty(len(labels), dtype=np.int64)
-    for label, row, rest in zip(values, counts, rests, strict=True):
-        order = stream(seed, "partition/client-dirichlet-order", label).permutation(
-            np.flatnonzero(labels == label)
-        )
-        client_of[order] = np.concatenate([np.repeat(np.arange(num_clients), row), rest])
-    return members(client_of, num_clients)
 
 
-def _dealt(
+def _draw_counts(
     settings: ClientDirichletSettings,
     label_sizes: IntArray,
     num_clients: int,
     seed: int,
     attempt: int,
 ) -> tuple[IntArray, list[IntArray]]:
-    """Samples of each label by client [labels, N], and of each label who gets those left over."""
+    """Return the counts of each label by client [labels, N], and clients of samples left over."""
     wanted = label_sizes / label_sizes.sum()
     draws = stream(seed, "partition/client-dirichlet", attempt)
     mixes = draws.dirichlet(settings.concentration * wanted, size=num_clients).T
@@ -132,16 +133,16 @@ def _dealt(
                 " fleet.size, or take another seed"
             )
         shares = nearest_sizes(mixes, wanted)
-    asked = mixes * shares
-    # Only the nearest sizes ask for more of a label than there is; then all get less of it.
-    asked *= np.minimum(1.0, wanted / np.maximum(asked.sum(axis=1), wanted / 2))[:, None]
-    counts = np.floor(asked * label_sizes.sum() + _ROUNDING).astype(np.int64)
+    needed = mixes * shares
+    # Only the nearest sizes need more of a label than there is; then all clients get less of it.
+    needed *= np.minimum(1.0, wanted / np.maximum(needed.sum(axis=1), wanted / 2))[:, None]
+    counts = np.floor(needed * label_sizes.sum() + _ROUNDING).astype(np.int64)
     num_left = label_sizes - counts.sum(axis=1)
     return counts, [draws.integers(num_clients, size=left) for left in num_left]
 
 
 def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
-    """The x of least |x| with mixes @ x = wanted and x >= 0; None if there is none.
+    """Return the x of least |x| with mixes @ x = wanted and x >= 0; None if there is none.
 
     Args:
         mixes: shares of the labels at each client [labels, N]; columns add up to 1.
@@ -167,21 +168,22 @@ def least_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray | None:
 
 
 def nearest_sizes(mixes: FloatArray, wanted: FloatArray) -> FloatArray:
-    """The x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2; arguments as of `least_sizes`."""
+    """Return the x >= 0 of least |mixes @ x - wanted|^2 + ridge |x|^2.
+
+    Arguments are those of `least_sizes`.
+    """
     num_clients = mixes.shape[1]
     matrix = np.vstack([mixes, np.sqrt(_RIDGE) * np.eye(num_clients)])
     target = np.concatenate([wanted, np.zeros(num_clients)])
-    sizes = _non_negative(matrix, target)
-    nearest: FloatArray = sizes
-    return nearest
+    return _non_negative(matrix, target)
 
 
 def _non_negative(matrix: FloatArray, target: FloatArray) -> FloatArray:
-    """The x >= 0 of least |matrix @ x - target|."""
+    """Return the x >= 0 of least |matrix @ x - target|."""
     # Half a second to import, and hardly any run needs it.
     from scipy.optimize import nnls  # noqa: PLC0415
 
-    # SciPy brings a BLAS of its own, which is only loaded now.
+    # SciPy brings a BLAS of its own, which is loaded by this import.
     with one_blas_thread():
         found, _ = nnls(matrix, target, maxiter=_NNLS_STEPS * matrix.shape[1])
     return np.asarray(found)

@@ -1,7 +1,7 @@
-"""Which samples of a data set the server keeps, and which each client trains with and judges on.
+"""Samples of the server and of each client: for validation, training and evaluation.
 
 `fleetsim run` and `fleetsim validate` both split a data set here, so that they refuse the same
-scenarios with the same words.
+scenarios with the same messages.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from dataclasses import dataclass
 
 from fleetsim.contracts import IntArray
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.partition.holdout import HoldoutFrom, dealt_anew, hold_out, keep_back
-from fleetsim.learning.partition.split import NaturalSettings, PartitionSettings, split
+from fleetsim.learning.partition.holdout import (
+    HoldoutFrom,
+    hold_out,
+    shuffle_holdouts,
+    split_validation,
+)
+from fleetsim.learning.partition.split import PartitionSettings, split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientSamples:
-    """Rows of a data set's training part by who has them, each ascending."""
+    """Rows of a data set's training part by owner and use, each ascending."""
 
-    kept: IntArray
+    validation: IntArray
     """Rows that the server validates on; empty if it keeps none."""
-    trained: tuple[IntArray, ...]
+    training: tuple[IntArray, ...]
     """Rows that each client trains with."""
-    judged: tuple[IntArray, ...]
-    """Rows that each client judges models on; those that it trains with if none are held out."""
+    evaluation: tuple[IntArray, ...]
+    """Rows that each client evaluates models on; those of `training` if none are held out."""
 
 
 def split_samples(
@@ -36,38 +41,38 @@ def split_samples(
     holdout_from: HoldoutFrom,
     seed: int,
 ) -> ClientSamples:
-    """Samples of the server and of every client.
+    """Return the samples of the server and of every client.
 
     Args:
-        dataset: what is split.
-        partition: how it is split between the clients.
+        dataset: data set to split.
+        partition: settings of the split between the clients.
         num_clients: number of clients N.
         validation_fraction: share of the samples that the server keeps.
         holdout_fraction: share of its own samples that each client does not train with.
-        holdout_from: whose held-out samples a client judges models on.
+        holdout_from: source of the held-out samples that a client evaluates models on.
         seed: the scenario's seed.
 
     Raises:
         ScenarioError: the split is impossible; the message names the key and the way out.
     """
     owner = dataset.owner
-    kept, dealt = keep_back(
+    validation, assigned = split_validation(
         len(dataset.train_labels),
         validation_fraction,
-        owner=owner if isinstance(partition, NaturalSettings) else None,
+        owner=owner if partition.uses_owners else None,
         seed=seed,
     )
     parts = split(
         partition,
-        labels=dataset.train_labels[dealt],
-        owner=None if owner is None else owner[dealt],
+        labels=dataset.train_labels[assigned],
+        owner=None if owner is None else owner[assigned],
         num_clients=num_clients,
         seed=seed,
     )
-    trained = tuple(dealt[part] for part in parts)
-    judged = trained
+    training = tuple(assigned[part] for part in parts)
+    evaluation = training
     if holdout_fraction > 0.0:
-        trained, judged = hold_out(trained, holdout_fraction, seed=seed)
+        training, evaluation = hold_out(training, holdout_fraction, seed=seed)
         if holdout_from == "everybody":
-            judged = dealt_anew(judged, seed=seed)
-    return ClientSamples(kept, trained, judged)
+            evaluation = shuffle_holdouts(evaluation, seed=seed)
+    return ClientSamples(validation, training, evaluation)

@@ -1,19 +1,20 @@
-"""Which training samples are kept out of training: by the server, and by each client.
+"""Training samples that are kept out of training: by the server, and by each client.
 
 The server keeps floor(v n) of the n training samples of the set as its validation part, for a share
-v (`evaluate.validation_fraction`), drawn from the address (seed, "validation") before the others
-are dealt. Of a natural client it never keeps the last one.
+v (`evaluate.validation_fraction`). They are drawn from the address (seed, "validation") before the
+others are assigned to clients. The server never keeps the last sample of a natural client.
 
-Of n samples a client holds out max(1, floor(h n)), drawn without replacement from the address
-(seed, "holdout", client), for a share h; with h = 0 it holds out none, and judges models on what it
-trains with. Losses on held-out samples (a fifth) are what Yoruko-Tang/FedCor@d941083 gives to every
-selector that chooses by losses, and local test data what the clients of Tong et al., "From learning
-to analytics: improving model efficacy with goal-directed client selection", form opinions on.
+Of n samples a client holds out max(1, floor(h n)) for a share h, drawn without replacement from the
+address (seed, "holdout", client). With h = 0 it holds out none, and evaluates models on the samples
+that it trains with. Yoruko-Tang/FedCor@d941083 gives every selector that uses losses the losses on
+held-out samples (a fifth). In Tong et al., "From learning to analytics: improving model efficacy
+with goal-directed client selection", clients form opinions on local test data.
 
-What all held out can also be put together and dealt anew, as many to each as it gave
-(`holdout_from: everybody`). Clients then train with what they trained with before, and judge models
-on samples of all alike: Tong et al. say of their experiments that clients "use the test data set",
-whose labels are alike for all, and elsewhere that each evaluates with "its local dataset".
+The held-out samples of all clients can also be shuffled and assigned again, as many to each as it
+gave (`holdout_from: everybody`). Clients then train with the same samples as before, and evaluate
+models on samples of all clients alike. Tong et al. say of their experiments that clients "use the
+test data set", whose labels are alike for all, and elsewhere that each evaluates with "its local
+dataset".
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ from fleetsim.counts import floor_product
 from fleetsim.errors import ScenarioError
 
 HoldoutFrom = Literal["own", "everybody"]
-"""Whose held-out samples a client judges models on."""
+"""Source of the held-out samples that a client evaluates models on."""
 
 
-def keep_back(
+def split_validation(
     num_samples: int, fraction: float, *, owner: IntArray | None, seed: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows that the server keeps, and rows that are dealt to clients; both ascending.
+    """Return the rows that the server keeps and those of the clients; both ascending.
 
     Args:
         num_samples: training samples n.
         fraction: share v of them that is kept.
-        owner: natural client of each sample [n]; None: samples are dealt to clients that own none.
+        owner: natural client of each sample [n]; None: samples belong to no client yet.
         seed: the scenario's seed.
 
     Raises:
-        ScenarioError: so many cannot be kept without taking all samples of a natural client.
+        ScenarioError: the server would take all samples of a natural client.
     """
     order = rng.stream(seed, "validation").permutation(num_samples)
     num_kept = floor_product(fraction, num_samples)
     may_keep = np.ones(num_samples, dtype=np.bool_)
     if owner is not None and num_kept:
-        # The last of each client's samples in the order is left to it.
+        # Each client keeps the last of its samples in the order.
         num_owners = np.unique(owner).size
         _, first_from_end = np.unique(owner[order[::-1]], return_index=True)
         may_keep[num_samples - 1 - first_from_end] = False
@@ -69,7 +70,11 @@ def keep_back(
 
 
 def num_held(num_samples: IntArray, fraction: float) -> IntArray:
-    """How many samples clients with so many [N] hold out [N]; none if the fraction is 0.
+    """Return the numbers of samples that clients hold out [N]; 0 if the fraction is 0.
+
+    Args:
+        num_samples: samples of each client [N].
+        fraction: share h of them that is held out.
 
     Raises:
         ScenarioError: a client has too few samples to train with any.
@@ -95,23 +100,23 @@ def num_held(num_samples: IntArray, fraction: float) -> IntArray:
 def hold_out(
     shares: Sequence[IntArray], fraction: float, *, seed: int
 ) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
-    """Rows that each client trains with, and rows that it judges models on; both ascending.
+    """Return the rows that each client trains with and evaluates models on; both ascending.
 
     Raises:
-        ScenarioError: as of `num_held`.
+        ScenarioError: as `num_held`.
     """
     sizes = num_held(np.array([share.size for share in shares], dtype=np.int64), fraction)
-    trained, judged = [], []
+    training, evaluation = [], []
     for client, (share, size) in enumerate(zip(shares, sizes.tolist(), strict=True)):
         order = rng.stream(seed, "holdout", client).permutation(share.size)
-        judged.append(np.sort(share[order[:size]]))
-        trained.append(np.sort(share[order[size:]]))
-    return tuple(trained), tuple(judged)
+        evaluation.append(np.sort(share[order[:size]]))
+        training.append(np.sort(share[order[size:]]))
+    return tuple(training), tuple(evaluation)
 
 
-def dealt_anew(judged: Sequence[IntArray], *, seed: int) -> tuple[IntArray, ...]:
-    """What all hold out, at random to everybody: to each as many rows as it gave, ascending."""
-    together = np.concatenate(judged)
+def shuffle_holdouts(held_out: Sequence[IntArray], *, seed: int) -> tuple[IntArray, ...]:
+    """Return the held-out rows of all clients at random: as many to each as it gave, ascending."""
+    together = np.concatenate(held_out)
     order = rng.stream(seed, "holdout/dealt").permutation(together.size)
-    ends = np.cumsum([rows.size for rows in judged])
+    ends = np.cumsum([rows.size for rows in held_out])
     return tuple(np.sort(rows) for rows in np.split(together[order], ends[:-1]))

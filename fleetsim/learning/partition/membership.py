@@ -1,4 +1,4 @@
-"""Which samples each client has, from the client that each sample has."""
+"""Samples of each client, from the client of each sample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleetsim.contracts import IntArray
 
 
 def members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
-    """Ascending sample indices of clients 0..N-1, from the client of every sample [n].
+    """Return the ascending sample indices of clients 0..N-1, from the client of every sample [n].
 
     >>> [part.tolist() for part in members(np.array([1, 0, 1]), 2)]
     [[1], [0, 2]]

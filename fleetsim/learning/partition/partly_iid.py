@@ -1,17 +1,17 @@
-"""A partition in which some clients see all labels alike and the others few of them.
+"""Partition in which some clients have samples of all labels and the others of few.
 
-Clients 0 .. m-1 have samples drawn at random from all, so that their data are those that the model
-is judged by. What is left is sorted by label, at random within one, and cut into runs, of which
-each of the other clients gets a few. How many samples a client has is log-normal,
+Clients 0 .. m-1 have samples drawn at random from all, so that their data resemble the test set.
+The rest is sorted by label, in random order within one, and cut into runs. Each of the other
+clients gets a few runs. The number of samples of a client is log-normal,
 
     n_k proportional to exp(s z_k),  z_k ~ N(0, 1),
 
 and all of them together are the whole set.
 
-Source: "From Learning to Analytics: Improving Model Efficacy with Goal-Directed Client Selection",
-section VI: 20 clients on MNIST, 1 to 5 (here 0 to 4) with i.i.d. data and the others without, of
-"different data sizes". It gives neither the sizes nor how the others are non-i.i.d.; both laws are
-inferred.
+Source: Tong et al., "From Learning to Analytics: Improving Model Efficacy with Goal-Directed Client
+Selection", section VI: 20 clients on MNIST, 1 to 5 (here 0 to 4) with i.i.d. data and the others
+without, of "different data sizes". It gives neither the sizes nor the labels of the others; both
+laws are inferred.
 """
 
 from __future__ import annotations
@@ -23,72 +23,64 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.schema.strict_yaml import spelled
-from fleetsim.settings import Settings
 
 
-class PartlyIidSettings(Settings):
+class PartlyIidSettings(PartitionKind):
     """The first clients with samples of all labels alike, the others with few labels each."""
 
     kind: Literal["partly-iid"] = "partly-iid"
     num_iid: Clients
     """Clients with i.i.d. samples; they are the first of the fleet, 0 to num_iid - 1."""
     runs_per_client: Samples = 1
-    """Runs of the samples sorted by label that each other client gets, so about its labels."""
+    """Runs of the samples sorted by label that each other client gets, so about as many labels."""
     size_sigma: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
     """Standard deviation of the logarithm of the clients' numbers of samples; 0: all alike."""
 
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of every client; together they are all samples.
 
-def too_many_iid(settings: PartlyIidSettings, *, num_clients: int) -> Fault | None:
-    """Fault of settings that want more i.i.d. clients than the fleet has."""
-    if settings.num_iid <= num_clients:
-        return None
-    says = (
-        f"{settings.num_iid} clients are to have i.i.d. samples, but the fleet has {num_clients};"
-        f" lower it to {num_clients} or less"
-    )
-    return ("task", "partition", "num_iid"), says
+        Raises:
+            ScenarioError: more i.i.d. clients than clients, or too few samples.
+        """
+        fault = self.wrong_fleet_size(num_clients=num_clients, num_labels=None)
+        if fault is not None:
+            raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
+        sizes = _sizes(self.size_sigma, len(labels), num_clients, seed)
+        runs_of = np.where(np.arange(num_clients) < self.num_iid, 1, self.runs_per_client)
+        short = np.flatnonzero(sizes < runs_of)
+        if short.size:
+            k = int(short[0])
+            raise ScenarioError(
+                f"task.partition.size_sigma: client {k} would have {sizes[k]} of the {len(labels)}"
+                f" samples, and needs {runs_of[k]} at least; lower it, or runs_per_client, or"
+                " fleet.size"
+            )
+        order = stream(seed, "partition/partly-iid").permutation(len(labels))
+        ends = np.cumsum(sizes[: self.num_iid])
+        *alike, rest = np.split(order, ends)
+        by_label = rest[np.argsort(labels[rest], kind="stable")]
+        return (*map(np.sort, alike), *_runs(self, by_label, sizes[self.num_iid :], seed))
 
-
-def partly_iid(
-    settings: PartlyIidSettings, labels: IntArray, num_clients: int, seed: int
-) -> tuple[IntArray, ...]:
-    """Samples of every client; together they are all samples.
-
-    Args:
-        settings: how many clients are which.
-        labels: of every sample [n].
-        num_clients: number of clients N.
-        seed: the scenario's seed.
-
-    Raises:
-        ScenarioError: more i.i.d. clients than clients, or too few samples.
-    """
-    fault = too_many_iid(settings, num_clients=num_clients)
-    if fault is not None:
-        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
-    sizes = _sizes(settings.size_sigma, len(labels), num_clients, seed)
-    runs_of = np.where(np.arange(num_clients) < settings.num_iid, 1, settings.runs_per_client)
-    short = np.flatnonzero(sizes < runs_of)
-    if short.size:
-        k = int(short[0])
-        raise ScenarioError(
-            f"task.partition.size_sigma: client {k} would have {sizes[k]} of the {len(labels)}"
-            f" samples, and needs {runs_of[k]} at least; lower it, or runs_per_client, or"
-            " fleet.size"
+    def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
+        """Return the fault of more i.i.d. clients than the fleet has."""
+        if self.num_iid <= num_clients:
+            return None
+        says = (
+            f"{self.num_iid} clients are to have i.i.d. samples, but the fleet has {num_clients};"
+            f" lower it to {num_clients} or less"
         )
-    order = stream(seed, "partition/partly-iid").permutation(len(labels))
-    ends = np.cumsum(sizes[: settings.num_iid])
-    *alike, rest = np.split(order, ends)
-    by_label = rest[np.argsort(labels[rest], kind="stable")]
-    return (*map(np.sort, alike), *_runs(settings, by_label, sizes[settings.num_iid :], seed))
+        return ("task", "partition", "num_iid"), says
 
 
 def _sizes(sigma: float, num_samples: int, num_clients: int, seed: int) -> IntArray:
-    """Samples of every client [N], adding up to all: the cumulated shares rounded down."""
+    """Return the sizes of all clients [N], which add up to n: cumulated shares rounded down."""
     draws = stream(seed, "partition/partly-iid-sizes").standard_normal(num_clients)
     shares = np.exp(sigma * draws)
     inner = np.floor(num_samples * np.cumsum(shares)[:-1] / shares.sum() + 1e-9)
@@ -98,7 +90,7 @@ def _sizes(sigma: float, num_samples: int, num_clients: int, seed: int) -> IntAr
 def _runs(
     settings: PartlyIidSettings, by_label: IntArray, sizes: IntArray, seed: int
 ) -> list[IntArray]:
-    """Samples of the other clients, who take their runs in random order."""
+    """Return the samples of the other clients, which take their runs in random order."""
     if sizes.size == 0:
         return []
     num_runs = settings.runs_per_client

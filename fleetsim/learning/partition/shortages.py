@@ -1,7 +1,7 @@
-"""What a scenario asks of its data set, and what the data set cannot give.
+"""Requirements of a scenario that its data set cannot meet.
 
-Only numbers are compared, so that a scenario is refused before its samples are read. What depends
-on the samples' labels is found when they are split (`fleetsim.learning.partition.client_samples`).
+Only numbers are compared, so that a scenario is refused before its samples are read. Faults that
+depend on labels are found at the split (`fleetsim.learning.partition.client_samples`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleetsim.counts import floor_product
-from fleetsim.learning.data import known_sizes
-from fleetsim.learning.data.loading import DatasetSettings, MnistSettings
-from fleetsim.learning.partition.one_class import OneClassSettings, too_few_clients
-from fleetsim.learning.partition.partly_iid import PartlyIidSettings, too_many_iid
-from fleetsim.learning.partition.split import NaturalSettings, PartitionSettings, shortage
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.partition.split import PartitionSettings, shortage
 from fleetsim.schema.faults import Fault
 
 
@@ -27,25 +24,25 @@ def shortages(
     holdout_fraction: float,
     own_folder: Path | None,
 ) -> Iterator[Fault]:
-    """Keys that ask for more samples or natural clients than the data set has.
+    """Yield the keys that need more samples or natural clients than the data set has.
 
     Args:
-        dataset: what is split.
-        partition: how it is split between the clients.
+        dataset: settings of the data set.
+        partition: settings of the split between the clients.
         num_clients: number of clients.
         validation_fraction: share of the samples that the server keeps.
         holdout_fraction: share of its own samples that each client does not train with.
-        own_folder: where a data set of the user's own lies; None: its files are not looked at.
+        own_folder: folder of the user's own data set; None: its files are not read.
 
     Raises:
         DataError: a file of the folder is damaged, or larger than is read.
     """
-    # The server may keep all samples of a label; then the split tells.
-    num_labels = known_sizes.num_labels(dataset) if validation_fraction == 0.0 else None
-    by_kind = _of_kind(partition, num_clients=num_clients, num_labels=num_labels)
-    if by_kind is not None:
-        yield by_kind
-    num_samples = known_sizes.num_training(dataset, own_folder)
+    # The server may keep all samples of a label; then only the split finds the fault.
+    num_labels = dataset.num_labels() if validation_fraction == 0.0 else None
+    wrong = partition.wrong_fleet_size(num_clients=num_clients, num_labels=num_labels)
+    if wrong is not None:
+        yield wrong
+    num_samples = dataset.num_training(own_folder)
     if num_samples is not None:
         num_samples -= floor_product(validation_fraction, num_samples)
         short = shortage(partition, num_samples=num_samples, num_clients=num_clients)
@@ -58,31 +55,10 @@ def shortages(
                 f" {num_samples}; lower fleet.size, or leave it out"
             )
             yield ("task", "holdout_fraction"), says
-    if isinstance(partition, NaturalSettings):
-        num_owners = known_sizes.num_natural(dataset, own_folder)
+    if partition.uses_owners:
+        num_owners = dataset.num_natural(own_folder)
         if num_owners == 0:
-            says = f"{dataset.kind} has no clients of its own; choose iid, dirichlet or shards"
-            if isinstance(dataset, MnistSettings):
-                says = "needs task.dataset.writers: true; set that, or choose another partition"
-            elif own_folder is not None:
-                says = (
-                    f"{own_folder} names no clients of its own; add an array 'client' to its"
-                    " training part, or choose iid, dirichlet or shards"
-                )
-            yield ("task", "partition", "kind"), says
+            yield ("task", "partition", "kind"), dataset.without_clients(own_folder)
         elif num_owners is not None and num_clients > num_owners:
             says = f"the data set has {num_owners} clients of its own; set it to that or less"
             yield ("fleet", "size"), says
-
-
-def _of_kind(
-    partition: PartitionSettings, *, num_clients: int, num_labels: int | None
-) -> Fault | None:
-    """What a kind of partition asks of the number of clients."""
-    match partition:
-        case PartlyIidSettings():
-            return too_many_iid(partition, num_clients=num_clients)
-        case OneClassSettings() if num_labels is not None:
-            return too_few_clients(num_labels=num_labels, num_clients=num_clients)
-        case _:
-            return None

@@ -6,18 +6,19 @@ No torch here, so that a scenario is validated without importing it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
-_CHAINS = frozenset({"logistic", "svm", "2nn"})
-_IMAGES = frozenset({"fedgra-cnn", "gpfl-cnn", "lenet5", "resnet18", "vgg16", "shufflenet-v2"})
 TRAINS: Mapping[TrainerKind, frozenset[str]] = {
-    "serial": _CHAINS | _IMAGES | {"lstm", "gpt2"},
-    "stacked": _CHAINS,
-    "channels-last": _IMAGES,
-    "vectorised": _CHAINS | _IMAGES | {"gpt2"},
+    trainer: frozenset(
+        model.model_fields["kind"].default
+        for model in get_args(get_args(ModelSettings)[0])
+        if trainer in model.trainers
+    )
+    for trainer in get_args(TrainerKind)
 }
 """Models by the trainers that can train them."""
 

@@ -18,7 +18,8 @@ from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LstmSettings
 
 torch.set_num_threads(1)  # small operations wait for a second thread longer than they take

@@ -17,14 +17,10 @@ from sklearn.datasets import load_digits
 from fleetsim.errors import DataError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import (
-    DatasetSettings,
-    DigitsSettings,
-    FashionMnistSettings,
-    MnistSettings,
-    load_dataset,
-)
-from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.loading import DatasetSettings, load_dataset
+from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
 
 IMAGES = np.zeros((3, 2, 4), np.uint8)

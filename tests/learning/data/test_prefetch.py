@@ -11,13 +11,10 @@ import pytest
 from fleetsim.errors import DataError
 from fleetsim.learning.data import prefetch
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import (
-    DatasetSettings,
-    DigitsSettings,
-    MnistSettings,
-    load_dataset,
-)
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.published.mnist import MnistSettings
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
 SYNTHETIC = SyntheticSettings(alpha=1.0, beta=1.0)

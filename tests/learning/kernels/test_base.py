@@ -20,7 +20,8 @@ from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.trainers import DataTrainer
 

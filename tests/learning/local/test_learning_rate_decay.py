@@ -27,7 +27,8 @@ from fleetsim.learning.local.settings import (
     SgdSettings,
     StepDecaySettings,
 )
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, ModelSettings
 from fleetsim.learning.training.trainers import DataTrainer
 

@@ -16,7 +16,7 @@ from fleetsim.contracts import JobResult
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.local_sgd import hits, judged, losses
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import flatten, load_flat
+from fleetsim.learning.models.flat_vector import flatten, load_flat
 
 Array = NDArray[Any]
 

@@ -16,7 +16,8 @@ from fleetsim.fleet.devices.memory import ENGINES, needed_byte
 from fleetsim.learning.local import measured_networks
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.local.step_memory import step_memory
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     LeNet5Settings,

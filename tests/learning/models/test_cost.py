@@ -12,7 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from fleetsim.contracts import ModelCost
 from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,

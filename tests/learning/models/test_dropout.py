@@ -13,7 +13,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.dropout import Dropout, dropping_out
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.learning.training.settings import TrainerSettings
 from fleetsim.learning.training.trainer_choice import choose_trainer

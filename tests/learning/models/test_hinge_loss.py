@@ -21,8 +21,9 @@ from fleetsim.learning.kernels.stacked.score_gradients import Scratch, writer_of
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.hinge_loss import LinearSvm, hinge_losses
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import Hinge, SvmSettings
 from fleetsim.learning.training.trainers import DataTrainer
 

@@ -18,7 +18,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     Gpt2Settings,
     LogisticSettings,

@@ -19,7 +19,8 @@ from fleetsim.learning.aggregation.settings import FedAvgSettings
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.networks import build_model, flatten, layout, load_flat
+from fleetsim.learning.models.flat_vector import flatten, layout, load_flat
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     ModelSettings,
     ResNet18Settings,
@@ -27,7 +28,6 @@ from fleetsim.learning.models.settings import (
     Vgg16Settings,
 )
 from fleetsim.learning.models.vision import (
-    MIN_SIDE,
     Residual,
     ShuffleDownUnit,
     ShuffleUnit,
@@ -270,7 +270,8 @@ def test_shufflenet_has_stages_of_four_eight_and_four_units() -> None:
 def test_networks_train_on_single_samples_from_their_smallest_image(
     model: ModelSettings, channels: int
 ) -> None:
-    side = MIN_SIDE[model.kind]
+    side = model.min_side
+    assert side is not None
     module = build(model, (channels, side, side + 3), num_classes=7)
 
     logits = module(noise(1, channels, side, side + 3))
@@ -294,7 +295,7 @@ def test_networks_train_on_single_samples_from_their_smallest_image(
 def test_images_too_small_are_refused_with_the_networks_that_fit(
     model: ModelSettings, shape: tuple[int, ...], fitting: str
 ) -> None:
-    side = MIN_SIDE[model.kind]
+    side = model.min_side
 
     with pytest.raises(ScenarioError) as caught:
         build(model, shape)

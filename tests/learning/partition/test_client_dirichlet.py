@@ -15,11 +15,17 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.client_dirichlet import (
     ClientDirichletSettings,
-    client_dirichlet,
     least_sizes,
     nearest_sizes,
 )
+from fleetsim.learning.partition.split import split
 from fleetsim.rng import stream
+
+
+def client_dirichlet(
+    settings: ClientDirichletSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    return split(settings, labels=labels, owner=None, num_clients=num_clients, seed=seed)
 
 
 def mixes_of(seed: int, concentration: float, wanted: FloatArray, num_clients: int) -> FloatArray:
@@ -201,7 +207,7 @@ def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> N
     assert np.all(abs(share.mean(axis=0) - 0.1) < 5 * math.sqrt(variance / len(share)))
 
 
-def test_a_large_concentration_gives_everybody_the_mix_of_all() -> None:
+def test_a_large_concentration_gives_all_clients_the_mix_of_all() -> None:
     """The sizes still differ: they make up for what the mixes differ, however little."""
     labels = np.repeat(np.arange(3), [600, 300, 100])
     settings = ClientDirichletSettings(concentration=1e6)
@@ -226,7 +232,7 @@ def test_the_least_norm_keeps_sizes_together() -> None:
     assert sizes.max() <= 200
 
 
-def test_mixes_are_drawn_anew_until_everybody_has_enough() -> None:
+def test_mixes_are_drawn_again_until_all_clients_have_enough() -> None:
     labels = balanced(5, 100)
 
     def fewest(min_samples: int) -> int:
@@ -251,7 +257,7 @@ def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() 
     assert "\n" not in str(caught.value)
 
 
-def test_the_nearest_sizes_deal_what_nobody_asked_for_at_random() -> None:
+def test_the_nearest_sizes_assign_samples_left_over_at_random() -> None:
     """Three clients of about one label each cannot hold ten: seven go to all of them alike."""
     labels = balanced(10, 300)
     settings = ClientDirichletSettings(concentration=0.001)

@@ -9,9 +9,15 @@ from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.partition.holdout import dealt_anew, hold_out, keep_back, num_held
+from fleetsim.learning.partition.holdout import (
+    hold_out,
+    num_held,
+    shuffle_holdouts,
+    split_validation,
+)
 from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.scenario import load
 from fleetsim.simulate import run
@@ -27,9 +33,9 @@ EVALUATE, TRAIN = Work(WorkKind.EVALUATE), Work(WorkKind.TRAIN, epochs=1)
 def test_every_sample_is_either_trained_with_or_held_out(sizes, fraction, seed):
     rows = np.arange(sum(sizes)) * 3
     shares = np.split(rows, np.cumsum(sizes)[:-1])
-    trained, judged = hold_out(shares, fraction, seed=seed)
+    training, evaluation = hold_out(shares, fraction, seed=seed)
 
-    for share, kept, held in zip(shares, trained, judged, strict=True):
+    for share, kept, held in zip(shares, training, evaluation, strict=True):
         assert sorted([*kept, *held]) == share.tolist()
         most = max(m for m in range(share.size) if m / share.size <= fraction)
         assert held.size == max(1, most)
@@ -47,19 +53,19 @@ def test_the_server_leaves_every_natural_client_a_sample_or_refuses(sizes, fract
 
     if num_kept > owner.size - len(sizes):
         with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction = .* \d+ natural"):
-            keep_back(owner.size, fraction, owner=owner, seed=seed)
+            split_validation(owner.size, fraction, owner=owner, seed=seed)
         return
-    kept, dealt = keep_back(owner.size, fraction, owner=owner, seed=seed)
+    kept, assigned = split_validation(owner.size, fraction, owner=owner, seed=seed)
 
     assert kept.size == num_kept
-    assert sorted([*kept, *dealt]) == list(range(owner.size))
-    assert set(owner[dealt]) == set(range(len(sizes)))
+    assert sorted([*kept, *assigned]) == list(range(owner.size))
+    assert set(owner[assigned]) == set(range(len(sizes)))
 
 
 def test_owners_change_nothing_where_each_keeps_a_sample_anyway():
     owner = np.arange(200) % 2
-    kept, _ = keep_back(200, 0.1, owner=owner, seed=3)
-    without, _ = keep_back(200, 0.1, owner=None, seed=3)
+    kept, _ = split_validation(200, 0.1, owner=owner, seed=3)
+    without, _ = split_validation(200, 0.1, owner=None, seed=3)
 
     assert kept.tolist() == without.tolist()
 
@@ -68,9 +74,9 @@ def test_a_fraction_that_leaves_a_natural_client_nothing_is_refused_with_the_mos
     with pytest.raises(
         ScenarioError, match=r"0\.5: 2 of 5 .* 4 natural clients; lower it to 0\.2$"
     ):
-        keep_back(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
+        split_validation(5, 0.5, owner=np.array([0, 1, 2, 3, 3]), seed=1)
     with pytest.raises(ScenarioError, match=r"leave it out$"):
-        keep_back(4, 0.5, owner=np.arange(4), seed=1)
+        split_validation(4, 0.5, owner=np.arange(4), seed=1)
 
 
 def test_which_ones_are_held_out_depends_on_the_client_alone():
@@ -83,31 +89,31 @@ def test_which_ones_are_held_out_depends_on_the_client_alone():
 
 
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), seed=st.integers(0, 5))
-def test_dealt_anew_everybody_has_as_many_of_the_same_samples(sizes, seed):
+def test_shuffled_holdouts_keep_their_sizes_and_samples(sizes, seed):
     rows = np.arange(sum(sizes)) * 3
-    judged = np.split(rows, np.cumsum(sizes)[:-1])
-    dealt = dealt_anew(judged, seed=seed)
+    held_out = np.split(rows, np.cumsum(sizes)[:-1])
+    assigned = shuffle_holdouts(held_out, seed=seed)
 
-    assert [own.size for own in dealt] == sizes
-    assert sorted(np.concatenate(dealt)) == rows.tolist()
-    assert all((np.diff(own) > 0).all() for own in dealt)
+    assert [own.size for own in assigned] == sizes
+    assert sorted(np.concatenate(assigned)) == rows.tolist()
+    assert all((np.diff(own) > 0).all() for own in assigned)
 
 
-def test_dealt_anew_everybody_judges_on_labels_of_all():
+def test_with_shuffled_holdouts_all_clients_evaluate_on_all_labels():
     # Ten clients of 200 samples of one label each: a client then has 20 of each label, whose number
     # is hypergeometric with variance 200 * .1 * .9 * 1800/1999 = 16.2; four standard errors are 16.
-    judged = np.split(np.arange(2000), 10)
-    counts = [np.bincount(rows // 200, minlength=10) for rows in dealt_anew(judged, seed=3)]
+    held_out = np.split(np.arange(2000), 10)
+    counts = [np.bincount(rows // 200, minlength=10) for rows in shuffle_holdouts(held_out, seed=3)]
 
     assert np.abs(np.array(counts) - 20).max() <= 16
 
 
-def test_what_is_dealt_anew_must_be_held_out():
+def test_shuffled_holdouts_need_a_holdout():
     with pytest.raises(ScenarioError, match=r"task.holdout_from.*set task.holdout_fraction"):
         load("quickstart", ["task.holdout_from=everybody"])
 
 
-def test_clients_train_with_the_same_samples_wherever_they_judge(tmp_path):
+def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(tmp_path):
     overrides = ["stop.rounds=2", "task.holdout_fraction=0.25"]
     overrides += ["server.selector={kind: power-of-choice, variant: pow-d}"]
     own = run(load("quickstart", overrides), out=tmp_path / "own")
@@ -127,9 +133,9 @@ def test_a_client_with_nothing_left_to_train_with_is_refused():
         num_held(np.array([5, 1]), 0.2)
 
 
-def test_clients_judge_on_what_they_hold_out_and_train_with_the_rest():
+def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
     """Held-out samples have the label 1 and the others the label 0, and the model always says 1:
-    whoever judges on what is held out is always right."""
+    a model that is evaluated on held-out samples is always right."""
     inputs = np.ones((10, 2), dtype=np.float32)
     labels = np.array([0] * 8 + [1] * 2)
     data = TrainerData(
@@ -146,11 +152,11 @@ def test_clients_judge_on_what_they_hold_out_and_train_with_the_rest():
     kernel = Kernel(module, data, local_settings=local, seed=1)
     assert flatten(module).size == says_one.size
 
-    judged = kernel.compute([Job(0, EVALUATE, says_one, (1,))])[0]
+    report = kernel.compute([Job(0, EVALUATE, says_one, (1,))])[0]
     part = kernel.compute([Job(0, Work(WorkKind.EVALUATE, num_samples=1), says_one, (1,))])[0]
     trained = kernel.compute([Job(0, TRAIN, says_one, (1,))])[0]
 
-    assert (judged.num_samples, judged.accuracy) == (2, 1.0)
+    assert (report.num_samples, report.accuracy) == (2, 1.0)
     assert (part.num_samples, part.accuracy) == (1, 1.0)
     assert trained.num_samples == 8
     assert trained.loss == pytest.approx(18.0, rel=0.2)  # log(1 + exp(18)) where it begins

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.one_class import one_class
+from fleetsim.learning.partition.one_class import OneClassSettings
+from fleetsim.learning.partition.split import split
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 """Images of each digit in MNIST's training part; the paper gives the first."""
+
+
+def one_class(labels: IntArray, num_clients: int, seed: int) -> tuple[IntArray, ...]:
+    return split(OneClassSettings(), labels=labels, owner=None, num_clients=num_clients, seed=seed)
 
 
 def slices(found: tuple[IntArray, ...], labels: IntArray) -> dict[int, list[int]]:
@@ -48,7 +53,7 @@ def test_clients_beyond_a_multiple_of_the_labels_go_to_the_first() -> None:
 
 
 @given(num_clients=st.integers(1, 25), num_labels=st.integers(1, 6), seed=st.integers(0, 1000))
-def test_all_samples_are_dealt_once(num_clients: int, num_labels: int, seed: int) -> None:
+def test_all_samples_are_assigned_once(num_clients: int, num_labels: int, seed: int) -> None:
     labels = (np.arange(600) * 7919) % 101 % num_labels
     if num_clients < num_labels:
         return
@@ -89,7 +94,7 @@ def test_a_slice_is_a_random_part_of_its_label() -> None:
         ([5], 4, r"fleet\.size: the 5 samples of label 0 make no 4 slices of 2"),
     ],
 )
-def test_an_impossible_deal_names_the_way_out(
+def test_an_impossible_split_names_the_way_out(
     label_sizes: list[int], num_clients: int, message: str
 ) -> None:
     labels = np.repeat(np.arange(len(label_sizes)), label_sizes)

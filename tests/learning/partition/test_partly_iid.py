@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.partly_iid import PartlyIidSettings, partly_iid
+from fleetsim.learning.partition.partly_iid import PartlyIidSettings
+from fleetsim.learning.partition.split import split
+
+
+def partly_iid(
+    settings: PartlyIidSettings, labels: IntArray, num_clients: int, seed: int
+) -> tuple[IntArray, ...]:
+    return split(settings, labels=labels, owner=None, num_clients=num_clients, seed=seed)
 
 
 def test_eight_samples_of_two_labels_by_hand() -> None:
@@ -43,7 +51,7 @@ def test_samples_of_a_run_are_at_random_within_their_label() -> None:
     sigma=st.floats(0.0, 0.5),
     seed=st.integers(0, 1000),
 )
-def test_all_samples_are_dealt_once(
+def test_all_samples_are_assigned_once(
     num_iid: int, num_others: int, runs: int, sigma: float, seed: int
 ) -> None:
     labels = (np.arange(500) * 7919) % 101 % 5
@@ -129,7 +137,7 @@ def test_a_spread_favours_neither_the_first_nor_the_last() -> None:
         ),
     ],
 )
-def test_an_impossible_deal_names_the_way_out(
+def test_an_impossible_split_names_the_way_out(
     settings: PartlyIidSettings, num_samples: int, message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=r"task\.partition\." + message):

@@ -13,17 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
+from fleetsim.learning.partition.dirichlet import DirichletSettings, _top_up
+from fleetsim.learning.partition.iid import IidSettings
+from fleetsim.learning.partition.natural import NaturalSettings
 from fleetsim.learning.partition.one_class import OneClassSettings
 from fleetsim.learning.partition.partly_iid import PartlyIidSettings
-from fleetsim.learning.partition.split import (
-    DirichletSettings,
-    IidSettings,
-    NaturalSettings,
-    PartitionSettings,
-    ShardsSettings,
-    _top_up,
-    split,
-)
+from fleetsim.learning.partition.shards import ShardsSettings
+from fleetsim.learning.partition.split import PartitionSettings, split
 from fleetsim.rng import stream
 
 
@@ -128,7 +124,7 @@ def test_iid_sizes_differ_by_at_most_one(num_clients: int, num_more: int) -> Non
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_iid_deals_every_sample_to_every_client_alike() -> None:
+def test_iid_assigns_every_sample_to_every_client_alike() -> None:
     num_seeds = 600
     firsts = [parts(IidSettings(), balanced(2, 6), 3, seed=seed)[0] for seed in range(num_seeds)]
     counts = np.bincount(np.concatenate(firsts), minlength=12)
@@ -312,7 +308,7 @@ def test_shares_have_the_mean_and_variance_of_their_beta_distribution() -> None:
     assert abs(first.var() - variance) < 5 * variance * math.sqrt((kurtosis - 1) / num_seeds)
 
 
-def test_samples_of_a_label_are_dealt_in_random_order() -> None:
+def test_samples_of_a_label_are_assigned_in_random_order() -> None:
     labels = np.zeros(1000, dtype=np.int64)
 
     first = parts(DirichletSettings(alpha=1e6), labels, 2)[0]
@@ -323,7 +319,7 @@ def test_samples_of_a_label_are_dealt_in_random_order() -> None:
     assert np.any(np.diff(first) > 1)
 
 
-def test_a_split_is_drawn_anew_until_everybody_has_enough() -> None:
+def test_a_split_is_drawn_again_until_all_clients_have_enough() -> None:
     labels = balanced(2, 100)
 
     def fewest(min_samples: int) -> int:
@@ -405,7 +401,7 @@ def test_topping_up_asks_a_second_client_when_the_first_has_no_more() -> None:
     assert np.bincount(client_of).tolist() == [3, 4, 3]
 
 
-def test_topping_up_changes_nothing_where_everybody_has_enough() -> None:
+def test_topping_up_changes_nothing_where_all_clients_have_enough() -> None:
     labels = balanced(5, 200)
 
     drawn, topped = (

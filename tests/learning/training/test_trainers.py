@@ -25,7 +25,8 @@ from fleetsim.learning.aggregation.aggregator import FedAvg
 from fleetsim.learning.aggregation.settings import FedAvgSettings
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
 

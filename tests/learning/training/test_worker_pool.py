@@ -19,7 +19,8 @@ from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten
+from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.learning.training import wakeup
 from fleetsim.learning.training import worker_pool as pool_module

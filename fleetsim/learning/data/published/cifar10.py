@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,12 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
-from fleetsim.learning.data.published.fetch import find_files
-from fleetsim.learning.data.published.registry import RemoteSet
-from fleetsim.learning.data.standardisation import Pixels
-from fleetsim.settings import Settings
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.published.fetch import find_files, named_folder
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.standardisation import Pixels, from_pixels, moments_of
 
 CLASSES = (
     "airplane",
@@ -46,6 +48,10 @@ CLASSES = (
     "truck",
 )
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
+
+_MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+"""Of the training pixels in 0..1: red, green, blue."""
+_NUM_TRAINING = 50_000
 
 _ARCHIVE = "cifar-10-binary.tar.gz"
 _CHANNELS, _SIDE = 3, 32
@@ -62,9 +68,56 @@ _PICTURE_FAULTS = (
 )
 """What Pillow raises about a damaged file."""
 
+_CIFAR10 = RemoteSet(
+    name="cifar10",
+    title="colour pictures of ten kinds of things, 50,000 + 10,000 images of 32 x 32",
+    files=(
+        RemoteFile(
+            name="cifar-10-binary.tar.gz",
+            num_byte=170_052_171,
+            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            unpacked_sha256=None,
+            urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+            members=(
+                (
+                    "cifar-10-batches-bin/data_batch_1.bin",
+                    "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_2.bin",
+                    "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_3.bin",
+                    "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_4.bin",
+                    "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+                ),
+                (
+                    "cifar-10-batches-bin/data_batch_5.bin",
+                    "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+                ),
+                (
+                    "cifar-10-batches-bin/test_batch.bin",
+                    "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+                ),
+            ),
+        ),
+    ),
+    licence="none stated; its author asks to be cited",
+    citation=(
+        "Krizhevsky: Learning multiple layers of features from tiny images, technical report, "
+        "University of Toronto, 2009"
+    ),
+)
 
-class Cifar10Settings(Settings):
+
+class Cifar10Settings(DatasetKind):
     """CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32 pixels (Krizhevsky 2009)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_CIFAR10,)
 
     kind: Literal["cifar10"] = "cifar10"
     folder: str | None = None
@@ -78,6 +131,31 @@ class Cifar10Settings(Settings):
     pixels: Pixels = "standardised"
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the pictures, from the archive, its files or folders of pictures."""
+        train, test = read_cifar10(self, named_folder(self.folder), registry=registry)
+        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
+        return Dataset(
+            name=self.kind,
+            train_inputs=ByteImages(train.images, mean, std),
+            train_labels=train.labels,
+            test_inputs=from_pixels(test.images, mean=mean, std=std),
+            test_labels=test.labels,
+            num_classes=len(CLASSES),
+        )
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return `train_samples`, or 50,000."""
+        return _NUM_TRAINING if self.train_samples is None else self.train_samples
+
+    def num_natural(self, own_folder: Path | None = None) -> int:
+        """Return 0."""
+        return 0
+
+    def num_labels(self) -> int:
+        """Return 10."""
+        return len(CLASSES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,12 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import labelled, parse_idx
 from fleetsim.learning.data.formats.zip_members import read_zip
-from fleetsim.learning.data.published.fetch import find_files
-from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.published.fetch import find_files, named_folder
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.standardisation import from_pixels, moments_in
-from fleetsim.settings import Settings
 
 Split = Literal["balanced", "letters"]
 
@@ -40,6 +40,28 @@ _ARCHIVE = "gzip.zip"
 _ARCHIVE_FOLDER = "gzip/"
 _MAX_MEMBER_BYTE = 200_000_000
 _SIDE = 28
+
+_EMNIST = RemoteSet(
+    name="emnist",
+    title="handwritten letters and digits of 28 x 28 pixels, split in six ways",
+    files=(
+        RemoteFile(
+            name="gzip.zip",
+            num_byte=561_753_746,
+            sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
+            unpacked_sha256=None,
+            urls=(
+                "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
+                "https://www.itl.nist.gov/iaui/vip/cs_links/EMNIST/gzip.zip",
+            ),
+        ),
+    ),
+    licence="none stated; its authors ask to be cited",
+    citation=(
+        "Cohen, Afshar, Tapson, van Schaik: EMNIST: extending MNIST to handwritten letters, IJCNN "
+        "2017, arXiv:1702.05373"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +81,10 @@ _FORMS: Mapping[Split, _Form] = {
 }
 
 
-class EmnistSettings(Settings):
+class EmnistSettings(DatasetKind):
     """EMNIST: handwritten letters, also with digits, of 28 x 28 pixels (Cohen et al. 2017)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_EMNIST,)
 
     kind: Literal["emnist"] = "emnist"
     split: Split = "balanced"
@@ -70,6 +94,35 @@ class EmnistSettings(Settings):
     """Folder with the published archive, or with the four IDX files of the split, gzipped or not;
     by default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch emnist` fills are
     looked in."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return a split of the set, standardised by its training part.
+
+        A folder without the archive is read as unpacked files. No checksum of them is published,
+        so their number of images is checked.
+        """
+        train, test = _parts(self.split, named_folder(self.folder), registry)
+        mean, std = moments_in(train.images)
+        return Dataset(
+            name=self.kind,
+            train_inputs=ByteImages(train.images, mean, std),
+            train_labels=train.labels,
+            test_inputs=from_pixels(test.images, mean=mean, std=std),
+            test_labels=test.labels,
+            num_classes=_FORMS[self.split].num_classes,
+        )
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return the number of images that the split has."""
+        return _FORMS[self.split].num_train
+
+    def num_natural(self, own_folder: Path | None = None) -> int:
+        """Return 0."""
+        return 0
+
+    def num_labels(self) -> int:
+        """Return the number of characters that the split has."""
+        return _FORMS[self.split].num_classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,32 +139,6 @@ def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
     """Published names of the images and of the labels."""
     stem = f"emnist-{split}-{part}"
     return f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"
-
-
-def load_emnist(
-    settings: EmnistSettings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
-) -> Dataset:
-    """A split of the set, standardised by its training part; reads local files only.
-
-    Args:
-        settings: which split.
-        folder: the only folder to look in, with `~` expanded. One without the archive is read as
-            unpacked files: no checksum of them is published, so their number of images must be.
-        registry: the published sets that are known, by name.
-
-    Raises:
-        DataError: files are missing, broken, or not the published ones.
-    """
-    train, test = _parts(settings.split, folder, registry)
-    mean, std = moments_in(train.images)
-    return Dataset(
-        name="emnist",
-        train_inputs=ByteImages(train.images, mean, std),
-        train_labels=train.labels,
-        test_inputs=from_pixels(test.images, mean=mean, std=std),
-        test_labels=test.labels,
-        num_classes=_FORMS[settings.split].num_classes,
-    )
 
 
 def _parts(

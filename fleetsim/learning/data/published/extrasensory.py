@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,12 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import gunzip
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_told
-from fleetsim.learning.data.published.fetch import cache_folder, own_folders
+from fleetsim.learning.data.published.fetch import cache_folder, named_folder, own_folders
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import by_training_part
-from fleetsim.settings import Settings
 
 KIND = "extrasensory-har"
 CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")
@@ -61,13 +62,45 @@ _COLUMNS = ("timestamp", *FEATURES, *(f"label:{name}" for name in CLASSES))
 _ARRAYS = ("x", "y", "user", "t", "feature_names", "class_names")
 
 
-class ExtraSensorySettings(Settings):
+class ExtraSensorySettings(DatasetKind):
     """ExtraSensory: what people do, by 52 features of their phones' sensors (Vaizman 2017)."""
+
+    how_to_get: ClassVar[str] = "by hand, see docs/data.md"
 
     kind: Literal["extrasensory-har"] = "extrasensory-har"
     folder: str | None = None
     """Folder with the published archive, with its CSV files of some or all people, or with one .npz
     file of the same samples; by default `$FLEETSIM_DATA` and then the cache are looked in."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return all people with their last minutes as the test part, features standardised.
+
+        Raises:
+            DataError: no folder has the set, or a file is broken or lacks a column.
+        """
+        minutes = _minutes(_home(named_folder(self.folder)))
+        order = np.lexsort((minutes.at_s, minutes.person))
+        person = minutes.person[order]
+        _, first, count = np.unique(person, return_index=True, return_counts=True)
+        rank = np.arange(len(person)) - np.repeat(first, count)
+        is_test = rank >= np.repeat(count - count // _TEST_DIVISOR, count)
+        if not is_test.any():
+            raise DataError(
+                f"ExtraSensory: {len(person)} usable samples of {len(first)} people are too few;"
+                f" each needs {_TEST_DIVISOR} or more for one to test on"
+            )
+        features, labels = minutes.features[order], minutes.labels[order]
+        train, test = features[~is_test], features[is_test]
+        by_training_part(train, test)
+        return Dataset(
+            name=self.kind,
+            train_inputs=train,
+            train_labels=labels[~is_test],
+            test_inputs=test,
+            test_labels=labels[is_test],
+            num_classes=len(CLASSES),
+            owner=np.unique(person[~is_test], return_inverse=True)[1].astype(np.int64),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,40 +115,6 @@ class Minutes:
     """[n]"""
     at_s: NDArray[np.float64]
     """When, in seconds since 1970 [n]."""
-
-
-def load_extrasensory(folder: Path | None) -> Dataset:
-    """All people with their last minutes as the test part, features standardised.
-
-    Args:
-        folder: the only folder to look in, with `~` expanded.
-
-    Raises:
-        DataError: no folder has the set, or a file is broken or lacks a column.
-    """
-    minutes = _minutes(_home(folder))
-    order = np.lexsort((minutes.at_s, minutes.person))
-    person = minutes.person[order]
-    _, first, count = np.unique(person, return_index=True, return_counts=True)
-    rank = np.arange(len(person)) - np.repeat(first, count)
-    is_test = rank >= np.repeat(count - count // _TEST_DIVISOR, count)
-    if not is_test.any():
-        raise DataError(
-            f"ExtraSensory: {len(person)} usable samples of {len(first)} people are too few; each "
-            f"needs {_TEST_DIVISOR} or more for one to test on"
-        )
-    features, labels = minutes.features[order], minutes.labels[order]
-    train, test = features[~is_test], features[is_test]
-    by_training_part(train, test)
-    return Dataset(
-        name=KIND,
-        train_inputs=train,
-        train_labels=labels[~is_test],
-        test_inputs=test,
-        test_labels=labels[is_test],
-        num_classes=len(CLASSES),
-        owner=np.unique(person[~is_test], return_inverse=True)[1].astype(np.int64),
-    )
 
 
 def _home(folder: Path | None) -> Path:

@@ -25,13 +25,20 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.quoting import quoted
 from fleetsim.schema.faults import did_you_mean
 
 _CHUNK_BYTE = 1 << 16
+
+
+def named_folder(folder: str | None) -> Path | None:
+    """Return the folder that a scenario names, with `~` expanded; None if it names none."""
+    if folder is None:
+        return None
+    return paths.expanded(folder, ScenarioError, key="task.dataset.folder")
 
 
 def cache_folder(name: str) -> Path:
@@ -50,7 +57,7 @@ def find_files(
     folder: Path | None = None,
     *,
     extras: Collection[str] = (),
-    registry: Mapping[str, RemoteSet] = REGISTRY,
+    registry: Mapping[str, RemoteSet],
 ) -> dict[str, Path]:
     """Verified local files of a set by their published names; downloads nothing.
 
@@ -82,7 +89,7 @@ def find_files(
     raise DataError(f"data set {name} not found: {looked}; {way_out}")
 
 
-def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet] = REGISTRY) -> Path:
+def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Path:
     """Folder that holds a set, extra files included; downloads what is missing into the cache.
 
     A complete folder below `$FLEETSIM_DATA` is verified and taken as it is. Otherwise every file

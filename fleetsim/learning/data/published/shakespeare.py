@@ -19,7 +19,7 @@ import math
 import string
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,12 +29,18 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.zip_members import read_zip
-from fleetsim.learning.data.published.fetch import cache_folder, find_files, own_folders
-from fleetsim.learning.data.published.registry import RemoteSet
+from fleetsim.learning.data.published.fetch import (
+    cache_folder,
+    find_files,
+    named_folder,
+    own_folders,
+)
+from fleetsim.learning.data.published.plays import PLAYS
+from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.tokens import check_memory, spread, windows
 from fleetsim.schema.ranges import Samples
-from fleetsim.settings import Settings
 
 ALPHABET = "\n !\"&'(),-." + string.digits + ":;>?" + string.ascii_uppercase + "[]"
 ALPHABET += string.ascii_lowercase + "}"
@@ -46,9 +52,28 @@ ARCHIVE = "shakespeare-moby-xml.zip"
 _MAX_PLAY_BYTE = 2_000_000
 _TEST_FRACTION = 0.2
 
+_SHAKESPEARE = RemoteSet(
+    name="shakespeare",
+    title="37 plays in XML with every speech's speakers: 1,361 roles, 4.3 million characters",
+    files=remote_files(
+        (
+            "https://raw.githubusercontent.com/okfn/shakespeare-material/"
+            "abd92b518793aab643fc645267e15b8c0b1f715c/texts/moby/",
+        ),
+        *(
+            (f"{stem}_moby.xml", int(num_byte), sha256, sha256)
+            for stem, num_byte, sha256 in map(str.split, PLAYS.strip().splitlines())
+        ),
+    ),
+    licence="public domain; each file says that it may be freely copied and distributed worldwide",
+    citation="Bosak: The plays of Shakespeare in XML, 1998, after the texts of Moby Lexical Tools",
+)
 
-class ShakespeareSettings(Settings):
+
+class ShakespeareSettings(DatasetKind):
     """Shakespeare's 37 plays by speaking role: 80 characters predict the next (LEAF's task)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_SHAKESPEARE,)
 
     kind: Literal["shakespeare"] = "shakespeare"
     folder: str | None = None
@@ -67,6 +92,15 @@ class ShakespeareSettings(Settings):
     """Roles with a shorter text are left out, and those too short for one sample to train on."""
     test_samples: Samples | None = None
     """Test on so many samples only, evenly spread over all roles; by default on all."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the task.
+
+        Raises:
+            DataError: files are missing, broken, or not the published ones.
+            ScenarioError: the settings leave no sample, or too many to hold.
+        """
+        return load_shakespeare(self, named_folder(self.folder), registry=registry)
 
 
 def load_shakespeare(

@@ -30,7 +30,7 @@ from fleetsim.contracts import Parameters
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.local.local_sgd import losses_of
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.networks import layout
+from fleetsim.learning.models.flat_vector import layout
 
 Precision = Literal["float32", "mixed"]
 """`mixed`: bfloat16 arithmetic on float32 weights."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from fleetsim import scenario as scenarios
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published import fetch
 from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
@@ -25,7 +25,7 @@ from fleetsim.learning.data.published.cifar10 import (
     read_members,
     read_records,
 )
-from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.simulate import run
 
 MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]

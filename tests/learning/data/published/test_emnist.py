@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
 from fleetsim.learning.data.published.emnist import (
     EmnistSettings,
     Split,
@@ -22,7 +22,7 @@ from fleetsim.learning.data.published.emnist import (
     read_packed,
     read_unpacked,
 )
-from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 
 FIRST: Mapping[Split, int] = {"balanced": 0, "letters": 1}
 LAST: Mapping[Split, int] = {"balanced": 46, "letters": 26}

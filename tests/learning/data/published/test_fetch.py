@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from fleetsim.errors import DataError
+from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch as module
 from fleetsim.learning.data.published.fetch import cache_folder, fetch, find_files
-from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 
 CONTENT = bytes(range(256)) * 1000
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -316,7 +317,7 @@ def test_a_set_that_nobody_registered_is_told_with_those_that_are() -> None:
         DataError,
         match=r"'mnits' cannot be fetched; known are .*, fashion-mnist, mnist.* mean 'mnist'",
     ):
-        find_files("mnits")
+        find_files("mnits", registry=REGISTRY)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG folders are Linux's")
@@ -336,6 +337,6 @@ def test_the_cache_follows_xdg_cache_home(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_registered_checksums_are_those_of_the_published_files(
     real_data: Callable[[str], Path], name: str, extras: list[str]
 ) -> None:
-    files = find_files(name, real_data(name), extras=extras)
+    files = find_files(name, real_data(name), extras=extras, registry=REGISTRY)
 
     assert len(files) == 4 + len(extras)

@@ -13,8 +13,8 @@ import pytest
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.registry import REGISTRY, RemoteFile, RemoteSet
+from fleetsim.learning.data.loading import REGISTRY, load_dataset
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.published.shakespeare import (
     ALPHABET,
     ARCHIVE,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.registry import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.published.wikitext import (
     ByteSettings,
     WikiText2Settings,

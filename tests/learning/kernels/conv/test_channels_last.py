@@ -23,7 +23,8 @@ from fleetsim.learning.kernels.conv.winograd import WinogradConv2d
 from fleetsim.learning.kernels.cpu import gemm
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import build_model, flatten, layout
+from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,

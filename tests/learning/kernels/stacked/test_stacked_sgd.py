@@ -30,8 +30,8 @@ from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack
 from fleetsim.learning.kernels.stacked.stacked_sgd import stacks, train_stack, train_together
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.models.flat_vector import flatten, load_flat
 from fleetsim.learning.models.hinge_loss import LinearSvm
-from fleetsim.learning.models.networks import flatten, load_flat
 from fleetsim.learning.models.settings import Hinge
 from tests.learning.stack_jobs import stack_job
 

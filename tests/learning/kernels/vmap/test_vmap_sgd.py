@@ -26,7 +26,7 @@ from fleetsim.learning.kernels.vmap.vmap_sgd import (
 )
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.networks import flatten, layout
+from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.settings import LstmSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,

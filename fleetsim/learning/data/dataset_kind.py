@@ -1,0 +1,74 @@
+"""Interface of the data sets that a scenario can name: settings, sizes known in advance, loading.
+
+A new data set is a subclass of `DatasetKind` in a module of its own, and its name in
+`fleetsim.learning.data.loading.DatasetSettings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.settings import Settings
+
+
+class DatasetKind(Settings):
+    """Settings of one kind of data set, which load it.
+
+    The sizes are those that are known before any sample is read. They are stated by the authors of
+    the set, or by the headers of the user's own files. So a scenario with too many clients is
+    refused without reading the data.
+    """
+
+    kind: str
+    published: ClassVar[tuple[RemoteSet, ...]] = ()
+    """Published sets that it is loaded from; `fleetsim data fetch` knows them by name."""
+    how_to_get: ClassVar[str] = "built in"
+    """Way to get the files of a set that is not fetched, for `fleetsim list datasets`."""
+    is_own_files: ClassVar[bool] = False
+    """True: the files are the user's own, whose form no checksum verifies."""
+    imports_library: ClassVar[bool] = False
+    """True: loading imports a library, which two threads should not do at once."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the data set; reads local files only.
+
+        Args:
+            seed: the scenario's seed; only a synthetic set depends on it.
+            num_clients: number of clients; only a synthetic set depends on it.
+            registry: published sets by name.
+
+        Raises:
+            DataError: files are missing, broken, or not the published ones.
+            ScenarioError: a key does not suit the files of the user's own folder.
+        """
+        raise NotImplementedError
+
+    def num_training(self, own_folder: Path | None = None) -> int | None:
+        """Return the number of training samples; None if only the files tell.
+
+        Args:
+            own_folder: folder of the user's own data set; None: its files are not read.
+
+        Raises:
+            DataError: a file of the folder is damaged, or larger than is read.
+        """
+        return None
+
+    def num_natural(self, own_folder: Path | None = None) -> int | None:
+        """Return the number of natural clients, 0 if it has none; None if only the files tell.
+
+        Arguments and errors are those of `num_training`.
+        """
+        return None
+
+    def num_labels(self) -> int | None:
+        """Return the number of labels of the training samples; None if only the files tell."""
+        return None
+
+    def without_clients(self, own_folder: Path | None = None) -> str:
+        """Return the error message for the partition `natural` of a set without natural clients."""
+        return f"{self.kind} has no clients of its own; choose iid, dirichlet or shards"

@@ -1,0 +1,66 @@
+"""Handwritten digits that come with scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.published.remote_set import RemoteSet
+from fleetsim.rng import stream
+
+_NUM_CLASSES = 10
+_NUM_TRAINING = 1_438
+_PIXEL_MAX = 16.0
+_TEST_DIVISOR = 5
+_SPLIT_SEED = 0
+
+
+class DigitsSettings(DatasetKind):
+    """1,797 real handwritten digits of 8 x 8 pixels that come with scikit-learn: no download."""
+
+    imports_library: ClassVar[bool] = True
+
+    kind: Literal["digits"] = "digits"
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return four fifths of each class to train on, the others to test: 1,438 + 359 images.
+
+        The split has an address without the scenario's seed, so that all runs on digits test on
+        the same images.
+        """
+        # Importing scikit-learn takes over a second, and only this data set needs it.
+        from sklearn.datasets import load_digits  # noqa: PLC0415
+
+        bunch = load_digits()
+        inputs = (bunch.images[:, None] / _PIXEL_MAX).astype(np.float32)
+        labels = bunch.target.astype(np.int64)
+        is_test = np.zeros(len(labels), dtype=np.bool_)
+        for label in range(_NUM_CLASSES):
+            members = np.flatnonzero(labels == label)
+            shuffled = stream(_SPLIT_SEED, "data/digits-split", label).permutation(members)
+            is_test[shuffled[: round(len(members) / _TEST_DIVISOR)]] = True
+        return Dataset(
+            name=self.kind,
+            train_inputs=inputs[~is_test],
+            train_labels=labels[~is_test],
+            test_inputs=inputs[is_test],
+            test_labels=labels[is_test],
+            num_classes=_NUM_CLASSES,
+        )
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return 1,438."""
+        return _NUM_TRAINING
+
+    def num_natural(self, own_folder: Path | None = None) -> int:
+        """Return 0."""
+        return 0
+
+    def num_labels(self) -> int:
+        """Return 10."""
+        return _NUM_CLASSES

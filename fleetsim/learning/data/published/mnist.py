@@ -1,0 +1,270 @@
+"""MNIST and Fashion-MNIST: gray images in four IDX files, of MNIST perhaps with their writers.
+
+Pixels are divided by 255 and standardised with the mean and standard deviation of all training
+pixels, rounded to four digits as commonly published: 0.1307 and 0.3081 for MNIST (pytorch/examples,
+mnist/main.py), 0.2860 and 0.3530 for Fashion-MNIST. The key `pixels` selects another form.
+
+Both sets have 60,000 training images, as their authors state; 539 writers made those of MNIST
+(QMNIST). The MD5 sums of the files equal those in the README of zalandoresearch/fashion-mnist and
+in torchvision's `datasets/mnist.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.errors import DataError
+from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.idx import read_idx, read_labelled
+from fleetsim.learning.data.published.fetch import find_files, named_folder
+from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
+from fleetsim.learning.data.standardisation import Pixels, from_pixels, moments_of
+from fleetsim.schema.effects import ActsIf, by_key
+
+_NUM_CLASSES = 10
+_NUM_TRAINING = 60_000
+_NUM_WRITERS = 539
+_MNIST_MEAN, _MNIST_STD = 0.1307, 0.3081
+_FASHION_MNIST_MEAN, _FASHION_MNIST_STD = 0.2860, 0.3530
+_WRITERS_FILE = "qmnist-train-labels-idx2-int.gz"
+_CLASS_COLUMN, _WRITER_COLUMN = 0, 2
+
+_MNIST = RemoteSet(
+    name="mnist",
+    title="handwritten digits, 60,000 + 10,000 images of 28 x 28, with the writers of QMNIST",
+    files=(
+        *remote_files(
+            (
+                "https://ossci-datasets.s3.amazonaws.com/mnist/",
+                "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            ),
+            (
+                "train-images-idx3-ubyte.gz",
+                9_912_422,
+                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            ),
+            (
+                "train-labels-idx1-ubyte.gz",
+                28_881,
+                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            ),
+            (
+                "t10k-images-idx3-ubyte.gz",
+                1_648_877,
+                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            ),
+            (
+                "t10k-labels-idx1-ubyte.gz",
+                4_542,
+                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            ),
+        ),
+        *remote_files(
+            ("https://raw.githubusercontent.com/facebookresearch/qmnist/master/",),
+            (
+                "qmnist-train-labels-idx2-int.gz",
+                463_024,
+                "2c05dc77f6b916b38e455e97ab129a42a444f3dbef09b278a366f82904e0dd9f",
+                "bb1b6e1ec7b04fd5696f1ed50b5f58f8ef195118edd5c93c81783df9740b8ac5",
+            ),
+            (
+                "qmnist-test-labels-idx2-int.gz",
+                526_800,
+                "9fbcbe594c3766fdf4f0b15c5165dc0d1e57ac604e01422608bb72c906030d06",
+                "92d0ccb8c25f9c6534270fb4be7e1d24a1c6d315edfc8a638bfbd31c70f362dd",
+            ),
+            is_extra=True,
+        ),
+    ),
+    licence="MNIST: none stated by its distributors; QMNIST's label files: BSD-3-Clause",
+    citation=(
+        "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition, "
+        "Proceedings of the IEEE 86(11), 1998; Yadav, Bottou: Cold case: the lost MNIST digits, "
+        "NeurIPS 2019"
+    ),
+)
+
+_FASHION_MNIST = RemoteSet(
+    name="fashion-mnist",
+    title="pictures of clothes, 60,000 + 10,000 images of 28 x 28",
+    files=remote_files(
+        (
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+        ),
+        (
+            "train-images-idx3-ubyte.gz",
+            26_421_880,
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        ),
+        (
+            "train-labels-idx1-ubyte.gz",
+            29_515,
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        ),
+        (
+            "t10k-images-idx3-ubyte.gz",
+            4_422_102,
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        ),
+        (
+            "t10k-labels-idx1-ubyte.gz",
+            5_148,
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+    licence="MIT",
+    citation=(
+        "Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking machine "
+        "learning algorithms, arXiv:1708.07747, 2017"
+    ),
+)
+
+
+class MnistSettings(DatasetKind):
+    """MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels (LeCun et al. 1998)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_MNIST,)
+    acts_if = by_key(
+        writers=ActsIf(
+            lambda _, facts: facts.partition == "natural",
+            "only the partition natural looks at who wrote what",
+            "set task.partition.kind: natural",
+        ),
+    )
+
+    kind: Literal["mnist"] = "mnist"
+    folder: str | None = None
+    """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
+    then the cache that `fleetsim data fetch mnist` fills are looked in."""
+    pixels: Pixels = "standardised"
+    """Numbers that bytes become: standardised by the set's mean and deviation, symmetric (-1 to 1),
+    unit (0 to 1) or raw (0 to 255)."""
+    writers: bool = False
+    """Also read who wrote each training image (QMNIST, Yadav and Bottou 2019): 539 natural clients
+    for the partition `natural`."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the images, with their writers as natural clients if `writers`."""
+        extras = (_WRITERS_FILE,) if self.writers else ()
+        folder = named_folder(self.folder)
+        files = find_files(self.kind, folder, extras=extras, registry=registry)
+        return _gray_images(
+            files, name=self.kind, pixels=self.pixels, mean=_MNIST_MEAN, std=_MNIST_STD
+        )
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return 60,000."""
+        return _NUM_TRAINING
+
+    def num_natural(self, own_folder: Path | None = None) -> int:
+        """Return the number of writers."""
+        return _NUM_WRITERS if self.writers else 0
+
+    def num_labels(self) -> int:
+        """Return 10."""
+        return _NUM_CLASSES
+
+    def without_clients(self, own_folder: Path | None = None) -> str:
+        """Return the error message for the partition `natural` without writers."""
+        return "needs task.dataset.writers: true; set that, or choose another partition"
+
+
+class FashionMnistSettings(DatasetKind):
+    """Fashion-MNIST: 60,000 + 10,000 pictures of clothes, 28 x 28 pixels (Xiao et al. 2017)."""
+
+    published: ClassVar[tuple[RemoteSet, ...]] = (_FASHION_MNIST,)
+
+    kind: Literal["fashion-mnist"] = "fashion-mnist"
+    folder: str | None = None
+    """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
+    then the cache that `fleetsim data fetch fashion-mnist` fills are looked in."""
+    pixels: Pixels = "standardised"
+    """Numbers that bytes become: standardised by the set's mean and deviation, symmetric (-1 to 1),
+    unit (0 to 1) or raw (0 to 255)."""
+
+    def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
+        """Return the images."""
+        files = find_files(self.kind, named_folder(self.folder), registry=registry)
+        mean, std = _FASHION_MNIST_MEAN, _FASHION_MNIST_STD
+        return _gray_images(files, name=self.kind, pixels=self.pixels, mean=mean, std=std)
+
+    def num_training(self, own_folder: Path | None = None) -> int:
+        """Return 60,000."""
+        return _NUM_TRAINING
+
+    def num_natural(self, own_folder: Path | None = None) -> int:
+        """Return 0."""
+        return 0
+
+    def num_labels(self) -> int:
+        """Return 10."""
+        return _NUM_CLASSES
+
+
+def _gray_images(
+    files: Mapping[str, Path], *, name: str, pixels: Pixels, mean: float, std: float
+) -> Dataset:
+    """Return a set in the four IDX files of MNIST's layout, with writers if there is a fifth.
+
+    Args:
+        files: paths by published name.
+        name: name of the set.
+        pixels: form of the inputs.
+        mean: mean of all training pixels in 0..1.
+        std: their standard deviation.
+    """
+    train_images, train_labels = read_labelled(
+        files["train-images-idx3-ubyte.gz"],
+        files["train-labels-idx1-ubyte.gz"],
+        num_classes=_NUM_CLASSES,
+    )
+    test_images, test_labels = read_labelled(
+        files["t10k-images-idx3-ubyte.gz"],
+        files["t10k-labels-idx1-ubyte.gz"],
+        num_classes=_NUM_CLASSES,
+    )
+    owner = _writers(files[_WRITERS_FILE], train_labels) if _WRITERS_FILE in files else None
+    means, stds = moments_of(pixels, mean=(mean,), std=(std,))
+    return Dataset(
+        name=name,
+        train_inputs=ByteImages(train_images[:, None], means, stds),
+        train_labels=train_labels,
+        test_inputs=from_pixels(test_images[:, None], mean=means, std=stds),
+        test_labels=test_labels,
+        num_classes=_NUM_CLASSES,
+        owner=owner,
+    )
+
+
+def _writers(path: Path, labels: IntArray) -> IntArray:
+    """Return the writer of each sample [n], numbered from 0 in the order of the NIST writer ids."""
+    table = read_idx(path)
+    if table.ndim != 2 or table.shape[1] <= _WRITER_COLUMN or len(table) != len(labels):
+        raise DataError(
+            f"{path}: expected a row of QMNIST label columns for each of {len(labels)} training "
+            f"images, found shape {table.shape}"
+        )
+    wrong = np.flatnonzero(table[:, _CLASS_COLUMN] != labels)
+    if wrong.size:
+        row = int(wrong[0])
+        raise DataError(
+            f"{path}: row {row} is of class {int(table[row, _CLASS_COLUMN])}, but training image "
+            f"{row} is of class {int(labels[row])}; the files do not belong together"
+        )
+    return np.unique(table[:, _WRITER_COLUMN], return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,62 @@
+"""Records of a published data set: files, addresses, checksums, licence, citation.
+
+Each set is described beside its reader, in the module of its settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One gzipped file, or one archive, of a published set."""
+
+    name: str
+    """Published name; a folder may hold the file unpacked, without `.gz`."""
+    num_byte: int
+    sha256: str
+    """Checksum of the file as published."""
+    unpacked_sha256: str | None
+    """Checksum of the file once gunzipped; None for an archive."""
+    urls: tuple[str, ...]
+    """Official address, then mirrors."""
+    is_extra: bool = False
+    """True: only an option of the set needs it."""
+    members: tuple[tuple[str, str], ...] = ()
+    """Path and SHA-256 of the files in an archive that make up the set; a folder may hold them
+    unpacked, at these paths or directly."""
+
+    @property
+    def unpacked_name(self) -> str:
+        """Name of the file once gunzipped."""
+        return self.name.removesuffix(".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSet:
+    """A published data set; fleetsim contains none of its files."""
+
+    name: str
+    title: str
+    files: tuple[RemoteFile, ...]
+    licence: str
+    citation: str
+
+
+def remote_files(
+    addresses: tuple[str, ...], *rows: tuple[str, int, str, str], is_extra: bool = False
+) -> tuple[RemoteFile, ...]:
+    """Return files that are all found at each of some addresses.
+
+    Args:
+        addresses: folders on the web, official first.
+        rows: name, bytes, SHA-256, SHA-256 unpacked.
+        is_extra: True: only an option of the set needs them.
+    """
+    return tuple(
+        RemoteFile(
+            name, num_byte, sha256, unpacked, tuple(home + name for home in addresses), is_extra
+        )
+        for name, num_byte, sha256, unpacked in rows
+    )

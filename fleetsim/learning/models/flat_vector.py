@@ -1,0 +1,89 @@
+"""Flat vector of a network's weights, and its layout.
+
+A flat vector [P] holds every floating-point entry of the state dict (parameters, and buffers such
+as the running means of a BatchNorm) in state-dict order, each flattened row-major. So the vector is
+the whole state of a network. `layout` gives the part of it that belongs to each entry.
+
+Integer buffers are not in it, and the networks of `networks` have none. BatchNorm's count of
+batches is left out, because nothing reads it where the running statistics decay at a fixed rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fleetsim.contracts import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Place of one entry of the state dict in the flat vector."""
+
+    name: str
+    """Key in the state dict, such as `fc1.weight`."""
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+    is_trained: bool
+    """False for a buffer: it has no gradient."""
+
+
+def layout(module: nn.Module) -> tuple[Slot, ...]:
+    """Return the slots of the flat vector in order; together they cover [0, P) without gaps.
+
+    >>> [(slot.name, slot.start, slot.stop) for slot in layout(nn.Linear(3, 2))]
+    [('weight', 0, 6), ('bias', 6, 8)]
+    """
+    trained = {name for name, _ in module.named_parameters()}
+    slots = []
+    start = 0
+    for name, value in _entries(module).items():
+        stop = start + value.numel()
+        slots.append(Slot(name, tuple(value.shape), start, stop, name in trained))
+        start = stop
+    return tuple(slots)
+
+
+def flatten(module: nn.Module) -> Parameters:
+    """Return the flat vector [P] of the weights: a copy, float32 as the networks are."""
+    return join(module, _entries(module))
+
+
+def join(module: nn.Module, values: Mapping[str, Tensor]) -> Parameters:
+    """Return the flat vector [P] of one value per state-dict entry, zero for an entry without.
+
+    Args:
+        module: network that gives the layout of the vector.
+        values: tensors by state-dict key, shaped like the entry, such as its gradients.
+    """
+    parts = [
+        values[name].reshape(-1) if name in values else torch.zeros_like(entry).reshape(-1)
+        for name, entry in _entries(module).items()
+    ]
+    flat: Parameters = torch.cat(parts).cpu().numpy()
+    return flat
+
+
+def load_flat(module: nn.Module, vector: Parameters) -> None:
+    """Copy a flat vector [P] into the module's parameters and buffers.
+
+    Raises:
+        ValueError: the vector has not the length of the module's.
+    """
+    slots = layout(module)
+    if vector.shape != (slots[-1].stop,):
+        raise ValueError(f"a flat vector of shape {vector.shape} for {slots[-1].stop} weights")
+    entries = _entries(module)
+    device = entries[slots[0].name].device
+    flat = torch.tensor(vector, device=device)
+    for slot in slots:
+        entries[slot.name].copy_(flat[slot.start : slot.stop].view(slot.shape))
+
+
+def _entries(module: nn.Module) -> dict[str, Tensor]:
+    """Return the floating-point entries of the state dict, detached, in the module's memory."""
+    return {name: value for name, value in module.state_dict().items() if value.is_floating_point()}

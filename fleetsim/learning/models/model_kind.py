@@ -1,0 +1,71 @@
+"""Interface of the models that a scenario can name: settings and building of the network.
+
+A new model is a subclass of `ModelKind` and its name in
+`fleetsim.learning.models.settings.ModelSettings`. Scenarios are validated without torch, so `build`
+imports it, or the module of the network, inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fleetsim.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True, slots=True)
+class SampleForm:
+    """Form of the samples and labels that a network is built for."""
+
+    input_shape: tuple[int, ...]
+    """Shape of one sample: (channels, height, width), (features,), or (tokens,) for text."""
+    num_classes: int
+    """Number of logits."""
+    vocabulary_size: int | None = None
+    """Number of tokens of a text; None: samples are no text."""
+    is_sequence: bool = False
+    """True: one label at every position; False: one label for the sample."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of samples that are images."""
+        channels, height, width = self.input_shape
+        return channels, height, width
+
+
+class ModelKind(Settings):
+    """Settings of one kind of model, which build its network."""
+
+    kind: str
+    min_side: ClassVar[int | None] = None
+    """Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
+    reads_text: ClassVar[bool] = False
+    """True: samples are tokens; False: samples are images or feature vectors."""
+
+    trainers: ClassVar[frozenset[str]] = frozenset({"serial"})
+    """Kinds of trainer that can train it."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the network on torch's default device; its weights are drawn later.
+
+        A network that draws its weights differently has a method `initialise` (see
+        `fleetsim.learning.models.networks.build_model`).
+
+        Args:
+            samples: form of the samples, which suits `min_side` and `reads_text`.
+
+        Raises:
+            ScenarioError: the network does not suit these labels.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def fits(cls, samples: SampleForm) -> bool:
+        """Return whether the network takes samples of this form."""
+        if cls.reads_text or samples.vocabulary_size is not None:
+            return cls.reads_text and samples.vocabulary_size is not None
+        shape, side = samples.input_shape, cls.min_side
+        return side is None or (len(shape) == 3 and min(shape[1:]) >= side)

@@ -1,0 +1,77 @@
+"""Interface of the partitions that a scenario can name: settings, checks in advance, splitting.
+
+A new partition is a subclass of `PartitionKind` in a module of its own, and its name in
+`fleetsim.learning.partition.split.PartitionSettings`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from fleetsim.contracts import IntArray
+from fleetsim.schema.faults import Fault
+from fleetsim.settings import Settings
+
+
+class PartitionKind(Settings):
+    """Settings of one kind of partition, which assign training samples to clients."""
+
+    kind: str
+    splits_sequences: ClassVar[bool] = False
+    """True: it needs no labels, so it also splits sequences, which have many labels each."""
+    uses_owners: ClassVar[bool] = False
+    """True: it needs the natural clients of the data set."""
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of every client: ascending indices, disjoint, at least one each.
+
+        Args:
+            labels: label of every training sample [n], or labels [n, t] of sequences.
+            owner: natural client of every training sample [n], if the data set has such.
+            num_clients: number of clients N, at most n.
+            seed: the scenario's seed.
+
+        Raises:
+            ScenarioError: the split is impossible; the message names the key and the way out.
+        """
+        raise NotImplementedError
+
+    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
+        """Return the key that needs too many samples, and the way out; None if none does.
+
+        Only numbers are used, so that a scenario is checked before its data are read.
+        """
+        return None
+
+    def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
+        """Return the key that the fleet's size does not suit, and the way out; None if it does.
+
+        Args:
+            num_clients: number of clients.
+            num_labels: labels of the training samples; None if only the files tell.
+        """
+        return None
+
+
+def too_many_each(
+    key: str, wanted: int, need: str, *, num_samples: int, num_clients: int
+) -> Fault | None:
+    """Return the fault of a key that wants a number of samples for each client; None if enough.
+
+    Args:
+        key: key of the partition.
+        wanted: its value.
+        need: words between the number for each client and that for all.
+        num_samples: samples to split.
+        num_clients: number of clients.
+    """
+    each = num_samples // num_clients
+    if wanted <= each:
+        return None
+    says = (
+        f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
+        f" {num_samples}; lower {key} to {each} or less, or fleet.size"
+    )
+    return ("task", "partition", key), says

@@ -1,0 +1,78 @@
+"""Partition into equal shards of the samples sorted by label, a few of them to every client.
+
+Source: McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
+AISTATS 2017, section 3; sampling.py of Yoruko-Tang/FedCor@d941083.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
+from fleetsim.rng import stream
+from fleetsim.schema.faults import Fault
+from fleetsim.schema.ranges import Samples
+
+
+class ShardsSettings(PartitionKind):
+    """Equal shards of the samples sorted by label, assigned at random."""
+
+    kind: Literal["shards"] = "shards"
+    shards_per_client: Samples = 2
+    """Shards of each client, so about how many labels it sees at most."""
+    single_label: bool = False
+    """Cut the shards inside the labels, so that none holds two; samples that a label leaves over,
+    and shards beyond those needed, are not used."""
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return N * s shards of floor(n / (N * s)) samples each, s of them to every client.
+
+        As in the sources, the n mod (N * s) samples at the end of the sorted order are not used,
+        and a shard holds two labels where a label's samples end inside it, unless `single_label`.
+        """
+        num_shards = num_clients * self.shards_per_client
+        shard_size = len(labels) // num_shards
+        by_label = np.argsort(labels, kind="stable")
+        if self.single_label:
+            shards = _pure_shards(labels[by_label], by_label, num_shards)
+        else:
+            shards = by_label[: num_shards * shard_size].reshape(num_shards, shard_size)
+        order = stream(seed, "partition/shards").permutation(len(shards))[:num_shards]
+        shards_of = order.reshape(num_clients, self.shards_per_client)
+        return tuple(np.sort(shards[own].ravel()) for own in shards_of)
+
+    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
+        """Return the fault of more shards than samples."""
+        return too_many_each(
+            "shards_per_client",
+            self.shards_per_client,
+            "shards, of a sample at least, each need",
+            num_samples=num_samples,
+            num_clients=num_clients,
+        )
+
+
+def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArray:
+    """Return at least so many shards of one size, the largest possible, each within one label.
+
+    Args:
+        labels: ascending [n].
+        samples: in the same order [n].
+        num_shards: at most n.
+    """
+    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1))
+    label_sizes = np.diff(starts, append=len(labels))
+    size = len(labels) // num_shards
+    # It ends: n shards of one sample are enough.
+    while (label_sizes // size).sum() < num_shards:
+        size -= 1
+    cut = [
+        samples[start : start + num * size].reshape(num, size)
+        for start, num in zip(starts, label_sizes // size, strict=True)
+    ]
+    return np.concatenate(cut)
