@@ -1,4 +1,4 @@
-"""Whole counts from fractions as they are written: 1.1 times 100 is 110.
+"""Whole counts: batches of samples, and fractions as they are written (1.1 times 100 is 110).
 
 In binary 1.1 * 100 is 110.00000000000001 and 0.29 * 100 is 28.999999999999996, so that a ceiling or
 a floor of the product is off by one. Quotients have no such fault: 110 / 100 is the float that 1.1
@@ -9,6 +9,22 @@ compared as quotients. That is decimal arithmetic, and right for 5 / 3 of 3 as w
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Count = TypeVar("Count", int, "NDArray[np.int64]")
+
+
+def num_batches(num_samples: Count, batch_size: int) -> Count:
+    """Return the batches of one epoch, of which the last may be smaller; 0 without samples.
+
+    >>> num_batches(101, 50), num_batches(100, 50)
+    (3, 2)
+    """
+    return -(-num_samples // batch_size)
 
 
 def ceil_product(number: float, count: int) -> int:

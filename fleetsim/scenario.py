@@ -33,20 +33,16 @@ from fleetsim.host import memory
 from fleetsim.inert_keys import Inert, ScenarioFacts, inert_keys
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
-from fleetsim.learning.aggregation.settings import AggregatorSettings, FedAvgSettings
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.data.own_folder import FolderSettings
-from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
-from fleetsim.learning.partition.holdout import HoldoutFrom
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.partition.shortages import shortages
-from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.learning.training import trainer_choice
-from fleetsim.learning.training.settings import TrainerSettings
+from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
 from fleetsim.quoting import MAX_LINES, listed
 from fleetsim.record.run_folder import scenario_hash
@@ -78,21 +74,6 @@ The largest traced memory of a run without training grew by 378 to 403 bytes a c
 people, phones and servers without); this is less, so that nothing is refused that would fit.
 """
 _BYTE_PER_GIB = 1 << 30
-
-
-class TaskSettings(Settings):
-    """What is learned, and how each client learns it."""
-
-    dataset: Annotated[DatasetSettings | BlankSettings, Field(discriminator="kind")]
-    partition: PartitionSettings = IidSettings()
-    holdout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    """Share of its own samples, one at least, that each client does not train with and judges
-    models on when a selector asks it to; 0: it judges on what it trains with."""
-    holdout_from: HoldoutFrom = "own"
-    """What a client judges models on: the samples that it held out itself, or as many of those that
-    all held out, dealt at random."""
-    model: ModelSettings
-    local: LocalSettings
 
 
 MaxUpdateNorm = Gain | None

@@ -1,27 +1,19 @@
-"""How the parts become one run: the only place where time, choice, learning and recording meet."""
+"""One run of a scenario: task, fleet, server and record are built, connected and started."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from fleetsim.contracts import (
-    BoolArray,
-    IntArray,
-    ModelCost,
-    Parameters,
     Progress,
     Selector,
     State,
     StopReason,
-    Trainer,
 )
 from fleetsim.engine.servers.base import Parts, Server
 from fleetsim.engine.servers.buffered import BufferedServer
@@ -34,26 +26,11 @@ from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
-from fleetsim.learning.aggregation.aggregator import build_aggregator
-from fleetsim.learning.aggregation.compression import Uplink, compressed_byte
-from fleetsim.learning.aggregation.update_screening import why_refused
-from fleetsim.learning.data.blank import BlankSettings, blank_sizes
-from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.aggregation.compression import Uplink
+from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import ReadAhead
-from fleetsim.learning.kernels.base import Kernel, TrainerData
-from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
-from fleetsim.learning.kernels.cpu.numerical_platform import require_portable, resolve
-from fleetsim.learning.kernels.stacked.kernel import StackedKernel
-from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local.learning_rate_decay import learning_rate_at
-from fleetsim.learning.local.step_memory import step_memory
-from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.partition.holdout import num_held
-from fleetsim.learning.training.settings import TrainerKind
-from fleetsim.learning.training.trainer_choice import choose_trainer
-from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
+from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, Course, failures
 from fleetsim.record.recorder import RunRecorder
@@ -73,39 +50,11 @@ from fleetsim.record.run_folder import (
     write_manifest,
 )
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends, samples_of
+from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends
 from fleetsim.selectors.common import requirements
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8
-
-_KERNELS: Mapping[TrainerKind, type[Kernel]] = {
-    "serial": Kernel,
-    "stacked": StackedKernel,
-    "channels-last": ChannelsLastKernel,
-    "vectorised": VectorisedKernel,
-}
-_UNTRAINED = "none"
-"""What the manifest says of a run without training."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """The learning task of a scenario, ready to train."""
-
-    num_samples: IntArray
-    num_judged: IntArray
-    """Samples that each client judges models on [N]."""
-    parameters: Parameters
-    buffers: BoolArray
-    """Where the flat vector holds a buffer of the model and no trained parameter [P]."""
-    cost: ModelCost
-    trainer: Trainer
-    trainer_kind: str
-    platform: PlatformRecord
-    """Numerical platform of this process for this task."""
-    baseline: Baseline | None
-    """What a constant answer scores on the test set; None without training."""
 
 
 @terminable()
@@ -152,7 +101,6 @@ def run(
         KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
-    require_portable(torch_device=torch_device)
     if selector is not None:
         scenario = scenario.with_selector(selector)
     chosen = scenario.build_selector()
@@ -165,14 +113,24 @@ def run(
     never = None if train else never_ends(scenario)
     if never is not None:
         raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
-    prepared = _prepare(
-        scenario, train=train, torch_device=torch_device, workers=workers, reading=reading
+    prepared = prepare_task(
+        scenario.task,
+        scenario.trainer,
+        seed=scenario.seed,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
+        train=train,
+        torch_device=torch_device,
+        workers=workers,
+        prefetched=reading,
     )
+    platform = PlatformRecord.of(prepared.platform, prepared.forms)
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.seed,
         num_samples=prepared.num_samples,
-        num_judged=prepared.num_judged,
+        num_judged=prepared.num_evaluated,
     )
     if fleet.memory is not None:
         # A model that fits nowhere is refused before there is a folder.
@@ -182,7 +140,12 @@ def run(
             batch_size=scenario.task.local.batch_size,
         )
     folder, manifest = _folder(
-        scenario, out, resume=resume, prepared=prepared, on_note=on_note or (lambda line: None)
+        scenario,
+        out,
+        resume=resume,
+        prepared=prepared,
+        platform=platform,
+        on_note=on_note or (lambda line: None),
     )
     if manifest.status == "done":
         return open_run(folder)
@@ -191,9 +154,7 @@ def run(
         if manifest.status == "done":
             # Meanwhile, by another process.
             return open_run(folder)
-        manifest = with_platform(
-            folder, manifest, prepared.platform, allow_other=allow_other_platform
-        )
+        manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
         every_rounds = scenario.checkpoint.every_rounds
         recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
         parts = Parts(
@@ -204,7 +165,7 @@ def run(
                 epochs=scenario.task.local.epochs or 0,
                 steps=scenario.task.local.steps,
                 batch_size=scenario.task.local.batch_size,
-                upload_byte=_upload_byte(scenario, prepared),
+                upload_byte=prepared.upload_byte(scenario.server.compression),
                 learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 clock_fraction=scenario.task.local.clock_fraction,
@@ -213,8 +174,8 @@ def run(
             selector=chosen,
             trainer=prepared.trainer,
             uplink=Uplink(scenario.server.compression, seed=scenario.seed),
-            screen=partial(why_refused, max_update_norm=scenario.server.max_update_norm),
-            aggregator=build_aggregator(scenario.server.aggregator, buffers=prepared.buffers),
+            screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
+            aggregator=scenario.server.aggregator.build(buffers=prepared.buffers),
             recorder=recorder,
             energy=scenario.energy,
             on_progress=on_progress,
@@ -315,105 +276,17 @@ def _set_up_for_good() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _prepare(
-    scenario: Scenario,
-    *,
-    train: bool,
-    torch_device: str,
-    workers: int | None,
-    reading: ReadAhead | None,
-) -> _Prepared:
-    """Data, partition, model and trainer of a scenario."""
-    task, seed, size = scenario.task, scenario.seed, scenario.fleet.size
-    if isinstance(task.dataset, BlankSettings):
-        if train:
-            raise ScenarioError(
-                "task.dataset.kind = 'blank' has nothing to train on; use --no-train or a data set"
-            )
-        input_shape, num_classes = task.dataset.input_shape, task.dataset.num_classes
-        vocabulary_size, is_sequence = None, False
-        sizes = blank_sizes(task.dataset, seed=seed, num_clients=size)
-        num_held_out = num_held(sizes, task.holdout_fraction)
-        num_samples = sizes - num_held_out
-        num_judged = num_held_out if task.holdout_fraction > 0.0 else num_samples
-    else:
-        if reading is None:
-            dataset = load_dataset(task.dataset, seed=seed, num_clients=size)
-        else:
-            dataset = reading.take()
-        input_shape, num_classes = dataset.train_inputs.shape[1:], dataset.num_classes
-        vocabulary_size, is_sequence = dataset.vocabulary_size, dataset.train_labels.ndim > 1
-        samples = samples_of(scenario, dataset)
-        num_samples, num_judged = (
-            np.array([rows.size for rows in part], dtype=np.int64)
-            for part in (samples.training, samples.evaluation)
-        )
-    module = build_model(
-        task.model,
-        input_shape=input_shape,
-        num_classes=num_classes,
-        vocabulary_size=vocabulary_size,
-        is_sequence=is_sequence,
-        seed=seed,
-    )
-    parameters, cost = flatten(module), model_cost(module, input_shape)
-    if not isinstance(scenario.fleet.memory, UncheckedSettings):
-        cost = replace(cost, memory=step_memory(module, input_shape, task.local))
-    kind: str
-    trainer: Trainer
-    baseline: Baseline | None
-    if train and not isinstance(task.dataset, BlankSettings):
-        kind = choose_trainer(scenario.trainer, task.model, torch_device=torch_device)
-        data = TrainerData(
-            train_inputs=dataset.train_inputs,
-            train_labels=dataset.train_labels,
-            shares=samples.training,
-            judged=samples.evaluation,
-            test_inputs=dataset.test_inputs,
-            test_labels=dataset.test_labels,
-            validation_rows=samples.validation if samples.validation.size else None,
-        )
-        options = {"precision": scenario.trainer.precision} if kind == "vectorised" else {}
-        kernel = _KERNELS[kind](
-            module,
-            data,
-            local_settings=task.local,
-            seed=seed,
-            torch_device=torch_device,
-            **options,
-        )
-        trainer = DataTrainer(kernel, workers=workers)
-        platform = PlatformRecord.of(resolve(torch_device=torch_device), kernel.forms())
-        baseline = Baseline.of(dataset.test_labels)
-    else:
-        kind, trainer = _UNTRAINED, NullTrainer(num_samples, num_judged)
-        platform = PlatformRecord.of(resolve(torch_device="cpu"), {})
-        baseline = None
-    buffers = np.zeros(parameters.size, dtype=np.bool_)
-    for slot in layout(module):
-        buffers[slot.start : slot.stop] = not slot.is_trained
-    return _Prepared(
-        num_samples, num_judged, parameters, buffers, cost, trainer, kind, platform, baseline
-    )
-
-
-def _upload_byte(scenario: Scenario, prepared: _Prepared) -> int:
-    """Bytes of a trained model on its way up: its floats compressed, anything else as it is."""
-    num_values = prepared.parameters.size
-    others_byte = prepared.cost.payload_byte - prepared.parameters.nbytes
-    return others_byte + compressed_byte(scenario.server.compression, num_values)
-
-
 def _folder(
     scenario: Scenario,
     out: str | Path | None,
     *,
     resume: bool,
-    prepared: _Prepared,
+    prepared: PreparedTask,
+    platform: PlatformRecord,
     on_note: Callable[[str], None],
 ) -> tuple[Path, Manifest]:
     """The run folder, new or found again, and its manifest."""
-    trainer = prepared.trainer_kind
+    trainer, labels = prepared.trainer_kind, prepared.test_labels
     plugin = None
     if scenario.plugin is not None:
         own = scenario.plugin
@@ -439,10 +312,10 @@ def _folder(
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,
-        platforms=(prepared.platform,),
+        platforms=(platform,),
         versions=versions(),
-        warnings=tuple(doubts(scenario, train=trainer != _UNTRAINED)),
-        baseline=prepared.baseline,
+        warnings=tuple(doubts(scenario, train=trainer != UNTRAINED)),
+        baseline=None if labels is None else Baseline.of(labels),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     if resume:

@@ -17,7 +17,6 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Aggregator, Outcome, Parameters, Purpose, Report, State
-from fleetsim.learning.aggregation.aggregator import build_aggregator
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 
 SIZE = 5
@@ -110,7 +109,7 @@ def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(
 ) -> None:
     """Read-only arrays would raise if they were written to."""
     base, reports = initial(), cohort(1)
-    model = build_aggregator(settings).aggregate(base, reports)
+    model = settings.build().aggregate(base, reports)
 
     assert model.shape == base.shape
     assert model.dtype == np.float32
@@ -122,7 +121,7 @@ def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(
 @every_mode
 def test_the_order_of_arrival_does_not_show_in_a_single_bit(settings: AggregatorSettings) -> None:
     models = {
-        build_aggregator(settings).aggregate(initial(), arrived).tobytes()
+        settings.build().aggregate(initial(), arrived).tobytes()
         for arrived in permutations(cohort(1))
     }
 
@@ -131,9 +130,9 @@ def test_the_order_of_arrival_does_not_show_in_a_single_bit(settings: Aggregator
 
 @every_mode
 def test_the_same_rounds_give_the_same_bytes(settings: AggregatorSettings) -> None:
-    first = rounds(build_aggregator(settings), initial(), [1, 2, 3])
+    first = rounds(settings.build(), initial(), [1, 2, 3])
 
-    assert rounds(build_aggregator(settings), initial(), [1, 2, 3]) == first
+    assert rounds(settings.build(), initial(), [1, 2, 3]) == first
 
 
 @every_mode
@@ -142,10 +141,10 @@ def test_a_restored_aggregator_goes_on_as_if_nothing_had_happened(
     settings: AggregatorSettings, num_before: int
 ) -> None:
     numbers = list(range(1, 6))
-    whole = rounds(build_aggregator(settings), initial(), numbers)
-    stopped = build_aggregator(settings)
+    whole = rounds(settings.build(), initial(), numbers)
+    stopped = settings.build()
     before = rounds(stopped, initial(), numbers[:num_before])
-    resumed = build_aggregator(settings)
+    resumed = settings.build()
     resumed.restore(through_a_file(stopped.state()))
 
     base = np.frombuffer(before[-1], dtype=np.float32) if before else initial()
@@ -155,7 +154,7 @@ def test_a_restored_aggregator_goes_on_as_if_nothing_had_happened(
 
 @every_mode
 def test_a_state_once_given_does_not_change_with_later_rounds(settings: AggregatorSettings) -> None:
-    aggregator = build_aggregator(settings)
+    aggregator = settings.build()
     rounds(aggregator, initial(), [1])
     state = aggregator.state()
     before = through_a_file(state)
@@ -166,7 +165,7 @@ def test_a_state_once_given_does_not_change_with_later_rounds(settings: Aggregat
 
 @every_mode
 def test_restoring_forgets_what_came_in_between(settings: AggregatorSettings) -> None:
-    aggregator = build_aggregator(settings)
+    aggregator = settings.build()
     fresh = aggregator.state()
     first = rounds(aggregator, initial(), [1, 2])
     aggregator.restore(fresh)
@@ -180,7 +179,7 @@ def test_nothing_delivered_is_refused(settings: AggregatorSettings) -> None:
 
     for reports in ([], late, [report._replace(vector=None) for report in cohort(1)]):
         with pytest.raises(ValueError, match=f"none of {len(reports)} reports"):
-            build_aggregator(settings).aggregate(initial(), reports)
+            settings.build().aggregate(initial(), reports)
 
 
 @every_mode
@@ -189,13 +188,11 @@ def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(
     settings: AggregatorSettings, broken: float
 ) -> None:
     bad = np.full(SIZE, broken, dtype=np.float32)
-    aggregator = build_aggregator(settings)
+    aggregator = settings.build()
 
     with pytest.raises(ValueError, match="client 1 sent 5 weights of 5 that are not finite"):
         aggregator.aggregate(initial(), [r._replace(vector=bad) for r in cohort(1)[1:]])
-    assert rounds(aggregator, initial(), [1, 2]) == rounds(
-        build_aggregator(settings), initial(), [1, 2]
-    )
+    assert rounds(aggregator, initial(), [1, 2]) == rounds(settings.build(), initial(), [1, 2])
 
 
 @every_mode
@@ -203,6 +200,6 @@ def test_what_was_not_delivered_has_no_share(settings: AggregatorSettings) -> No
     reports = cohort(1)
     late = reports[0]._replace(client=9, outcome=Outcome.LATE, num_samples=1000)
 
-    model = build_aggregator(settings).aggregate(initial(), [*reports, late])
+    model = settings.build().aggregate(initial(), [*reports, late])
 
-    assert model.tobytes() == build_aggregator(settings).aggregate(initial(), reports).tobytes()
+    assert model.tobytes() == settings.build().aggregate(initial(), reports).tobytes()

@@ -34,11 +34,10 @@ from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
-from fleetsim.learning.aggregation.aggregator import FedAvg
 from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
 from fleetsim.learning.aggregation.compression import UncompressedSettings, Uplink
-from fleetsim.learning.aggregation.settings import FedAvgSettings
-from fleetsim.learning.aggregation.update_screening import why_refused
+from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
+from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.settings import Settings
 
@@ -162,7 +161,7 @@ class Tiny:
     """Whether waiting is charged; most tests are about tasks alone."""
     seed: int = 1
     cost: ModelCost = COST
-    screen: Screen = why_refused
+    screen: Screen = refusal_reasons
     upload_byte: int | None = None
     epochs: int = 1
     partial_fraction: float = 0.0

@@ -3,8 +3,9 @@
 Write them anew with `python -m tests.golden` where results change on purpose.
 
 Tolerances: virtual times and energies are sums of some thousand terms in float64 and agree to 1e-7
-on any processor, differences of them to 1e-9 s or J. What training yields in float32 differs by rounding from processor to processor:
-losses agree to 1e-3, and accuracies to two of the 360 test samples.
+on any processor, differences of them to 1e-9 s or J. What training yields in float32 differs by
+rounding from processor to processor: losses agree to 1e-3, and accuracies to two of the 360 test
+samples.
 """
 
 from __future__ import annotations

@@ -17,10 +17,9 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning.kernels.batches import StackJob
-from fleetsim.learning.kernels.vmap.model_stack import Precision
 from fleetsim.learning.kernels.vmap.vmap_sgd import train_together
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.settings import LocalSettings, Precision, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (

@@ -10,6 +10,8 @@ import pytest
 from fleetsim import simulate
 from fleetsim.cli import main
 from fleetsim.errors import DivergenceError
+from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.record.failures import Baseline, Course, failures
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import run_page
@@ -211,7 +213,7 @@ def test_a_global_model_that_is_not_finite_ends_the_run_in_one_line(tmp_path, mo
     words = ["fleetsim", "run", "quickstart", "--out", str(folder)]
     for change in (*SMALL, "stop.rounds=5"):
         words += ["--set", change]
-    monkeypatch.setattr(simulate, "build_aggregator", Overflowing)
+    monkeypatch.setattr(FedAvgSettings, "build", Overflowing)
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit) as end:
         main()
@@ -227,7 +229,7 @@ def test_a_global_model_that_is_not_finite_ends_the_run_in_one_line(tmp_path, mo
 
 
 def test_a_diverged_run_raises_from_python(tmp_path, monkeypatch):
-    monkeypatch.setattr(simulate, "build_aggregator", Overflowing)
+    monkeypatch.setattr(FedBuffSettings, "build", Overflowing)
     buffered = "server={mode: buffered, concurrency: 2, buffer_size: 1}"
 
     with pytest.raises(DivergenceError, match="not finite"):

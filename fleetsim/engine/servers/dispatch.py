@@ -22,6 +22,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.counts import num_batches
 from fleetsim.engine.event_order import Clock, Rank, priority
 from fleetsim.engine.servers.rounds import check_bytes
 from fleetsim.engine.servers.waiting_clients import EnergySettings, Enlisted
@@ -145,7 +146,8 @@ class Dispatcher:
         steps = job.work.steps
         if steps is None:
             return job
-        per_epoch = -(-int(self._world.fleet.num_samples[job.client]) // self._batch_size)
+        num_samples = int(self._world.fleet.num_samples[job.client])
+        per_epoch = num_batches(num_samples, self._batch_size)
         work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
         return job._replace(work=work, most_steps=steps)
 

@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Outcome, Work, WorkKind
+from fleetsim.counts import num_batches
 from fleetsim.engine.client_state import Standing
 from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import (
@@ -265,7 +266,7 @@ class Course:
         num_samples = fleet.num_samples[clients]
         # The answer holds what was trained in a probe before, too.
         before = np.array([self.tasks[row].epochs_before for row in rows.tolist()], dtype=np.int64)
-        before *= -(-num_samples // self._batch_size)
+        before *= num_batches(num_samples, self._batch_size)
         made = before + steps
         part = made / (before + num_steps(work, num_samples, self._batch_size))
         is_enough = (made >= 1) & (part >= settings.min_fraction)

@@ -44,6 +44,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.counts import num_batches
 from fleetsim.fleet.devices.pace import Paces
 from fleetsim.fleet.devices.profile import ComputeProfile
 from fleetsim.fleet.timeline import Timelines
@@ -92,10 +93,10 @@ def unloaded_s(
     else:
         batch_s = _trained_batch_s(compute, cost)
     if work.kind is WorkKind.TRAIN:
-        num_batches = num_steps(work, num_samples, batch_size)
+        batches = num_steps(work, num_samples, batch_size)
     else:
-        num_batches = -(-samples_of(work, num_samples) // batch_size)
-    seconds = num_batches * batch_s + passes * _forward_s(compute, cost)
+        batches = num_batches(samples_of(work, num_samples), batch_size)
+    seconds = batches * batch_s + passes * _forward_s(compute, cost)
     return np.asarray(seconds, dtype=np.float64)
 
 
@@ -107,7 +108,7 @@ def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
     (array([20, 20]), array([ 3, 30]))
     """
     if work.steps is None:
-        return work.epochs * -(-num_samples // batch_size)
+        return work.epochs * num_batches(num_samples, batch_size)
     return np.where(num_samples > 0, work.steps, 0)
 
 
@@ -122,7 +123,7 @@ def num_trained(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
     """
     if work.steps is None:
         return work.epochs * num_samples
-    epochs, rest = np.divmod(work.steps, np.maximum(-(-num_samples // batch_size), 1))
+    epochs, rest = np.divmod(work.steps, np.maximum(num_batches(num_samples, batch_size), 1))
     trained: IntArray = epochs * num_samples + rest * batch_size
     return trained
 
@@ -156,7 +157,7 @@ def steps_done(
     >>> steps_done(nano, model, train, num_samples=size, batch_size=50, share=parts).tolist()
     [0, 1, 2, 4]
     """
-    per_epoch = -(-num_samples // batch_size)
+    per_epoch = num_batches(num_samples, batch_size)
     batch_s = _trained_batch_s(compute, cost)
     sample_s = _TRAIN_PER_FORWARD * _forward_s(compute, cost)
     epoch_s = per_epoch * batch_s + num_samples * sample_s

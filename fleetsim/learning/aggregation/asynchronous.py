@@ -1,8 +1,8 @@
-"""How updates that started from older models enter the global model.
+"""Asynchronous aggregation: FedAsync and FedBuff, with weights for stale updates.
 
-tau_k is the staleness of update k: versions of the global model made since its base w_k^0. Its
-weight s(tau) is one of (Xie, Koyejo, Gupta, "Asynchronous federated optimization", 2019, 5.2; the
-same in Xie's code, xcgoner/async_fl@4730eeb)
+tau_k is the staleness of update k: the number of versions of the global model since its base w_k^0.
+Its weight s(tau) is one of (Xie, Koyejo, Gupta, "Asynchronous federated optimization", 2019, 5.2;
+the same in Xie's code, xcgoner/async_fl@4730eeb)
 
     constant    1
     polynomial  (tau + 1)^(-a)
@@ -14,16 +14,16 @@ same in Xie's code, xcgoner/async_fl@4730eeb)
   w <- w + (eta / K) sum over the buffer of s(tau_k) (w_k - w_k^0), K the number of updates in it,
   s(tau) = 1 / sqrt(1 + tau), the polynomial of a = 0.5.
 
-Where the server makes a part of a training count for less (`Report.weight_fraction` c_k), it is
-c_k s(tau_k) that stands for s(tau_k).
+Three cases change these weights:
 
-Where a selector chose clients with weights v_k (`Report.weight`), FedBuff's mean is weighted,
-w <- w + eta sum v_k s(tau_k) (w_k - w_k^0) / sum v_k, or without the divisor if they are shares.
-FedAsync has no mean that they could weigh, and refuses them.
-
-Entries that nobody trains (the running statistics of a BatchNorm) have no such step: a variance
-must not become negative. FedBuff takes their mean over the buffer, weighted by s(tau_k); FedAsync's
-mixture is one already.
+* Partial training: where the server weights an update by its completed share c_k
+  (`Report.weight_fraction`), c_k s(tau_k) replaces s(tau_k).
+* Weights v_k from the selector (`Report.weight`): FedBuff's mean is weighted,
+  w <- w + eta sum v_k s(tau_k) (w_k - w_k^0) / sum v_k, without the divisor if they are shares.
+  FedAsync computes no mean and refuses such weights.
+* Buffers of the model (running statistics of a BatchNorm) take no step, because a variance must not
+  become negative. FedBuff takes their mean over its buffer, weighted by s(tau_k). FedAsync mixes
+  them like parameters, which is a mean already.
 """
 
 from __future__ import annotations
@@ -43,36 +43,60 @@ from fleetsim.settings import Settings
 
 
 class ConstantStaleness(Settings):
-    """Old updates count like fresh ones."""
+    """Weight 1 for every update."""
 
     kind: Literal["constant"] = "constant"
 
+    def weight(self, staleness: int) -> float:
+        """Return the weight s(tau) of an update."""
+        return 1.0
+
 
 class PolynomialStaleness(Settings):
-    """(tau + 1)^(-a)."""
+    """Weight (tau + 1)^(-a)."""
 
     kind: Literal["polynomial"] = "polynomial"
     a: Gain = 0.5
     """Exponent."""
 
+    def weight(self, staleness: int) -> float:
+        """Return the weight s(tau) of an update.
+
+        >>> PolynomialStaleness(a=0.5).weight(3)
+        0.5
+        """
+        return float((staleness + 1) ** -self.a)
+
 
 class HingeStaleness(Settings):
-    """1 up to b versions, 1 / (a (tau - b) + 1) beyond; a and b of WwZzz/easyFL@a8a7f05 (FLGo)."""
+    """Weight 1 up to b versions, 1 / (a (tau - b) + 1) beyond.
+
+    The defaults of a and b are those of WwZzz/easyFL@a8a7f05 (FLGo).
+    """
 
     kind: Literal["hinge"] = "hinge"
     a: Gain = 10.0
-    """Slope beyond b."""
+    """Factor of the staleness beyond b."""
     b: Annotated[int, Field(ge=0, le=100_000_000)] = 6
-    """Versions without a penalty."""
+    """Largest staleness with weight 1."""
+
+    def weight(self, staleness: int) -> float:
+        """Return the weight s(tau) of an update.
+
+        >>> HingeStaleness(a=10.0, b=6).weight(7)
+        0.09090909090909091
+        """
+        return 1.0 if staleness <= self.b else 1.0 / (self.a * (staleness - self.b) + 1.0)
 
 
 StalenessSettings = Annotated[
     ConstantStaleness | PolynomialStaleness | HingeStaleness, Field(discriminator="kind")
 ]
+"""Settings of any staleness weight, told apart by `kind`."""
 
 
 class FedAsyncSettings(Settings):
-    """Each update is mixed into the model as it arrives (Xie et al. 2019)."""
+    """Mixture of the model with each update on its arrival (Xie et al. 2019)."""
 
     acts_if = by_key(
         staleness=BUFFERED,
@@ -83,9 +107,13 @@ class FedAsyncSettings(Settings):
     """Share alpha of a fresh update in the new model."""
     staleness: StalenessSettings = PolynomialStaleness()
 
+    def build(self, *, buffers: BoolArray | None = None) -> FedAsync:
+        """Return a new aggregator; `buffers` [P] are mixed like parameters."""
+        return FedAsync(self)
+
 
 class FedBuffSettings(Settings):
-    """The mean change of a buffer of updates, weighted by staleness (Nguyen et al. 2022)."""
+    """Step along the mean change of a buffer of updates, weighted by staleness (Nguyen 2022)."""
 
     acts_if = by_key(
         staleness=BUFFERED,
@@ -93,39 +121,26 @@ class FedBuffSettings(Settings):
 
     kind: Literal["fedbuff"] = "fedbuff"
     server_learning_rate: Gain = 1.0
-    """Step eta along the mean change."""
+    """Step size eta along the mean change."""
     staleness: StalenessSettings = PolynomialStaleness()
 
-
-def staleness_weight(settings: StalenessSettings, staleness: int) -> float:
-    """Weight s(tau) of an update.
-
-    >>> staleness_weight(PolynomialStaleness(a=0.5), 3)
-    0.5
-    >>> staleness_weight(HingeStaleness(a=10.0, b=6), 7)
-    0.09090909090909091
-    """
-    match settings:
-        case ConstantStaleness():
-            return 1.0
-        case PolynomialStaleness(a=a):
-            return float((staleness + 1) ** -a)
-        case HingeStaleness(a=a, b=b):
-            return 1.0 if staleness <= b else 1.0 / (a * (staleness - b) + 1.0)
+    def build(self, *, buffers: BoolArray | None = None) -> FedBuff:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return FedBuff(self, buffers=buffers)
 
 
 class FedAsync:
-    """See the module's docstring; keeps no state."""
+    """Aggregator that mixes each update into the model; without state."""
 
     def __init__(self, settings: FedAsyncSettings) -> None:
         self._settings = settings
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """The model after these updates, in the order of arrival.
+        """Return the model [P] after these updates, in the order of arrival.
 
         Raises:
-            ValueError: no update, or one that is not finite.
-            ScenarioError: an update with a weight that a selector gave.
+            ValueError: there is no update, or an update is not finite.
+            ScenarioError: the selector gave a weight to an update.
         """
         model = base.astype(np.float64)
         for report, vector, _ in _updates(reports):
@@ -140,15 +155,15 @@ class FedAsync:
         return model.astype(np.float32)
 
     def state(self) -> State:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: State) -> None:
-        """Take back nothing."""
+        """Restore the empty state."""
 
 
 class FedBuff:
-    """See the module's docstring; keeps no state."""
+    """Aggregator that steps along the mean change of a buffer of updates; without state."""
 
     def __init__(self, settings: FedBuffSettings, *, buffers: BoolArray | None = None) -> None:
         """Build it; `buffers` [P] are true where the model has no parameter."""
@@ -156,11 +171,11 @@ class FedBuff:
         self._buffers = buffers
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """The model after one step along the buffer's mean change.
+        """Return the model [P] after one step along the mean change of the updates.
 
         Raises:
-            ValueError: no update, one that is not finite, or one that does not say its base, or
-                some weights are shares and others are not.
+            ValueError: there is no update, an update is not finite or has no base, or some weights
+                are shares and others are not.
         """
         updates = _updates(reports)
         own = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
@@ -175,25 +190,25 @@ class FedBuff:
         step = self._settings.server_learning_rate / divisor
         model: Parameters = (base + step * change).astype(np.float32)
         if self._buffers is not None and self._buffers.any():
-            held = [vector[self._buffers] for _, vector, _ in updates]
-            model[self._buffers] = np.average(held, axis=0, weights=weights)
+            sent = [vector[self._buffers] for _, vector, _ in updates]
+            model[self._buffers] = np.average(sent, axis=0, weights=weights)
         return model
 
     def state(self) -> State:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: State) -> None:
-        """Take back nothing."""
+        """Restore the empty state."""
 
 
 def _weight(settings: StalenessSettings, report: Report) -> float:
-    """What an update counts: by its staleness, and by how much of the training it holds."""
-    return staleness_weight(settings, report.staleness) * report.weight_fraction
+    """Return the weight of an update: of its staleness, times its share of the training."""
+    return settings.weight(report.staleness) * report.weight_fraction
 
 
 def _updates(reports: Sequence[Report]) -> list[tuple[Report, FloatArray, FloatArray]]:
-    """(report, new parameters, base) of delivered updates in the order of arrival, checked."""
+    """Return and check (report, new parameters, base) of delivered updates in arrival order."""
     arrived = sorted(
         (report for report in reports if report.is_delivered and report.vector is not None),
         key=lambda report: (report.finished_at_s, report.client),

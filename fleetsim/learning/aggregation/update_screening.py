@@ -1,10 +1,10 @@
-"""Which updates a server refuses to aggregate, and why.
+"""Refusal of updates that would ruin the global model.
 
-One diverged client is enough to ruin a mean. A server sees the update alone, so that is what it
-judges: a model with a weight that is not finite is always refused, one that lies too far from the
-model that was sent is refused where a bound is set:
+One diverged client is enough to ruin a mean. The server checks each update by itself:
 
-    |w_k - w|_2 > max_update_norm
+* a model with a weight that is not finite is always refused;
+* where a bound is set, a model too far from the one that was sent is refused:
+  |w_k - w|_2 > max_update_norm
 """
 
 from __future__ import annotations
@@ -17,40 +17,42 @@ import numpy as np
 from fleetsim.contracts import Parameters
 
 _BLOCK = 16_384
-"""Weights squared at a time: they stay in a core's second-level cache."""
+"""Weights that are squared at a time: they stay in a core's second-level cache."""
 
 
-def why_refused(
+def refusal_reasons(
     bases: Sequence[Parameters],
     vectors: Sequence[Parameters],
     *,
     max_update_norm: float | None = None,
 ) -> list[str | None]:
-    """Why models that clients sent must not be aggregated, each; None where it may be.
+    """Return for each delivered model the reason to refuse it; None if it may be aggregated.
 
     Args:
-        bases: the models that the clients were sent [P].
-        vectors: the models that they sent back [P].
-        max_update_norm: largest Euclidean norm of a difference; None: no bound.
+        bases: models that were sent to the clients [P].
+        vectors: models that the clients sent back [P].
+        max_update_norm: largest accepted Euclidean norm of an update; None: no bound.
 
     Raises:
         ValueError: the two differ in number, or a model in shape.
 
     >>> base = np.zeros(2, dtype=np.float32)
-    >>> why_refused([base], [np.array([3, 4], dtype=np.float32)], max_update_norm=4.5)
+    >>> refusal_reasons([base], [np.array([3, 4], dtype=np.float32)], max_update_norm=4.5)
     ['its update has norm 5, more than 4.5']
     >>> sent = np.array([[3, np.nan], [3, 4]], dtype=np.float32)
-    >>> why_refused([base, base], sent)
+    >>> refusal_reasons([base, base], sent)
     ['1 of its 2 weights are not finite', None]
     """
     with np.errstate(over="ignore"):  # squares of huge weights
         return [
-            _why_refused(base, vector, max_update_norm)
+            _refusal_reason(base, vector, max_update_norm)
             for base, vector in zip(bases, vectors, strict=True)
         ]
 
 
-def _why_refused(base: Parameters, vector: Parameters, max_update_norm: float | None) -> str | None:
+def _refusal_reason(
+    base: Parameters, vector: Parameters, max_update_norm: float | None
+) -> str | None:
     if vector.shape != base.shape:
         raise ValueError(f"{vector.shape} weights were sent for a model of {base.shape}")
     # The usual case, in one step: where a weight is not finite, the sum of squares is not either.
@@ -66,7 +68,7 @@ def _why_refused(base: Parameters, vector: Parameters, max_update_norm: float | 
 
 
 def update_norm(base: Parameters, vector: Parameters) -> float:
-    """Euclidean norm of `vector - base`, both [P], summed in float64."""
+    """Return the Euclidean norm of `vector - base`, both [P], summed in float64."""
     squares = 0.0
     for start in range(0, base.size, _BLOCK):
         end = start + _BLOCK

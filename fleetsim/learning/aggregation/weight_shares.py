@@ -1,6 +1,7 @@
-"""Whether weights that a selector gave are shares of the next model, or weigh among each other.
+"""Kinds of weights that a selector gives: shares of the next model, or relative weights.
 
-A share counts as it is, whatever the sum of all and whoever delivers (`Report.is_share`).
+A share is used as it is: neither divided by the sum of all shares nor changed when other clients
+fail to deliver (`Report.is_share`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from fleetsim.contracts import Report
 
 
 def are_shares(reports: Sequence[Report]) -> bool:
-    """Whether delivered reports count by shares.
+    """Return true if the delivered reports have shares, false if relative weights or none.
 
     Raises:
-        ValueError: some do and others do not.
+        ValueError: some reports have shares and others do not.
     """
     delivered = [report for report in reports if report.is_delivered]
     shares = [report.client for report in delivered if report.is_share]

@@ -1,44 +1,44 @@
-"""The mean of what clients delivered, on which aggregators stand.
+"""Weighted mean of delivered models, or of their changes: the basis of the aggregators.
 
     mean = sum_k a_k x_k / sum_k a_k,      a_k = c_k n_k ("samples") or c_k ("uniform")
 
-where x_k is the model w_k that client k delivered, or its change w_k - w_k^0 of the model that it
-was sent, and c_k is 1 unless the server makes a part of a training count for less
+where x_k is the model w_k that client k delivered, or its change w_k - w_k^0 of the model that was
+sent to it. c_k is 1 unless the server weights an update by its completed share of the training
 (`Report.weight_fraction`). The sums run over delivered reports alone (McMahan et al.,
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017).
 
-A selector may choose clients with weights v_k of its own (`Report.weight`), which stand for n_k or
-1: a_k = c_k v_k. If they are shares (`Report.is_share`), nothing divides by their sum: the result
-is sum_k a_k x_k.
+A selector may choose clients with weights v_k (`Report.weight`), which replace n_k or 1:
+a_k = c_k v_k. If they are shares (`Report.is_share`), the sum is not divided: sum_k a_k x_k.
 
-They are taken in float64 and in an order of their own (client, then dispatch), so that they do not
-depend on who answered first, not even in the last bit.
+Sums are float64 and in a fixed order (client, then dispatch). So they do not depend on the order of
+arrival, not even in the last bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, Parameters, Report
-from fleetsim.learning.aggregation.settings import ClientWeights
 from fleetsim.learning.aggregation.weight_shares import are_shares
 
+ClientWeights = Literal["samples", "uniform"]
+"""Weight of a client: its number of samples, or the same for all clients."""
 _BLOCK_NUMBERS = 262_144
 """Numbers of all clients that are summed at a time, 2 MB: they stay in the processor's caches."""
 
 
 class _Term(NamedTuple):
-    """What one client brings into the sum."""
+    """Addend of one client."""
 
     client: int
     weight: float
     vector: Parameters
     start: Parameters
-    """Model that it was sent [P]."""
+    """Model that was sent to the client [P]."""
 
 
 def weighted_mean(
@@ -48,21 +48,20 @@ def weighted_mean(
     *,
     takes_shares: bool = True,
 ) -> FloatArray:
-    """Mean of the delivered models [P], in float64.
+    """Return the mean of the delivered models [P], in float64.
 
-    Reports that were not delivered or carry no vector are passed over.
+    Reports that were not delivered or carry no vector are ignored.
 
     Args:
-        base: the model that is to be replaced [P]; only its shape matters.
-        reports: what came of the tasks, in any order.
-        weights: whether a client counts by its samples, or every client the same, where the
-            selector gave it no weight.
-        takes_shares: whether weights that are shares are taken as they are; else it is a mean
-            whatever they are.
+        base: current global model [P]; only its shape matters.
+        reports: reports of the tasks, in any order.
+        weights: weight of a client without one from the selector.
+        takes_shares: if true, shares are not divided by their sum; if false, the result is always
+            a mean.
 
     Raises:
-        ValueError: nothing was delivered, nobody has a sample, some weights are shares and others
-            are not, or a vector has another shape than the global model or is not finite.
+        ValueError: nothing was delivered, no client has a sample, some weights are shares and
+            others are not, or a vector has another shape than the global model or is not finite.
     """
     terms = _terms(base, reports, weights)
     shares = are_shares(reports)
@@ -70,10 +69,10 @@ def weighted_mean(
 
 
 def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
-    """Mean of what the clients changed [P], in float64.
+    """Return the mean of the clients' changes [P], in float64.
 
     Args:
-        base: the current model [P]; what a client started from whose report does not say.
+        base: current global model [P]; replaces a base that a report does not name.
         reports: as for `weighted_mean`.
         weights: as for `weighted_mean`.
 

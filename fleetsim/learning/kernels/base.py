@@ -1,9 +1,9 @@
-"""How one process computes clients' jobs: the samples, and what every kernel does alike.
+"""Serial reference kernel, the base class of all kernels, and the samples that kernels compute on.
 
-A kernel has no memory that shows: a job's result is the same whatever the kernel computed before,
-and in whichever process. The random stream of a job has the address (seed, "local", client,
-*job.address); nothing else enters its result but who shares its chunk, and chunks follow from the
-list of jobs alone.
+A job's result does not depend on earlier jobs of the kernel, nor on the process. It depends on:
+
+* the job's arguments and its random stream, of address (seed, "local", client, *job.address);
+* by rounding, the other jobs of its chunk; chunks follow from the list of jobs alone.
 """
 
 from __future__ import annotations
@@ -28,33 +28,32 @@ from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.quoting import quoted
 
-Part = Literal["test", "validation"]
-"""Samples of the server: the test set, or those kept for selectors."""
+ServerSet = Literal["test", "validation"]
+"""Sample set of the server: the test set, or the samples that it keeps for selectors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainerData:
-    """The samples of all clients and of the server; arrays are never changed in place.
+    """Samples of all clients and of the server; arrays are never changed in place.
 
     Raises:
         ValueError: samples and labels differ in number, or a client has no samples.
     """
 
     train_inputs: NDArray[Any] | ByteImages
-    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes; read when
-    needed."""
+    """Training samples of all clients [n, ...], float32, int64 tokens or images' bytes."""
     train_labels: IntArray
-    """Their classes [n], or [n, t] of sequences."""
+    """Labels of the training samples [n], or [n, t] of sequences."""
     shares: Sequence[IntArray]
-    """For each client the rows of the training samples that are its own; not empty."""
+    """Rows of the training samples by client; not empty."""
     test_inputs: NDArray[Any]
-    """The server's test set [m, ...]."""
+    """Test samples of the server [m, ...]."""
     test_labels: IntArray
-    """Its classes [m] or [m, t]."""
-    judged: Sequence[IntArray] | None = None
-    """For each client the rows that it judges models on; None: those that it trains with."""
+    """Labels of the test samples [m] or [m, t]."""
+    evaluated: Sequence[IntArray] | None = None
+    """Rows on which each client evaluates models; None: its training samples."""
     validation_rows: IntArray | None = None
-    """Rows of the training samples that the server keeps for selectors; no client's own."""
+    """Rows of the training samples that the server keeps for selectors; of no client."""
 
     def __post_init__(self) -> None:
         for name, inputs, labels in (
@@ -74,15 +73,15 @@ class TrainerData:
 
 
 class Kernel:
-    """Computes jobs in this process, on one torch thread: one after the other, by torch's autograd.
+    """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
 
-    This is the plain reference; faster kernels change how, and must equal it but for rounding.
+    It is the reference. Other kernels must equal it but for rounding.
 
-    On more threads sums are taken in another order, and the number of cores would show in the
-    results.
+    It uses one torch thread: sums over more threads have another order, and the number of cores
+    would show in the results.
 
     Attributes:
-        num_samples: of every client [N].
+        num_samples: training samples of every client [N].
     """
 
     def __init__(
@@ -97,8 +96,8 @@ class Kernel:
         """Build it.
 
         Args:
-            module: the network; becomes this kernel's workbench, its weights do not matter.
-            data: the samples.
+            module: the network; the kernel overwrites its weights.
+            data: samples of all clients and of the server.
             local_settings: batch size, optimizer and proximal term of all clients.
             seed: root seed of the run.
             torch_device: "cpu" or "cuda".
@@ -113,9 +112,9 @@ class Kernel:
         self._local_settings = local_settings
         self._first_rate = local_settings.optimizer.learning_rate
         self._seed = seed
-        self._sizes = list(map(len, data.shares))  # as Python's numbers: read one by one
+        self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
         self.num_samples: IntArray = np.array(self._sizes, dtype=np.int64)
-        # On the CPU these share the arrays' memory, unless they are read-only.
+        # On the CPU tensors share the arrays' memory, unless it is read-only.
         self._all_samples = Samples(data.train_inputs, self._device)
         self._labels = as_tensor(data.train_labels).to(self._device)
         self._test = (
@@ -124,12 +123,12 @@ class Kernel:
         )
 
     def chunks(self, jobs: Sequence[Job]) -> list[list[int]]:
-        """Jobs by index, cut into what is computed together, by the list of jobs alone.
+        """Return chunks of jobs, by index, that are computed together.
 
-        The order of the list does not show in who shares a chunk.
+        They follow from the set of jobs alone, not from the order of the list.
         """
         order = sorted(range(len(jobs)), key=lambda i: (jobs[i].client, jobs[i].address))
-        # What trains together takes steps of one size.
+        # Trainings of one chunk have one learning rate.
         by_rate: dict[float, list[int]] = {}
         others = []
         for i in order:
@@ -144,51 +143,51 @@ class Kernel:
         return found + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """What the jobs of one chunk yield, in their order."""
+        """Return the results of the jobs of one chunk, in their order."""
         if jobs[0].work.kind is WorkKind.TRAIN:
             return self._train(jobs)
         return [self._run(job) for job in jobs]
 
-    def judge(
-        self, parameters: Parameters, part: Part, first: int, stop: int
+    def evaluate(
+        self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Losses and fractions of hits of a model [P] on some of the server's samples, in order.
+        """Return losses and hits of a model on some samples of the server, in their order.
 
         Args:
-            parameters: the model.
-            part: which samples.
-            first: the first that is judged; a multiple of `local.CHUNK`, so that the cuts do not
-                show in the rounding.
-            stop: the first that is not judged any more.
+            parameters: the model [P].
+            server_set: sample set of the server.
+            first: first sample; a multiple of `local_sgd.CHUNK`, so that the ranges do not change
+                the rounding.
+            stop: end of the range, exclusive.
         """
-        if part == "test":
+        if server_set == "test":
             inputs, labels = (tensor[first:stop] for tensor in self._test)
         else:
             rows = self._data.validation_rows
             if rows is None:
                 raise ValueError("no samples are kept for selectors")
             inputs, labels = self._samples(rows[first:stop])
-        losses, hits = self._judged(parameters, inputs, labels)
+        losses, hits = self._losses_and_hits(parameters, inputs, labels)
         return losses.cpu().numpy(), hits.cpu().numpy()
 
-    def num_judged(self, part: Part) -> int:
-        """Samples of a part of the server's."""
-        if part == "test":
+    def num_server_samples(self, server_set: ServerSet) -> int:
+        """Return the number of samples of a set of the server."""
+        if server_set == "test":
             return len(self._data.test_labels)
         rows = self._data.validation_rows
         return 0 if rows is None else len(rows)
 
     def forms(self) -> dict[str, str]:
-        """Forms of computing that it chose, by name; the plain kernel has no choice."""
+        """Return the forms of computing that the kernel chose, by name; none here."""
         return {}
 
     @property
     def is_on_cpu(self) -> bool:
-        """Whether it computes on the processor."""
+        """True if the kernel computes on the CPU."""
         return self._device.type == "cpu"
 
     def num_steps(self, job: Job) -> int:
-        """Steps of local SGD that a job takes."""
+        """Return the number of SGD steps of a job."""
         if job.work.kind is not WorkKind.TRAIN:
             return 0
         num_samples = self._sizes[job.client]
@@ -196,7 +195,7 @@ class Kernel:
         return local_sgd.num_steps(num_samples, job.work.epochs, batch_size, job.most_steps)
 
     def num_samples_of(self, job: Job) -> int:
-        """How many samples a job runs over in one pass."""
+        """Return the number of samples of one pass of a job."""
         if job.work.kind is WorkKind.NONE:
             return 0
         available = len(self._rows_of(job))
@@ -204,11 +203,11 @@ class Kernel:
         return available if wanted is None else min(wanted, available)
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
-        """Trainings by index, cut into those that are computed together; here each by itself."""
+        """Return chunks of trainings, by index, that are computed together; here one per chunk."""
         return [[i] for i in range(len(jobs))]
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Trainings of one stack, which have one learning rate."""
+        """Compute trainings of one chunk, which have one learning rate."""
         settings = self._settings_at(self._rate_of(jobs[0]))
         return [
             local_sgd.train(
@@ -225,18 +224,18 @@ class Kernel:
         ]
 
     def _rate_of(self, job: Job) -> float:
-        """The learning rate of a training."""
+        """Return the learning rate of a training."""
         return self._first_rate if job.learning_rate is None else job.learning_rate
 
     def _settings_at(self, learning_rate: float) -> LocalSettings:
-        """Settings of all clients, with the learning rate of some round."""
+        """Return the clients' settings with this learning rate."""
         if learning_rate == self._first_rate:
             return self._local_settings
         sgd = self._local_settings.optimizer.model_copy(update={"learning_rate": learning_rate})
         return self._local_settings.model_copy(update={"optimizer": sgd})
 
     def _run(self, job: Job) -> JobResult:
-        """What a job that is no training yields."""
+        """Compute a job that is not a training."""
         match job.work.kind:
             case WorkKind.EVALUATE:
                 return local_sgd.evaluate(self._module, job.base, *self._samples(self._drawn(job)))
@@ -245,22 +244,22 @@ class Kernel:
             case _:
                 return JobResult(num_samples=0)
 
-    def _judged(
+    def _losses_and_hits(
         self, parameters: Parameters, inputs: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Losses and hits of a model on samples."""
-        return local_sgd.judged(self._module, parameters, inputs, labels)
+        """Return losses and hits of a model for each sample."""
+        return local_sgd.losses_and_hits(self._module, parameters, inputs, labels)
 
     def _stream(self, job: Job) -> np.random.Generator:
-        """The job's own random stream."""
+        """Return the random stream of a job."""
         return rng.stream(self._seed, "local", job.client, *job.address)
 
     def _lengths(self, jobs: Sequence[Job]) -> list[Length]:
-        """How long each of some trainings is."""
+        """Return the lengths of trainings."""
         return [Length(self._sizes[job.client], job.work.epochs, job.most_steps) for job in jobs]
 
     def _stack_jobs(self, jobs: Sequence[Job]) -> list[StackJob]:
-        """Trainings by rows of all samples."""
+        """Return trainings by rows of all samples."""
         shares = self._data.shares
         addresses = [(job.client, *job.address) for job in jobs]
         num_words = [job.work.epochs * len(shares[job.client]) for job in jobs]
@@ -279,20 +278,20 @@ class Kernel:
         ]
 
     def _rows_of(self, job: Job) -> IntArray:
-        """All rows of the client's that work of this kind may run over."""
-        is_judging = job.work.kind is WorkKind.EVALUATE
-        judged = self._data.judged if is_judging else None
-        return (self._data.shares if judged is None else judged)[job.client]
+        """Return the client's rows for work of this kind."""
+        is_evaluation = job.work.kind is WorkKind.EVALUATE
+        evaluated = self._data.evaluated if is_evaluation else None
+        return (self._data.shares if evaluated is None else evaluated)[job.client]
 
     def _drawn(self, job: Job) -> IntArray:
-        """Rows that the job runs over: all of the client's, or a draw without replacement."""
+        """Return the rows of a job: all of the client's, or a draw without replacement."""
         share = self._rows_of(job)
         if job.work.num_samples is None:
             return share
         return self._stream(job).choice(share, self.num_samples_of(job), replace=False)
 
     def _samples(self, rows: IntArray) -> tuple[Tensor, Tensor]:
-        """Inputs and labels of some rows on the torch device."""
+        """Return inputs and labels of some rows on the torch device."""
         index = torch.from_numpy(rows).to(self._device)
         return self._all_samples.take(index), self._labels.index_select(0, index)
 
@@ -305,7 +304,7 @@ def _device(name: str) -> torch.device:
             raise ScenarioError(
                 "--torch-device: torch sees no cuda device on this machine; use --torch-device cpu"
             )
-        # Same job, same bytes: cuDNN picks kernels by rule and not by trial, in full float32.
+        # Equal jobs give equal bytes: cuDNN selects kernels by a rule, not by timing, in float32.
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = False
     return torch.device(name)

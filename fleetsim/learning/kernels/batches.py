@@ -1,14 +1,14 @@
-"""Which client takes which batch when several train side by side.
+"""Schedule of the batches of several clients that train in one stack.
 
-Clients of unequal size share a stack by a *shrinking prefix*: they stand in descending order of
-their number of steps, so at step t those that still train are the first K_t, a view of the stack,
-and nobody is padded to the largest.
+Clients of unequal size share a stack as a *shrinking prefix*. They are sorted by their number of
+steps, descending. So at step t the clients that still train are the first K_t, a view of the stack,
+and no client is padded to the largest.
 
-A batch that is smaller than the others of its step, the last of an epoch, is either filled up with
-samples of weight 0, or computed apart, with batches of its own size. Only the latter is exact for
-networks in which the samples of a batch see each other, as in BatchNorm.
+The last batch of an epoch may be smaller than the other batches of its step. It is either padded
+with samples of weight 0, or computed separately, with batches of its own size. Only the latter is
+exact for networks in which the samples of a batch influence each other, as in BatchNorm.
 
-Batches are those of `local.train`: one permutation per epoch, cut into pieces of the batch size.
+Batches are those of `local_sgd.train`: one permutation per epoch, split into batches.
 """
 
 from __future__ import annotations
@@ -22,77 +22,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import BoolArray, IntArray, JobResult, Parameters
+from fleetsim.counts import num_batches
 from fleetsim.learning.local.local_sgd import num_steps
 
 
 class Length(NamedTuple):
-    """How long one client trains."""
+    """Length of one client's training."""
 
     num_samples: int
     epochs: int
     most_steps: int | None = None
-    """It is stopped after so many steps, >= 1; None: never."""
+    """Number of steps, >= 1, after which the training stops; None: all epochs."""
 
     def num_steps(self, batch_size: int) -> int:
-        """Steps that it takes."""
+        """Return the number of SGD steps."""
         return num_steps(self.num_samples, self.epochs, batch_size, self.most_steps)
 
 
 class StackJob(NamedTuple):
-    """One client's training."""
+    """Training of one client in a stack."""
 
     base: Parameters
-    """Weights to start from [P]."""
+    """Initial weights [P]."""
     rows: IntArray
-    """The client's rows of the samples [n], n >= 1."""
+    """Rows of the client's samples [n], n >= 1."""
     orders: IntArray
-    """In which order each epoch goes through them, as of `local.orders` [epochs, n]."""
+    """Order of the samples in each epoch, of `local_sgd.orders` [epochs, n]."""
     most_steps: int | None = None
-    """The training is stopped after so many steps, >= 1; None: never."""
+    """Number of steps, >= 1, after which the training stops; None: all epochs."""
     tells_epoch_losses: bool = False
-    """Whether the mean loss of every epoch is wanted, too."""
+    """If true, the result holds the mean loss of every epoch."""
 
     @property
     def epochs(self) -> int:
-        """How often the client goes through its samples."""
+        """Number of passes over the client's samples."""
         return len(self.orders)
 
     @property
     def length(self) -> Length:
-        """How long the client trains."""
+        """Length of the training."""
         return Length(len(self.rows), len(self.orders), self.most_steps)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Lines of one step that are computed together: start .. stop - 1."""
+class StepBlock:
+    """Block of lines of one step that are computed together: start .. stop - 1."""
 
     start: int
     stop: int
     num_columns: int
-    """Samples of its largest batch."""
+    """Samples of the largest batch of the block."""
     is_prefix: bool
-    """Whether its clients are 0 .. stop - start - 1, all who train at this step."""
+    """True if the clients are 0 .. stop - start - 1, all that train at this step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """One line per (step, client), step after step."""
+    """Batches of all clients of a stack, one line per (step, client), sorted by step."""
 
-    parts: tuple[Part, ...]
-    """In the order in which they have to be computed."""
+    blocks: tuple[StepBlock, ...]
+    """Blocks of lines in the order of their computation."""
     rows: IntArray
-    """Samples of the line's batch [lines, batch]."""
+    """Samples of each line's batch [lines, batch]."""
     weights: NDArray[np.float64]
-    """Of each sample in the mean over the batch: 1/b, or 0 for padding [lines, batch]."""
+    """Weight of each sample in the mean over its batch: 1/b, or 0 for padding [lines, batch]."""
     client: IntArray
-    """Whose line it is [lines]."""
+    """Client of each line [lines]."""
     epoch: IntArray
-    """In which of the client's epochs the line is, from 0 [lines]."""
+    """Epoch of each line, from 0 [lines]."""
     is_last_epoch: BoolArray
-    """Whether the client's losses are taken from the line [lines]."""
+    """True for lines of a client's last epoch, whose losses are reported [lines]."""
     num_losses: IntArray
-    """How many losses that makes for each client; its samples, unless it is stopped early."""
+    """Number of reported losses by client: its samples, or fewer if the training stops early."""
 
     def results(
         self,
@@ -100,12 +101,12 @@ class Schedule:
         losses: NDArray[np.float64],
         vectors: Iterable[Parameters],
     ) -> list[JobResult]:
-        """What the jobs yield.
+        """Return the results of the jobs.
 
         Args:
-            jobs: those of `schedule`.
-            losses: of every sample of every line [lines, batch]; those outside of a client's last
-                epoch matter for who tells the losses of every epoch, those of padding to nobody.
+            jobs: jobs of this schedule.
+            losses: loss of every sample of every line [lines, batch]. Lines before a client's last
+                epoch count only for clients that report the loss of every epoch; padding never.
             vectors: new weights of every client.
         """
         sizes = np.array([len(job.rows) for job in jobs])
@@ -126,12 +127,12 @@ class Schedule:
         return found
 
     def wants_losses(self, jobs: Sequence[StackJob]) -> BoolArray:
-        """From which lines `results` takes losses [lines]."""
+        """Return true for the lines whose losses `results` reads [lines]."""
         tells = np.array([job.tells_epoch_losses for job in jobs])
         return self.is_last_epoch | tells[self.client] if tells.any() else self.is_last_epoch
 
     def _epoch_means(self, losses: NDArray[np.float64]) -> list[tuple[float, ...]]:
-        """Mean of every client's losses [lines, batch] in each of its epochs, as far as it got."""
+        """Return every client's mean losses by epoch, from losses [lines, batch]."""
         num_epochs = np.zeros(self.num_losses.size, dtype=np.int64)
         np.maximum.at(num_epochs, self.client, self.epoch + 1)
         ends = np.cumsum(num_epochs)
@@ -139,11 +140,11 @@ class Schedule:
         is_real = self.weights > 0
         sums = np.bincount(place, weights=np.where(is_real, losses, 0.0).sum(axis=1))
         means = sums / np.bincount(place, weights=is_real.sum(axis=1))
-        return [tuple(part.tolist()) for part in np.split(means, ends[:-1])]
+        return [tuple(block.tolist()) for block in np.split(means, ends[:-1])]
 
 
 def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
-    """Trainings by index in descending order of their steps, then of their samples.
+    """Return trainings by index in descending order of their steps, then of their samples.
 
     >>> longest_first([Length(10, 1), Length(25, 1), Length(30, 1)], 10)
     [2, 1, 0]
@@ -155,15 +156,14 @@ def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
 
 
 def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
-    """The same trainings, by tables of their own samples as their first epoch takes them.
+    """Return the same trainings by a table of their samples in the order of their first epoch.
 
     Args:
-        jobs: who trains, at least one.
+        jobs: trainings, at least one.
 
     Returns:
-        (Jobs whose rows are places in the table that follows, line after line; one line for each
-        job with its samples [K, n], n as many as the largest has: after its own, a smaller one has
-        its last again, in no batch.)
+        (Jobs whose rows are positions in the flattened table; the table of samples, one line per
+        job [K, n], n of the largest job. Shorter lines repeat their last sample, in no batch.)
 
     >>> base, orders = np.zeros(1, dtype=np.float32), np.array([[2, 0, 1], [0, 1, 2]])
     >>> jobs, own = in_turn([StackJob(base, np.array([7, 8, 9]), orders)])
@@ -180,13 +180,13 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
 
 
 def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> Schedule:
-    """Batches of all jobs.
+    """Return the batches of all jobs.
 
     Args:
-        jobs: who trains, at least one; longest first.
+        jobs: trainings, at least one; longest first.
         batch_size: samples of a full batch.
-        is_padded: True: every step is one part, small batches are filled up with the client's
-            own last sample. False: batches of different size are in different parts.
+        is_padded: if true, every step is one block, and small batches are padded with the
+            client's last sample; if false, batches of different sizes are in different blocks.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
@@ -194,7 +194,7 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
     plan = _plan(tuple(job.length for job in jobs), batch_size, is_padded=is_padded)
     shuffled = np.concatenate([job.rows.take(job.orders).ravel() for job in jobs])
     return Schedule(
-        plan.parts,
+        plan.blocks,
         shuffled[plan.places],
         plan.weights,
         plan.client,
@@ -206,11 +206,11 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """What a schedule is but for the samples; its arrays are never changed."""
+    """Schedule without the samples; its arrays are never changed."""
 
-    parts: tuple[Part, ...]
+    blocks: tuple[StepBlock, ...]
     places: IntArray
-    """Where a line's samples stand among those of all jobs, epoch after epoch [lines, batch]."""
+    """Positions of a line's samples among those of all jobs and epochs [lines, batch]."""
     weights: NDArray[np.float64]
     client: IntArray
     epoch: IntArray
@@ -218,20 +218,20 @@ class _Plan:
     num_losses: IntArray
 
 
-# Clients of one size, trained round after round, have one plan.
+# Rounds with clients of one size share a plan.
 @lru_cache(maxsize=2)
 def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _Plan:
-    """How trainings of these lengths share their steps.
+    """Return the plan of trainings of these lengths.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
     """
     size, epochs = np.array([length[:2] for length in lengths]).T
-    per_epoch = -(-size // batch_size)
+    per_epoch = num_batches(size, batch_size)
     steps = np.array([length.num_steps(batch_size) for length in lengths])
     if (np.diff(steps) > 0).any():
         raise ValueError(f"jobs of a stack take fewer and fewer steps, not {steps.tolist()}")
-    # How many train at step t: those with more than t steps.
+    # At step t train the clients with more than t steps.
     num_training = np.searchsorted(-steps, -np.arange(steps[0]), side="left")
     step = np.repeat(np.arange(steps[0]), num_training)
     client = np.arange(len(step)) - np.repeat(np.cumsum(num_training) - num_training, num_training)
@@ -242,8 +242,8 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _
         step, client, epoch = step[order], client[order], epoch[order]
         batch, num_real = batch[order], num_real[order]
     column = np.arange(min(batch_size, size.max()))
-    # Of batches with 0, 1, 2 ... real samples. Padding repeats the last of them, so that no other
-    # client's data touch it.
+    # By the number 0, 1, 2 ... of real samples. Padding repeats the last of them, so that a line
+    # holds the data of its client alone.
     fill = np.arange(len(column) + 1)[:, None]
     within, weights = np.minimum(column, fill - 1), (column < fill) / np.maximum(fill, 1)
     begin = (np.cumsum(size * epochs) - size * epochs)[client]
@@ -252,7 +252,7 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _
     num_losses = np.zeros_like(size)
     np.add.at(num_losses, client[is_last_epoch], num_real[is_last_epoch])
     return _Plan(
-        parts=_parts(step, num_real, num_training, is_padded=is_padded),
+        blocks=_blocks(step, num_real, num_training, is_padded=is_padded),
         places=begin[:, None] + within[num_real],
         weights=weights[num_real],
         client=client,
@@ -262,10 +262,10 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _
     )
 
 
-def _parts(
+def _blocks(
     step: IntArray, num_real: IntArray, num_training: IntArray, *, is_padded: bool
-) -> tuple[Part, ...]:
-    """Lines cut where the step changes, and unless they are padded, where their size does."""
+) -> tuple[StepBlock, ...]:
+    """Split the lines where the step changes and, without padding, where the size changes."""
     is_new = np.diff(step) != 0
     if not is_padded:
         is_new |= np.diff(num_real) != 0
@@ -273,4 +273,6 @@ def _parts(
     stops = np.append(starts[1:], len(step))
     columns = np.maximum.reduceat(num_real, starts)
     is_prefix = stops - starts == num_training[step[starts]]
-    return tuple(map(Part, starts.tolist(), stops.tolist(), columns.tolist(), is_prefix.tolist()))
+    return tuple(
+        map(StepBlock, starts.tolist(), stops.tolist(), columns.tolist(), is_prefix.tolist())
+    )

@@ -1,4 +1,4 @@
-"""Training samples in the memory of a torch device, as numbers when somebody takes them."""
+"""Training samples in the memory of a torch device, converted to numbers on access."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ from fleetsim.learning.kernels.cpu.workspace import Workspace
 
 
 class Samples:
-    """Samples of all clients.
+    """Samples of all clients on a torch device.
 
     Attributes:
-        shape: [n, ...] of all of them.
-        numbers: the numbers themselves, for whoever takes samples by other ways; None of images
-            that are kept as bytes.
-        like: has their type, as numbers, and is where they are.
-        num_features: of one sample.
-        scale: what the bytes of each channel are multiplied by, [C] float64, to become numbers.
-        shift: what is added then [C] float64; both are empty of samples that are no bytes.
+        shape: shape [n, ...] of all samples.
+        numbers: the samples as numbers; None for images that are kept as bytes.
+        like: empty or small tensor with the samples' number type and device.
+        num_features: features of one sample.
+        scale: factor of the bytes of each channel [C] float64; empty for samples that are no bytes.
+        shift: addend after the factor [C] float64; likewise.
     """
 
     def __init__(self, inputs: NDArray[Any] | ByteImages, device: torch.device) -> None:
-        """Bring them to the device; on the CPU arrays share their memory, unless read-only."""
+        """Copy samples to the device; on the CPU arrays share their memory, unless read-only."""
         self.shape = inputs.shape
         self.num_features = math.prod(self.shape[1:])
         self.numbers: Tensor | None = None
         self.scale = self.shift = torch.empty(0, dtype=torch.float64)
         if isinstance(inputs, ByteImages):
             self._bytes = as_tensor(inputs.pixels).to(device)
-            # Tensors, not Python's numbers, by which CUDA multiplies as their reciprocal.
+            # Tensors: CUDA replaces a division by a Python number with a product of its reciprocal.
             by_channel = (torch.tensor(part).view(-1, 1, 1) for part in (inputs.mean, inputs.std))
             self._mean, self._std = (part.to(device, torch.float32) for part in by_channel)
             self._most = self.like = torch.tensor([PIXEL_MAX], device=device)
@@ -49,11 +48,11 @@ class Samples:
             self.like = self.numbers[:0]
 
     def take(self, rows: Tensor, space: Workspace | None = None) -> Tensor:
-        """The numbers of some samples [m, ...].
+        """Return some samples as numbers [m, ...].
 
         Args:
-            rows: which [m] int64, on the device.
-            space: memory for them; what was taken with it before is overwritten. None: their own.
+            rows: rows of the samples [m] int64, on the device.
+            space: memory for the result, which overwrites the last one; None: new memory.
         """
         if self.numbers is not None:
             if space is None:
@@ -63,17 +62,17 @@ class Samples:
         of_rows = self.bytes_of(rows)
         like, shape = self._most, tuple(of_rows.shape)
         taken = like.new_empty(shape) if space is None else space.take("samples", shape, like)
-        # As `from_pixels` does it, to the bit; few at a time: all steps find them in the cache.
+        # Bit for bit as `from_pixels`; few at a time, so that they stay in the cache.
         parts = zip(torch.split(taken, CACHED), torch.split(of_rows, CACHED), strict=True)
         for part, pixels in parts:
             part.copy_(pixels).div_(self._most).sub_(self._mean).div_(self._std)
         return taken
 
     def bytes_of(self, rows: Tensor) -> Tensor:
-        """The bytes of some images [m, C, H, W] uint8, copied.
+        """Return a copy of the bytes of some images [m, C, H, W] uint8.
 
         Args:
-            rows: as of `take`.
+            rows: rows of the samples, as for `take`.
         """
         # Indexing by brackets takes several times as long.
         return self._bytes.index_select(0, rows)
@@ -82,17 +81,17 @@ class Samples:
 def side_by_side(
     jobs: Sequence[StackJob], samples: Samples, labels: Tensor, space: Workspace | None = None
 ) -> tuple[list[StackJob], Tensor, Tensor]:
-    """Trainings of one stack, and the numbers and labels whose rows theirs are.
+    """Return the trainings of one stack, with the numbers and labels that their rows refer to.
 
     Args:
-        jobs: by rows of all samples.
-        samples: of all clients.
-        labels: of all clients [n, ...].
-        space: memory for numbers that were bytes; None: their own.
+        jobs: trainings by rows of all samples.
+        samples: samples of all clients.
+        labels: labels of all clients [n, ...].
+        space: memory for numbers converted from bytes; None: new memory.
     """
     if samples.numbers is not None:
         return list(jobs), samples.numbers, labels
-    # Once for all epochs: the numbers of the stack's own samples, client after client.
+    # Converted once for all epochs: the samples of the stack's clients alone.
     rows = torch.from_numpy(np.concatenate([job.rows for job in jobs])).to(labels.device)
     ends = np.cumsum([len(job.rows) for job in jobs]).tolist()
     moved = [
@@ -103,5 +102,5 @@ def side_by_side(
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
-    """An array as a tensor in the same memory; copied if it is read-only, as torch has no such."""
+    """Return an array as a tensor in the same memory; a copy if it is read-only."""
     return torch.from_numpy(np.require(array, requirements="W"))

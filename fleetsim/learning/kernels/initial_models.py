@@ -1,4 +1,4 @@
-"""What many models start from, on the device that trains them: each distinct base once."""
+"""Initial models of many clients on the device that trains them, each distinct base once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fleetsim.contracts import Parameters
 def on_device(
     bases: Sequence[Parameters], *, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Distinct bases, and whose is whose.
+    """Return the distinct bases on a device, and the base of each model.
 
     Args:
         bases: flat vectors [P], one per model; an array that several models share is copied once.
-        device: where they go.
-        dtype: the type of the arithmetic.
+        device: device of the result.
+        dtype: number type of the result.
 
     Returns:
-        (bases [D, P], the row of each model's own [K] int64).
+        (distinct bases [D, P], row of each model's base [K] int64).
 
     >>> start = np.zeros(3, dtype=np.float32)
     >>> flat, owner = on_device(

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import IntArray, JobResult, Parameters
+from fleetsim.counts import num_batches
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
@@ -133,7 +134,7 @@ def num_steps(num_samples: int, epochs: int, batch_size: int, most: int | None =
     >>> num_steps(101, 2, 50), num_steps(101, 2, 50, most=4)
     (6, 4)
     """
-    all_steps = epochs * -(-num_samples // batch_size)
+    all_steps = epochs * num_batches(num_samples, batch_size)
     return all_steps if most is None else min(all_steps, most)
 
 
@@ -203,7 +204,7 @@ def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
         inputs: samples [n, ...], n >= 1.
         labels: classes [n] int64, or one for each position of a sequence [n, t].
     """
-    all_losses, all_hits = judged(module, base, inputs, labels)
+    all_losses, all_hits = losses_and_hits(module, base, inputs, labels)
     result = _result(all_losses, None)
     return result._replace(accuracy=float(all_hits.mean()))
 
@@ -235,7 +236,7 @@ def hits(logits: Tensor, labels: Tensor) -> Tensor:
     return right if labels.dim() == 1 else right.mean(dim=1)
 
 
-def judged(
+def losses_and_hits(
     module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Losses and hits of each sample [n] of `base`, without gradients, with running statistics.

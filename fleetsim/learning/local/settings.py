@@ -11,6 +11,9 @@ from fleetsim.schema.effects import BEFORE_LAST_ROUND, TRAINING, by_key
 from fleetsim.schema.ranges import Epochs, LearningRate, Rounds, Samples, StepFactor, Steps
 from fleetsim.settings import Settings
 
+Precision = Literal["float32", "mixed"]
+"""Precision of training; `mixed` is bfloat16 arithmetic on float32 weights."""
+
 
 class NoDecaySettings(Settings):
     """The same learning rate in every round."""

@@ -1,17 +1,41 @@
-"""Settings of the training on the host, without torch."""
+"""Settings of the learning task and of its computation on the host, without torch."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.learning.local.settings import LocalSettings, Precision
+from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.learning.partition.holdout import HoldoutFrom
+from fleetsim.learning.partition.iid import IidSettings
+from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.settings import Settings
 
 TrainerKind = Literal["serial", "stacked", "channels-last", "vectorised"]
 
 
+class TaskSettings(Settings):
+    """Learning task: data, their partition, the model and its local training."""
+
+    dataset: Annotated[DatasetSettings | BlankSettings, Field(discriminator="kind")]
+    partition: PartitionSettings = IidSettings()
+    holdout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Share of its own samples, one at least, that each client does not train with. It evaluates
+    models on them when a selector asks for it; 0: it evaluates on its training samples."""
+    holdout_from: HoldoutFrom = "own"
+    """Samples on which a client evaluates models: those that it held out itself, or as many of
+    those that all clients held out, assigned at random."""
+    model: ModelSettings
+    local: LocalSettings
+
+
 class TrainerSettings(Settings):
-    """How the host computes what the clients train; never a matter of virtual time."""
+    """Computation of the clients' training on the host, without influence on virtual time."""
 
     acts_if = by_key(
         kind=TRAINING,
@@ -19,9 +43,9 @@ class TrainerSettings(Settings):
     )
 
     kind: Literal["auto"] | TrainerKind = "auto"
-    """serial: one client after the other, the plain reference; stacked: many clients at once, for
-    logistic, svm and 2nn; channels-last: one after the other, for networks on images; vectorised:
+    """serial: one client at a time, the plain reference; stacked: many clients at once, for
+    logistic, svm and 2nn; channels-last: one client at a time, for networks on images; vectorised:
     many at once, for all but lstm; auto: the fastest that was measured. They differ by rounding."""
-    precision: Literal["float32", "mixed"] = "float32"
+    precision: Precision = "float32"
     """mixed: bfloat16 for the products of forward and backward passes, float32 for the weights; for
     vectorised training, meant for cuda devices."""

@@ -1,16 +1,23 @@
-"""Which trainer computes a scenario's jobs: by a fixed rule, so the same scenario gets the same.
+"""Choice of the trainer that computes a scenario's jobs, and of its kernel.
 
-No torch here, so that a scenario is validated without importing it.
+The choice follows a fixed rule, so that equal scenarios get equal trainers. The module imports
+torch only to build a kernel, so that validation does not wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fleetsim.learning.kernels.base import Kernel, TrainerData
+    from fleetsim.learning.local.settings import LocalSettings, Precision
 
 TRAINS: Mapping[TrainerKind, frozenset[str]] = {
     trainer: frozenset(
@@ -20,19 +27,19 @@ TRAINS: Mapping[TrainerKind, frozenset[str]] = {
     )
     for trainer in get_args(TrainerKind)
 }
-"""Models by the trainers that can train them."""
+"""Kinds of models that each kind of trainer can train."""
 
 MAX_VECTORISED_WIDTH = 32
-"""Width of the widest gpt2 of which many are trained faster at once than one by one on a CPU."""
+"""Largest width of a gpt2 for which vectorised training was faster than serial on a CPU."""
 
 
 def choose_trainer(
     wanted: TrainerSettings, model: ModelSettings, *, torch_device: str
 ) -> TrainerKind:
-    """Kind of trainer; `auto` takes the one that was measured to be fastest for such models.
+    """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
 
     Raises:
-        ScenarioError: the trainer that the scenario names cannot train its model, or not there.
+        ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """
     says = fault(wanted, model)
     if says is not None:
@@ -61,7 +68,7 @@ def _fastest(model: ModelSettings, *, on_cpu: bool) -> TrainerKind:
 
 
 def fault(wanted: TrainerSettings, model: ModelSettings) -> tuple[str, str] | None:
-    """Key of `trainer` and what is wrong with it; None if nothing is."""
+    """Return the wrong key of `trainer` and the reason; None if the settings suit the model."""
     if wanted.precision == "mixed" and wanted.kind != "vectorised":
         return "precision", "mixed is for trainer.kind = vectorised; leave it out, or set that"
     if wanted.kind not in ("auto", "serial") and _has_dropout(model):
@@ -74,3 +81,46 @@ def fault(wanted: TrainerSettings, model: ModelSettings) -> tuple[str, str] | No
 
 def _has_dropout(model: ModelSettings) -> bool:
     return isinstance(model, TwoNNSettings) and model.dropout > 0.0
+
+
+def build_kernel(
+    kind: TrainerKind,
+    module: nn.Module,
+    data: TrainerData,
+    *,
+    precision: Precision,
+    local_settings: LocalSettings,
+    seed: int,
+    torch_device: str,
+) -> Kernel:
+    """Return a new kernel for a kind of trainer; arguments are those of the kernel.
+
+    Raises:
+        ScenarioError: the torch device is not there.
+        ValueError: the kernel cannot train this network on these samples.
+    """
+    options = {"precision": precision} if kind == "vectorised" else {}
+    return _kernel_class(kind)(
+        module, data, local_settings=local_settings, seed=seed, torch_device=torch_device, **options
+    )
+
+
+def _kernel_class(kind: TrainerKind) -> type[Kernel]:
+    """Import and return the kernel of a kind of trainer."""
+    match kind:
+        case "serial":
+            from fleetsim.learning.kernels.base import Kernel  # noqa: PLC0415
+
+            return Kernel
+        case "stacked":
+            from fleetsim.learning.kernels.stacked.kernel import StackedKernel  # noqa: PLC0415
+
+            return StackedKernel
+        case "channels-last":
+            from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel  # noqa: PLC0415
+
+            return ChannelsLastKernel
+        case "vectorised":
+            from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel  # noqa: PLC0415
+
+            return VectorisedKernel

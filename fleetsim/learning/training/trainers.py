@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.kernels.base import Kernel, Part
+from fleetsim.learning.kernels.base import Kernel, ServerSet
 from fleetsim.learning.training.pending_jobs import Tickets
 from fleetsim.learning.training.worker_pool import Pool, usable_cores
 
@@ -52,16 +52,16 @@ class DataTrainer(Tickets):
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
         """Accuracy (fraction) and mean cross-entropy of a model [P] on the server's test set."""
-        return self._judge(parameters, "test")
+        return self._evaluate(parameters, "test")
 
     def validate(self, parameters: Parameters) -> Evaluation | None:
         """The same on the samples kept for selectors; None if none are kept."""
-        if not self._kernel.num_judged("validation"):
+        if not self._kernel.num_server_samples("validation"):
             return None
-        return self._judge(parameters, "validation")
+        return self._evaluate(parameters, "validation")
 
-    def _judge(self, parameters: Parameters, part: Part) -> Evaluation:
-        losses, hits = self._pool.judge(parameters, part)
+    def _evaluate(self, parameters: Parameters, server_set: ServerSet) -> Evaluation:
+        losses, hits = self._pool.evaluate(parameters, server_set)
         return Evaluation(accuracy=float(hits.mean()), loss=float(losses.mean(dtype=np.float64)))
 
     def _begin(self, jobs: Sequence[Job]) -> None:
@@ -79,23 +79,23 @@ class NullTrainer(Tickets):
     Losses, vectors, accuracy are None; the numbers of samples are those of real training.
     """
 
-    def __init__(self, num_samples: IntArray, num_judged: IntArray | None = None) -> None:
+    def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
         """Build it.
 
         Args:
             num_samples: training samples of every client [N].
-            num_judged: samples that each judges models on [N]; None: those that it trains with.
+            num_evaluated: samples that each judges models on [N]; None: those that it trains with.
         """
         super().__init__(num_samples)
         self._num_samples = num_samples
-        self._num_judged = num_samples if num_judged is None else num_judged
+        self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
 
     def _num_samples_of(self, job: Job) -> int:
         """How many samples a job runs over."""
         if job.work.kind is WorkKind.NONE:
             return 0
-        is_judging = job.work.kind is WorkKind.EVALUATE
-        available = int((self._num_judged if is_judging else self._num_samples)[job.client])
+        is_evaluation = job.work.kind is WorkKind.EVALUATE
+        available = int((self._num_evaluated if is_evaluation else self._num_samples)[job.client])
         return available if job.work.num_samples is None else min(job.work.num_samples, available)
 
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import TrainingError
-from fleetsim.learning.kernels.base import Kernel, Part
+from fleetsim.learning.kernels.base import Kernel, ServerSet
 from fleetsim.learning.kernels.cpu.numerical_platform import settle
 from fleetsim.learning.local.local_sgd import CHUNK
 from fleetsim.learning.training import wakeup
@@ -135,22 +135,22 @@ class Pool:
         in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
         return [result for _, result in in_order]
 
-    def judge(
-        self, parameters: Parameters, part: Part
+    def evaluate(
+        self, parameters: Parameters, server_set: ServerSet
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Losses and hits [n] of a model [P] on a part of the server's samples.
 
         Raises:
             TrainingError: a helper failed or died.
         """
-        num_samples = self._kernel.num_judged(part)
+        num_samples = self._kernel.num_server_samples(server_set)
         num_chunks = -(-num_samples // CHUNK)
         calls = []
         for hand in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
             stop = min(num_samples, (int(hand[-1]) + 1) * CHUNK)
-            calls.append([(parameters, part, int(hand[0]) * CHUNK, stop)])
-        self._ask("judge", calls[1:])
-        hands = self._gather("judge", calls[0], len(calls) - 1)
+            calls.append([(parameters, server_set, int(hand[0]) * CHUNK, stop)])
+        self._ask("evaluate", calls[1:])
+        hands = self._gather("evaluate", calls[0], len(calls) - 1)
         answers = [one for hand in hands for one in hand]
         losses, hits = zip(*answers, strict=True)
         return np.concatenate(losses), np.concatenate(hits)
@@ -255,7 +255,7 @@ def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
     """What this process computes."""
     if verb == "compute":
         return [kernel.compute(jobs) for jobs in calls]
-    return [kernel.judge(*call) for call in calls]
+    return [kernel.evaluate(*call) for call in calls]
 
 
 # --- the two ends of a socket ---------------------------------------------------------------------

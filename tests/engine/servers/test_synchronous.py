@@ -30,7 +30,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.errors import SimulationError
-from fleetsim.learning.aggregation.update_screening import why_refused
+from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from tests.engine.tiny import CONSTANT, COST, FirstCome, KnownTrainer, RateTrainer, Tiny
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
@@ -235,7 +235,7 @@ def test_so_many_uploads_are_lost_as_the_probability_says(tiny):
 def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):
     tiny.server = {"cohort": 3, "minimum_reports": 3}
     tiny.trainer = KnownTrainer()  # client c adds c + 1 to each of three weights
-    tiny.screen = partial(why_refused, max_update_norm=4.0)
+    tiny.screen = partial(refusal_reasons, max_update_norm=4.0)
     tiny.run()
 
     # Norms sqrt(3) * (1, 2, 3) = 1.73, 3.46, 5.20.

@@ -15,7 +15,6 @@ from fleetsim.learning.aggregation.asynchronous import (
     FedBuffSettings,
     HingeStaleness,
     PolynomialStaleness,
-    staleness_weight,
 )
 
 
@@ -53,7 +52,7 @@ OLD = report(1, vector(8.0, 0.0), ZERO, 3, 5.0)
     ],
 )
 def test_the_weight_of_an_old_update_is_that_of_the_paper(settings, staleness, weight):
-    assert staleness_weight(settings, staleness) == pytest.approx(weight)
+    assert settings.weight(staleness) == pytest.approx(weight)
 
 
 def test_a_part_that_counts_for_less_does_so_beside_its_staleness():

@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Parameters, Purpose, Report
-from fleetsim.learning.aggregation.aggregator import build_aggregator
-from fleetsim.learning.aggregation.settings import (
-    AggregatorSettings,
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.server_optimizers import (
     FedAdagradSettings,
     FedAdamSettings,
     FedAvgMSettings,
-    FedAvgSettings,
     FedYogiSettings,
 )
+from fleetsim.learning.aggregation.settings import AggregatorSettings
 
 
 def sent(*updates: tuple[int, Sequence[float] | Parameters]) -> list[Report]:
@@ -42,7 +41,7 @@ def vector(*values: float) -> Parameters:
 
 def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
     """Where a model of one weight goes from 0 if one client changes it by so much each time."""
-    aggregator = build_aggregator(settings)
+    aggregator = settings.build()
     model = vector(0.0)
     path = []
     for change in changes:
@@ -57,7 +56,7 @@ def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
 def test_fedavgm_by_hand() -> None:
     """Delta = (1*4 + 3*8)/4 = 7, u = 7, w = 0 + 7/2 = 3.5;
     then Delta = 5.5 - 3.5 = 2, u = 7/2 + 2 = 5.5, w = 3.5 + 5.5/2 = 6.25."""
-    aggregator = build_aggregator(FedAvgMSettings(momentum=0.5, learning_rate=0.5))
+    aggregator = FedAvgMSettings(momentum=0.5, learning_rate=0.5).build()
 
     first = aggregator.aggregate(vector(0.0), sent((1, [4.0]), (3, [8.0])))
     second = aggregator.aggregate(first, sent((1, [5.5])))
@@ -118,9 +117,9 @@ weights = st.floats(-1e3, 1e3, width=32)
 def test_fedavgm_without_momentum_is_fedavg(base: float, models: list[float]) -> None:
     """To one unit in the last place of the larger of base and mean, which are subtracted."""
     reports = sent(*((n + 1, [model]) for n, model in enumerate(models)))
-    plain = build_aggregator(FedAvgSettings()).aggregate(vector(base), reports)
+    plain = FedAvgSettings().build().aggregate(vector(base), reports)
 
-    moved = build_aggregator(FedAvgMSettings(momentum=0.0)).aggregate(vector(base), reports)
+    moved = FedAvgMSettings(momentum=0.0).build().aggregate(vector(base), reports)
 
     assert abs(moved - plain)[0] <= np.spacing(np.maximum(abs(plain), np.abs(vector(base))))[0]
 
@@ -181,8 +180,8 @@ every_optimizer = pytest.mark.parametrize("settings", ALL, ids=lambda settings: 
 @every_optimizer
 def test_buffers_take_the_mean_and_parameters_the_step(settings: AggregatorSettings) -> None:
     """A running variance falling to 1 must not be carried below 0 by momentum."""
-    aggregator = build_aggregator(settings, buffers=np.array([False, True]))
-    plain = build_aggregator(settings)
+    aggregator = settings.build(buffers=np.array([False, True]))
+    plain = settings.build()
     model = vector(1.0, 1.0)
     for variance in (0.5, 0.25, 0.125):
         reports = sent((1, [float(model[0]) - 0.5, variance]))
@@ -196,7 +195,7 @@ def test_buffers_take_the_mean_and_parameters_the_step(settings: AggregatorSetti
 def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSettings) -> None:
     """The largest float32 is 3.4e38; the next aggregation knows nothing of what was refused."""
     eager = settings.model_copy(update={"learning_rate": 1e39})  # not validated
-    aggregator = build_aggregator(eager)
+    aggregator = eager.build()
 
     with pytest.raises(ValueError, match="leaves the range of float32"):
         aggregator.aggregate(vector(0.0), sent((1, [3e38])))
@@ -207,7 +206,7 @@ def test_a_step_beyond_float32_is_refused_and_forgotten(settings: AggregatorSett
 def test_where_clients_change_nothing_nothing_moves(settings: AggregatorSettings) -> None:
     still = vector(1.5, -2.0)
 
-    assert build_aggregator(settings).aggregate(still, sent((1, [1.5, -2.0]))).tolist() == [1.5, -2]
+    assert settings.build().aggregate(still, sent((1, [1.5, -2.0]))).tolist() == [1.5, -2]
 
 
 @every_optimizer
@@ -215,16 +214,16 @@ def test_a_stale_update_counts_by_what_its_client_changed(settings: AggregatorSe
     """From 5 to 6 is a change by 1, also where the model has moved on to 100."""
     stale = sent((1, [6.0]))[0]._replace(base=vector(5.0), staleness=3)
     fresh = sent((1, [101.0]))
-    moved = build_aggregator(settings).aggregate(vector(100.0), [stale])
+    moved = settings.build().aggregate(vector(100.0), [stale])
 
-    assert moved.tolist() == build_aggregator(settings).aggregate(vector(100.0), fresh).tolist()
+    assert moved.tolist() == settings.build().aggregate(vector(100.0), fresh).tolist()
 
 
 @every_optimizer
 def test_buffers_of_stale_updates_are_averaged_as_they_are(settings: AggregatorSettings) -> None:
     """A variance that fell from 9 to 4 elsewhere must not make ours, 1, fall below 0."""
     stale = sent((1, [4.0]))[0]._replace(base=vector(9.0), staleness=1)
-    aggregator = build_aggregator(settings, buffers=np.array([True]))
+    aggregator = settings.build(buffers=np.array([True]))
 
     assert aggregator.aggregate(vector(1.0), [stale]).tolist() == [4.0]
 
@@ -235,8 +234,8 @@ def test_clients_count_the_same_when_asked_to(settings: AggregatorSettings) -> N
     uniform = settings.model_copy(update={"weights": "uniform"})
     reports = sent((1, [6.0]), (3, [4.0]))
 
-    assert build_aggregator(uniform).aggregate(vector(5.0), reports).tolist() == [5.0]
-    assert build_aggregator(settings).aggregate(vector(5.0), reports)[0] < 5.0
+    assert uniform.build().aggregate(vector(5.0), reports).tolist() == [5.0]
+    assert settings.build().aggregate(vector(5.0), reports)[0] < 5.0
 
 
 def test_changes_from_different_models_are_averaged_by_samples() -> None:
@@ -244,7 +243,7 @@ def test_changes_from_different_models_are_averaged_by_samples() -> None:
     reports = sent((1, [6.0]), (3, [11.0]))
     started = [reports[0]._replace(base=vector(5.0)), reports[1]._replace(base=vector(1.0))]
 
-    moved = build_aggregator(FedAvgMSettings()).aggregate(vector(100.0), started)
+    moved = FedAvgMSettings().build().aggregate(vector(100.0), started)
 
     assert moved.tolist() == [107.75]
 
@@ -257,7 +256,7 @@ def test_weights_of_a_selector_weigh_the_changes(settings: AggregatorSettings) -
     shares = [report._replace(is_share=True) for report in reports]
 
     def step(*given: Report) -> float:
-        return float(build_aggregator(settings).aggregate(vector(5.0), given)[0])
+        return float(settings.build().aggregate(vector(5.0), given)[0])
 
     assert step(*reports) == step(*sent((1, [5.5])))
     assert step(*shares) == step(*sent((1, [7.0])))
@@ -270,7 +269,7 @@ def test_buffers_are_averaged_also_where_weights_are_shares(settings: Aggregator
         report._replace(weight=share, is_share=True)
         for report, share in zip(sent((1, [1.0]), (1, [5.0])), (0.3, 0.1), strict=True)
     ]
-    aggregator = build_aggregator(settings, buffers=np.array([True]))
+    aggregator = settings.build(buffers=np.array([True]))
 
     assert aggregator.aggregate(vector(1.0), reports).tolist() == pytest.approx([2.0])
 

@@ -5,7 +5,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters
-from fleetsim.learning.aggregation.update_screening import update_norm, why_refused
+from fleetsim.learning.aggregation.update_screening import refusal_reasons, update_norm
 
 BASE = np.array([1.0, 1.0, 1.0], dtype=np.float32)
 
@@ -16,7 +16,7 @@ def sent(*change: float) -> Parameters:
 
 def why(base: Parameters, vector: Parameters, max_update_norm: float | None = None) -> str | None:
     """What is said of one model."""
-    (said,) = why_refused([base], [vector], max_update_norm=max_update_norm)
+    (said,) = refusal_reasons([base], [vector], max_update_norm=max_update_norm)
     return said
 
 
@@ -64,7 +64,7 @@ def test_of_several_models_each_is_judged_by_its_own_base() -> None:
     bases = [BASE, BASE, BASE, sent(0.0, 3.0, 0.0)]
     vectors = [sent(0.0, 2.0, 0.0), sent(3.0, 0.0, 4.0), sent(0.0, np.inf, 0.0), BASE]
 
-    assert why_refused(bases, vectors, max_update_norm=4.0) == [
+    assert refusal_reasons(bases, vectors, max_update_norm=4.0) == [
         None,
         "its update has norm 5, more than 4",
         "1 of its 3 weights are not finite",

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from fleetsim import rng
 from fleetsim.learning.kernels.batches import (
     Length,
-    Part,
     Schedule,
     StackJob,
+    StepBlock,
     longest_first,
     schedule,
 )
@@ -40,7 +40,11 @@ def test_padded_steps_are_one_part_each_and_padding_weighs_nothing() -> None:
     """Five samples of one client in batches of 2, then three of another."""
     plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=True)
 
-    assert plan.parts == (Part(0, 2, 2, True), Part(2, 4, 2, True), Part(4, 5, 1, True))
+    assert plan.blocks == (
+        StepBlock(0, 2, 2, True),
+        StepBlock(2, 4, 2, True),
+        StepBlock(4, 5, 1, True),
+    )
     assert plan.rows.tolist() == [[4, 3], [12, 11], [2, 1], [10, 10], [0, 0]]
     assert plan.weights.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1, 0], [1, 0]]
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
@@ -51,11 +55,11 @@ def test_unpadded_parts_hold_batches_of_one_size() -> None:
     """At step 1 the first client has a full batch, the second the rest of its samples."""
     plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=False)
 
-    assert plan.parts == (
-        Part(0, 2, 2, True),
-        Part(2, 3, 2, False),
-        Part(3, 4, 1, False),
-        Part(4, 5, 1, True),
+    assert plan.blocks == (
+        StepBlock(0, 2, 2, True),
+        StepBlock(2, 3, 2, False),
+        StepBlock(3, 4, 1, False),
+        StepBlock(4, 5, 1, True),
     )
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
 
@@ -152,12 +156,12 @@ def test_every_client_takes_the_batches_that_its_stream_draws(
         ]
         assert batches_of(plan, place) == expected[:most]
     assert plan.weights.sum(axis=1) == pytest.approx(np.ones(len(plan.rows)))
-    assert [part.start for part in plan.parts[1:]] == [part.stop for part in plan.parts[:-1]]
-    for part in plan.parts:
-        weights = plan.weights[part.start : part.stop]
-        assert (weights[:, part.num_columns :] == 0).all()
-        assert is_padded or (weights[:, : part.num_columns] > 0).all()
-        owners = plan.client[part.start : part.stop].tolist()
-        if part.is_prefix:
+    assert [block.start for block in plan.blocks[1:]] == [block.stop for block in plan.blocks[:-1]]
+    for block in plan.blocks:
+        weights = plan.weights[block.start : block.stop]
+        assert (weights[:, block.num_columns :] == 0).all()
+        assert is_padded or (weights[:, : block.num_columns] > 0).all()
+        owners = plan.client[block.start : block.stop].tolist()
+        if block.is_prefix:
             assert owners == list(range(len(owners)))
         assert len(set(owners)) == len(owners)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.local_sgd import hits, judged, losses
+from fleetsim.learning.local.local_sgd import hits, losses, losses_and_hits
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 
@@ -329,8 +329,8 @@ def test_the_gradient_is_the_derivative_of_the_mean_loss() -> None:
         assert loss is not None
         return loss
 
-    slope = (loss_at(1e-5) - loss_at(-1e-5)) / 2e-5
-    assert vector_of(gradient) @ direction == pytest.approx(slope, rel=1e-7)
+    by_difference = (loss_at(1e-5) - loss_at(-1e-5)) / 2e-5
+    assert vector_of(gradient) @ direction == pytest.approx(by_difference, rel=1e-7)
     assert gradient.loss == pytest.approx(loss_at(0.0), rel=1e-12)
 
 
@@ -399,12 +399,12 @@ def test_sequences_are_judged_few_at_a_time_and_come_out_the_same(
     module = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
     tokens = torch.arange(70).view(10, 7) % 5
     base = flatten(module)
-    whole = judged(module, base, tokens, tokens)
+    whole = losses_and_hits(module, base, tokens, tokens)
     sizes: list[int] = []
     module.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     monkeypatch.setattr(local_sgd, "POSITIONS", 21)
     monkeypatch.setattr(local_sgd, "CHUNK", 4)
-    parts = judged(module, base, tokens, tokens)
+    parts = losses_and_hits(module, base, tokens, tokens)
 
     assert sizes == [3, 1, 3, 1, 2]
     for one, other in zip(whole, parts, strict=True):

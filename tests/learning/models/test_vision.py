@@ -14,8 +14,7 @@ from torch.nn.functional import cross_entropy
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, ModelCost, Outcome, Parameters, Purpose, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator import FedAvg
-from fleetsim.learning.aggregation.settings import FedAvgSettings
+from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.cost import model_cost

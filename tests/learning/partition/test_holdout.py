@@ -142,7 +142,7 @@ def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
         train_inputs=inputs,
         train_labels=labels,
         shares=[np.arange(8)],
-        judged=[np.array([8, 9])],
+        evaluated=[np.array([8, 9])],
         test_inputs=inputs,
         test_labels=labels,
     )

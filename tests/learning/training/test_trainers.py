@@ -21,8 +21,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator import FedAvg
-from fleetsim.learning.aggregation.settings import FedAvgSettings
+from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten

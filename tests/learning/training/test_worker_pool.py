@@ -92,7 +92,7 @@ def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: in
         assert vector is not None
         base = vector
     for part, num in (("test", NUM_TEST), ("validation", 20)):
-        mine, theirs = alone.judge(base, part), together.judge(base, part)  # type: ignore[arg-type]
+        mine, theirs = alone.evaluate(base, part), together.evaluate(base, part)  # type: ignore[arg-type]
         assert [array.tobytes() for array in mine] == [array.tobytes() for array in theirs]
         assert len(mine[0]) == len(mine[1]) == num
 
@@ -316,9 +316,9 @@ def test_what_was_begun_must_be_asked_for_next() -> None:
     pool = Pool(kernel, 2)
     pool.begin(jobs)
     with pytest.raises(ValueError, match="nobody has asked for"):
-        pool.judge(base, "test")
+        pool.evaluate(base, "test")
     with pytest.raises(ValueError, match="other jobs were begun"):
         pool.compute(jobs[1:])
     # What the helpers still answer to the jobs that were begun is nobody's answer to these.
-    found, expected = pool.judge(base, "test"), Pool(kernel, 1).judge(base, "test")
+    found, expected = pool.evaluate(base, "test"), Pool(kernel, 1).evaluate(base, "test")
     assert found[0].tobytes() == expected[0].tobytes()

@@ -1,21 +1,21 @@
-"""The fastest form of an image network on a CPU, for training one client after the other.
+"""Fastest form of an image network on a CPU, for training one client at a time.
 
-`form_of` makes a copy of a network with which the functions of `local` compute the same but
-for rounding. It is a network
+`form_of` returns a copy of a network. The functions of `local_sgd` compute the same with it, but
+for rounding. In the copy
 
-* whose maps and kernels keep the channels of a pixel side by side (NHWC), from the images on:
-  torch's max-pooling and most of oneDNN's convolutions are faster so;
-* that pools before it applies a rising activation, where a layer list has them the other way round:
-  max f(x) = f(max x), with a quarter of the work behind a 2 x 2 pooling;
-* whose convolutions with many weights on small maps are matrix products, see `columns`;
-* whose other convolutions of 3 x 3 with many channels multiply a quarter as much, see `winograd`;
-* whose gradients visit the winners alone where a convolution is pooled, see `pooled_convolution`;
-* whose matrix products are oneDNN's, where that is exact, see `gemm`.
+* maps and kernels store the channels of a pixel contiguously (NHWC), from the images on: torch's
+  max-pooling and most of oneDNN's convolutions are faster on this layout;
+* max-pooling precedes an increasing activation, where a layer list has them in the other order:
+  max f(x) = f(max x), with a quarter of the work after a 2 x 2 pooling;
+* convolutions with many weights on small maps are matrix products, see `im2col`;
+* other convolutions of 3 x 3 with many channels need a quarter of the products, see `winograd`;
+* gradients of a pooled convolution visit the winners alone, see `pooled_convolution`;
+* matrix products are computed by oneDNN, where that is exact, see `gemm`.
 
-The copy's weights lie elsewhere in memory, but its flat vectors are those of the network.
+The copy has its own weights, and the flat vectors of the network.
 
-Which of these apply follows from the layers and the size of an image, never from the clock or from
-the processor's speed, so a network always takes the same form. Milliseconds, plain / this form, on
+The choice depends on the layers and the size of an image alone, never on the clock or the
+processor's speed, so a network always takes the same form. Milliseconds, plain / this form, on
 one thread of an AMD EPYC of family 26 with torch 2.13 (least of six interleaved runs), and of the
 NHWC layout alone for one step of 20 images:
 
@@ -30,10 +30,10 @@ NHWC layout alone for one step of 20 images:
 | ShuffleNet v2, group | 40 / 100 of 32x32, 20 | 180 / 182 | 135 / 109 | 75 / 79 |
 | ShuffleNet v2, batch | 40 / 100 of 32x32, 20 | 206 / 185 | 127 / 98 | 89 / 80 |
 
-Convolutions were not joined with their poolings then. This takes FedGRA's CNN to 0.75 of the time
-that it had on an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98. Nor was any of them
-Winograd's, which takes a step of ResNet-18 with 20 images to 0.78. A backward pass of the
-whole network written out by hand gained 3 % on FedGRA's CNN, and is left to autograd.
+The table was measured before pooled convolutions, which reduce FedGRA's CNN to 0.75 of its time on
+an AMD EPYC of family 25, GPFL's to 0.83, LeNet-5 to 0.98; and before Winograd's algorithm, which
+reduces a step of ResNet-18 with 20 images to 0.78. A hand-written backward pass of the whole
+network gained 3 % on FedGRA's CNN, so autograd computes it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ from fleetsim.learning.local.local_sgd import HasLoss
 _Size = tuple[int, int]
 
 MIN_WINDOW = 4
-"""Positions to a window from which a pooling leaves few enough winners."""
+"""Least number of positions per pooling window for `PooledConv2d`."""
 MIN_RUN = 24
-"""Numbers of a patch that lie side by side, input channels times the kernel's width, from which
-loops over winners win against products of zeros. Seconds of `PooledConv2d` per second of the two
-layers, forward and backward, pooled 2 x 2, when half of the winners have a slope and when all have,
-on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleaved runs):
+"""Least number of contiguous numbers of a patch (input channels times the kernel's width) for which
+loops over winners are faster than products with zeros. Seconds of `PooledConv2d` per second of the
+two layers, forward and backward, pooled 2 x 2, when half of the winners have a gradient and when
+all have, on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleaved runs):
 
 | channels | map, batch | run | half | all |
 |---|---|---:|---:|---:|
@@ -83,14 +83,15 @@ on one thread of an AMD EPYC of family 25 with torch 2.13 (least of 15 interleav
 | 64 to 64, 3x3 | 32x32, 20 | 192 | 0.63 | 0.85 |
 | 256 to 256, 3x3 | 8x8, 20 | 768 | 0.60 | 0.81 |
 
-In FedGRA's CNN a third of the winners have one after ten clients' training, half at first.
+In FedGRA's CNN half of the winners have a gradient at first, a third after ten clients' training.
 """
 MIN_CHANNELS = 64
-MOST_FILLED = 1.35
-"""Where Winograd's algorithm wins: from so many channels on both sides, with fewer weights than
-`MIN_WEIGHTS`, and up to so many pixels in whole tiles per pixel of the output. Seconds of
-`WinogradConv2d` per second of the faster of the other two forms, forward and backward, on one
-thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12 runs):
+MAX_TILE_RATIO = 1.35
+"""Limits of Winograd's algorithm: least number of channels on both sides, and largest ratio of the
+pixels of whole tiles to those of the output. It also needs fewer weights than `MIN_WEIGHTS`.
+Seconds of `WinogradConv2d` per second of the faster of the other two forms, forward and backward,
+on one thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (least of 12
+runs):
 
 | channels | output map | filled | weights | ratio |
 |---|---|---:|---:|---|
@@ -103,34 +104,34 @@ thread of an AMD EPYC of family 25 with torch 2.13, for batches of 20 and 50 (le
 | 256 to 512 | 4x4 | 1 | 1.2 M | 1.45, 0.91 |
 | 512 to 512 | 4x4 | 1 | 2.4 M | 2.55, 1.34 |
 """
-PART = 50
-"""Images of one pass through the network where no gradient is wanted: their maps fit the caches."""
+EVALUATED_IMAGES = 50
+"""Images of one pass through the network without gradients: their maps fit the caches."""
 
-_RISING = (nn.ReLU, nn.Sigmoid)
-"""Activations that never fall, so that they may change places with a maximum."""
+_INCREASING = (nn.ReLU, nn.Sigmoid)
+"""Activations that never decrease, so that a maximum may precede them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """A network in the form that is fastest to train."""
+    """Network in the form that is fastest to train."""
 
     module: nn.Module
-    """Takes and gives what the network takes and gives, with the same flat vector."""
+    """Network with the inputs, outputs and flat vector of the original."""
     uses_onednn: bool
-    """Whether it is to be used within `gemm.onednn`."""
+    """True if it is to be used within `gemm.onednn`."""
 
 
 def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) -> Form:
-    """The form of an image network for training one client after the other.
+    """Return the form of an image network for training one client at a time.
 
     Args:
-        module: network on the CPU; it is copied and not changed.
+        module: network on the CPU; it is not changed.
         input_shape: (channels, height, width) of one image.
         batch_size: images of a training step.
 
     Raises:
-        ValueError: a sample is no image.
-        TypeError: the network has a loss of its own.
+        ValueError: a sample is not an image.
+        TypeError: the network has its own loss.
     """
     if isinstance(module, HasLoss):
         raise TypeError(f"{type(module).__name__} has a loss of its own, which its copy would lose")
@@ -146,27 +147,27 @@ def form_of(module: nn.Module, input_shape: tuple[int, ...], batch_size: int) ->
 
 
 class _Images(nn.Module):
-    """Hands images to a network channels-last, and in parts where batches have no meaning."""
+    """Network that converts images to channels-last, and evaluates few at a time."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
         self.body = body
 
     def forward(self, images: Tensor) -> Tensor:
-        """[n, C, H, W] to logits [n, classes]."""
-        # Of images of one channel this is no copy; the kernels' layout makes the first maps NHWC.
+        """Map [n, C, H, W] to logits [n, classes]."""
+        # No copy for images of one channel; the kernels' layout makes the first maps NHWC.
         nhwc = images.contiguous(memory_format=torch.channels_last)
         if self.training:
             logits: Tensor = self.body(nhwc)
             return logits
-        return torch.cat([self.body(part) for part in torch.split(nhwc, PART)])
+        return torch.cat([self.body(part) for part in torch.split(nhwc, EVALUATED_IMAGES)])
 
 
 def _pool_first(module: nn.Module) -> None:
-    """Let rising activations and the max-pooling behind them change places, in all layer lists."""
+    """Swap increasing activations with a max-pooling that follows them, in all layer lists."""
     for layers, ordered in list(_lists(module)):
         for i, ((_, first), (_, second)) in enumerate(pairwise(list(ordered))):
-            if type(first) in _RISING and type(second) is nn.MaxPool2d:
+            if type(first) in _INCREASING and type(second) is nn.MaxPool2d:
                 ordered[i], ordered[i + 1] = ordered[i + 1], ordered[i]
         for name, _ in ordered:
             delattr(layers, name)
@@ -175,39 +176,43 @@ def _pool_first(module: nn.Module) -> None:
 
 
 def _take_pooled(module: nn.Module) -> None:
-    """Replace the convolutions whose pooling leaves few winners, and the pooling, by one layer."""
+    """Replace convolutions whose pooling leaves few winners, and the pooling, by one layer."""
     for layers, ordered in list(_lists(module)):
         for (name, conv), (name_of_pool, pool) in pairwise(ordered):
-            if type(conv) is nn.Conv2d and type(pool) is nn.MaxPool2d and _pays(conv, pool):
-                # Numba, in which its loops are written, takes 0.4 s and 50 MiB to import.
+            if (
+                type(conv) is nn.Conv2d
+                and type(pool) is nn.MaxPool2d
+                and _has_few_winners(conv, pool)
+            ):
+                # It imports numba, which takes 0.4 s and 50 MiB.
                 from fleetsim.learning.kernels.conv.pooled_convolution import PooledConv2d  # noqa: PLC0415
 
                 setattr(layers, name, PooledConv2d(conv, pool))
                 delattr(layers, name_of_pool)
 
 
-def _pays(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
-    """Whether gradients that visit the winners alone are faster, and `PooledConv2d` knows such."""
+def _has_few_winners(conv: nn.Conv2d, pool: nn.MaxPool2d) -> bool:
+    """Return whether `PooledConv2d` supports the two layers and is faster."""
     stride = pool.stride
     down, right = (stride, stride) if isinstance(stride, int) else stride
     run = conv.in_channels * conv.kernel_size[1]
-    is_known = is_plain_convolution(conv) and not pool.return_indices
-    return is_known and down * right >= MIN_WINDOW and run >= MIN_RUN
+    is_supported = is_plain_convolution(conv) and not pool.return_indices
+    return is_supported and down * right >= MIN_WINDOW and run >= MIN_RUN
 
 
 def _lists(module: nn.Module) -> Iterator[tuple[nn.Sequential, list[tuple[str, nn.Module]]]]:
-    """Layer lists within a network, and their layers; but those in which one occurs twice."""
+    """Return the layer lists of a network with their layers, but those with a repeated layer."""
     for child in module.modules():
         if type(child) is nn.Sequential:
             ordered = list(child.named_children())
-            if len(ordered) == len(child):  # a layer that occurs twice is named once
+            if len(ordered) == len(child):  # a repeated layer is named once
                 yield child, ordered
 
 
 def _sizes(module: nn.Module, input_shape: tuple[int, ...]) -> dict[str, _Size]:
-    """Size of the output map of every convolution, by its name; largest if it is used often.
+    """Return the size of every convolution's output map by name; the largest if it is reused.
 
-    Found by sending one image through the network.
+    One image is passed through the network.
     """
     found: dict[str, _Size] = {}
 
@@ -232,7 +237,7 @@ def _convolutions(module: nn.Module) -> Iterator[tuple[str, nn.Conv2d]]:
 
 
 def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
-    """Replace the convolutions that are faster as matrix products."""
+    """Replace convolutions that are faster as matrix products."""
     for name, conv in list(_convolutions(module)):
         is_better = conv.weight.numel() >= MIN_WEIGHTS and math.prod(sizes[name]) <= MAX_POSITIONS
         if is_better and is_plain_convolution(conv):
@@ -240,15 +245,15 @@ def _take_columns(module: nn.Module, sizes: dict[str, _Size]) -> None:
 
 
 def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shape]:
-    """Replace the convolutions that are faster by Winograd's algorithm.
+    """Replace convolutions that are faster by Winograd's algorithm.
 
     Returns:
-        For each, input channels, output channels and tiles of one image.
+        Input channels, output channels and tiles of one image, for each.
     """
     space, found = Workspace(), []
     for name, conv in list(_convolutions(module)):
         if _suits_winograd(conv, sizes[name]):
-            # As of `pooled_convolution`.
+            # It imports numba.
             from fleetsim.learning.kernels.conv.winograd import WinogradConv2d  # noqa: PLC0415
 
             _replace(module, name, WinogradConv2d(conv, space))
@@ -257,18 +262,21 @@ def _take_winograd(module: nn.Module, sizes: dict[str, _Size]) -> list[gemm.Shap
 
 
 def _suits_winograd(conv: nn.Conv2d, size: _Size) -> bool:
-    """Whether the algorithm is for a convolution with an output of this size, and faster."""
-    is_known = is_plain_convolution(conv) and (conv.kernel_size, conv.stride) == ((3, 3), (1, 1))
+    """Return whether the algorithm supports a convolution with this output size and is faster."""
+    is_supported = is_plain_convolution(conv) and (conv.kernel_size, conv.stride) == (
+        (3, 3),
+        (1, 1),
+    )
     return (
-        is_known
+        is_supported
         and min(conv.in_channels, conv.out_channels) >= MIN_CHANNELS
         and conv.weight.numel() < MIN_WEIGHTS
-        and _tiles(size) * TILE**2 <= MOST_FILLED * math.prod(size)
+        and _tiles(size) * TILE**2 <= MAX_TILE_RATIO * math.prod(size)
     )
 
 
 def _tiles(size: _Size) -> int:
-    """Tiles that a map takes."""
+    """Return the number of tiles of a map."""
     return math.prod(num_tiles(side) for side in size)
 
 
@@ -280,7 +288,7 @@ def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
 def _onednn_is_exact(
     module: nn.Module, sizes: dict[str, _Size], tiled: Sequence[gemm.Shape], batch_size: int
 ) -> bool:
-    """Whether oneDNN multiplies in float32 what a step multiplies; False if that is nothing."""
+    """Return whether oneDNN computes a step's products in float32; false if there are none."""
     chains = {
         (layer.weight[0].numel(), len(layer.weight), batch_size * math.prod(sizes.get(name, ())))
         for name, layer in module.named_modules()

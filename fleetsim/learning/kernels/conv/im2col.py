@@ -1,10 +1,10 @@
 """Convolutions with many weights on small maps, as one matrix product.
 
-The patches that the kernel meets become the rows of a matrix ("im2col": Chellapilla et al., "High
-performance convolutional neural networks for document processing", 2006). It costs memory in
-proportion to the kernel's area, which is little where the map is small. There the products, whose
-cost is that of passing the weights through the caches, are faster than oneDNN's convolution, which
-(inferred) brings weights and gradients into a layout of its own and back in every step.
+The patches under the kernel become the rows of a matrix ("im2col": Chellapilla et al., "High
+performance convolutional neural networks for document processing", 2006). This takes memory in
+proportion to the kernel's area, which is little for small maps. On small maps most of the cost is
+reading the weights, and the product is faster than oneDNN's convolution, which (inferred) converts
+weights and gradients to its own layout and back in every step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn.functional import linear, pad
 
 MIN_WEIGHTS = 2**20
 MAX_POSITIONS = 16
-"""Where columns win: from so many weights, and up to so many positions of the output map. Seconds
+"""Least number of weights, and largest number of positions of the output map, for columns. Seconds
 of `ColumnConv2d` per second of the channels-last convolution, forward and backward, on one thread
 of an AMD EPYC of family 26 with torch 2.13, for batches of 10, 20 and 50 samples:
 
@@ -35,10 +35,10 @@ of an AMD EPYC of family 26 with torch 2.13, for batches of 10, 20 and 50 sample
 
 
 class ColumnConv2d(nn.Module):
-    """Computes what an `nn.Conv2d` computes, and shares its weights. Channels-last maps suit it."""
+    """Layer equal to an `nn.Conv2d`, whose weights it shares; fastest on channels-last maps."""
 
     def __init__(self, conv: nn.Conv2d) -> None:
-        """Take over a convolution for which `is_plain_convolution` holds."""
+        """Replace a convolution for which `is_plain_convolution` is true."""
         super().__init__()
         self.weight = conv.weight
         self.bias = conv.bias
@@ -46,7 +46,7 @@ class ColumnConv2d(nn.Module):
         self._padding = conv.padding
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, C, H, W] to [n, C', H', W'], in channels-last layout."""
+        """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
         found: Tensor = _Columns.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._stride, self._padding
         )
@@ -54,7 +54,7 @@ class ColumnConv2d(nn.Module):
 
 
 def is_plain_convolution(conv: nn.Conv2d) -> bool:
-    """Whether it is a plain convolution: one group, no dilation, zeros as padding."""
+    """Return whether a convolution has one group, no dilation, and zeros as padding."""
     return (
         conv.groups == 1
         and conv.dilation == (1, 1)
@@ -107,14 +107,14 @@ class _Columns(torch.autograd.Function):
 
 
 def _flat(weight: Tensor) -> Tensor:
-    """[C', C, height, width] to [C', height * width * C]; a view if it is channels-last."""
+    """Reshape [C', C, height, width] to [C', height * width * C]; a view if it is channels-last."""
     return weight.permute(0, 2, 3, 1).flatten(1)
 
 
 def _summed(
     patches: Tensor, stride: tuple[int, int], padding: tuple[int, int], padded_shape: torch.Size
 ) -> Tensor:
-    """For every pixel the sum over the patches it is in: [n, rows, columns, h, w, C] to maps."""
+    """Return maps with every pixel's sum over its patches [n, rows, columns, h, w, C]."""
     (down, right), (above, left) = stride, padding
     _, rows, columns, height, width, _ = patches.shape
     padded = patches.new_zeros(padded_shape)

@@ -1,4 +1,4 @@
-"""Training networks on images one client after the other, in the form that the CPU likes best."""
+"""Kernel that trains image networks one client at a time, in their fastest form on a CPU."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fleetsim.learning.kernels.conv.channels_last import form_of
 from fleetsim.learning.kernels.cpu.gemm import library, onednn
 
 _CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
-"""Forms of convolutions; sizes alone decide between them, on every processor alike."""
+"""Forms of convolutions; the choice depends on sizes alone, on every processor."""
 
 
 class ChannelsLastKernel(Kernel):
-    """Computes what `Kernel` computes, on another form of the network; see `channels_last`."""
+    """Kernel that computes on another form of the network; see `channels_last`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Build it; arguments are those of `Kernel`.
 
         Raises:
             ScenarioError: the torch device is not there.
-            ValueError: the samples are no images.
+            ValueError: the samples are not images.
         """
         super().__init__(*args, **kwargs)
         shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
@@ -34,7 +34,7 @@ class ChannelsLastKernel(Kernel):
         self._uses_onednn = form.uses_onednn
 
     def forms(self) -> dict[str, str]:
-        """Library of its products, and how many convolutions of which form there are."""
+        """Return the library of the products, and the number of convolutions by form."""
         names = Counter(type(module).__name__ for module in self._module.modules())
         layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
         return {
@@ -43,12 +43,12 @@ class ChannelsLastKernel(Kernel):
         }
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """What the jobs of one chunk yield, in their order."""
+        """Return the results of the jobs of one chunk, in their order."""
         with onednn(is_allowed=self._uses_onednn):
             return super().compute(jobs)
 
-    def _judged(
+    def _losses_and_hits(
         self, parameters: Parameters, inputs: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor]:
         with onednn(is_allowed=self._uses_onednn):
-            return super()._judged(parameters, inputs, labels)
+            return super()._losses_and_hits(parameters, inputs, labels)

@@ -1,18 +1,17 @@
-"""Convolutions with a max-pooling behind them, whose gradients visit the winners alone.
+"""Convolutions followed by a max-pooling, whose gradients visit the winners alone.
 
-Of a pooling window one position passes on and takes all of the slope. Behind a pooling of 2 x 2,
-three quarters of the convolution's positions have slope 0, and behind a ReLU many of the winners as
-well: those that lost to 0. With y = max over a window of (W * x + b), s a slope of y, p its
+The winner of a pooling window, its largest position, takes all of the gradient. With a pooling of
+2 x 2, three quarters of the convolution's positions have gradient 0. After a ReLU so have many
+winners, those below 0. With y = max over a window of (W * x + b), s a gradient by y, p its
 winner's place and x_p the patch of the padded input there,
 
     dW = sum over winners of s x_p,    dx = sum over winners of s W at p,    db = sum of s.
 
-Dense products, which is what torch computes, spend most of their work on zeros. The sums are the
-same but for rounding; only where an input or a weight is not finite do they differ, since dense
-products make NaN of 0 times infinity.
+Dense products, which torch computes, spend most of their work on zeros. The sums are equal but for
+rounding, unless an input or a weight is not finite: dense products give NaN for 0 times infinity.
 
-They are loops in Python, which numba compiles to the processor's instructions: torch has no
-operation for them. What is added in which order follows from the places alone.
+Torch has no operation for these sums, so they are Python loops that numba compiles. The order of
+addition follows from the winners' places alone.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _Array = NDArray[Any]
 
 
 class PooledConv2d(nn.Module):
-    """Computes what an `nn.Conv2d` and an `nn.MaxPool2d` behind it compute; shares its weights."""
+    """Layer equal to an `nn.Conv2d` with an `nn.MaxPool2d` after it; shares the weights."""
 
     def __init__(self, conv: nn.Conv2d, pool: nn.MaxPool2d) -> None:
-        """Take over the two, and compile the loops, so that forks of this process have them.
+        """Replace two layers, and compile the loops before this process forks.
 
         Args:
-            conv: on the CPU; a plain one, see `columns.is_plain_convolution`.
-            pool: its output is wanted alone, not the places.
+            conv: convolution on the CPU, see `im2col.is_plain_convolution`.
+            pool: pooling that does not return the winners' places.
         """
         super().__init__()
         self.weight = conv.weight
@@ -48,7 +47,7 @@ class PooledConv2d(nn.Module):
         _compile(conv.weight.dtype)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, C, H, W] to [n, C', H', W'], in channels-last layout."""
+        """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
         found: Tensor = _PooledConvolution.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._conv, self._pool
         )
@@ -82,7 +81,7 @@ class _PooledConvolution(torch.autograd.Function):
         num_samples, num_in, height, width = maps.shape
         rows, columns = height + 2 * above, width + 2 * left
         pitch = columns * num_in
-        slopes, places = _by_pixel(gradient), _by_pixel(winners)
+        gradients, places = _by_pixel(gradient), _by_pixel(winners)
         starts = _starts(ctx.convolved_shape, ctx.stride, columns, num_in).numpy()
         flat_weight = _rows_of(weight)
         for_maps = for_weight = None
@@ -90,12 +89,12 @@ class _PooledConvolution(torch.autograd.Function):
             padded = pad(maps.permute(0, 2, 3, 1), (0, 0, left, left, above, above))
             sums = torch.zeros_like(flat_weight)
             flat = padded.contiguous().view(num_samples, -1).numpy()
-            _add_weight_slopes(flat, slopes, places, starts, pitch, sums.numpy())
+            _add_weight_gradients(flat, gradients, places, starts, pitch, sums.numpy())
             for_weight = sums.view(len(weight), *weight.shape[2:], num_in).permute(0, 3, 1, 2)
         if needs_maps:
             spread = maps.new_zeros(num_samples, rows, columns, num_in)
             target = spread.view(num_samples, -1).numpy()
-            _add_map_slopes(flat_weight.numpy(), slopes, places, starts, pitch, target)
+            _add_map_gradients(flat_weight.numpy(), gradients, places, starts, pitch, target)
             kept = spread[:, above : above + height, left : left + width]
             for_maps = kept.permute(0, 3, 1, 2)
         for_bias = gradient.sum(dim=(0, 2, 3)) if needs_bias else None
@@ -103,29 +102,29 @@ class _PooledConvolution(torch.autograd.Function):
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this type, if they are not."""
+    """Compile the loops for arrays of this number type."""
     one = torch.zeros(1, 1, 1, dtype=dtype).numpy()
     first = np.zeros(1, np.int64)
     place = first.reshape(1, 1, 1)
-    _add_weight_slopes(one[0], one, place, first, 1, one)
-    _add_map_slopes(one, one, place, first, 1, one[0])
+    _add_weight_gradients(one[0], one, place, first, 1, one)
+    _add_map_gradients(one, one, place, first, 1, one[0])
 
 
 def _by_pixel(maps: Tensor) -> _Array:
-    """[n, C, H, W] as [n, H * W, C]; a view if it is channels-last."""
+    """Reshape [n, C, H, W] to [n, H * W, C]; a view if it is channels-last."""
     found: _Array = maps.permute(0, 2, 3, 1).flatten(1, 2).contiguous().numpy()
     return found
 
 
 def _rows_of(weight: Tensor) -> Tensor:
-    """[C', C, height, width] as [C', height, width * C]; a view if it is channels-last."""
+    """Reshape [C', C, height, width] to [C', height, width * C]; a view if it is channels-last."""
     return weight.detach().permute(0, 2, 3, 1).flatten(2).contiguous()
 
 
 def _starts(
     convolved_shape: tuple[int, int], stride: tuple[int, int], columns: int, num_in: int
 ) -> Tensor:
-    """Where in a padded sample, flat, the patch of every position of the convolution begins."""
+    """Return the start of every position's patch in a flat padded sample [positions]."""
     (height, width), (down, right) = convolved_shape, stride
     first = torch.arange(height)[:, None] * (down * columns) + torch.arange(width) * right
     return (first * num_in).flatten()
@@ -133,54 +132,54 @@ def _starts(
 
 @compiled
 def _take_active(
-    slopes: _Array, places: _Array, channel: int, starts: _Array, begin: _Array, slope: _Array
+    gradients: _Array, places: _Array, channel: int, starts: _Array, begin: _Array, active: _Array
 ) -> int:
-    """Note where the patches of a channel's winners begin, and their slopes; those of 0 left out.
+    """Collect the patches' starts and the gradients of a channel's winners, but those of 0.
 
     Args:
-        slopes: of one sample [pixels, C'].
+        gradients: gradients of one sample [pixels, C'].
         places: winners' positions in the convolution's output [pixels, C'].
-        channel: which.
-        starts: beginning of every position's patch [positions].
-        begin: to be filled [>= pixels + 3].
-        slope: to be filled, with zeros up to a multiple of four.
+        channel: output channel.
+        starts: start of every position's patch [positions].
+        begin: receives the starts of the winners' patches [>= pixels + 3].
+        active: receives their gradients, with zeros up to a multiple of four.
 
     Returns:
-        How many there are.
+        Number of winners with a gradient.
     """
     count = 0
-    for pixel in range(len(slopes)):
+    for pixel in range(len(gradients)):
         begin[count] = starts[places[pixel, channel]]
-        slope[count] = slopes[pixel, channel]
-        count += slope[count] != 0.0
+        active[count] = gradients[pixel, channel]
+        count += active[count] != 0.0
     for spare in range(count, count + 3):
         begin[spare] = 0
-        slope[spare] = 0.0
+        active[spare] = 0.0
     return count
 
 
 @compiled
-def _add_weight_slopes(
-    padded: _Array, slopes: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
+def _add_weight_gradients(
+    padded: _Array, gradients: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
 ) -> None:
     """Add the weights' gradient to `target`.
 
     Args:
         padded: samples with their padding, flat [n, rows * columns * C].
-        slopes: by pooled pixel [n, pixels, C'].
+        gradients: gradients by pooled pixel [n, pixels, C'].
         places: winners' positions in the convolution's output [n, pixels, C'].
-        starts: beginning of every position's patch in a padded sample [positions].
-        pitch: columns * C.
-        target: [C', height, width * C].
+        starts: start of every position's patch in a padded sample [positions].
+        pitch: numbers of one row, columns * C.
+        target: weights' gradient [C', height, width * C].
     """
-    num_samples, num_pixels, num_out = slopes.shape
+    num_samples, num_pixels, num_out = gradients.shape
     height, length = target.shape[1:]
     begin = np.empty(num_pixels + 3, np.int64)
-    slope = np.empty(num_pixels + 3, slopes.dtype)
+    active = np.empty(num_pixels + 3, gradients.dtype)
     for i in range(num_samples):
         sample = padded[i]
         for channel in range(num_out):
-            count = _take_active(slopes[i], places[i], channel, starts, begin, slope)
+            count = _take_active(gradients[i], places[i], channel, starts, begin, active)
             for row in range(height):
                 sums = target[channel, row]
                 below = row * pitch
@@ -190,31 +189,32 @@ def _add_weight_slopes(
                     at_2, at_3 = begin[one + 2] + below, begin[one + 3] + below
                     x_0, x_1 = sample[at_0 : at_0 + length], sample[at_1 : at_1 + length]
                     x_2, x_3 = sample[at_2 : at_2 + length], sample[at_3 : at_3 + length]
-                    s_0, s_1, s_2, s_3 = slope[one], slope[one + 1], slope[one + 2], slope[one + 3]
+                    g_0, g_1 = active[one], active[one + 1]
+                    g_2, g_3 = active[one + 2], active[one + 3]
                     for k in range(length):
-                        sums[k] += s_0 * x_0[k] + s_1 * x_1[k] + s_2 * x_2[k] + s_3 * x_3[k]
+                        sums[k] += g_0 * x_0[k] + g_1 * x_1[k] + g_2 * x_2[k] + g_3 * x_3[k]
 
 
 @compiled
-def _add_map_slopes(
-    weight: _Array, slopes: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
+def _add_map_gradients(
+    weight: _Array, gradients: _Array, places: _Array, starts: _Array, pitch: int, target: _Array
 ) -> None:
     """Add the input's gradient to `target` [n, rows * columns * C], with its padding.
 
-    Other arguments are those of `_add_weight_slopes`; the weights are [C', height, width * C].
+    Other arguments are those of `_add_weight_gradients`; the weights are [C', height, width * C].
     """
-    num_samples, num_pixels, num_out = slopes.shape
+    num_samples, num_pixels, num_out = gradients.shape
     height, length = weight.shape[1:]
     begin = np.empty(num_pixels + 3, np.int64)
-    slope = np.empty(num_pixels + 3, slopes.dtype)
+    active = np.empty(num_pixels + 3, gradients.dtype)
     for i in range(num_samples):
         sample = target[i]
         for channel in range(num_out):
-            count = _take_active(slopes[i], places[i], channel, starts, begin, slope)
+            count = _take_active(gradients[i], places[i], channel, starts, begin, active)
             for row in range(height):
                 weights = weight[channel, row]
                 for one in range(count):
                     at = begin[one] + row * pitch
-                    sums, factor = sample[at : at + length], slope[one]
+                    sums, factor = sample[at : at + length], active[one]
                     for k in range(length):
                         sums[k] += factor * weights[k]

@@ -1,16 +1,16 @@
 """Tiles of the output map that Winograd's algorithm computes at once, see `winograd`.
 
-Apart from it, for those who ask before its loops are imported.
+The module exists so that `channels_last` can count tiles without importing numba.
 """
 
 from __future__ import annotations
 
 TILE = 4
-"""Pixels of a tile, and from tile to tile, in both directions."""
+"""Pixels of a tile in both directions, and the distance between tiles."""
 
 
 def num_tiles(side: int) -> int:
-    """Tiles that a side of so many pixels takes.
+    """Return the number of tiles along a side of so many pixels.
 
     >>> num_tiles(8), num_tiles(9)
     (2, 3)

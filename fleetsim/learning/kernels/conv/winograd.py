@@ -5,17 +5,17 @@ Gray, "Fast algorithms for convolutional neural networks", CVPR 2016, section 4)
 
     y = A^T [(G g G^T) * (B^T x B)] A,
 
-where * is taken number by number, and over the channels is 36 matrix products. Its derivatives are
-the same steps backwards: with s the slope of y and S = A s A^T, that of G g G^T is the sum over all
-tiles of S * (B^T x B), and that of x is B [(G g G^T) * S] B^T.
+where * is elementwise; over all channels it is 36 matrix products. Its derivatives are
+the same steps in reverse: with s the gradient by y and S = A s A^T, that of G g G^T is the sum over
+all tiles of S * (B^T x B), and that of x is B [(G g G^T) * S] B^T.
 
-A, B and G follow from where the polynomials behind them are evaluated: at 0, +-1/sqrt(2),
-+-sqrt(2) and infinity. Rounding then costs a third to a half of what it does at 0, +-1, +-2 and
-infinity: in float32, products over 64 to 256 channels are 0.5e-6 to 1.2e-6 off, where torch's are
-0.2e-6 to 0.4e-6. What is not finite spoils the tiles that it is in.
+A, B and G follow from the points at which polynomials are evaluated: 0, +-1/sqrt(2), +-sqrt(2) and
+infinity. The rounding error is a third to a half of that at 0, +-1, +-2 and infinity: in float32
+0.5e-6 to 1.2e-6 for products over 64 to 256 channels, while torch's is 0.2e-6 to 0.4e-6. A number
+that is not finite affects all pixels of its tiles.
 
-The sums that bring maps to tiles and back are loops in Python, which numba compiles; those of one
-row of tiles over all its channels at a time. Images go through in parts that the caches hold.
+The sums that convert maps to tiles and back are Python loops, which numba compiles. They compute
+one row of tiles over all channels at a time. Images are computed in parts that fit the caches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Array = NDArray[Any]
 _SIDE = TILE + 2
 """Pixels of the padded map under a tile, in both directions."""
 _NEAR, _FAR = 0.5**0.5, 2.0**0.5
-"""Where the polynomials are evaluated, besides 0 and infinity."""
+"""Points at which polynomials are evaluated, besides 0 and infinity."""
 _G = torch.tensor(
     [
         [1.0, 0.0, 0.0],
@@ -49,20 +49,19 @@ _G = torch.tensor(
     dtype=torch.float64,
 )
 PART_BYTE = 2_000_000
-"""Of a part's tiles, in float32."""
+"""Bytes of a part's tiles, in float32."""
 _FLOAT_BYTE = 4
 
 
 class WinogradConv2d(nn.Module):
-    """Computes what an `nn.Conv2d` computes, and shares its weights. Channels-last maps suit it."""
+    """Layer equal to an `nn.Conv2d`, whose weights it shares; fastest on channels-last maps."""
 
     def __init__(self, conv: nn.Conv2d, space: Workspace) -> None:
-        """Take over a convolution, and compile the loops, so that forks of this process have them.
+        """Replace a convolution, and compile the loops before this process forks.
 
         Args:
-            conv: on the CPU; of 3 x 3 and the stride 1, and plain, see
-                `columns.is_plain_convolution`.
-            space: memory for one convolution after the other.
+            conv: convolution on the CPU, of 3 x 3 and stride 1, see `im2col.is_plain_convolution`.
+            space: memory for one convolution at a time.
         """
         super().__init__()
         self.weight = conv.weight
@@ -72,7 +71,7 @@ class WinogradConv2d(nn.Module):
         _compile(conv.weight.dtype)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, C, H, W] to [n, C', H', W'], in channels-last layout."""
+        """Map [n, C, H, W] to [n, C', H', W'] in channels-last layout."""
         found: Tensor = _Winograd.apply(  # type: ignore[no-untyped-call]
             maps, self.weight, self.bias, self._padding, self._space
         )
@@ -102,7 +101,7 @@ class _Winograd(torch.autograd.Function):
             _to_maps(product.numpy(), band.numpy(), target.flatten(2).numpy())
         if bias is not None:
             found += bias
-        # Not what is made of them, which takes as much memory again and little time.
+        # Tiles and kernels are recomputed: keeping them doubles the memory and saves little time.
         ctx.save_for_backward(maps, weight)
         ctx.space, ctx.padding = space, padding
         return found[:, :rows, :columns].permute(0, 3, 1, 2)
@@ -119,15 +118,15 @@ class _Winograd(torch.autograd.Function):
         padded, kernels = _padded(maps, ctx.padding), _kernels(weight)
         _, num_in, num_out = kernels.shape
         missing = (0, 0, 0, TILE * across - columns, 0, TILE * down - rows)
-        slopes = pad(gradient.permute(0, 2, 3, 1), missing).contiguous()
+        gradients = pad(gradient.permute(0, 2, 3, 1), missing).contiguous()
         for_kernels = torch.zeros_like(kernels)
         spread = torch.zeros_like(padded) if needs_maps else padded
-        sides = _parts(down * across, kernels, padded, slopes, spread)
-        for part, slope, target in sides:
+        sides = _parts(down * across, kernels, padded, gradients, spread)
+        for part, band_gradients, target in sides:
             num = len(part) * down * across
-            band = space.take("winograd band", (_SIDE, slope[0, 0].numel()), part)
+            band = space.take("winograd band", (_SIDE, band_gradients[0, 0].numel()), part)
             outputs = space.take("winograd outputs", (_SIDE**2, num, num_out), part)
-            _from_slopes(slope.flatten(2).numpy(), band.numpy(), outputs.numpy())
+            _from_gradients(band_gradients.flatten(2).numpy(), band.numpy(), outputs.numpy())
             if needs_weight:
                 for_kernels.baddbmm_(_tiles(part, space).transpose(1, 2), outputs)
             if needs_maps:
@@ -146,7 +145,7 @@ class _Winograd(torch.autograd.Function):
 
 
 def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
-    """[n, C, H, W] as [n, rows, columns, C], with zeros around, and up to whole tiles."""
+    """Reshape [n, C, H, W] to [n, rows, columns, C], padded with zeros to whole tiles."""
     (above, left), (height, width) = padding, maps.shape[2:]
     below, right = (
         TILE * num_tiles(side + 2 * p - 2) + 2 - side - p
@@ -156,14 +155,14 @@ def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
 
 
 def _parts(tiles_of_one: int, kernels: Tensor, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Maps of all samples, cut into parts of a few samples each, side by side."""
+    """Split the maps of all samples into parts of a few samples each."""
     sample_byte = _FLOAT_BYTE * tiles_of_one * _SIDE**2 * max(kernels.shape[1:])
     size = max(1, PART_BYTE // sample_byte)
     return zip(*(torch.split(each, size) for each in maps), strict=True)
 
 
 def _tiles(padded: Tensor, space: Workspace) -> Tensor:
-    """B^T x B of all tiles [36, tiles, C] of padded maps [n, rows, columns, C]."""
+    """Return B^T x B of all tiles [36, tiles, C] of padded maps [n, rows, columns, C]."""
     num_samples, rows, columns, num_in = padded.shape
     num = num_samples * ((rows - 2) // TILE) * ((columns - 2) // TILE)
     tiles = space.take("winograd tiles", (_SIDE**2, num, num_in), padded)
@@ -173,39 +172,39 @@ def _tiles(padded: Tensor, space: Workspace) -> Tensor:
 
 
 def _kernels(weight: Tensor) -> Tensor:
-    """G g G^T of all kernels: [C', C, 3, 3] to [36, C, C']."""
+    """Return G g G^T of all kernels, [C', C, 3, 3] to [36, C, C']."""
     both = torch.kron(_G, _G).to(weight)
     num_out, num_in = weight.shape[:2]
     flat = weight.detach().permute(2, 3, 1, 0).reshape(9, num_in * num_out)
     return (both @ flat).view(-1, num_in, num_out)
 
 
-def _of_kernels(slopes: Tensor) -> Tensor:
-    """The slope by the kernels [C', C, 3, 3], of that by G g G^T [36, C, C']."""
-    both = torch.kron(_G, _G).to(slopes)
-    _, num_in, num_out = slopes.shape
-    flat = both.t() @ slopes.flatten(1)
+def _of_kernels(gradients: Tensor) -> Tensor:
+    """Return the gradient by the kernels [C', C, 3, 3] from that by G g G^T [36, C, C']."""
+    both = torch.kron(_G, _G).to(gradients)
+    _, num_in, num_out = gradients.shape
+    flat = both.t() @ gradients.flatten(1)
     return flat.view(3, 3, num_in, num_out).permute(3, 2, 0, 1)
 
 
 def _compile(dtype: torch.dtype) -> None:
-    """Compile the loops for arrays of this type, if they are not."""
+    """Compile the loops for arrays of this number type."""
     maps = torch.zeros(1, _SIDE, _SIDE, dtype=dtype).numpy()
     tiles = torch.zeros(_SIDE**2, 1, 1, dtype=dtype).numpy()
     band = torch.zeros(_SIDE, _SIDE, dtype=dtype).numpy()
     _from_maps(maps, band, tiles)
     _add_to_maps(tiles, band, maps)
     inner, narrow = maps[:, :TILE, :TILE].copy(), band[:, :TILE].copy()
-    _from_slopes(inner, narrow, tiles)
+    _from_gradients(inner, narrow, tiles)
     _to_maps(tiles, narrow, inner)
 
 
-# --- one direction: vectors of six or four, number by number --------------------------------------
+# --- one direction: vectors of six or four, elementwise -------------------------------------------
 
 
 @compiled
 def _b_t(x_0: Any, x_1: Any, x_2: Any, x_3: Any, x_4: Any, x_5: Any, out: Any) -> None:
-    """B^T x [6] to `out` [6, ...]."""
+    """Write B^T x, of x [6], to `out` [6, ...]."""
     o_0, o_1, o_2, o_3, o_4, o_5 = out[0], out[1], out[2], out[3], out[4], out[5]
     near, far = x_0.dtype.type(_NEAR), x_0.dtype.type(_FAR)
     two, half, both = x_0.dtype.type(2.0), x_0.dtype.type(0.5), x_0.dtype.type(2.5)
@@ -237,7 +236,7 @@ def _add_b(m: Any, x_0: Any, x_1: Any, x_2: Any, x_3: Any, x_4: Any, x_5: Any) -
 
 @compiled
 def _a_t(m: Any, y_0: Any, y_1: Any, y_2: Any, y_3: Any) -> None:
-    """A^T m, of m [6, ...], to y [4]."""
+    """Write A^T m, of m [6, ...], to y [4]."""
     m_0, m_1, m_2, m_3, m_4, m_5 = m[0], m[1], m[2], m[3], m[4], m[5]
     near, far = y_0.dtype.type(_NEAR), y_0.dtype.type(_FAR)
     two, half = y_0.dtype.type(2.0), y_0.dtype.type(0.5)
@@ -252,7 +251,7 @@ def _a_t(m: Any, y_0: Any, y_1: Any, y_2: Any, y_3: Any) -> None:
 
 @compiled
 def _a(s_0: Any, s_1: Any, s_2: Any, s_3: Any, out: Any) -> None:
-    """A s, of s [4], to `out` [6, ...]."""
+    """Write A s, of s [4], to `out` [6, ...]."""
     o_0, o_1, o_2, o_3, o_4, o_5 = out[0], out[1], out[2], out[3], out[4], out[5]
     near, far = s_0.dtype.type(_NEAR), s_0.dtype.type(_FAR)
     two, half = s_0.dtype.type(2.0), s_0.dtype.type(0.5)
@@ -265,17 +264,17 @@ def _a(s_0: Any, s_1: Any, s_2: Any, s_3: Any, out: Any) -> None:
         o_5[k] = s_3[k]
 
 
-# --- both directions: first down a band of rows, then across its tiles, or back -------------------
+# --- both directions: first along a band of rows, then along its tiles, or in reverse -------------
 
 
 @compiled
 def _from_maps(maps: _Array, band: _Array, tiles: _Array) -> None:
-    """B^T x B of every tile.
+    """Compute B^T x B of every tile.
 
     Args:
-        maps: padded, [n, rows, columns * C].
+        maps: padded maps [n, rows, columns * C].
         band: scratch [6, columns * C].
-        tiles: to be written [36, tiles, C].
+        tiles: receives the tiles [36, tiles, C].
     """
     num_channels = tiles.shape[2]
     across = (maps.shape[2] // num_channels - 2) // TILE
@@ -296,7 +295,7 @@ def _from_maps(maps: _Array, band: _Array, tiles: _Array) -> None:
 
 @compiled
 def _add_to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
-    """Add B m B^T of every tile to the maps; arguments as of `_from_maps`."""
+    """Add B m B^T of every tile to the maps; arguments as for `_from_maps`."""
     num_channels = tiles.shape[2]
     across = (maps.shape[2] // num_channels - 2) // TILE
     tile = 0
@@ -317,12 +316,12 @@ def _add_to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
 
 @compiled
 def _to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
-    """A^T m A of every tile.
+    """Compute A^T m A of every tile.
 
     Args:
-        tiles: [36, tiles, C'].
+        tiles: tiles [36, tiles, C'].
         band: scratch [6, columns * C'].
-        maps: to be written [n, rows, columns * C'].
+        maps: receives the maps [n, rows, columns * C'].
     """
     num_channels = tiles.shape[2]
     across = maps.shape[2] // num_channels // TILE
@@ -342,14 +341,14 @@ def _to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
 
 
 @compiled
-def _from_slopes(slopes: _Array, band: _Array, tiles: _Array) -> None:
-    """A s A^T of every tile; arguments as of `_to_maps`, with the slopes in place of the maps."""
+def _from_gradients(gradients: _Array, band: _Array, tiles: _Array) -> None:
+    """Compute A s A^T of every tile; arguments of `_to_maps`, with gradients instead of maps."""
     num_channels = tiles.shape[2]
-    across = slopes.shape[2] // num_channels // TILE
+    across = gradients.shape[2] // num_channels // TILE
     tile = 0
-    for sample in range(len(slopes)):
-        for top in range(0, slopes.shape[1], TILE):
-            s = slopes[sample, top : top + TILE]
+    for sample in range(len(gradients)):
+        for top in range(0, gradients.shape[1], TILE):
+            s = gradients[sample, top : top + TILE]
             _a(s[0], s[1], s[2], s[3], band)
             for column in range(across):
                 for i in range(_SIDE):

@@ -1,8 +1,8 @@
-"""How loops over numbers are compiled, where torch has no operation for them."""
+"""Compilation of loops over numbers, for sums without a torch operation."""
 
 from __future__ import annotations
 
 from numba import njit
 
 compiled = njit(fastmath={"contract"}, error_model="numpy")
-"""Products and sums may be fused, but nothing changes places: results follow from the inputs."""
+"""Decorator that compiles a function. Products and sums may be fused, but sums keep their order."""

@@ -1,15 +1,18 @@
-"""The numerical platform of a run: everything but the scenario that its last bits depend on.
+"""Numerical platform of a run: all that its last bits depend on besides the scenario.
 
-Float32 and float64 sums round, and each kernel adds in an order of its own. Which kernels run
-follows from the processor, from the versions of the libraries, and from their settings. Here they
-are resolved once per process (`forms`) and put on record once per run (`resolve`): equal scenarios
-on equal platforms give equal bytes.
+Floating-point sums round, and each library kernel adds in its own order. The kernels depend on the
+processor, on the versions of the libraries, and on their settings. They are chosen once per process
+(`forms`) and recorded once per run (`resolve`): equal scenarios on equal platforms give equal
+bytes.
 
-In the portable mode (`fleetsim.host.numerics`) the processor takes no part: the libraries are held
-to x86-64-v3, oneDNN and NNPACK are switched off, because they cut products into blocks by the sizes
-of caches, and fleetsim's own rules that ask for a processor are not applied. MKL's square roots of
-tensors are the one exception that is known: they begin with an approximation of the processor's
-own. Nothing here takes them.
+In the portable mode (`fleetsim.host.numerics`) results do not depend on the processor:
+
+* the libraries are limited to x86-64-v3;
+* oneDNN and NNPACK are off, because their block sizes depend on the caches;
+* fleetsim's own rules by processor are not applied.
+
+One exception is known: MKL's square roots of tensors begin with the processor's own approximation.
+No code here uses them.
 """
 
 from __future__ import annotations
@@ -31,35 +34,37 @@ from fleetsim.host.numerics import Numerics
 from fleetsim.learning.kernels.cpu import processor, whole_products
 
 _V3 = ("AVX2", "FMA3")
-"""NumPy's names for what the portable mode needs; old and new NumPy know them."""
+"""NumPy's names of instructions that the portable mode needs, in old and new NumPy."""
 _NUMPY_WITHIN_V3 = frozenset(
     {"SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "POPCNT", "SSE42", "AVX", "F16C", "FMA3", "AVX2"}
     | {"X86_V2", "X86_V3"}
 )
 _ZEN_4, _ZEN_5 = 25, 26
-"""AMD's numbers for the families; 25 is Zen 3 as well."""
+"""AMD's numbers of the families; Zen 3 is 25 as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """Forms of products that this processor is fast at; kernels ask for no processor themselves."""
+    """Forms of products that are fast on this processor; kernels check no processor themselves."""
 
     has_onednn: bool
-    """Whether oneDNN may compute anything."""
+    """True if oneDNN may be used."""
     stacks_by_onednn: bool
-    """Measured with stacks of one to eight networks (784, ..., 10), batches of 10 to 100: on AMD's
-    family 26 oneDNN takes half of MKL's time, on family 25 1.0 to 1.35 times of it."""
+    """True if stacks use oneDNN. Measured with stacks of one to eight networks (784, ..., 10),
+    batches of 10 to 100: on AMD's family 26 oneDNN takes half of MKL's time, on family 25 1.0 to
+    1.35 times of it."""
     long_sums_by_onednn: bool
-    """Measured with stacks of five products of (50, 600, 200), (600, 784, 200) and (200, 600, 784):
-    on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family 26 half."""
+    """True if long sums use oneDNN. Measured with stacks of five products of (50, 600, 200), (600,
+    784, 200) and (200, 600, 784): on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family
+    26 half."""
     bytes_as_whole_numbers: bool
-    """Processors with VNNI multiply bytes four times as fast as float32. Those without add products
-    of bytes in 16 bits, which overflow: it is tried whether they are exact."""
+    """True if bytes are multiplied as whole numbers. Processors with VNNI do so four times as fast
+    as float32. Those without add products of bytes in 16 bits, which overflow; a trial decides."""
 
 
 @lru_cache(maxsize=1)
 def forms() -> Forms:
-    """The forms of this process; the mode and the processor alone decide, never the clock."""
+    """Return the forms of this process, by the mode and the processor, never by the clock."""
     if numerics.chosen() is Numerics.PORTABLE:
         return Forms(
             has_onednn=False,
@@ -71,10 +76,10 @@ def forms() -> Forms:
 
 
 def forms_of(cpuinfo: str) -> Forms:
-    """The forms of a processor in the fastest mode.
+    """Return the forms of a processor in the fastest mode.
 
     Args:
-        cpuinfo: as of `processor.cpuinfo`.
+        cpuinfo: text of `processor.cpuinfo`.
     """
     family = processor.amd_family(cpuinfo)
     has_vnni = processor.has_flag(cpuinfo, "avx512_vnni")
@@ -87,9 +92,9 @@ def forms_of(cpuinfo: str) -> Forms:
 
 
 def settle() -> None:
-    """Put torch into the mode of this process; called in every process that computes.
+    """Set torch to the mode of this process; called in every process that computes.
 
-    Sums over several threads are taken in another order, so one thread computes.
+    Sums over several threads have another order, so torch uses one thread.
     """
     torch.set_num_threads(1)
     if not forms().has_onednn:
@@ -98,10 +103,10 @@ def settle() -> None:
 
 
 def require_portable(*, torch_device: str) -> None:
-    """Check that the portable mode is in effect, if it is asked for.
+    """Check that the portable mode is in effect, if it is chosen.
 
     Raises:
-        ScenarioError: it is asked for, and the processor or the libraries cannot keep to it.
+        ScenarioError: it is chosen, and the processor or the libraries do not support it.
     """
     numerics.require_settled()
     if numerics.chosen() is Numerics.FASTEST:
@@ -126,16 +131,16 @@ def require_portable(*, torch_device: str) -> None:
 
 
 def resolve(*, torch_device: str) -> dict[str, str]:
-    """The numerical platform of this process.
+    """Return the numerical platform of this process.
 
     Args:
-        torch_device: where torch trains, `cpu` or `cuda`.
+        torch_device: device of the training, `cpu` or `cuda`.
 
     Returns:
-        What results depend on, by name; docs/outputs.md defines every key.
+        Features on which results depend, by name; docs/outputs.md defines every key.
 
     Raises:
-        ScenarioError: the portable mode is asked for and cannot be kept.
+        ScenarioError: the portable mode is chosen and not supported.
     """
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
@@ -165,7 +170,7 @@ def resolve(*, torch_device: str) -> dict[str, str]:
 
 
 def _own_forms() -> dict[str, str]:
-    """What fleetsim's rules on processors came to."""
+    """Return the choices of fleetsim's rules by processor."""
     chosen = forms()
     uses = {"stacks": chosen.stacks_by_onednn, "long sums": chosen.long_sums_by_onednn}
     allowed = ", ".join(["convolutions", *(name for name, does in uses.items() if does)])
@@ -176,7 +181,7 @@ def _own_forms() -> dict[str, str]:
 
 
 def _device(torch_device: str) -> dict[str, str]:
-    """Where torch trains."""
+    """Return the features of the training device."""
     if torch_device == "cpu":
         return {"torch_device": "cpu"}
     major, minor = torch.cuda.get_device_capability()
@@ -195,30 +200,30 @@ def _device(torch_device: str) -> dict[str, str]:
 
 
 def _numpy_umath() -> object:
-    """NumPy's module that says for which instructions it chose kernels."""
-    # No public function says so without printing it; NumPy 2 has renamed the package.
+    """Return NumPy's module that lists the instructions of its kernels."""
+    # The public function prints the list; NumPy 2 has renamed the package.
     home = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
     return import_module(f"{home}._multiarray_umath")
 
 
 def _numpy_features() -> dict[str, bool]:
-    """What NumPy found of the processor, by NumPy's names, less what a variable disables."""
+    """Return the instructions that NumPy detected and no variable disables, by NumPy's names."""
     return dict(getattr(_numpy_umath(), "__cpu_features__"))  # noqa: B009 - not typed
 
 
 def _numpy_simd() -> list[str]:
-    """Instructions for which NumPy has kernels and uses them."""
+    """Return the instructions for which NumPy has kernels and uses them."""
     dispatched = getattr(_numpy_umath(), "__cpu_dispatch__")  # noqa: B009 - not typed
     features = _numpy_features()
     return sorted(name for name in dispatched if features.get(name))
 
 
 def _blas() -> str:
-    """The BLAS libraries that are loaded, with the kernels that they chose."""
+    """Return the loaded BLAS libraries, with the kernels that they chose."""
     found = {
         " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if key in lib)
         for lib in threadpool_info()
-        # SciPy has one of its own, which is loaded only where a run needs it.
+        # SciPy has its own, which is loaded only if a run needs it.
         if lib["user_api"] == "blas" and "scipy.libs" not in lib["filepath"]
     }
     return ", ".join(sorted(found))

@@ -1,4 +1,4 @@
-"""This machine's processor, as far as kernels of numerical libraries depend on it."""
+"""Description of the machine's processor, as far as numerical libraries depend on it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from functools import lru_cache
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
-"""Where Linux describes the processors."""
+"""File in which Linux describes the processors."""
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-"""Where Linux describes the caches of the first core."""
+"""Folder in which Linux describes the caches of the first core."""
 _DECIDING_FLAGS = re.compile(r"avx\w*|fma\w*|f16c|sse\w*|bmi\d|amx\w*|sve\w*|asimd\w*|bf16|i8mm")
-"""Instructions that the libraries ask for, by Linux's names."""
+"""Instruction sets that libraries check for, by Linux's names."""
 
 
 @lru_cache(maxsize=1)
 def cpuinfo() -> str:
-    """Linux's description of this machine's processors; nothing on other systems."""
+    """Return Linux's description of the processors; an empty text on other systems."""
     return _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
 
 
 def amd_family(text: str) -> int:
-    r"""Number that AMD gives to the family of its processor; 0 of other makers.
+    r"""Return AMD's number of the processor's family; 0 for other makers.
 
     Args:
-        text: as of `cpuinfo`.
+        text: text of `cpuinfo`.
 
     >>> amd_family("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
     26
@@ -36,11 +36,11 @@ def amd_family(text: str) -> int:
 
 
 def has_flag(text: str, flag: str) -> bool:
-    r"""Whether every processor has some instructions.
+    r"""Return whether every processor has an instruction set.
 
     Args:
-        text: as of `cpuinfo`.
-        flag: Linux's name for them.
+        text: text of `cpuinfo`.
+        flag: Linux's name of the instruction set.
 
     >>> has_flag("flags : fpu avx2\n", "avx2"), has_flag("flags : fpu avx2\n", "avx")
     (True, False)
@@ -52,10 +52,10 @@ def has_flag(text: str, flag: str) -> bool:
 
 
 def model(text: str) -> str:
-    r"""Maker, family and model of the first processor; nothing where Linux does not say.
+    r"""Return maker, family and model of the first processor; an empty text if unknown.
 
     Args:
-        text: as of `cpuinfo`.
+        text: text of `cpuinfo`.
 
     >>> model("vendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\nmodel name : Xeon\n")
     'GenuineIntel family 6 model 143'
@@ -76,10 +76,10 @@ _NUMBERS = (("family", "cpu family"), ("model", "model"))
 
 
 def instructions(text: str) -> str:
-    r"""Instructions of every processor that numerical libraries ask for, in alphabetical order.
+    r"""Return the instruction sets of all processors that libraries check for, sorted by name.
 
     Args:
-        text: as of `cpuinfo`.
+        text: text of `cpuinfo`.
 
     >>> instructions("flags : fpu fma avx2\n\nflags : fpu avx2 fma avx512f\n")
     'avx2 fma'
@@ -92,10 +92,10 @@ def instructions(text: str) -> str:
 
 
 def caches(folder: Path = _CACHES) -> str:
-    """Sizes of the first core's data caches, by which libraries cut products into blocks.
+    """Return the sizes of the first core's data caches, on which libraries' block sizes depend.
 
     Args:
-        folder: as Linux lays it out; nothing where it is not.
+        folder: Linux's folder of the caches; an empty text if it does not exist.
     """
     found = []
     for cache in sorted(folder.glob("index*")):

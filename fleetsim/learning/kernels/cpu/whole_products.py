@@ -1,14 +1,14 @@
-"""Products of matrices of bytes with matrices of floats, in whole numbers.
+"""Products of byte matrices with float matrices, in whole numbers.
 
-Processors with instructions for neural networks in eight bits (VNNI) multiply whole numbers of one
-byte four times as fast as float32. A matrix of floats takes part as digits: with q the quantum of a
-row, its largest value by 126 * 256^2,
+Processors with 8-bit neural network instructions (VNNI) multiply one-byte integers four times as
+fast as float32. A matrix of floats is converted to digits: with q the quantum of a row, its largest
+value divided by 126 * 256^2,
 
     v / q = d_0 + 256 d_1 + 256^2 d_2 + e,    d in -128 .. 127,    |e| <= 1/2
 
-but for the rounding of v / q itself, so that three digits keep of a row's largest value nearly as
-many bits as float32 does, and of its others those to the same place. Products of the digits are
-sums of whole numbers, without any rounding.
+but for the rounding of v / q itself. So three digits keep nearly as many bits of a row's largest
+value as float32, and of other values the bits down to the same place. Products of digits are sums
+of whole numbers, without rounding.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from torch import Tensor
 
 _BASE_BIT = 8
 _TOP = 126
-"""The highest digit of a row's largest value; 127 is left for what rounds up."""
+"""Highest digit of a row's largest value; 127 is reserved for rounding up."""
 _NUM_DIGITS = {torch.float32: 3, torch.float64: 7}
-"""Digits that keep what floats do: 24 and 53 bits."""
+"""Number of digits by float type, for its 24 or 53 bits."""
 _WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
-MOST_TERMS = 2**16
-"""Of one sum: 2^16 * 2^14 is as much as 32 bits hold."""
+MAX_TERMS = 2**16
+"""Largest number of terms of one sum: 2^16 * 2^14 still fits 32 bits."""
 _multiply = getattr(torch, "_int_mm", None)
 
 
 class Digits(NamedTuple):
-    """Rows of floats as whole numbers."""
+    """Rows of floats as digits."""
 
     digits: Tensor
     """[digits * rows, columns] int8, the lowest digit of all rows first."""
     quantum: Tensor
-    """What 1 stands for, of each row [rows, 1]."""
+    """Value of 1 in each row [rows, 1]."""
 
 
 def digits_of(values: Tensor) -> Digits:
-    """The digits of some floats [rows, columns], float32 or float64.
+    """Return the digits of floats [rows, columns], float32 or float64.
 
-    What is not finite makes its row's quantum so, and with it all products of the row.
+    A value that is not finite makes its row's quantum not finite, and all products of the row.
 
     >>> digits, quantum = digits_of(torch.tensor([[8257536.0, -1.0, 128.0]]))
     >>> digits.tolist(), quantum.item()
@@ -49,7 +49,7 @@ def digits_of(values: Tensor) -> Digits:
     """
     num = _NUM_DIGITS[values.dtype]
     most = _TOP << (_BASE_BIT * (num - 1))
-    # Of rows without any, or so small ones that their quantum would be no normal number.
+    # For rows of zeros, or of values whose quantum would be a subnormal number.
     tiny = torch.finfo(values.dtype).tiny
     quantum = values.abs().amax(dim=1, keepdim=True).div_(most).clamp_(min=tiny)
     left = values.div(quantum).round_().to(_WHOLE[values.dtype])
@@ -61,20 +61,20 @@ def digits_of(values: Tensor) -> Digits:
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
-    """The product of int8 matrices [n, m] and [m, k], m at most `MOST_TERMS`: int32 [n, k]."""
+    """Return the int32 product [n, k] of int8 matrices [n, m] and [m, k], m <= `MAX_TERMS`."""
     if _multiply is None:
-        raise RuntimeError("this torch multiplies no matrices of bytes")
+        raise RuntimeError("this torch does not multiply matrices of bytes")
     product: Tensor = _multiply(left, right)
     return product
 
 
-def put_together(products: Tensor, out: Tensor, *, dim: int) -> Tensor:
-    """Products with digits as numbers, in quanta.
+def combined(products: Tensor, out: Tensor, *, dim: int) -> Tensor:
+    """Combine the products of all digits into numbers, in units of the quantum.
 
     Args:
-        products: int32, with those of each digit after one another along `dim`.
-        out: takes them, [n, k] float.
-        dim: 0 or 1.
+        products: int32 products, one block per digit along `dim`.
+        out: receives the result [n, k] float.
+        dim: dimension of the blocks, 0 or 1.
     """
     parts = torch.split(products, out.shape[dim], dim)
     scaled(parts[-1], float(1 << (_BASE_BIT * (len(parts) - 1))), out)
@@ -84,13 +84,13 @@ def put_together(products: Tensor, out: Tensor, *, dim: int) -> Tensor:
 
 
 def scaled(whole: Tensor, factor: float, out: Tensor) -> Tensor:
-    """Whole numbers times a factor, in the arithmetic of `out`, which takes them."""
-    # By a mere number torch would multiply in float32.
+    """Write whole numbers times a factor to `out`, in its number type."""
+    # With a Python number torch would multiply in float32.
     return torch.mul(whole, out.new_tensor(factor), out=out)
 
 
 def are_exact() -> bool:
-    """Whether this machine multiplies bytes exactly.
+    """Return whether this machine multiplies bytes exactly.
 
     Processors without VNNI add products of bytes in 16 bits, which overflow.
     """

@@ -1,8 +1,7 @@
-"""Memory that a process computes in again and again.
+"""Memory that is reused between computations.
 
-Large arrays that are freed go back to the system, and the next ones come as pages that have to be
-cleared first: up to a twentieth of the time of training a stack. What is kept here is not given
-back before its owner ends.
+Large arrays return to the system when they are freed, and new ones are pages that must be cleared
+first: up to a twentieth of the time of training a stack. A workspace keeps its arrays instead.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from torch import Tensor
 
 
 class Workspace:
-    """Arrays by name, one of each in use at a time."""
+    """Arrays by name; at most one array of a name is in use."""
 
     def __init__(self) -> None:
-        """Without any."""
+        """Start without arrays."""
         self._kept: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """An array that holds anything; whatever was taken by this name before is overwritten.
+        """Return an uninitialised array in the memory of the last one of this name.
 
         Args:
-            name: what it is for.
-            shape: its own.
-            like: has its type and place.
+            name: name of the array's use.
+            shape: shape of the array.
+            like: tensor with the array's number type and device.
 
         >>> space, like = Workspace(), torch.zeros(1)
         >>> first = space.take("sums", (2, 3), like)

@@ -1,9 +1,9 @@
-"""The large products of one client's samples that a layer in its dual form is made of.
+"""Large products of one client's samples, for a layer in its dual form.
 
-With the samples as rows of X [n, features]: X W^T + b, X X^T + 1, of which the 1 is that of the
-bias' feature, and A^T X. Samples that are floats are multiplied as such; images that are kept as
-bytes, where the machine is fast at it, as whole numbers: with p the bytes, s = p - 128 of eight
-bits with a sign, and x = a p + c = a s + g, where a and g belong to a channel,
+With the samples as rows of X [n, features] they are X W^T + b, X X^T + 1 (the 1 is of the bias'
+feature), and A^T X. Samples that are floats are multiplied as floats. Images that are kept as bytes
+are multiplied as whole numbers on processors that are fast at it. With p the bytes, s = p - 128
+of eight bits with a sign, and x = a p + c = a s + g, where a and g belong to a channel,
 
     x w = s (a w) + g w,    x x' = a^2 s s' + a g (sum s + sum s') + g^2 for every feature.
 """
@@ -18,22 +18,22 @@ from torch import Tensor
 from fleetsim.learning.kernels.cpu import whole_products
 from fleetsim.learning.kernels.cpu.gemm import onednn, prefers_onednn_for_long
 from fleetsim.learning.kernels.cpu.numerical_platform import forms
-from fleetsim.learning.kernels.cpu.whole_products import Digits, digits_of, put_together, scaled
+from fleetsim.learning.kernels.cpu.whole_products import Digits, combined, digits_of, scaled
 from fleetsim.learning.kernels.cpu.workspace import Workspace
 from fleetsim.learning.kernels.device_samples import Samples
 
 PANEL = 100
-"""Rows of X X^T that are computed at once, to their diagonal; the rest is mirrored."""
+"""Rows of X X^T that are computed at once, up to the diagonal; the rest is mirrored."""
 _MIN_WHOLE = 150
-"""Samples of a client from which on whole numbers pay. Measured for 784 and 3,072 features, 50 and
-200 units on one core of an AMD EPYC (Zen 4): the products of stacks of five clients take 0.57 to
-0.87 times as long with 200 to 900 samples, 0.80 to 0.93 with 150, 0.91 to 1.00 with 100 to 120,
-1.3 to 1.4 with 60."""
+"""Least number of a client's samples for products in whole numbers. Measured for 784 and 3,072
+features, 50 and 200 units on one core of an AMD EPYC (Zen 4): the products of stacks of five
+clients take 0.57 to 0.87 times as long with 200 to 900 samples, 0.80 to 0.93 with 150, 0.91 to 1.00
+with 100 to 120, 1.3 to 1.4 with 60."""
 _SIGN = 128
 
 
 class Layer(NamedTuple):
-    """Weights that clients begin with, ready to be multiplied."""
+    """Initial weights of a layer, prepared for `outputs`."""
 
     weights: Tensor
     """[units, features]"""
@@ -43,38 +43,38 @@ class Layer(NamedTuple):
 
 
 class ClientProducts(Protocol):
-    """Products of one client after the other; `take` says whose are next."""
+    """Products of one client at a time; `take` selects the client."""
 
     def layer(self, weights: Tensor, biases: Tensor) -> Layer:
-        """Make weights [units, features] and biases [units] ready for `outputs`."""
+        """Prepare weights [units, features] and biases [units] for `outputs`."""
 
     def take(self, rows: Tensor) -> None:
-        """The samples of these rows [n] int64 are X from now on."""
+        """Set X to the samples of these rows [n] int64."""
 
     def outputs(self, layer: Layer, out: Tensor) -> None:
-        """X W^T + b [n, units]."""
+        """Compute X W^T + b [n, units]."""
 
     def gram(self, out: Tensor) -> None:
-        """X X^T + 1 [n, n]."""
+        """Compute X X^T + 1 [n, n]."""
 
     def combination(self, moves: Tensor, out: Tensor) -> None:
-        """A^T X [units, features], of A^T [units, n]."""
+        """Compute A^T X [units, features] from A^T [units, n]."""
 
 
 def products_of(samples: Samples, num: int, units: int, space: Workspace) -> ClientProducts:
-    """Products in the form that is fastest for such samples, by sizes and by the platform's forms.
+    """Return the products in the fastest form for these sizes and this platform.
 
     Args:
-        samples: of all clients.
-        num: samples of one client, the largest.
-        units: of the layer.
+        samples: samples of all clients.
+        num: number of samples of the largest client.
+        units: units of the layer.
         space: memory for a client's samples.
     """
     if (
         samples.numbers is None
         and samples.like.is_cpu
         and num >= _MIN_WHOLE
-        and max(num, samples.num_features) <= whole_products.MOST_TERMS
+        and max(num, samples.num_features) <= whole_products.MAX_TERMS
         and forms().bytes_as_whole_numbers
     ):
         return ByteProducts(samples, samples.like)
@@ -85,7 +85,7 @@ class NumberProducts:
     """Products of floats."""
 
     def __init__(self, samples: Samples, num: int, units: int, space: Workspace) -> None:
-        """Build it; arguments are those of `products_of`."""
+        """Build it; arguments as for `products_of`."""
         self._samples, self._space = samples, space
         features = samples.num_features
         long = (num, features, units), (units, num, features)
@@ -122,19 +122,19 @@ class NumberProducts:
 
 
 class ByteProducts:
-    """Products of images' bytes, in whole numbers."""
+    """Products of images' bytes in whole numbers."""
 
     def __init__(self, samples: Samples, like: Tensor) -> None:
         """Build it.
 
         Args:
-            samples: images that are bytes.
-            like: has the type of the results.
+            samples: images that are kept as bytes.
+            like: tensor with the number type of the results.
         """
         self._samples = samples
         self._num_channels = len(samples.scale)
         scale, offset = samples.scale, samples.shift + _SIGN * samples.scale
-        # Of channels for X X^T, of features for the others.
+        # By channel for X X^T, by feature for the other products.
         self._scale, self._offset = scale.tolist(), offset.tolist()
         per_channel = samples.num_features // self._num_channels
         self._scales, self._offsets = (
@@ -149,7 +149,7 @@ class ByteProducts:
 
     def take(self, rows: Tensor) -> None:
         """See `ClientProducts`."""
-        # The bytes less 128, as their highest bit turned.
+        # Subtracts 128 by flipping the highest bit.
         taken = self._samples.bytes_of(rows).flatten(1)
         self._taken = taken.bitwise_xor_(_SIGN).view(torch.int8)
 
@@ -157,12 +157,12 @@ class ByteProducts:
         """See `ClientProducts`.
 
         Raises:
-            ValueError: the layer is not one of this class' own.
+            ValueError: the layer was not prepared by this class.
         """
         if layer.digits is None:
             raise ValueError("the layer has no digits")
         digits, quantum = layer.digits
-        put_together(whole_products.multiply(self._taken, digits.t()), out, dim=1)
+        combined(whole_products.multiply(self._taken, digits.t()), out, dim=1)
         out.mul_(quantum.view(1, -1)).add_(layer.biases)
 
     def gram(self, out: Tensor) -> None:
@@ -185,6 +185,6 @@ class ByteProducts:
     def combination(self, moves: Tensor, out: Tensor) -> None:
         """See `ClientProducts`."""
         digits, quantum = digits_of(moves.contiguous())
-        put_together(whole_products.multiply(digits, self._taken), out, dim=0)
+        combined(whole_products.multiply(digits, self._taken), out, dim=0)
         out.mul_(quantum * self._scales)
         out.addr_(moves.sum(dim=1), self._offsets)

@@ -1,20 +1,20 @@
-"""Many copies of one small network side by side, the first layer of each in its dual form.
+"""Stack of small networks of one shape, the first layer of each in its dual form.
 
-What `linear_chain` does, for clients who go through few samples often. Steps of SGD move the
-weights of a linear layer only along the inputs that it has seen. So with the n samples of a client
-as rows of X, the bias as the weight of one more feature that is 1, and V = [W, b]^T,
+It equals `linear_chain`, and is faster for clients with few samples and many epochs. SGD steps move
+the weights of a linear layer only along its inputs. So with the n samples of a client as rows of X,
+the bias as the weight of one more feature that is 1, and V = [W, b]^T,
 
-    V_t = c_t V_0 + X^T A_t,
+    V_t = c_t V_0 + X^T A_t.
 
-and instead of V, the step keeps one row of A for every sample [n, units], and the scalar c: on a
-batch B with slopes s,
+A step updates one row of A for every sample [n, units] and the scalar c, instead of V. On a batch B
+with gradients s of the log-likelihood,
 
     z[B] = c (X V_0)[B] + (X X^T)[B] A,    A <- (1 - r (d + m)) A,    A[B] <- A[B] + r s,
     c <- c - r (d c + m (c - 1)),
 
-with the learning rate r, weight decay d and the proximal term's m. Products with A take n terms
-where those with V take as many as there are features, and the gradient of V is never formed; X V_0,
-X X^T and V_t itself are large products, computed once. In exact arithmetic nothing else changes.
+with the learning rate r, weight decay d and the proximal term's m. Products with A have n
+terms, those with V as many as there are features, and the gradient of V is never formed. X V_0,
+X X^T and V_t are large products, computed once. In exact arithmetic the results are equal.
 
 Source of the form, without decay and pull: Irie, Csordas, Schmidhuber, "The Dual Form of Neural
 Networks Revisited", ICML 2022, PMLR 162, pages 9639-9659.
@@ -40,29 +40,30 @@ from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, relu_back
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import Hinge
 
-_WORTH = 0.8
-"""Arithmetic of the dual form by that of the plain one up to which it is faster. Measured for first
-layers of 784 x 50 to 3072 x 200, 60 to 900 samples, 2 to 10 epochs in batches of 10 to 50, on one
-core of an AMD EPYC (Zen 4): whole stacks took 0.24 to 0.93 times as long up to there, and up to
+_MAX_RATIO = 0.8
+"""Largest ratio of the dual form's arithmetic to the plain one's for which it is used. Measured for
+first layers of 784 x 50 to 3072 x 200, 60 to 900 samples, 2 to 10 epochs in batches of 10 to 50, on
+one core of an AMD EPYC (Zen 4): whole stacks took 0.24 to 0.93 times as long up to there, and up to
 1.3 times beyond."""
-_WORTH_WEIGHTS = 20_000
-"""Weights of a first layer from which on its arithmetic counts, not the number of operations."""
-_MOST_GRAM_BYTE = 32_000_000
-"""Of the products X X^T of one stack, in float32. Half of that was measured; where they are far
-larger than caches, every step would read its rows of them from memory."""
+_MIN_WEIGHTS = 20_000
+"""Least number of weights of a first layer in the dual form; below, starting operations
+dominates."""
+_MAX_GRAM_BYTE = 32_000_000
+"""Largest size of the products X X^T of one stack, in float32. Half of it was measured. Where they
+are far larger than the caches, every step would read its rows from memory."""
 _FLOAT_BYTE = 4
 
 
 def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings) -> bool:
-    """Whether a stack of such clients trains faster with its first layer in the dual form.
+    """Return whether a stack trains faster with its first layer in the dual form.
 
-    A rule on sizes alone. There has to be a layer above, and no momentum, which would take as many
-    passes over A as over V.
+    The rule depends on sizes alone. The network needs a layer above the first, and no momentum,
+    which would take as many passes over A as over V.
 
     Args:
         widths: shape of the network.
-        lengths: of the trainings of one stack.
-        settings: of all clients.
+        lengths: lengths of the trainings of one stack.
+        settings: settings of all clients.
 
     >>> sgd = {"optimizer": {"learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
     >>> chosen = LocalSettings.model_validate(sgd)
@@ -74,28 +75,28 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
     if not _has_dual(widths, settings):
         return False
     features, units = widths[:2]
-    if features * units < _WORTH_WEIGHTS:
+    if features * units < _MIN_WEIGHTS:
         return False
     num = max(length.num_samples for length in lengths)
-    if _FLOAT_BYTE * len(lengths) * num * num > _MOST_GRAM_BYTE:
+    if _FLOAT_BYTE * len(lengths) * num * num > _MAX_GRAM_BYTE:
         return False
     batch = min(settings.batch_size, num)
     lines = batch * sum(length.num_steps(settings.batch_size) for length in lengths)
     plain = 4 * lines * features * units
     # Half of X X^T, by panels; X V_0 and V_t; the steps.
     once = num * (num + PANEL) * features + 4 * num * features * units
-    return len(lengths) * once + 2 * lines * num * units <= _WORTH * plain
+    return len(lengths) * once + 2 * lines * num * units <= _MAX_RATIO * plain
 
 
 def _has_dual(widths: Widths, settings: LocalSettings) -> bool:
-    """Whether the form is written for such networks and settings."""
+    """Return whether the dual form supports these networks and settings."""
     return len(widths) > 2 and not settings.optimizer.momentum
 
 
 class DualChainStack:
-    """K models of one shape in training, side by side, each from its own base and on own samples.
+    """Stack of K models of one shape in training, each from its own base, on its own samples.
 
-    What `linear_chain.ChainStack` is, but for the memory of the samples.
+    It has the interface of `linear_chain.ChainStack`, but rows refer to the stack's own samples.
     """
 
     def __init__(
@@ -110,18 +111,18 @@ class DualChainStack:
         hinge: Hinge | None = None,
         space: Workspace | None = None,
     ) -> None:
-        """Build it; the arithmetic is that of `samples`, in type and place.
+        """Build it; number type and device are those of `samples`.
 
         Args:
             widths: shape of every model; three at least.
             bases: flat vectors [P] to start from, one per model; copied.
-            samples: of all clients.
+            samples: samples of all clients.
             settings: optimizer, without momentum, and proximal term of all models.
             batch: samples of one batch.
-            own: which samples are each model's [K, n] int64, in the order in which its first epoch
-                takes them; see `batches.in_turn`.
-            hinge: the loss; None: cross-entropy.
-            space: where its large arrays lie, for one stack at a time; None: its own.
+            own: samples of each model [K, n] int64, in the order of its first epoch; see
+                `batches.in_turn`.
+            hinge: hinge loss; None: cross-entropy.
+            space: memory of the large arrays, for one stack at a time; None: new memory.
 
         Raises:
             ValueError: there is no layer above the first, or there is momentum.
@@ -149,7 +150,7 @@ class DualChainStack:
         layers = list(map(self._multiplied.layer, weights, biases))
         products = space.take("products", (num_models, num, self._units), like)
         gram = space.take("gram", (num_models, num, num), like)
-        # One after the other: each finds its samples in the cache, and all need the memory of one.
+        # One model at a time: its samples stay in the cache, and memory is needed for one client.
         for model, base in enumerate(owner.tolist()):
             self._multiplied.take(own[model])
             self._multiplied.outputs(layers[base], products[model])
@@ -158,7 +159,7 @@ class DualChainStack:
         self._dual = space.take("dual", (num_models, num, self._units), like).zero_()
         self._dual_rows = self._dual.flatten(0, 1)
         self._gathered = space.take("gathered", (num_models * batch * num,), like)
-        self._slopes = space.take("slopes", (num_models * batch * self._units,), like)
+        self._gradients = space.take("gradients", (num_models * batch * self._units,), like)
         self._num_seen = 0
         sgd = settings.optimizer
         self._rate, self._decay = sgd.learning_rate, sgd.weight_decay
@@ -169,44 +170,43 @@ class DualChainStack:
     def step(
         self, rows: Tensor, labels: Tensor, weights: Tensor, likelihoods: Tensor | None = None
     ) -> None:
-        """One step of SGD for the first k models.
+        """Take one SGD step for the first k models.
 
         Args:
-            rows: of the models' own samples, one model's after the other's; else as of
-                `linear_chain.ChainStack.step`, as are all others.
-            labels: see there.
-            weights: see there.
-            likelihoods: see there.
+            rows: rows of the stack's own samples, batch by batch [k * batch] int64.
+            labels: as for `linear_chain.ChainStack.step`.
+            weights: as for `linear_chain.ChainStack.step`.
+            likelihoods: as for `linear_chain.ChainStack.step`.
         """
         num, batch, units = rows.numel() // self._batch, self._batch, self._units
         outputs = self._upper.inputs(num)
         torch.index_select(self._products, 0, rows, out=outputs.flatten(0, 1))
         seen = self._num_seen
         if seen:
-            # Nobody has a part in A whose turn has not come.
+            # Rows of A are 0 for samples that no batch has held yet.
             gram = view(self._gathered, len(rows), seen)
             torch.index_select(self._gram[:, :seen], 0, rows, out=gram)
-            # Torch copies for oneDNN what does not lie together, and that costs more than MKL.
+            # For oneDNN torch copies memory that is not contiguous, which takes longer than MKL.
             is_whole = seen == self._dual.shape[1]
             with onednn(is_allowed=self._uses_onednn and is_whole):
                 outputs.baddbmm_(
                     gram.view(num, batch, seen), self._dual[:num, :seen], beta=self._share
                 )
         outputs.relu_()
-        slopes = view(self._slopes, num, batch, units)
-        self._upper.learn(labels, weights, likelihoods, slopes)
-        relu_backward(slopes, outputs, 0, grad_input=slopes)
+        gradients = view(self._gradients, num, batch, units)
+        self._upper.learn(labels, weights, likelihoods, gradients)
+        relu_backward(gradients, outputs, 0, grad_input=gradients)
         if self._decay or self._mu:
             self._dual[:num, :seen].mul_(1 - self._rate * (self._decay + self._mu))
             pull = self._decay * self._share + self._mu * (self._share - 1)
             self._share -= self._rate * pull
-            # Those who train no more keep theirs.
+            # Models that have finished keep theirs.
             self._shares[:num] = self._share
-        self._dual_rows.index_add_(0, rows, slopes.flatten(0, 1), alpha=self._rate)
+        self._dual_rows.index_add_(0, rows, gradients.flatten(0, 1), alpha=self._rate)
         self._num_seen = min(seen + batch, self._dual.shape[1])
 
     def vectors(self) -> NDArray[np.float32]:
-        """Flat vectors of all models [K, P], in the arithmetic's own type."""
+        """Return the flat vectors of all models [K, P], in the number type of the stack."""
         upper = self._upper.vectors()
         num_models, units, features = self._weights.shape
         stop = units * features
@@ -224,7 +224,7 @@ class DualChainStack:
 
 
 def _of_models(values: Tensor, owner: Tensor) -> Tensor:
-    """The part of each model's base [K, ...]; one base that all share is not copied."""
+    """Return each model's base values [K, ...]; a base that all share is not copied."""
     if len(values) == 1:
         return values.expand(len(owner), *values.shape[1:])
     return values.index_select(0, owner)

@@ -1,4 +1,4 @@
-"""Training many clients at once, where the network allows it."""
+"""Kernel that trains many small networks at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from fleetsim.learning.models.hinge_loss import LinearSvm
 
 
 class StackedKernel(Kernel):
-    """Trains clients in stacks, by hand-written steps.
+    """Kernel that trains clients in stacks, by hand-written steps.
 
-    For chains of linear layers with ReLU only. Gradients and evaluations are computed one by one.
+    It supports chains of linear layers with ReLU. Gradients and evaluations are computed one at a
+    time.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -27,7 +28,7 @@ class StackedKernel(Kernel):
 
         Raises:
             ScenarioError: the torch device is not there.
-            ValueError: the network is no such chain.
+            ValueError: the network is not such a chain.
         """
         super().__init__(*args, **kwargs)
         widths = widths_of(self._module)
@@ -40,11 +41,11 @@ class StackedKernel(Kernel):
         self._space = Workspace()
 
     def forms(self) -> dict[str, str]:
-        """Library of the stacks' products; other products follow from the platform's features."""
+        """Return the library of the stacks' products; other forms follow from the platform."""
         return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """What the jobs of one chunk yield, in their order."""
+        """Return the results of the jobs of one chunk, in their order."""
         with onednn(is_allowed=self._uses_onednn):
             return super().compute(jobs)
 
@@ -62,8 +63,8 @@ class StackedKernel(Kernel):
             space=self._space,
         )
 
-    def _judged(
+    def _losses_and_hits(
         self, parameters: Parameters, inputs: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor]:
         with onednn(is_allowed=self._uses_onednn):
-            return super()._judged(parameters, inputs, labels)
+            return super()._losses_and_hits(parameters, inputs, labels)

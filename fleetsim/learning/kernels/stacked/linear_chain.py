@@ -1,19 +1,19 @@
-"""Many copies of one small network side by side: chains of linear layers with ReLU between them.
+"""Stack of small networks of one shape: chains of linear layers with ReLU between them.
 
-A stack holds the weights of K clients' models as [K, out, in] per layer and takes one step of SGD
-for the first k of them in a handful of batched matrix products. The backward pass is written out,
-as the slope s of the log-likelihood, or of minus another loss, which a step climbs: with
-z_l = a_{l-1} W_l^T + b_l, a_l = relu(z_l), the s_L of `score_slopes`, and c the weight of each
+A stack holds the weights of K clients' models as [K, out, in] per layer. One SGD step for the first
+k of them takes a few batched matrix products. The backward pass is written out, with the gradients
+s of the log-likelihood, or of minus another loss: with
+z_l = a_{l-1} W_l^T + b_l, a_l = relu(z_l), the s_L of `score_gradients`, and c the weight of each
 sample in its batch's mean,
 
-    s_{l-1} = (s_l W_l) * [a_{l-1} > 0],    slope of W_l = s_l^T a_{l-1},
-    slope of b_l = sum of s_l over the batch.
+    s_{l-1} = (s_l W_l) * [a_{l-1} > 0],    gradient of W_l = s_l^T a_{l-1},
+    gradient of b_l = sum of s_l over the batch.
 
-The step is that of `ascent`.
+The step is that of `sgd_step`.
 
-Small networks spend their time on starting operations, not on arithmetic. So everything is written
-into memory that is there already, views of it are made once, and the scores of the classes stand
-as [classes, k * batch], over whose first axis softmax and sums are vectorised.
+Small networks spend their time on starting operations, not on arithmetic. So results are written
+into existing memory, and its views are made once. The class scores are [classes, k * batch]: over
+the first axis softmax and sums are vectorised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fleetsim.contracts import Parameters
 from fleetsim.learning.kernels.cpu.gemm import Widths
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.kernels.stacked.score_gradients import Scratch, writer_of
-from fleetsim.learning.kernels.stacked.sgd_step import Part, climb
+from fleetsim.learning.kernels.stacked.sgd_step import StackedWeights, take_step
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.settings import Hinge
@@ -41,7 +41,7 @@ relu_backward = torch.ops.aten.threshold_backward.grad_input
 
 
 def widths_of(module: nn.Module) -> Widths | None:
-    """Widths of a chain `[Flatten] (Linear ReLU)* Linear` with biases, all trained; else None.
+    """Return the widths of a trained chain `[Flatten] (Linear ReLU)* Linear` with biases, or None.
 
     >>> widths_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
     (4, 3, 2)
@@ -64,7 +64,7 @@ def widths_of(module: nn.Module) -> Widths | None:
 
 
 def num_parameters(widths: Widths) -> int:
-    """Weights and biases of one chain.
+    """Return the number of weights and biases of one chain.
 
     >>> num_parameters((784, 200, 200, 10))
     199210
@@ -76,11 +76,11 @@ def num_parameters(widths: Widths) -> int:
 class _Layer:
     """One layer of the first k models."""
 
-    weights: Part
+    weights: StackedWeights
     """[k, out, in]"""
     weights_t: Tensor
     """[k, in, out]"""
-    biases: Part
+    biases: StackedWeights
     """[k, out]"""
     bias_row: Tensor
     """[k, 1, out]"""
@@ -88,9 +88,9 @@ class _Layer:
     """[k, batch, in]"""
     inputs_t: Tensor
     """[k, in, batch]"""
-    slopes: Tensor
-    """Of the log-likelihood by the outputs [k, batch, out]."""
-    slopes_t: Tensor
+    gradients: Tensor
+    """Gradients of the log-likelihood by the outputs [k, batch, out]."""
+    gradients_t: Tensor
     """[k, out, batch]"""
 
 
@@ -101,7 +101,7 @@ class _Prefix:
     num: int
     layers: tuple[_Layer, ...]
     products: Tensor
-    """Last layer without its bias [k, classes, batch]."""
+    """Outputs of the last layer without its bias [k, classes, batch]."""
     products_by_class: Tensor
     """The same [classes, k, batch]."""
     bias_by_class: Tensor
@@ -109,20 +109,20 @@ class _Prefix:
     logits_by_class: Tensor
     """[classes, k, batch]"""
     logits: Tensor
-    """The same [classes, k * batch], as are those below."""
+    """The same [classes, k * batch], as are the following."""
     scratch: Scratch
-    slopes: Tensor
-    """Of the log-likelihood by the logits."""
-    slopes_by_line: Tensor
+    gradients: Tensor
+    """Gradients of the log-likelihood by the logits."""
+    gradients_by_line: Tensor
     """The same [classes * k, batch]."""
-    slope_sums: Tensor
+    gradient_sums: Tensor
     """Their sums over the batch [classes * k]."""
-    slope_sums_by_model: Tensor
+    gradient_sums_by_model: Tensor
     """The same [k, classes]."""
 
 
 class ChainStack:
-    """K models of one shape in training, side by side, each from its own base."""
+    """Stack of K models of one shape in training, each from its own base."""
 
     def __init__(
         self,
@@ -134,19 +134,19 @@ class ChainStack:
         batch: int,
         hinge: Hinge | None = None,
     ) -> None:
-        """Build it; the arithmetic is that of `samples`, in type and place.
+        """Build it; number type and device are those of `samples`.
 
         Args:
             widths: shape of every model.
             bases: flat vectors [P] to start from, one per model; copied. An array that several
                 models share is read once.
-            samples: what `step` takes batches from [n, features].
+            samples: samples of all clients [n, features].
             settings: optimizer and proximal term of all models.
             batch: samples of one batch.
-            hinge: the loss; None: cross-entropy.
+            hinge: hinge loss; None: cross-entropy.
         """
         self._widths = widths
-        self._write_slopes = writer_of(hinge)
+        self._write_gradients = writer_of(hinge)
         self._samples = samples
         self._batch = batch
         self._settings = settings
@@ -156,7 +156,7 @@ class ChainStack:
         for fan_in, fan_out in pairwise(widths):
             for shape in ((fan_out, fan_in), (fan_out,)):
                 stop = start + math.prod(shape)
-                # Own memory: products with strided weights run at half the rate.
+                # A copy: products with strided weights run at half the rate.
                 own = flat[:, start:stop].index_select(0, owner)
                 self._values.append(own.view(len(bases), *shape))
                 start = stop
@@ -167,7 +167,7 @@ class ChainStack:
         ]
         num_lines = len(bases) * batch
         self._inputs = [samples.new_empty(num_lines * width) for width in widths[:-1]]
-        self._slopes = [samples.new_empty(num_lines * width) for width in widths[1:]]
+        self._gradients = [samples.new_empty(num_lines * width) for width in widths[1:]]
         self._scores = [samples.new_empty(num_lines * widths[-1]) for _ in range(4)]
         self._ones = samples.new_ones(batch)
         self._prefix = self._first(len(bases))
@@ -175,14 +175,14 @@ class ChainStack:
     def step(
         self, rows: Tensor, labels: Tensor, weights: Tensor, likelihoods: Tensor | None = None
     ) -> None:
-        """One step of SGD for the first k models.
+        """Take one SGD step for the first k models.
 
         Args:
-            rows: of the samples, one batch per model after the other [k * batch] int64.
-            labels: their classes [1, k * batch] int64.
-            weights: of each sample in the mean over its batch [1, k * batch]: 1/b, or 0 for
+            rows: rows of the samples, batch by batch [k * batch] int64.
+            labels: labels of these samples [1, k * batch] int64.
+            weights: weight of each sample in the mean over its batch [1, k * batch]: 1/b, or 0 for
                 padding.
-            likelihoods: if given, takes each sample's log-likelihood before the step
+            likelihoods: if given, receives each sample's log-likelihood before the step
                 [1, k * batch], which is minus its loss.
         """
         num = rows.numel() // self._batch
@@ -190,13 +190,13 @@ class ChainStack:
         self.learn(labels, weights, likelihoods)
 
     def inputs(self, num: int) -> Tensor:
-        """Where the batches of the first models are put before they `learn` from them.
+        """Return the memory for the batches of the next `learn`.
 
         Args:
-            num: how many models take the next step, k.
+            num: number of models that take the next step, k.
 
         Returns:
-            [k, batch, features]
+            Inputs [k, batch, features], to be overwritten.
         """
         if num != self._prefix.num:
             self._prefix = self._first(num)
@@ -207,15 +207,15 @@ class ChainStack:
         labels: Tensor,
         weights: Tensor,
         likelihoods: Tensor | None = None,
-        input_slopes: Tensor | None = None,
+        input_gradients: Tensor | None = None,
     ) -> None:
-        """One step of SGD for the first k models, on the batches that are their `inputs`.
+        """Take one SGD step for the first k models on the batches in `inputs`.
 
         Args:
-            labels: as of `step`, as are weights and likelihoods.
-            weights: see there.
-            likelihoods: see there.
-            input_slopes: if given, takes the slope of the log-likelihood by the inputs
+            labels: as for `step`.
+            weights: as for `step`.
+            likelihoods: as for `step`.
+            input_gradients: if given, receives the gradient of the log-likelihood by the inputs
                 [k, batch, features].
         """
         now = self._prefix
@@ -224,38 +224,40 @@ class ChainStack:
         last = now.layers[-1]
         torch.bmm(last.weights.value, last.inputs_t, out=now.products)
         torch.add(now.products_by_class, now.bias_by_class, out=now.logits_by_class)
-        self._write_slopes(now.logits, labels, weights, likelihoods, now.scratch, now.slopes)
-        belows = [input_slopes, *(layer.slopes for layer in now.layers[:-1])]
+        self._write_gradients(now.logits, labels, weights, likelihoods, now.scratch, now.gradients)
+        belows = [input_gradients, *(layer.gradients for layer in now.layers[:-1])]
         for layer, below in zip(reversed(now.layers), reversed(belows), strict=True):
             if below is not None:
-                torch.bmm(layer.slopes, layer.weights.value, out=below)
+                torch.bmm(layer.gradients, layer.weights.value, out=below)
             if layer is not now.layers[0]:
                 relu_backward(below, layer.inputs, 0, grad_input=below)
-            climb(layer.weights, layer.slopes_t, layer.inputs, self._settings)
+            take_step(layer.weights, layer.gradients_t, layer.inputs, self._settings)
             if layer is last:
-                torch.mv(now.slopes_by_line, self._ones, out=now.slope_sums)
-                climb(layer.biases, now.slope_sums_by_model, None, self._settings)
+                torch.mv(now.gradients_by_line, self._ones, out=now.gradient_sums)
+                take_step(layer.biases, now.gradient_sums_by_model, None, self._settings)
             else:
-                climb(layer.biases, layer.slopes_t.sum(dim=2), None, self._settings)
+                take_step(layer.biases, layer.gradients_t.sum(dim=2), None, self._settings)
 
     def vectors(self) -> NDArray[np.float32]:
-        """Flat vectors of all models [K, P], in the arithmetic's own type."""
+        """Return the flat vectors of all models [K, P], in the number type of the stack."""
         return torch.cat([value.flatten(1) for value in self._values], dim=1).cpu().numpy()
 
     def _first(self, num: int) -> _Prefix:
-        """Views of the first `num` models."""
+        """Return views of the first `num` models."""
         batch, num_classes = self._batch, self._widths[-1]
         products, logits, logs, targets = (view(s, num_classes, num * batch) for s in self._scores)
         inputs = [view(s, num, batch, w) for s, w in zip(self._inputs, self._widths, strict=False)]
-        slopes = [
+        gradients = [
             view(s, num, batch, w)
-            for s, w in zip(self._slopes[:-1], self._widths[1:-1], strict=True)
+            for s, w in zip(self._gradients[:-1], self._widths[1:-1], strict=True)
         ]
-        last_slopes = view(self._slopes[-1], num_classes, num * batch)
-        slope_sums = self._samples.new_empty(num_classes * num)
-        slopes.append(last_slopes.view(num_classes, num, batch).permute(1, 2, 0))
+        last_gradients = view(self._gradients[-1], num_classes, num * batch)
+        gradient_sums = self._samples.new_empty(num_classes * num)
+        gradients.append(last_gradients.view(num_classes, num, batch).permute(1, 2, 0))
         parts = [
-            Part(value[:num], None if a is None else a[:num], None if v is None else v[:num])
+            StackedWeights(
+                value[:num], None if a is None else a[:num], None if v is None else v[:num]
+            )
             for value, a, v in zip(self._values, self._anchors, self._velocities, strict=True)
         ]
         layers = tuple(
@@ -266,11 +268,11 @@ class ChainStack:
                 bias_row=biases.value.unsqueeze(1),
                 inputs=layer_inputs,
                 inputs_t=layer_inputs.transpose(1, 2),
-                slopes=layer_slopes,
-                slopes_t=layer_slopes.transpose(1, 2),
+                gradients=layer_gradients,
+                gradients_t=layer_gradients.transpose(1, 2),
             )
-            for weights, biases, layer_inputs, layer_slopes in zip(
-                parts[::2], parts[1::2], inputs, slopes, strict=True
+            for weights, biases, layer_inputs, layer_gradients in zip(
+                parts[::2], parts[1::2], inputs, gradients, strict=True
             )
         )
         products = products.view(num, num_classes, batch)
@@ -283,13 +285,13 @@ class ChainStack:
             logits_by_class=logits.view(num_classes, num, batch),
             logits=logits,
             scratch=Scratch(logs, targets),
-            slopes=last_slopes,
-            slopes_by_line=last_slopes.view(num_classes * num, batch),
-            slope_sums=slope_sums,
-            slope_sums_by_model=slope_sums.view(num_classes, num).t(),
+            gradients=last_gradients,
+            gradients_by_line=last_gradients.view(num_classes * num, batch),
+            gradient_sums=gradient_sums,
+            gradient_sums_by_model=gradient_sums.view(num_classes, num).t(),
         )
 
 
 def view(flat: Tensor, *shape: int) -> Tensor:
-    """The beginning of some memory in a shape."""
+    """Return the beginning of flat memory in a shape."""
     return flat[: math.prod(shape)].view(shape)

@@ -1,15 +1,15 @@
-"""How the likelihood of samples, or minus their loss, rises with the scores of the classes.
+"""Gradients of samples' log-likelihood, or of minus their loss, by the class scores.
 
-For a stack of models in training, see `linear_chain`: what stands between its last product and its
-backward pass. Everything is [classes, n], one column a sample, and is written into memory that is
-there already. `c` is the weight of a sample in the mean over its batch.
+`linear_chain` computes them between the product of its last layer and its backward pass. All arrays
+are [classes, n], one column per sample, and results are written into existing memory. `c` is the
+weight of a sample in the mean over its batch.
 
-    cross-entropy:   slope = c (onehot(y) - softmax(s))
+    cross-entropy:   gradient = c (onehot(y) - softmax(s))
     crammer-singer:  c at y and -c at the j of the largest margin, both 0 if that is y
     weston-watkins:  -c at each j != y of positive margin, c times their number at y
     one-vs-rest:     t c where the class's own margin is positive, t = 1 at y and -1 elsewhere
 
-The losses are those of `local` and of `hinge`.
+The losses are those of `local_sgd` and of `hinge_loss`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _log_softmax_backward = torch._log_softmax_backward_data
 
 
 class Scratch(NamedTuple):
-    """Memory for what comes between, [classes, n] each."""
+    """Memory for intermediate results, [classes, n] each."""
 
     first: Tensor
     second: Tensor
 
 
 Writer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Scratch, Tensor], None]
-"""Writes slopes by the scores. Arguments: scores of the classes [classes, n]; right classes [1, n]
-int64; weight of each sample in its batch's mean [1, n], 0 for padding; if given, takes minus each
-sample's loss [1, n]; scratch, which is overwritten; takes the slopes [classes, n]."""
+"""Writer of gradients by the scores. Arguments: scores of the classes [classes, n]; labels [1, n]
+int64; weight of each sample in its batch's mean [1, n], 0 for padding; if given, receives minus
+each sample's loss [1, n]; scratch, which is overwritten; receives the gradients [classes, n]."""
 
 
 def writer_of(hinge: Hinge | None) -> Writer:
-    """What writes the slopes of a loss; None: cross-entropy."""
+    """Return the writer of the gradients of a hinge loss; None: of the cross-entropy."""
     return _softmax if hinge is None else _WRITERS[hinge]
 
 
@@ -75,7 +75,7 @@ def _crammer_singer(
     if likelihoods is not None:
         torch.sub(own, largest, out=likelihoods)
     out.zero_().scatter_(0, where, -weights)
-    # c at y, or 0 if that is where the largest is.
+    # c at y, or 0 if the largest margin is that of y.
     out.scatter_(0, labels, torch.where(where == labels, 0.0, weights))
 
 

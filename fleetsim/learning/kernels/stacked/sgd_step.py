@@ -1,7 +1,7 @@
-"""One step of SGD for a part of the weights of many models, up the slope of the likelihood.
+"""SGD step of one layer's weights or biases, for many models at once.
 
-The update is that of `local.train`: the slope s of the log-likelihood, or of minus another loss,
-is minus the gradient. Without momentum it goes straight into the weights.
+The update is that of `local_sgd.train`. Gradients here are those of the log-likelihood, or of minus
+another loss, so a step adds them. Without momentum they are added directly to the weights.
 """
 
 from __future__ import annotations
@@ -14,43 +14,45 @@ from fleetsim.learning.local.settings import LocalSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """The weights or the biases of one layer, of the first k models [k, ...]."""
+class StackedWeights:
+    """Weights or biases of one layer, of the first k models [k, ...]."""
 
     value: Tensor
     anchor: Tensor | None
-    """Where the model started, if it is pulled there."""
+    """Initial values, for the proximal term; None without it."""
     velocity: Tensor | None
-    """If there is momentum."""
+    """Velocity; None without momentum."""
 
 
-def climb(part: Part, slopes: Tensor, inputs: Tensor | None, settings: LocalSettings) -> None:
-    """Update one part in place.
+def take_step(
+    stacked: StackedWeights, gradients: Tensor, inputs: Tensor | None, settings: LocalSettings
+) -> None:
+    """Update weights in place.
 
     Args:
-        part: what is updated.
-        slopes: those of the part itself; if there are `inputs`, the left factor of their batched
+        stacked: weights to update.
+        gradients: gradients of the log-likelihood; with `inputs`, the left factor of their batched
             product.
-        inputs: right factor of the slopes; None: `slopes` are the slopes.
+        inputs: right factor of the gradients; None: `gradients` are complete.
         settings: optimizer and proximal term.
     """
     sgd = settings.optimizer
     rate = sgd.learning_rate
     pull: Tensor | None = None
-    if part.anchor is not None:
-        pull = (part.value - part.anchor).mul_(settings.proximal_mu)
+    if stacked.anchor is not None:
+        pull = (stacked.value - stacked.anchor).mul_(settings.proximal_mu)
     if sgd.weight_decay:
-        decay = part.value * sgd.weight_decay
+        decay = stacked.value * sgd.weight_decay
         pull = decay if pull is None else pull.add_(decay)
-    if part.velocity is None:
-        target, factor = part.value, rate
+    if stacked.velocity is None:
+        target, factor = stacked.value, rate
     else:
-        target, factor = part.velocity.mul_(sgd.momentum), -1.0
+        target, factor = stacked.velocity.mul_(sgd.momentum), -1.0
     if pull is not None:
         target.add_(pull, alpha=-factor)
     if inputs is None:
-        target.add_(slopes, alpha=factor)
+        target.add_(gradients, alpha=factor)
     else:
-        target.baddbmm_(slopes, inputs, alpha=factor)
-    if part.velocity is not None:
-        part.value.sub_(part.velocity, alpha=rate)
+        target.baddbmm_(gradients, inputs, alpha=factor)
+    if stacked.velocity is not None:
+        stacked.value.sub_(stacked.velocity, alpha=rate)

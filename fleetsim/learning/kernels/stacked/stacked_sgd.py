@@ -1,9 +1,9 @@
-"""Local SGD of many clients at once: `local.train` for stacks of models, see `batches`.
+"""Local SGD of many clients at once: `local_sgd.train` for stacks of models, see `batches`.
 
-Every client sees the very batches that `local.train` draws from the same stream, so in exact
-arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one
-client may depend on who shares its stack. Stacks are cut by the list of jobs alone, not by time or
-cores, so equal lists give equal bytes, also if every stack is computed by another process.
+Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
+arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
+may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
+time or cores, so equal lists give equal bytes, whichever process computes a stack.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import Hinge
 
 STACK_BYTE = 6_000_000
-"""Weights and activations of one stack. The larger stacks are, the less it costs to start
-operations; the more there are, the more processes they feed. See `stacks`."""
+"""Bytes of weights and activations of one stack. Larger stacks start fewer operations; more stacks
+keep more processes busy. See `stacks`."""
 STACK_CLIENTS = 64
-"""Clients of one stack, where models are so small that the bytes do not bound it."""
+"""Largest number of clients of one stack, for models so small that `STACK_BYTE` is no limit."""
 _FLOAT_BYTE = 4
 
 _Stack = ChainStack | DualChainStack | SingleLayerStack
@@ -45,21 +45,21 @@ def train_together(
     *,
     hinge: Hinge | None = None,
 ) -> list[JobResult]:
-    """Local epochs of SGD of many clients from their bases, each as `local.train` does it.
+    """Train many clients from their bases, as `local_sgd.train` does.
 
-    The arithmetic is that of `samples`: float32, or float64 to compare with other trainers.
+    The number type is that of `samples`: float32, or float64 to compare with other trainers.
 
     Args:
         widths: shape of the network, see `linear_chain`.
-        jobs: who trains, from which model, how long.
-        samples: of all clients.
-        labels: their classes [n] int64.
+        jobs: trainings of the clients.
+        samples: samples of all clients.
+        labels: their labels [n] int64.
         settings: batch size, optimizer and proximal term of all clients.
-        hinge: the loss; None: cross-entropy.
+        hinge: hinge loss; None: cross-entropy.
 
     Returns:
         For each job its new weights, mean and root mean square of its losses in the last epoch,
-        its number of samples, and what each epoch lost if it tells that.
+        its number of samples, and the mean loss of each epoch if it reports them.
     """
     results: dict[int, JobResult] = {}
     for members in stacks(widths, [job.length for job in jobs], settings.batch_size):
@@ -70,16 +70,15 @@ def train_together(
 
 
 def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[list[int]]:
-    """Trainings by index, cut into stacks of about equal work, the longest-training first.
+    """Return stacks of trainings, by index, of about equal work, the longest trainings first.
 
-    There are as many stacks as hold their usual number of clients each, by `STACK_BYTE` and
-    `STACK_CLIENTS`, rounded up to an even number so that two processes get equal shares. Where
-    clients differ much, equal work can be many small ones: a stack of over twice the usual number
-    is cut again.
+    `STACK_BYTE` and `STACK_CLIENTS` give the usual number of clients of a stack, and thereby the
+    number of stacks. It is rounded up to an even number, so that two processes get equal shares.
+    Equal work can mean many small clients: a stack of over twice the usual number is divided.
 
     Args:
         widths: shape of the network.
-        lengths: of the trainings.
+        lengths: lengths of the trainings.
         batch_size: samples of a full batch.
     """
     if not lengths:
@@ -90,10 +89,10 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
     return [list(stack) for stack in _cut(tuple(lengths), batch_size, usual)]
 
 
-# The same numbers of clients of one size are cut again and again.
+# Rounds with clients of one size share the result.
 @lru_cache(maxsize=8)
 def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tuple[int, ...], ...]:
-    """`stacks` of `usual` clients each."""
+    """Return `stacks` of about `usual` clients each."""
     sizes = np.array([length.num_samples for length in lengths])
     steps = np.array([length.num_steps(batch_size) for length in lengths])
     num_stacks = -(-len(lengths) // usual)
@@ -102,10 +101,10 @@ def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tupl
     order = np.lexsort((-sizes, -steps))
     work = steps[order]
     done = np.cumsum(work)
-    # The stack into whose share of the work a job's middle falls.
+    # A job belongs to the stack in whose share of the work its middle falls.
     stack = (2 * done - work) * num_stacks // (2 * done[-1])
     cut = np.split(order, np.flatnonzero(np.diff(stack)) + 1)
-    pieces = (np.array_split(part, -(-len(part) // (2 * usual))) for part in cut)
+    pieces = (np.array_split(block, -(-len(block) // (2 * usual))) for block in cut)
     return tuple(tuple(piece.tolist()) for some in pieces for piece in some)
 
 
@@ -119,16 +118,16 @@ def train_stack(
     hinge: Hinge | None = None,
     space: Workspace | None = None,
 ) -> list[JobResult]:
-    """The same as `train_together` for the jobs of one stack, in the order of `stacks`.
+    """Train the jobs of one stack, in the order of `stacks`.
 
     Args:
-        widths: as of `train_together`, as are all others.
-        jobs: see there.
-        samples: see there.
-        labels: see there.
-        settings: see there.
-        hinge: see there.
-        space: memory for one stack after the other; None: its own.
+        widths: as for `train_together`.
+        jobs: as for `train_together`.
+        samples: as for `train_together`.
+        labels: as for `train_together`.
+        settings: as for `train_together`.
+        hinge: as for `train_together`.
+        space: memory for one stack at a time; None: new memory.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
@@ -149,7 +148,7 @@ def train_stack(
         kind = SingleLayerStack if is_single else ChainStack
         build = partial(kind, widths, samples=inputs.flatten(1))
     plan = schedule(jobs, settings.batch_size, is_padded=True)
-    starts = [part.start for part in plan.parts]
+    starts = [block.start for block in plan.blocks]
     wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()
     with torch.inference_mode():
         bases = [job.base for job in jobs]
@@ -157,7 +156,7 @@ def train_stack(
         rows = torch.from_numpy(plan.rows).to(samples.like.device).view(-1)
         weights = torch.from_numpy(plan.weights).to(samples.like).view(1, -1)
         likelihoods = torch.zeros_like(weights)
-        sizes = [batch * (part.stop - part.start) for part in plan.parts]
+        sizes = [batch * (block.stop - block.start) for block in plan.blocks]
         of_samples = (labels.index_select(0, rows).view(1, -1), weights, likelihoods)
         steps = zip(
             rows.split_with_sizes(sizes),

@@ -1,4 +1,4 @@
-"""Training many clients at once for any network that torch can vectorise."""
+"""Kernel that trains many clients at once, for any network that torch can vectorise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from fleetsim.contracts import Job, JobResult
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.kernels.device_samples import side_by_side
-from fleetsim.learning.kernels.vmap.model_stack import Precision
 from fleetsim.learning.kernels.vmap.vmap_sgd import (
     STACK_BYTE,
     fault,
@@ -18,16 +17,17 @@ from fleetsim.learning.kernels.vmap.vmap_sgd import (
     stacks,
     train_stack,
 )
+from fleetsim.learning.local.settings import Precision
 
 
 class VectorisedKernel(Kernel):
-    """Trains clients in stacks, by `torch.func.vmap`.
+    """Kernel that trains clients in stacks, by `torch.func.vmap`.
 
-    Gradients and evaluations are computed one by one, in float32.
+    Gradients and evaluations are computed one at a time, in float32.
     """
 
     def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
-        """Build it; arguments are those of `Kernel`, and the arithmetic of the training.
+        """Build it; arguments are those of `Kernel`, and the precision of the training.
 
         Raises:
             ScenarioError: the torch device is not there.

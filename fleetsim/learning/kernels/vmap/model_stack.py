@@ -1,23 +1,24 @@
-"""Many models of one network in training at once: a step of SGD for all of them in one call.
+"""Stacked weights of many models of one network, and one SGD step for all of them.
 
 Weights and buffers of K models are stacked, [K, ...] each, and `torch.func.vmap` runs the network
-over the stacks. The update is that of `local.train`.
+over the stacks. The update is that of `local_sgd.train`.
 
-Precision "mixed" computes the forward and backward pass in bfloat16 where torch's autocast holds it
-to be safe (products and convolutions, not losses and normalisation), from weights that stay in
-float32 and are updated there. bfloat16 has float32's range, so no gradient is scaled.
+Precision "mixed" computes the forward and backward pass in bfloat16 where torch's autocast regards
+it as safe: products and convolutions, not losses and normalisation. Weights stay in float32 and are
+updated there. bfloat16 has float32's range, so no gradient is scaled.
 
-A step itself never sums with atomics (index_add, scatter_add), whose order on CUDA, and with it the
-rounding, changes from run to run. Attention is computed by its definition: the fused kernels have
-no rule for stacked weights on the CPU and are not deterministic on CUDA. Which cuDNN kernels run is
-settled where the device is chosen.
+Steps are deterministic:
+
+* they use no sums with atomics (index_add, scatter_add), whose order varies on CUDA;
+* attention is computed by its definition: the fused kernels have no rule for stacked weights on the
+  CPU and are not deterministic on CUDA;
+* `kernels.base` selects deterministic cuDNN kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Literal
 
 import numpy as np
 import torch
@@ -29,18 +30,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from fleetsim.contracts import Parameters
 from fleetsim.learning.kernels.initial_models import on_device
 from fleetsim.learning.local.local_sgd import losses_of
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.models.flat_vector import layout
-
-Precision = Literal["float32", "mixed"]
-"""`mixed`: bfloat16 arithmetic on float32 weights."""
 
 
 class ModelStack:
-    """K models of one network in training, each from its own base.
+    """Stack of K models of one network in training, each from its own base.
 
     Attributes:
-        dtype: of weights and losses.
+        dtype: number type of weights and losses.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class ModelStack:
             module: the network.
             bases: flat vectors [P] to start from, one per model; copied.
             settings: optimizer and proximal term of all models.
-            precision: arithmetic of the forward and backward pass.
+            precision: precision of the forward and backward pass.
         """
         module.train()
         some_weight = next(module.parameters())
@@ -94,19 +92,22 @@ class ModelStack:
                 name: torch.zeros_like(self._values[name]) for name in self._trained
             }
 
-    def step(self, who: slice | Tensor, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """One step of SGD for some models.
+    def step(
+        self, models: slice | Tensor, inputs: Tensor, labels: Tensor, weights: Tensor
+    ) -> Tensor:
+        """Take one SGD step for some models.
 
         Args:
-            who: which models: a prefix, or their indices [k], each once.
+            models: a prefix of the models, or their indices [k], each once.
             inputs: one batch per model [k, batch, ...].
-            labels: classes [k, batch] int64, or [k, batch, t].
-            weights: of each sample in the mean over its batch [k, batch]: 1/b, or 0 for padding.
+            labels: labels [k, batch] int64, or [k, batch, t].
+            weights: weight of each sample in the mean over its batch [k, batch]: 1/b, or 0 for
+                padding.
 
         Returns:
             Losses before the step [k, batch].
         """
-        values = {name: value[who] for name, value in self._values.items()}
+        values = {name: value[models] for name, value in self._values.items()}
         trained = [values[name].requires_grad_() for name in self._trained]
         with (
             torch.autocast(
@@ -121,27 +122,29 @@ class ModelStack:
         gradients = torch.autograd.grad((step_losses * weights).sum(), trained)
         with torch.no_grad():
             for name, gradient in zip(self._trained, gradients, strict=True):
-                self._descend(name, who, values[name], gradient)
-            if isinstance(who, Tensor):
+                self._descend(name, models, values[name], gradient)
+            if isinstance(models, Tensor):
                 for name, value in values.items():
-                    self._values[name].index_copy_(0, who, value)
+                    self._values[name].index_copy_(0, models, value)
         return step_losses.detach()
 
     def vectors(self) -> NDArray[np.float32]:
-        """Flat vectors of all models [K, P], in the arithmetic's own type."""
+        """Return the flat vectors of all models [K, P], in the number type of the stack."""
         parts = [self._values[name].flatten(1) for name, _ in self._slots]
         return torch.cat(parts, dim=1).cpu().numpy()
 
-    def _descend(self, name: str, who: slice | Tensor, parameter: Tensor, gradient: Tensor) -> None:
-        """Update one parameter of some models in place, as `local.train` does."""
+    def _descend(
+        self, name: str, models: slice | Tensor, parameter: Tensor, gradient: Tensor
+    ) -> None:
+        """Update one parameter of some models in place, as `local_sgd.train` does."""
         direction = gradient
         if self._mu:
-            direction = direction.add(parameter - self._anchors[name][who], alpha=self._mu)
+            direction = direction.add(parameter - self._anchors[name][models], alpha=self._mu)
         if self._sgd.weight_decay:
             direction = direction.add(parameter, alpha=self._sgd.weight_decay)
         if self._sgd.momentum:
-            velocity = self._velocities[name][who]
+            velocity = self._velocities[name][models]
             direction = velocity.mul_(self._sgd.momentum).add_(direction)
-            if isinstance(who, Tensor):
-                self._velocities[name].index_copy_(0, who, velocity)
+            if isinstance(models, Tensor):
+                self._velocities[name].index_copy_(0, models, velocity)
         parameter.sub_(direction, alpha=self._sgd.learning_rate)

@@ -1,16 +1,16 @@
-"""Local SGD of many clients at once for any network: `local.train` under `torch.func.vmap`.
+"""Local SGD of many clients at once for any network: `local_sgd.train` by `torch.func.vmap`.
 
 The weights of K clients are stacked, [K, ...] each, and one call computes the batches of all of
 them: linear layers become batched products, convolutions grouped ones. Buffers that training
 changes, such as the running statistics of a BatchNorm, are stacked too, one set per client.
 
-Every client sees the very batches that `local.train` draws from the same stream, so in exact
-arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one
-client may depend on who shares its stack. Stacks are cut by the list of jobs alone, not by time or
-by what the device has left, so equal lists give equal bytes.
+Every client uses the batches that `local_sgd.train` draws from the same stream, so in exact
+arithmetic the results are equal. In float32 they differ by rounding, and the rounding of one client
+may depend on the other clients of its stack. Stacks follow from the list of jobs alone, not from
+time or free memory, so equal lists give equal bytes.
 
-On CUDA the samples, the schedule and the weights stay on the device; the host waits once per stack,
-for the losses and the weights at its end.
+On CUDA the samples, the schedule and the weights stay on the device. The host waits once per stack,
+for its losses and weights.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import JobResult
 from fleetsim.learning.kernels.batches import Length, StackJob, longest_first, schedule
-from fleetsim.learning.kernels.vmap.model_stack import ModelStack, Precision
-from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.kernels.vmap.model_stack import ModelStack
+from fleetsim.learning.local.settings import LocalSettings, Precision
 from fleetsim.learning.local.step_memory import kept_byte
 
 STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}
-"""Weights and activations of one stack by type of device. On the CPU they fall out of the caches
-beyond; on CUDA half of a card of 16 GB, the rest is for what kernels need meanwhile."""
+"""Bytes of weights and activations of one stack by type of device. On the CPU they fit the caches;
+on CUDA they are half of a 16 GB card, the rest is for the kernels' own needs."""
 
 _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 _DROPOUTS = nn.modules.dropout._DropoutNd
@@ -38,16 +38,16 @@ _DROPOUTS = nn.modules.dropout._DropoutNd
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Memory that training a network takes."""
+    """Memory for training a network."""
 
     weights_byte: int
     """Weights of one client."""
     sample_byte: int
-    """What the forward pass of one sample keeps for the backward pass."""
+    """Bytes that the forward pass of one sample keeps for the backward pass."""
 
 
 def fault(module: nn.Module) -> str | None:
-    """Why the network cannot be trained for many clients at once; None if nothing is known.
+    """Return why a network cannot be trained for many clients at once; None if it can.
 
     >>> fault(nn.Sequential(nn.Linear(4, 8), nn.LSTM(8, 8)))
     'the layer 1 (LSTM) is recurrent, and torch has no stacked form of it'
@@ -68,13 +68,13 @@ def fault(module: nn.Module) -> str | None:
 
 
 def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
-    """Memory that training takes, found by the forward pass of a sample.
+    """Return the memory for training, measured by the forward pass of a sample.
 
     Args:
         module: the network; the running statistics of its buffers may change.
         inputs: samples [n, ...], n >= 1, on the module's device; the first is used.
     """
-    # Twice the same: BatchNorm refuses a batch of a single value.
+    # Two copies: BatchNorm refuses a batch of a single value.
     samples = inputs[:1].repeat_interleave(2, dim=0)
     module.train()
     sample_byte = kept_byte(module, lambda: module(samples)) // len(samples)
@@ -85,14 +85,13 @@ def footprint(module: nn.Module, inputs: Tensor) -> Footprint:
 def stacks(
     size: Footprint, lengths: Sequence[Length], settings: LocalSettings, stack_byte: int
 ) -> list[list[int]]:
-    """Trainings by index, cut into stacks of about equal numbers, the longest first.
+    """Return stacks of trainings, by index, of about equal numbers, the longest trainings first.
 
     Args:
-        size: of the network.
-        lengths: of the trainings.
-        settings: of all clients.
-        stack_byte: memory that one stack may take, see `STACK_BYTE`; a stack has one client at
-            least.
+        size: memory of the network.
+        lengths: lengths of the trainings.
+        settings: settings of all clients.
+        stack_byte: largest memory of one stack, see `STACK_BYTE`; a stack has at least one client.
     """
     if not lengths:
         return []
@@ -114,23 +113,23 @@ def train_together(
     *,
     precision: Precision = "float32",
 ) -> list[JobResult]:
-    """Local epochs of SGD of many clients from their bases, each as `local.train` does it.
+    """Train many clients from their bases, as `local_sgd.train` does.
 
     Args:
-        module: the network, on the device and in the arithmetic of the training; its own weights
-            do not matter and are not changed, but the running statistics of its buffers may.
-        jobs: who trains, from which model, how long.
+        module: the network, on the device and in the number type of the training; its own weights
+            are not changed, but the running statistics of its buffers may be.
+        jobs: trainings of the clients.
         inputs: samples of all clients [n, ...], on the same device.
-        labels: classes [n] int64, or [n, t] of sequences.
+        labels: labels [n] int64, or [n, t] of sequences.
         settings: batch size, optimizer and proximal term of all clients.
-        precision: arithmetic of the forward and backward pass.
+        precision: precision of the forward and backward pass.
 
     Returns:
         For each job its new weights, mean and root mean square of its losses in the last epoch,
-        its number of samples, and what each epoch lost if it tells that.
+        its number of samples, and the mean loss of each epoch if it reports them.
 
     Raises:
-        ValueError: the network cannot be trained so; see `fault`.
+        ValueError: the network cannot be trained in stacks, see `fault`.
     """
     _refuse(module)
     budget_byte = STACK_BYTE[inputs.device.type]
@@ -154,11 +153,11 @@ def train_stack(
     *,
     precision: Precision = "float32",
 ) -> list[JobResult]:
-    """The same as `train_together` for the jobs of one stack, in the order of `stacks`.
+    """Train the jobs of one stack, in the order of `stacks`; arguments of `train_together`.
 
     Raises:
-        ValueError: the network cannot be trained so, see `fault`; or a job takes more steps than
-            the one before it.
+        ValueError: the network cannot be trained in stacks, see `fault`; or a job takes more steps
+            than the one before it.
     """
     _refuse(module)
     device = inputs.device
@@ -168,13 +167,13 @@ def train_stack(
     stack = ModelStack(module, [job.base for job in jobs], settings, precision=precision)
     weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
     all_losses = torch.zeros_like(weights)
-    for part in plan.parts:
-        lines = slice(part.start, part.stop), slice(part.num_columns)
-        shape = part.stop - part.start, part.num_columns
-        who = slice(shape[0]) if part.is_prefix else client[lines[0]]
+    for block in plan.blocks:
+        lines = slice(block.start, block.stop), slice(block.num_columns)
+        shape = block.stop - block.start, block.num_columns
+        models = slice(shape[0]) if block.is_prefix else client[lines[0]]
         chosen = rows[lines].flatten()
         all_losses[lines] = stack.step(
-            who,
+            models,
             inputs.index_select(0, chosen).view(*shape, *inputs.shape[1:]),
             labels.index_select(0, chosen).view(*shape, *labels.shape[1:]),
             weights[lines],
@@ -190,7 +189,7 @@ def _refuse(module: nn.Module) -> None:
 
 
 def _mixes_samples(module: nn.Module) -> bool:
-    """Whether what a network does with a sample, or remembers of it, depends on its batch."""
+    """Return whether results or buffers of a sample depend on the other samples of its batch."""
     return any(isinstance(layer, _BATCH_NORMS) for layer in module.modules()) or any(
         buffer.is_floating_point() for buffer in module.buffers()
     )

@@ -226,13 +226,13 @@ def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None
         local_sgd.gradient(module, base, images, labels),
     )
     assert distance(found, expected, np.zeros_like(base)) <= 1e-12
-    judged, plain = (
+    evaluated, plain = (
         fast.evaluate(base, images, labels),
         local_sgd.evaluate(module, base, images, labels),
     )
-    assert (judged.accuracy, judged.num_samples) == (plain.accuracy, plain.num_samples)
-    assert judged.loss == pytest.approx(plain.loss, rel=1e-12)
-    assert judged.loss_rms == pytest.approx(plain.loss_rms, rel=1e-12)
+    assert (evaluated.accuracy, evaluated.num_samples) == (plain.accuracy, plain.num_samples)
+    assert evaluated.loss == pytest.approx(plain.loss, rel=1e-12)
+    assert evaluated.loss_rms == pytest.approx(plain.loss_rms, rel=1e-12)
 
 
 def test_evaluation_in_parts_is_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:

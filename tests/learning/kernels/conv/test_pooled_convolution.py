@@ -40,7 +40,7 @@ def test_maps_and_gradients_are_those_of_the_two_layers(
     bias: bool,
     activation: nn.Module,
 ) -> None:
-    """With windows that overlap and such that leave gaps; a ReLU makes some slopes 0."""
+    """With windows that overlap and such that leave gaps; a ReLU makes some gradients 0."""
     num_samples, num_in, num_out, height, width = sizes
     conv = conv_of(num_in, num_out, kernel, stride, padding, bias=bias)
     pool = nn.MaxPool2d(window, step, (min(window) // 2), dilation=dilation, ceil_mode=ceil_mode)
@@ -62,7 +62,7 @@ def test_maps_and_gradients_are_those_of_the_two_layers(
 def test_one_window_by_hand() -> None:
     """A 1x2 kernel (2, 3) on the pixels (5, 7, 1), 2 * 5 + 3 * 7 = 31 and 2 * 7 + 3 * 1 = 17.
 
-    The first wins. With slope 10: the weights' is 10 times its patch (5, 7), that of its pixels 10
+    The first wins. With gradient 10: the weights' is 10 times its patch (5, 7), its pixels' 10
     times the kernel, the bias's 10; the third pixel has no part in it.
     """
     conv = conv_of(1, 1, (1, 2))

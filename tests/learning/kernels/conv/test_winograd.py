@@ -35,11 +35,11 @@ def conv_of(
 
 
 def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
-    """Output, and slopes of a weighted sum of it by the input and the parameters."""
+    """Output, and gradients of a weighted sum of it by the input and the parameters."""
     maps = maps.clone().requires_grad_()
     found = layer(maps)
-    slopes = drawn(*found.shape, seed=7, dtype=found.dtype)
-    return [found, *torch.autograd.grad(found, [maps, *layer.parameters()], slopes)]
+    gradients = drawn(*found.shape, seed=7, dtype=found.dtype)
+    return [found, *torch.autograd.grad(found, [maps, *layer.parameters()], gradients)]
 
 
 @given(
@@ -95,7 +95,7 @@ def test_in_float32_it_is_a_few_times_as_far_off_as_torch(channels: int, side: i
 
 def test_a_kernel_that_copies_and_one_that_adds() -> None:
     """A 1 in the middle gives the map itself; nine of 1 the sum of the neighbourhood: of a map of
-    ones 9 inside, 6 at an edge, 4 in a corner. The slope of the sum of the outputs by a pixel is
+    ones 9 inside, 6 at an edge, 4 in a corner. The gradient of the sum of the outputs by a pixel is
     the number of outputs that it is in, and by a kernel's number that of the pixels under it."""
     conv = nn.Conv2d(1, 2, 3, padding=1, bias=False)
     with torch.no_grad():
@@ -149,7 +149,7 @@ def test_one_tile_by_its_matrices() -> None:
 
 
 def test_only_what_is_wanted_is_computed() -> None:
-    """The first layer's images have no slope."""
+    """The first layer's images have no gradient."""
     conv = conv_of(2, 3)
     layer, maps = WinogradConv2d(conv, Workspace()), drawn(2, 2, 8, 8)
     layer(maps).sum().backward()

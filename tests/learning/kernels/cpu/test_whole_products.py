@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fleetsim.learning.kernels.cpu import whole_products
 from fleetsim.learning.kernels.cpu.numerical_platform import forms, forms_of
-from fleetsim.learning.kernels.cpu.whole_products import digits_of, put_together
+from fleetsim.learning.kernels.cpu.whole_products import combined, digits_of
 
 BITS = {torch.float32: 24, torch.float64: 53}
 floats = st.floats(-1e3, 1e3, width=32)
@@ -67,12 +67,12 @@ def test_what_is_not_finite_spoils_its_row_alone(bad: float) -> None:
 
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_products_of_digits_are_put_together(dim: int, dtype: torch.dtype) -> None:
+def test_products_of_digits_are_combined(dim: int, dtype: torch.dtype) -> None:
     """3 * 65536 - 2 * 256 + 5 = 196101, and 1 + 256 + 65536 = 65793."""
     parts = [torch.tensor([[low, 1]], dtype=torch.int32) for low in (5, -2, 3)]
     out = torch.empty(1, 2, dtype=dtype)
 
-    assert put_together(torch.cat(parts, dim=dim), out, dim=dim).tolist() == [[196101, 65793]]
+    assert combined(torch.cat(parts, dim=dim), out, dim=dim).tolist() == [[196101, 65793]]
 
 
 @pytest.mark.skipif(not forms().bytes_as_whole_numbers, reason="this machine is slow at bytes")

@@ -29,8 +29,9 @@ def test_two_steps_by_hand(decay: float, mu: float) -> None:
     """One unit, two classes, rate r = 1/2, batches of one sample: x = (1, 2), then (3, -1).
 
     First layer w0 = (1, 1), b0 = 1; above it u = (1, -1), no bias. z = w x + b > 0 in both steps,
-    the scores are (z u0, z u1), their slopes (1 - p, p - 1) for class 0, p = 1 / (1 + exp(-d z)),
-    with d = u0 - u1 the difference of the weights above; that of z is s = (1 - p) d.
+    the scores are (z u0, z u1), their gradients (1 - p, p - 1) for class 0, with
+    p = 1 / (1 + exp(-d z)), d = u0 - u1 the difference of the weights above; that of z is
+    s = (1 - p) d.
 
     Step 1: z = 1 + 2 + 1 = 4, d = 2: s = 2 (1 - p), p = 1 / (1 + exp(-8)).
     Weights above: gradient of u0 is (1 - p) z, of u1 minus that; decay d u, pull 0 at the start.
@@ -43,15 +44,15 @@ def test_two_steps_by_hand(decay: float, mu: float) -> None:
         scores = u * z + c
         p = np.exp(scores) / np.exp(scores).sum()
         assert z > 0
-        slope = np.array([1.0, 0.0]) - p
-        s = slope @ u
+        gradient = np.array([1.0, 0.0]) - p
+        s = gradient @ u
         w, b, u, c = (
             value + rate * (up - decay * value - mu * (value - start))
             for value, up, start in (
                 (w, s * x, np.array([1.0, 1.0])),
                 (b, s, 1.0),
-                (u, slope * z, np.array([1.0, -1.0])),
-                (c, slope, np.zeros(2)),
+                (u, gradient * z, np.array([1.0, -1.0])),
+                (c, gradient, np.zeros(2)),
             )
         )
     samples = Samples(np.array([[1.0, 2.0], [3.0, -1.0]]), CPU)

@@ -14,7 +14,8 @@ def settings_of(*, momentum: float = 0.0, mu: float = 0.0) -> LocalSettings:
 
 
 def test_one_step_from_zero_by_hand() -> None:
-    """From w = 0 all 16 classes have probability 1/16, so the slope is (onehot(y) - 1/16) [x, 1].
+    """From w = 0 all 16 classes have probability 1/16, so the gradient is
+    (onehot(y) - 1/16) [x, 1].
 
     A batch of 4 equal samples x = (2, 4), y = 3, rate 0.5: 15/32 x for class 3, -1/32 x for others.
     """
@@ -25,10 +26,12 @@ def test_one_step_from_zero_by_hand() -> None:
     labels, weights = torch.full((1, 4), 3), torch.full((1, 4), 0.25, dtype=torch.float64)
     stack.step(torch.zeros(4, dtype=torch.int64), labels, weights, likelihoods)
     vector = stack.vectors()[0]
-    slope = np.where(np.arange(16) == 3, 15.0, -1.0) / 32.0
+    gradient = np.where(np.arange(16) == 3, 15.0, -1.0) / 32.0
 
-    np.testing.assert_allclose(vector[:32].reshape(16, 2), np.outer(slope, [2.0, 4.0]), rtol=1e-12)
-    np.testing.assert_allclose(vector[32:], slope, rtol=1e-12)
+    np.testing.assert_allclose(
+        vector[:32].reshape(16, 2), np.outer(gradient, [2.0, 4.0]), rtol=1e-12
+    )
+    np.testing.assert_allclose(vector[32:], gradient, rtol=1e-12)
     np.testing.assert_allclose(likelihoods, -np.log(16.0), rtol=1e-12)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.learning.kernels.vmap.model_stack import ModelStack, Precision
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.kernels.vmap.model_stack import ModelStack
+from fleetsim.learning.local.settings import LocalSettings, Precision, SgdSettings
 from tests.learning.side_by_side import (
     EVERY_TERM,
     PUBLISHED,

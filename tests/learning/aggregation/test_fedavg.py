@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from fleetsim import rng, scenario
 from fleetsim.contracts import Outcome, Parameters, Purpose, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator import build_aggregator
-from fleetsim.learning.aggregation.settings import FedAvgSettings
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 
 SAMPLES = FedAvgSettings(weights="samples")
 UNIFORM = FedAvgSettings(weights="uniform")
@@ -30,7 +29,7 @@ def report(
 
 
 def aggregate(settings: FedAvgSettings, reports: Sequence[Report]) -> Parameters:
-    return build_aggregator(settings).aggregate(BASE, reports)
+    return settings.build().aggregate(BASE, reports)
 
 
 def test_clients_count_by_their_samples() -> None:
@@ -180,7 +179,7 @@ def test_small_terms_survive_beside_large_ones() -> None:
 
 
 def test_there_is_nothing_to_keep_over_a_resume() -> None:
-    aggregator = build_aggregator(SAMPLES)
+    aggregator = SAMPLES.build()
     aggregator.restore(aggregator.state())
 
     assert aggregator.state() == {}
@@ -195,7 +194,7 @@ def test_a_model_of_many_blocks_is_summed_like_one_of_few() -> None:
     ]
     plain = np.array([1.0, 2.0, 3.0]) @ vectors.astype(np.float64) / 6.0
 
-    mean = build_aggregator(SAMPLES).aggregate(np.zeros(100_001, dtype=np.float32), reports)
+    mean = SAMPLES.build().aggregate(np.zeros(100_001, dtype=np.float32), reports)
 
     np.testing.assert_allclose(mean, plain, rtol=1e-6)
 
@@ -206,7 +205,7 @@ def test_the_last_weight_of_many_blocks_is_checked_too() -> None:
     broken = Report(7, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 1, vector=vector)
 
     with pytest.raises(ValueError, match="client 7 sent 1 weights of 100001"):
-        build_aggregator(SAMPLES).aggregate(np.zeros_like(vector), [broken])
+        SAMPLES.build().aggregate(np.zeros_like(vector), [broken])
 
 
 @pytest.mark.parametrize(

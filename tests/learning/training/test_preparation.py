@@ -1,0 +1,100 @@
+"""One call prepares what a scenario learns: data, partition, model and trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.compression import Quantise8BitSettings, UncompressedSettings
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.training import preparation
+from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
+from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+
+BLANK = {"kind": "blank", "input_shape": (4,), "num_classes": 3, "median_samples": 10, "sigma": 0.0}
+DIGITS = {"kind": "digits"}
+
+
+def prepared(
+    dataset: Mapping[str, object],
+    *,
+    train: bool,
+    trainer: TrainerSettings | None = None,
+    measures_memory: bool = False,
+    prefetched: ReadAhead | None = None,
+    **task: object,
+) -> PreparedTask:
+    local = {"epochs": 1, "batch_size": 5, "optimizer": {"learning_rate": 0.1}}
+    settings = TaskSettings.model_validate(
+        {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
+    )
+    return prepare_task(
+        settings,
+        trainer or TrainerSettings(),
+        seed=1,
+        num_clients=4,
+        validation_fraction=0.0,
+        measures_memory=measures_memory,
+        train=train,
+        torch_device="cpu",
+        workers=1,
+        prefetched=prefetched,
+    )
+
+
+def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
+    """Of 10 samples a client holds out a fifth. 4 inputs to 3 classes are 12 weights, 3 biases."""
+    task = prepared(BLANK, train=False, holdout_fraction=0.2)
+
+    assert task.num_samples.tolist() == [8] * 4
+    assert task.num_evaluated.tolist() == [2] * 4
+    assert task.parameters.size == task.cost.num_parameters == 15
+    assert task.trainer_kind == UNTRAINED
+    assert task.test_labels is None
+    assert task.forms == {}
+
+
+def test_a_blank_data_set_cannot_be_trained_on() -> None:
+    with pytest.raises(ScenarioError, match=r"blank.*use --no-train"):
+        prepared(BLANK, train=True)
+
+
+def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None:
+    task = prepared(DIGITS, train=True, trainer=TrainerSettings(kind="stacked"))
+
+    assert task.trainer_kind == "stacked"
+    assert task.forms.keys() == {"products"}
+    assert task.test_labels is not None
+    assert np.unique(task.test_labels).tolist() == list(range(10))
+    assert task.trainer.evaluate(task.parameters).accuracy is not None
+
+
+def test_without_held_out_samples_clients_evaluate_on_those_that_they_train_with() -> None:
+    task = prepared(DIGITS, train=False)
+
+    assert task.num_evaluated.tolist() == task.num_samples.tolist()
+
+
+def test_the_memory_of_a_step_is_measured_on_request_alone() -> None:
+    assert prepared(BLANK, train=False).cost.memory is None
+    assert prepared(BLANK, train=False, measures_memory=True).cost.memory is not None
+
+
+def test_an_upload_is_compressed_but_for_what_is_no_float() -> None:
+    """15 floats of 4 byte; at 8 bits 15 byte and one bucket of two 4-byte ends."""
+    task = prepared(BLANK, train=False)
+
+    assert task.upload_byte(UncompressedSettings()) == task.cost.payload_byte == 60
+    assert task.upload_byte(Quantise8BitSettings()) == 15 + 8
+
+
+def test_a_prefetched_data_set_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = ReadAhead(DigitsSettings(), seed=1, num_clients=4)
+    monkeypatch.delattr(preparation, "load_dataset")
+    task = prepared(DIGITS, train=False, prefetched=read)
+
+    assert task.num_samples.sum() > 0
