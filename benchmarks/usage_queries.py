@@ -52,10 +52,10 @@ def main() -> None:
         clients, at_s = drawn(num)
         _report("states", num, partial(usage.state_at, clients, at_s))
         _report("eligible", num, partial(schedule.is_at, clients, at_s))
-        _report("next change", num, partial(usage.next_change_after, clients, at_s))
+        _report("next change", num, partial(usage.steps.next_change_after, clients, at_s))
     for what, ask in (
         ("state, alone", usage.state_at_one),
-        ("change, alone", usage.next_change_after_one),
+        ("change, alone", usage.steps.next_change_after_one),
         ("eligible, alone", schedule.is_at_one),
     ):
         clients, at_s = drawn(_NUM_ALONE)

@@ -1,4 +1,4 @@
-"""Where the devices, radios, traces, scenarios, prices and measurements that it carries are found.
+"""Bundled devices, radios, traces, scenarios, prices and measurements, found by name.
 
 A name is looked up in the bundle; a path (anything with a separator or a suffix) is taken as is.
 In a wheel the bundle lies inside the package; in a checkout it is the folders beside it.
@@ -6,11 +6,13 @@ In a wheel the bundle lies inside the package; in a checkout it is the folders b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from fleetsim.host import paths
+from fleetsim.schema.faults import did_you_mean
 
 Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measurements"]
 
@@ -29,7 +31,7 @@ def names(kind: Kind) -> list[str]:
 
 @lru_cache
 def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
-    """Looked up once: a scenario may name thousands of devices, and the bundle stays as it is."""
+    """Names in a folder, looked up once: a scenario may name thousands of devices."""
     if is_of_folders:
         return tuple(sorted(path.parent.name for path in home.glob("*/README.md")))
     paths = home.rglob("*.yaml")
@@ -56,3 +58,20 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
         if home is not None and paths.kind_of(own := home / name) is not None:
             return own
     return None
+
+
+def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
+    """End of a message on a name that `find` did not find, with the way out.
+
+    Args:
+        kind: what was looked for.
+        name: the name or path.
+        also: further names that are allowed there.
+
+    >>> not_found("devices", "pixel6")
+    "no such bundled device or path; did you mean 'pixel-6'?"
+    """
+    known = [*names(kind), *also]
+    noun = kind if kind == "prices" else kind.removesuffix("s")
+    hint = did_you_mean(name, known) or f"; bundled are {', '.join(known)}"
+    return f"no such bundled {noun} or path{hint}"

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
 from fleetsim.fleet.network.channel_settings import PlacedSettings
@@ -39,6 +40,7 @@ class ScenarioFacts:
     """
 
     fleet: FleetSettings
+    files: HardwareFiles
     seed: int
     is_buffered: bool
     can_train: bool
@@ -48,7 +50,9 @@ class ScenarioFacts:
     @cached_property
     def _profiles(self) -> tuple[DeviceProfile, ...]:
         """Of the devices that clients have, in the order of `fleet.devices`."""
-        return tuple(p for name in self.fleet.dealt_devices for p in load_devices(name))
+        return tuple(
+            p for name in self.fleet.assigned_devices for p in load_devices(name, files=self.files)
+        )
 
     @cached_property
     def least_ram_gib(self) -> float:
@@ -56,9 +60,9 @@ class ScenarioFacts:
         return min(profile.ram_byte for profile in self._profiles) / BYTE_PER_GIB
 
     @cached_property
-    def dealt_devices(self) -> frozenset[str]:
+    def assigned_devices(self) -> frozenset[str]:
         """Names in `fleet.devices` that at least one client has."""
-        return frozenset(self.fleet.dealt_devices)
+        return frozenset(self.fleet.assigned_devices)
 
     @cached_property
     def battery_devices(self) -> frozenset[str]:
@@ -66,7 +70,9 @@ class ScenarioFacts:
         return frozenset(
             name
             for name in self.fleet.devices
-            if any(profile.battery_j is not None for profile in load_devices(name))
+            if any(
+                profile.battery_j is not None for profile in load_devices(name, files=self.files)
+            )
         )
 
     @property
@@ -99,7 +105,8 @@ class ScenarioFacts:
         name = self.fleet.channel.unmetered_radio
         wireless = (profile for profile in self._profiles if profile.wired is None)
         return self.has_unmetered and any(
-            unmetered_radio(profile, name).network == network for profile in wireless
+            unmetered_radio(profile, name, files=self.files).network == network
+            for profile in wireless
         )
 
     @cached_property

@@ -13,6 +13,7 @@ from typing import Any
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.devices.assignment import MARKET, load_devices
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile
 from fleetsim.fleet.devices.thermal import SkinSettings
 from fleetsim.fleet.network.radios.fleet_radios import (
@@ -24,16 +25,16 @@ from fleetsim.fleet.population import FleetSettings
 from fleetsim.fleet.throttle import skin_of
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_LINES, quoted
-from fleetsim.schema import faults
 from fleetsim.schema.faults import Fault
 
 
-def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
+def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
     """Files that a fleet names and that are not there, by the keys that name them.
 
     Args:
         fleet: the fleet's part of a scenario.
         beside: folder of the scenario's file, where names are looked for too.
+        files: device and radio files that were read before.
 
     Raises:
         DataError: a device or radio file that is there is wrong.
@@ -46,7 +47,7 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
         if says is not None:
             found.append((("fleet", "devices", name), says))
             continue
-        for profile in load_devices(name, beside=beside):
+        for profile in load_devices(name, beside=beside, files=files):
             if profile.name in profiles:
                 twice = quoted(profile.name)
                 says = f"is a second device called {twice} in the tables; rename its file"
@@ -60,10 +61,10 @@ def missing(fleet: FleetSettings, beside: Path | None) -> list[Fault]:
         if says is not None:
             found.append((("fleet", "channel", key), says))
         elif key == "metered_radio":
-            radios = [metered_radio(name, beside=beside)]
+            radios = [metered_radio(name, beside=beside, files=files)]
         else:
             radios = [
-                unmetered_radio(profile, name, beside=beside)
+                unmetered_radio(profile, name, beside=beside, files=files)
                 for profile in profiles.values()
                 if profile.wired is None
             ]
@@ -108,7 +109,8 @@ def _unusable(
     try:
         if find(kind, name, beside) is not None:
             return None
-        return not_there(kind, name) if asks else "is not there"
+        also = (MARKET,) if kind == "devices" else ()
+        return bundled.not_found(kind, name, also=also) if asks else "is not there"
     except DataError as fault:
         return str(fault)
 
@@ -149,12 +151,3 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
     if dataset.get("folder") is not None:
         dataset["folder"] = str(own_folder(dataset["folder"], beside))
     return data
-
-
-def not_there(kind: bundled.Kind, name: str) -> str:
-    """What is said of a name that leads nowhere."""
-    names = bundled.names(kind)
-    if kind == "devices":
-        names = [*names, MARKET]
-    hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
-    return f"{quoted(name)} is neither bundled nor a path{hint}"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import Field, PrivateAttr, create_model
 
-from fleetsim import named_files
+from fleetsim import bundled, named_files
 from fleetsim.contracts import Selector
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
@@ -25,6 +25,7 @@ from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.engine.tasks.interruption import NOT_SHARED, LoseSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.channel_settings import BlockSettings
 from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
@@ -44,7 +45,7 @@ from fleetsim.learning.partition.shortages import shortages
 from fleetsim.learning.training import trainer_choice
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.plugin import Plugin, load_plugin, plugin_of, refuse_strangers
-from fleetsim.quoting import MAX_LINES, listed
+from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.record.run_folder import scenario_hash
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.effects import TRAINING, by_key
@@ -157,6 +158,12 @@ class Scenario(Settings):
 
     _inert: tuple[str, ...] = PrivateAttr(default=())
     """Lines on keys that `load` found to have no effect; see `doubts`."""
+    _files: HardwareFiles = PrivateAttr(default_factory=HardwareFiles)
+
+    @property
+    def files(self) -> HardwareFiles:
+        """Device and radio files that the scenario names, as `load` read them."""
+        return self._files
 
     @property
     def content_hash(self) -> str:
@@ -198,7 +205,7 @@ class Scenario(Settings):
         data = self.data()
         data["server"]["selector"] = {"kind": own.kind}
         made = _class_with(own).model_validate(data)
-        made._inert = self._inert
+        made._inert, made._files = self._inert, self._files
         return made
 
 
@@ -231,11 +238,13 @@ def load(
     else:
         document = own.placed(document)
     scenario = faults.check(_class_with(own), _synchronous_unless_said(document))
-    found = _contradictions(scenario) + named_files.missing(scenario.fleet, document.folder)
+    files = HardwareFiles()
+    found = _contradictions(scenario)
+    found += named_files.missing(scenario.fleet, document.folder, files)
     found += named_files.unusable_folder(
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
-    found += [] if found else _without_wifi(scenario, document.folder)
+    found += [] if found else _without_wifi(scenario, document.folder, files)
     dataset = scenario.task.dataset
     if isinstance(dataset, FolderSettings) and not found:
         home = named_files.own_folder(dataset.folder, document.folder)
@@ -254,6 +263,7 @@ def load(
             f"{document.source}: with its defaults it {cause}; name fewer clients or devices"
         ) from None
     resolved = type(scenario).model_validate(data)
+    resolved._files = files
     _look_for_inert_keys(resolved, document)
     return resolved
 
@@ -266,6 +276,7 @@ def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
     """
     facts = ScenarioFacts(
         fleet=scenario.fleet,
+        files=scenario.files,
         seed=scenario.seed,
         is_buffered=isinstance(scenario.server, BufferedServerSettings),
         can_train=not isinstance(scenario.task.dataset, BlankSettings),
@@ -319,7 +330,8 @@ def _find(path: str | Path) -> Path:
     found = named_files.find("scenarios", str(path), None)
     if found is not None:
         return found
-    raise ScenarioError(f"scenario {named_files.not_there('scenarios', str(path))}")
+    name = str(path)
+    raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
 
 
 def _synchronous_unless_said(document: Document) -> Document:
@@ -403,12 +415,16 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
     return found
 
 
-def _without_wifi(scenario: Scenario, beside: Path | None) -> list[Fault]:
+def _without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) -> list[Fault]:
     """Whether eligibility asks for unmetered networks, on which nobody ever is."""
     fleet = scenario.fleet
     if not scenario.server.eligibility.unmetered:
         return []
-    profiles = [p for name in fleet.dealt_devices for p in load_devices(name, beside=beside)]
+    profiles = [
+        profile
+        for name in fleet.assigned_devices
+        for profile in load_devices(name, beside=beside, files=files)
+    ]
     has_usage = fleet.has_usage(profiles)
     has_wifi, _ = can_be_on(in_force(fleet.network, has_usage=has_usage), has_usage=has_usage)
     if has_wifi or any(profile.wired is not None for profile in profiles):
@@ -521,7 +537,11 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
 
 def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
     """Devices of a loaded scenario that are not physical, by their names in tables, and why."""
-    profiles = [p for name in scenario.fleet.devices for p in load_devices(name)]
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
     return [(p.name, p.reproduction) for p in profiles if p.reproduction is not None]
 
 

@@ -131,6 +131,7 @@ def run(
         seed=scenario.seed,
         num_samples=prepared.num_samples,
         num_judged=prepared.num_evaluated,
+        files=scenario.files,
     )
     if fleet.memory is not None:
         # A model that fits nowhere is refused before there is a folder.
@@ -301,7 +302,11 @@ def _folder(
                 on_note(f"{found}: the run is complete, there is nothing to go on with")
             return found, manifest
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
-    profiles = [profile for name in scenario.fleet.devices for profile in load_devices(name)]
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
     manifest = Manifest(
         name=scenario.name,
         status="running",

@@ -34,6 +34,8 @@ class Standing:
     """What each device draws for being awake."""
     level_j: FloatArray
     """Battery level; NaN on mains."""
+    is_off: BoolArray
+    """True for phones that ran empty, see `Charge`."""
     flows_j: FloatArray
     """What went in and out of each battery besides [n, f], see `Charge`."""
     tail_until_s: FloatArray
@@ -46,7 +48,7 @@ class Standing:
     @property
     def charge(self) -> Charge:
         """The batteries."""
-        return Charge(self.level_j, self.flows_j)
+        return Charge(self.level_j, self.is_off, self.flows_j)
 
     def copy(self) -> Standing:
         """The same; `put` in one does not show in the other."""
@@ -59,6 +61,7 @@ class Standing:
             self.clients,
             self.idle_w,
             charge.level_j,
+            charge.is_off,
             charge.flows_j,
             self.tail_until_s.copy(),
             self.tail_radio.copy(),
@@ -72,6 +75,7 @@ class Standing:
             self.clients[rows],
             self.idle_w[rows],
             self.level_j[rows],
+            self.is_off[rows],
             self.flows_j[rows],
             self.tail_until_s[rows],
             self.tail_radio[rows],

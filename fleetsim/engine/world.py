@@ -29,7 +29,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.client_state import Standing
 from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow, Watch, stored_j
+from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow, Watch
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet
@@ -75,8 +75,8 @@ class World:
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
         """Version of the global model that each client holds [N]; -1: none."""
         self._is_busy = np.zeros(size, dtype=np.bool_)
-        self._level_j = fleet.initial_j.copy()
-        self._flows_j = np.zeros((size, fleet.batteries.num_flows))
+        self._charge = fleet.batteries.initial(fleet.initial_j)
+        """Batteries as they were at `_level_at_s`."""
         self._level_at_s = np.zeros(size)
         self._ended_at_s = np.zeros(size)
         self._tail_until_s = np.zeros(size)
@@ -154,7 +154,7 @@ class World:
         """Batteries of idle clients [n], looked at for the levels of the rule from now on."""
         return self.fleet.batteries.watch(
             clients,
-            self._charges(clients),
+            self._charge.take(clients),
             self._level_at_s[clients],
             now_s,
             self._rule.battery_fractions,
@@ -191,7 +191,7 @@ class World:
         self._candidates = None
         self._is_busy[clients] = True
         charge = self.fleet.batteries.idle(
-            clients, self._charges(clients), self._level_at_s[clients], now_s
+            clients, self._charge.take(clients), self._level_at_s[clients], now_s
         )
         return self._standing(clients, charge, self._conditions(clients, now_s))
 
@@ -202,6 +202,7 @@ class World:
             clients=clients,
             idle_w=self._idle_w[clients],
             level_j=charge.level_j,
+            is_off=charge.is_off,
             flows_j=charge.flows_j,
             tail_until_s=self._tail_until_s[clients],
             tail_radio=self._tail_radio[clients],
@@ -213,8 +214,7 @@ class World:
 
         That is when each task ended, or began to wait for something that did not come.
         """
-        self._level_j[clients] = standing.level_j
-        self._flows_j[clients] = standing.flows_j
+        self._charge.put(clients, standing.charge)
         self._level_at_s[clients] = at_s
         self._ended_at_s[clients] = at_s
         self._tail_until_s[clients] = standing.tail_until_s
@@ -242,7 +242,7 @@ class World:
             SimulationError: a battery left [0, capacity], or gained more than its charger gives.
         """
         idle_w, nothing_j = self._idle_w[clients], np.zeros(clients.size)
-        before = self._charges(clients)
+        before = self._charge.take(clients)
         stretch = blank(from_s, until_s)
         work = self.fleet.batteries.work
         after, empty_s = work(clients, before, stretch, nothing_j, idle_w, until_s)
@@ -252,7 +252,7 @@ class World:
         joules = idle_w * (ends_s - from_s)
         standing = self._standing(clients, before, self._condition[clients])
         standing.check_drained(after, joules, ends_s - from_s, ends_s)
-        self._level_j[clients], self._flows_j[clients] = after
+        self._charge.put(clients, after)
         self._level_at_s[clients] = ends_s
         self.enlisted_idle_j[clients] += joules
         self._valid_until_s[clients] = -np.inf
@@ -305,22 +305,18 @@ class World:
         until_s = np.full(clients.size, now_s)
         return self.fleet.throttle.rested(clients, condition, since_s, until_s)
 
-    def _charges(self, clients: IntArray) -> Charge:
-        """Batteries of clients [n] as they were at `_level_at_s`."""
-        return Charge(self._level_j[clients], self._flows_j[clients])
-
     def _catch_up(self, clients: IntArray, now_s: float) -> None:
         """Walk idle batteries of clients to their last change, so that nobody does so again.
 
         Only where they are walked at all; who is in a task stays as he stood before it.
         """
-        if self._flows_j.shape[1] == 0:
+        if self._charge.flows_j.shape[1] == 0:
             return
         clients = clients[~self._is_busy[clients]]
         charge, at_s = self.fleet.batteries.last_change(
-            clients, self._charges(clients), self._level_at_s[clients], now_s
+            clients, self._charge.take(clients), self._level_at_s[clients], now_s
         )
-        self._level_j[clients], self._flows_j[clients] = charge
+        self._charge.put(clients, charge)
         self._level_at_s[clients] = at_s
         self._changed.append(clients)
 
@@ -331,7 +327,9 @@ class World:
             clients = np.arange(first, min(first + _AT_ONCE, self.fleet.size), dtype=np.int64)
             self._catch_up(clients, now_s)
             since_s = self._level_at_s[clients]
-            parts.append(self.fleet.batteries.idle(clients, self._charges(clients), since_s, now_s))
+            parts.append(
+                self.fleet.batteries.idle(clients, self._charge.take(clients), since_s, now_s)
+            )
         return Charge(*map(np.concatenate, zip(*parts, strict=True)))
 
     def check_batteries(self, now_s: float) -> None:
@@ -340,12 +338,12 @@ class World:
         Raises:
             SimulationError: it is not so, where it is counted.
         """
-        if self._flows_j.shape[1] == 0:
+        if self._charge.flows_j.shape[1] == 0:
             return
-        put_in_j = self.fleet.initial_j + self._flows_j[:, Flow.CHARGED]
+        put_in_j = self.fleet.initial_j + self._charge.flows_j[:, Flow.CHARGED]
         out_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
-        out_j += self._flows_j[:, Flow.OWNER] + self._flows_j[:, Flow.LOSS]
-        out_j += stored_j(self._level_j)
+        out_j += self._charge.flows_j[:, Flow.OWNER] + self._charge.flows_j[:, Flow.LOSS]
+        out_j += self._charge.level_j
         slack_j = LEVEL_SLACK_J + _RELATIVE_SLACK * (self.fleet.batteries.capacity_j + put_in_j)
         wrong = (np.abs(put_in_j - out_j) > slack_j).nonzero()[0]
         if wrong.size:
@@ -371,7 +369,7 @@ class World:
             "num_selected": self.num_selected,
             "num_delivered": self.num_delivered,
             "held_version": self.held_version,
-            "level_j": self._level_j,
+            "level_j": self._charge.level_j,
             "level_at_s": self._level_at_s,
             "ended_at_s": self._ended_at_s,
             "tail_until_s": self._tail_until_s,
@@ -379,8 +377,8 @@ class World:
         }
         if self._condition.shape[1]:
             kept["condition"] = self._condition
-        if self._flows_j.shape[1]:
-            kept["flows_j"] = self._flows_j
+        if self._charge.flows_j.shape[1]:
+            kept["is_off"], kept["flows_j"] = self._charge.is_off, self._charge.flows_j
         return kept
 
     def take_changed(self) -> ClientRows:

@@ -19,11 +19,12 @@ from pydantic import Field, field_validator, model_validator
 from fleetsim import bundled, rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.batteries.assignment import deal_batteries
+from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
 from fleetsim.fleet.batteries.settings import BatterySettings
-from fleetsim.fleet.devices.assignment import deal_hardware, device_counts
+from fleetsim.fleet.devices.assignment import assign_hardware, device_counts
 from fleetsim.fleet.devices.compute import lay_out_computations, steps_done, unloaded_s
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import (
     FreeMemory,
     MemorySettings,
@@ -65,12 +66,11 @@ from fleetsim.fleet.timeline import Timelines
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import make_usage
-from fleetsim.fleet.usage.time_zones import deal_time_zones
+from fleetsim.fleet.usage.time_zones import assign_time_zones
 from fleetsim.fleet.usage.usage import Usage, UsageSettings, build_usage
 from fleetsim.quoting import cut, quoted
 from fleetsim.schema import faults
-from fleetsim.schema.effects import BATTERIES, DEALT, WIFI, WIRELESS, by_key
-from fleetsim.schema.faults import nearest
+from fleetsim.schema.effects import ASSIGNED, BATTERIES, WIFI, WIRELESS, by_key
 from fleetsim.schema.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
@@ -86,7 +86,7 @@ class FleetSettings(Settings):
         network=WIRELESS,
         wifi=WIFI,
     )
-    entries_act_if = by_key(devices=(DEALT,))
+    entries_act_if = by_key(devices=(ASSIGNED,))
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
@@ -126,7 +126,7 @@ class FleetSettings(Settings):
         return devices
 
     @property
-    def dealt_devices(self) -> tuple[str, ...]:
+    def assigned_devices(self) -> tuple[str, ...]:
         """Names of `devices` that at least one client has, in their order."""
         counts = device_counts(self.devices, size=self.size).tolist()
         return tuple(name for name, num in zip(self.devices, counts, strict=True) if num)
@@ -336,6 +336,7 @@ def build_fleet(
     seed: int,
     num_samples: IntArray,
     num_judged: IntArray | None = None,
+    files: HardwareFiles | None = None,
 ) -> Fleet:
     """Draw the fleet of a scenario.
 
@@ -344,16 +345,19 @@ def build_fleet(
         seed: the scenario's seed.
         num_samples: training samples of every client [N].
         num_judged: samples that each judges models on [N]; None: those that it trains with.
+        files: device and radio files that were read before; None: they are read now.
 
     Raises:
         ScenarioError: a trace that is not there.
         DataError: a device, radio or trace file that is wrong.
     """
-    hardware = deal_hardware(
+    files = files or HardwareFiles()
+    hardware = assign_hardware(
         settings.devices,
         unit_spread_sigma=settings.unit_spread_sigma,
         size=settings.size,
         seed=seed,
+        files=files,
     )
     profiles, device = hardware.profiles, hardware.device
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles], dtype=np.bool_)[
@@ -372,7 +376,7 @@ def build_fleet(
         has_people=has_people,
         shift=settings.usage.shift,
         starts_at_s=settings.usage.starts_at_s
-        + deal_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
+        + assign_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
     )
     has_wifi, _ = can_be_on(network, has_usage=has_usage)
@@ -383,12 +387,15 @@ def build_fleet(
         size=settings.size,
         wired_bit_per_s=wired_bit_per_s,
         wifi=settings.wifi if has_wifi else None,
-        radio=cellular_radio(settings.channel),
+        radio=cellular_radio(settings.channel, files),
     )
     access = Access(
         channel=channel,
         radios=build_radios(
-            settings.channel, profiles, top_wifi_bit_per_s=top_bit_per_s(settings.wifi)
+            settings.channel,
+            profiles,
+            top_wifi_bit_per_s=top_bit_per_s(settings.wifi),
+            files=files,
         ),
         transport=settings.transport,
         heterogeneity=heterogeneity,
@@ -401,7 +408,7 @@ def build_fleet(
             modem=None if channel.cell is None else channel.cell.modem,
         ),
     )
-    batteries, initial_j = deal_batteries(
+    batteries, initial_j = assign_batteries(
         settings.battery,
         profiles=profiles,
         device=device,
@@ -448,9 +455,6 @@ def find_trace(name: str) -> Path:
     """
     path = bundled.find("traces", name)
     if path is None:
-        close = nearest(name, bundled.names("traces"))
-        hint = f"did you mean {quoted(close)}?" if close else "see `fleetsim list traces`"
-        raise ScenarioError(
-            f"fleet.usage.trace = {quoted(name)}: no such bundled trace or path; {hint}"
-        )
+        says = bundled.not_found("traces", name)
+        raise ScenarioError(f"fleet.usage.trace = {quoted(name)}: {says}")
     return path

@@ -78,7 +78,7 @@ class Throttle:
             return None
         num_steps = 2 if with_credits.size else 1
         if self.skins is not None and with_skin.size:
-            num_steps = max(num_steps, self.skins.max_legs)
+            num_steps = max(num_steps, self.skins.max_steps)
         until_s = np.full((clients.size, num_steps), np.inf)
         speed = np.full_like(until_s, clock_fraction)
         power = np.full_like(until_s, clock_fraction**2)
@@ -92,11 +92,11 @@ class Throttle:
         if self.skins is not None and with_skin.size:
             skins = self.skins.take(self.device[clients[with_skin]])
             skin_c, now_s = condition[with_skin, _SKIN], start_s[with_skin]
-            for step in range(skins.max_legs):
-                leg = skins.leg(skin_c, np.ones(with_skin.size), clock_fraction)
-                skin_c, now_s = leg.next_c, now_s + leg.hold_s
-                until_s[with_skin, step] = now_s
-                speed[with_skin, step], power[with_skin, step] = leg.speed, leg.power
+            for index in range(skins.max_steps):
+                step = skins.step(skin_c, np.ones(with_skin.size), clock_fraction)
+                skin_c, now_s = step.next_c, now_s + step.hold_s
+                until_s[with_skin, index] = now_s
+                speed[with_skin, index], power[with_skin, index] = step.speed, step.power
                 if np.isinf(now_s).all():
                     break
         return Paces(until_s, speed, power)

@@ -75,7 +75,7 @@ class ClientSegment(SavedFile):
 class Latest(Settings):
     """What `latest.json` says: all that counts of a checkpoint folder."""
 
-    format: Literal[3] = 3
+    format: Literal[4] = 4
     state: SavedFile
     rounds: tuple[Segment, ...]
     tasks: tuple[Segment, ...]

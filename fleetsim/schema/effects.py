@@ -69,7 +69,7 @@ class Facts(Protocol):
         """Memory of the device that has least of those that clients have."""
 
     @property
-    def dealt_devices(self) -> frozenset[str]:
+    def assigned_devices(self) -> frozenset[str]:
         """Names in `fleet.devices` that at least one client has."""
 
     @property
@@ -234,8 +234,8 @@ KIND_IN_FLEET = EntryActsIf(
     "the fleet has no {entry}",
     "add a {entry} to fleet.devices",
 )
-DEALT = EntryActsIf(
-    lambda device, facts: device in facts.dealt_devices,
+ASSIGNED = EntryActsIf(
+    lambda device, facts: device in facts.assigned_devices,
     "its share in fleet.devices is so small that no client has this device",
     "raise that or fleet.size",
 )

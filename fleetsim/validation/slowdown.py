@@ -155,14 +155,15 @@ def _heat_checks() -> list[Check]:
     use = np.ones(1)
     skins = _skins(PIXEL_3)
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
-    warms_s = float(_skins(_one_cap(40.0)).leg(np.array([26.0]), use, 1.0).hold_s[0])
-    held = float(_skins(_one_cap(42.0)).leg(np.array([42.0]), use, 1.0).power[0])
+    warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])
+    held = float(_skins(_one_cap(42.0)).step(np.array([42.0]), use, 1.0).power[0])
     caps = [
         Check(
             f"clock of a Pixel 3's big cores just above {threshold_c:g} C",
             "exact",
             ghz,
-            float(skins.leg(np.array([threshold_c + 1e-6]), use, 1.0).speed[0]) * _PIXEL_3_FULL_GHZ,
+            float(skins.step(np.array([threshold_c + 1e-6]), use, 1.0).speed[0])
+            * _PIXEL_3_FULL_GHZ,
             "GHz",
             "LineageOS/android_device_google_crosshatch@f9e0ef6",
         )

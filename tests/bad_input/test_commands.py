@@ -111,7 +111,7 @@ def test_a_cache_that_cannot_be_written_is_refused_before_any_download(refused, 
 
 
 def test_what_is_shown_is_what_was_given(refused):
-    assert refused("validate", ":cat:[bold]").startswith("scenario ':cat:[bold]' is neither")
+    assert refused("validate", ":cat:[bold]").startswith("scenario ':cat:[bold]': no such bundled")
 
 
 def test_what_a_file_says_cannot_steer_the_terminal(refused):

@@ -14,7 +14,6 @@ from fleetsim.contracts import FloatArray, Outcome
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import is_off, stored_j
 from tests.engine.tiny import Tiny
 
 CAPACITY_J = 3600.0
@@ -62,11 +61,10 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
     change_s = 0.0
     moments = np.arange(0.7, 1200.0, 6.3)
     first = np.zeros(moments.size, dtype=np.int64)
-    levels_j = fleet.batteries.level_after(
-        first, fleet.initial_j[first], np.zeros(moments.size), moments
-    )
+    start = fleet.batteries.initial(fleet.initial_j[first])
+    charge = fleet.batteries.idle(first, start, np.zeros(moments.size), moments)
     for t_s, fraction, off in zip(
-        moments.tolist(), (stored_j(levels_j) / CAPACITY_J).tolist(), is_off(levels_j), strict=True
+        moments.tolist(), (charge.level_j / CAPACITY_J).tolist(), charge.is_off, strict=True
     ):
         on, plug, _ = states[int(t_s % (100 * len(states))) // 100]
         is_wanted = any(fraction >= least for least in others) or (wants_charger and plug)

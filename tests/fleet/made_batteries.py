@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 from fleetsim.fleet.timeline import Timeline, Timelines
 
@@ -66,6 +67,14 @@ def phones_living(
             "usage": {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"]},
         }
     )
+
+
+def charge_after(
+    fleet: Fleet, level_j: float, until_s: float, *, from_s: float = 0.0, client: int = 0
+) -> Charge:
+    """Battery of one idle client that has this level at a moment, at another [1]."""
+    before = fleet.batteries.initial(np.array([level_j]))
+    return fleet.batteries.idle(np.array([client]), before, np.array([from_s]), until_s)
 
 
 def _fleet(settings: dict[str, Any]) -> Fleet:

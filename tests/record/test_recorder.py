@@ -243,7 +243,7 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(
         ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
         ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not how clients stand after 5"),
         ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
-        ('"format": 3', '"format": 2', r"format = 2: must be 3"),
+        ('"format": 4', '"format": 3', r"format = 3: must be 4"),
     ],
 )
 def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str, tmp_path: Path):

@@ -43,7 +43,7 @@ def test_a_whole_run_leaves_the_world_as_it_was():
     clients = np.arange(before.size)
     for t_s in AT_S[::-1]:  # look far ahead and back before asking again
         after.channel.transfer(3, Direction.UP, t_s, 1e7, load_radio("lte"))
-        after.usage.next_change_after(clients, t_s)
+        after.usage.steps.next_change_after(clients, t_s)
 
     for t_s in AT_S:
         assert before.channel.rate_at(3, Direction.UP, t_s) == after.channel.rate_at(

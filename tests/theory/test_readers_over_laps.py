@@ -241,7 +241,7 @@ def test_ten_laps_in_any_order_are_what_the_source_says(reader, seed, tmp_path):
     clients, times_s = clients[order], times_s[order]
 
     together = usage.state_at(clients, times_s)
-    changes_s = usage.next_change_after(clients, times_s)
+    changes_s = usage.steps.next_change_after(clients, times_s)
     for at, (client, t_s) in enumerate(zip(clients.tolist(), times_s.tolist(), strict=True)):
         user, shift_s = int(usage.user[client]), int(usage.shift_s[client])
         span_s = case.spans_s[user]
@@ -252,7 +252,7 @@ def test_ten_laps_in_any_order_are_what_the_source_says(reader, seed, tmp_path):
         now = expected(math.floor(t_s))
         assert usage.state_at_one(client, t_s) == now
         assert tuple(column.item(at) for column in together.columns) == now
-        change_s = usage.next_change_after_one(client, t_s)
+        change_s = usage.steps.next_change_after_one(client, t_s)
         assert change_s == changes_s[at] > t_s
         assert expected(int(change_s)) != now
         for second in stream.integers(math.floor(t_s), int(change_s), 5).tolist():

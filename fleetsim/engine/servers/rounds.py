@@ -24,7 +24,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import Flow, is_off, stored_j
+from fleetsim.fleet.batteries.base import Flow
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
 from fleetsim.units import BIT_PER_BYTE
@@ -172,9 +172,9 @@ def battery_levels(world: World, now_s: float) -> BatteryLevels | None:
     if batteries.num_flows == 0 or not batteries.has_any:
         return None
     mine = np.isfinite(batteries.capacity_j)
-    level_j = world.charge_at(now_s).level_j[mine]
-    fractions = np.quantile(stored_j(level_j) / batteries.capacity_j[mine], _SHOWN_QUANTILES)
-    return BatteryLevels(int(is_off(level_j).sum()), *fractions.tolist())
+    charge = world.charge_at(now_s).take(mine)
+    fractions = np.quantile(charge.level_j / batteries.capacity_j[mine], _SHOWN_QUANTILES)
+    return BatteryLevels(int(charge.is_off.sum()), *fractions.tolist())
 
 
 def round_row(
@@ -273,7 +273,7 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
     charge = world.charge_at(now_s)
-    final_j, capacity_j = stored_j(charge.level_j), fleet.batteries.capacity_j
+    final_j, capacity_j = charge.level_j, fleet.batteries.capacity_j
     balance: dict[str, FloatArray] = {}
     if fleet.batteries.num_flows:
         flows_j = np.where(np.isnan(capacity_j)[:, np.newaxis], np.nan, charge.flows_j)

@@ -18,7 +18,7 @@ from fleetsim.engine.tasks.interruption import Waiting
 from fleetsim.engine.tasks.phase_segments import Legs, Stage, Used, comes_after
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.world import World
-from fleetsim.fleet.batteries.base import Charge, is_off
+from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.devices.compute import samples_of
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.timeline import Timelines
@@ -162,7 +162,7 @@ class Lives:
         is_lost = is_lost | is_cut
         rested = standing.take(at).rested(from_s, until_s)
         # A phone that ran empty meanwhile has forgotten its task.
-        is_empty = ~is_lost & is_off(rested.level_j)
+        is_empty = ~is_lost & rested.is_off
         is_lost |= is_empty
         # A process that does not run does not die.
         self._crash_s[away] += until_s - from_s

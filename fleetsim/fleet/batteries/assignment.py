@@ -28,7 +28,7 @@ from fleetsim.units import S_PER_HOUR
 _NOBODY = EverydaySettings(standby_w=0.0, screen_w=0.0, cpu_w=0.0)
 
 
-def deal_batteries(
+def assign_batteries(
     settings: BatterySettings,
     *,
     profiles: Sequence[DeviceProfile],

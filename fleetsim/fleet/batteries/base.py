@@ -5,9 +5,8 @@ power to the next. A task drains it to its cut-off at most. `Batteries` says wha
 `PlainBatteries` (`battery_plain`) are those of which an idle one only rises, so that an answer is a
 closed form; `LiveBatteries` (`battery_live`) also fall by themselves.
 
-A battery's level is its joules. That of a phone that has run empty and is off until it is
-recharged has a negative sign, -0.0 if nothing is in it: `stored_j` are its joules, `is_off` says
-so. It reaches no level that a rule may ask for.
+A phone whose battery has run empty is off until it is recharged; while it is off, it reaches no
+level that a rule may ask for.
 """
 
 from __future__ import annotations
@@ -42,32 +41,25 @@ class Charge(NamedTuple):
     """Batteries of n clients at one moment each."""
 
     level_j: FloatArray
-    """Level [n], see the module's docstring; NaN on mains."""
+    """Joules stored [n]; NaN on mains."""
+    is_off: BoolArray
+    """True for phones that ran empty and are not yet charged enough to start again [n]."""
     flows_j: FloatArray
     """Joules by `Flow` since virtual time 0 [n, 3]; [n, 0] where only tasks and chargers count."""
 
     def take(self, rows: IntArray | BoolArray) -> Charge:
         """Copy of some rows."""
-        return Charge(self.level_j[rows], self.flows_j[rows])
+        return Charge(self.level_j[rows], self.is_off[rows], self.flows_j[rows])
 
     def put(self, rows: IntArray, other: Charge) -> None:
         """Let some rows [k] be as another says [k]."""
         self.level_j[rows] = other.level_j
+        self.is_off[rows] = other.is_off
         self.flows_j[rows] = other.flows_j
 
     def copy(self) -> Charge:
         """The same; `put` in one does not show in the other."""
-        return Charge(self.level_j.copy(), self.flows_j.copy())
-
-
-def is_off(level_j: FloatArray) -> BoolArray:
-    """Which phones have run empty and are not yet charged enough to start again [n]."""
-    return np.signbit(level_j)
-
-
-def stored_j(level_j: FloatArray) -> FloatArray:
-    """Joules in batteries of these levels [n]."""
-    return np.abs(level_j)
+        return Charge(self.level_j.copy(), self.is_off.copy(), self.flows_j.copy())
 
 
 class Passing(NamedTuple):
@@ -117,12 +109,10 @@ class Batteries(ABC):
     def num_flows(self) -> int:
         """Columns of `Charge.flows_j`."""
 
-    def level_after(
-        self, clients: IntArray, level_j: FloatArray, from_s: FloatArray, until_s: ArrayLike
-    ) -> FloatArray:
-        """Levels of clients [n] without a task, from one time [n] to another (one, or [n])."""
-        flows_j = np.zeros((clients.size, self.num_flows))
-        return self.idle(clients, Charge(level_j, flows_j), from_s, until_s).level_j
+    def initial(self, level_j: FloatArray) -> Charge:
+        """Return batteries with these levels [n], on, before anything has flowed; a copy."""
+        size = level_j.size
+        return Charge(level_j.copy(), np.zeros(size, np.bool_), np.zeros((size, self.num_flows)))
 
     @abstractmethod
     def idle(

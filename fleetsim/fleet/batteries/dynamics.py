@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.batteries.base import Charge, is_off, stored_j
+from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.traces.periodic import PeriodicSteps, freeze
 
 
@@ -79,7 +79,7 @@ class Habits:
         return laps_s
 
 
-class Leg(NamedTuple):
+class BatteryStep(NamedTuple):
     """What holds of batteries from a moment on, all [n]."""
 
     is_off: BoolArray
@@ -92,16 +92,16 @@ class Leg(NamedTuple):
     until_s: FloatArray
     """Moment at which anything changes."""
 
-    def towards(self, now_s: FloatArray, level_j: FloatArray, target_j: FloatArray) -> Leg:
+    def towards(self, now_s: FloatArray, level_j: FloatArray, target_j: FloatArray) -> BatteryStep:
         """The same, ending at the target as well [n]; NaN: at none."""
         is_nearer = np.where(self.rate_w > 0.0, target_j < self.target_j, target_j > self.target_j)
         target_j = np.where(is_nearer & (self.rate_w != 0.0), target_j, self.target_j)
         hit_s = _hit_s(now_s, level_j, target_j, self.rate_w)
         return self._replace(target_j=target_j, until_s=np.minimum(self.until_s, hit_s))
 
-    def take(self, rows: IntArray | BoolArray) -> Leg:
+    def take(self, rows: IntArray | BoolArray) -> BatteryStep:
         """Some rows of it."""
-        return Leg(
+        return BatteryStep(
             self.is_off[rows],
             self.rate_w[rows],
             self.flow_w[rows],
@@ -130,7 +130,7 @@ class Rules:
     bands: Bands
     habits: Habits
 
-    def leg(
+    def step(
         self,
         clients: IntArray,
         now_s: FloatArray,
@@ -139,7 +139,7 @@ class Rules:
         load_w: float | FloatArray,
         load_until_s: float | FloatArray,
         may_turn_off: bool,
-    ) -> Leg:
+    ) -> BatteryStep:
         """What holds of clients [n] with so many joules in their batteries from a moment on.
 
         Args:
@@ -173,7 +173,7 @@ class Rules:
         upper_j = borders_j[here, np.minimum(band + 1, bands.from_fraction.size - 1)]
         upper_j = np.where(off, np.minimum(upper_j, restart_j), upper_j)
         target_j = np.where(rate_w > 0.0, upper_j, borders_j[here, band])
-        return Leg(
+        return BatteryStep(
             off,
             rate_w,
             np.stack([given_w, owner_w, loss_w], axis=1),
@@ -188,46 +188,46 @@ class Walk:
     def __init__(self, rules: Rules, clients: IntArray, charge: Charge, from_s: FloatArray) -> None:
         self._rules, self.clients = rules, clients
         self.now_s = from_s.copy()
-        self.stored_j = stored_j(charge.level_j)
-        self.is_off = is_off(charge.level_j)
+        self.level_j = charge.level_j.copy()
+        self.is_off = charge.is_off.copy()
         self.flows_j = charge.flows_j.copy()
 
-    def leg(
+    def step(
         self,
         rows: IntArray,
         *,
         load_w: float | FloatArray = 0.0,
         load_until_s: float | FloatArray = np.inf,
         may_turn_off: bool = True,
-    ) -> Leg:
+    ) -> BatteryStep:
         """What holds of some rows from where they are; a task draws so much until then."""
-        return self._rules.leg(
+        return self._rules.step(
             self.clients[rows],
             self.now_s[rows],
-            self.stored_j[rows],
+            self.level_j[rows],
             self.is_off[rows],
             load_w,
             load_until_s,
             may_turn_off,
         )
 
-    def advance(self, rows: IntArray, leg: Leg, until_s: FloatArray) -> None:
-        """Go on along a leg of these rows up to its end at most."""
+    def advance(self, rows: IntArray, step: BatteryStep, until_s: FloatArray) -> None:
+        """Go on along a step of these rows up to its end at most."""
         seconds = until_s - self.now_s[rows]
-        moved_j = self.stored_j[rows] + leg.rate_w * seconds
+        moved_j = self.level_j[rows] + step.rate_w * seconds
         # Rounding must not carry a level past its target.
         moved_j = np.where(
-            leg.rate_w > 0.0,
-            np.minimum(moved_j, leg.target_j),
-            np.maximum(moved_j, leg.target_j),
+            step.rate_w > 0.0,
+            np.minimum(moved_j, step.target_j),
+            np.maximum(moved_j, step.target_j),
         )
-        is_there = (leg.rate_w != 0.0) & (
-            until_s >= _hit_s(self.now_s[rows], self.stored_j[rows], leg.target_j, leg.rate_w)
+        is_there = (step.rate_w != 0.0) & (
+            until_s >= _hit_s(self.now_s[rows], self.level_j[rows], step.target_j, step.rate_w)
         )
-        moved_j = np.where(leg.rate_w == 0.0, self.stored_j[rows], moved_j)
-        self.stored_j[rows] = np.where(is_there, leg.target_j, moved_j)
-        self.is_off[rows] = leg.is_off
-        self.flows_j[rows] += leg.flow_w * seconds[:, np.newaxis]
+        moved_j = np.where(step.rate_w == 0.0, self.level_j[rows], moved_j)
+        self.level_j[rows] = np.where(is_there, step.target_j, moved_j)
+        self.is_off[rows] = step.is_off
+        self.flows_j[rows] += step.flow_w * seconds[:, np.newaxis]
         self.now_s[rows] = until_s
 
     def to_last_change(self, until_s: FloatArray) -> None:
@@ -235,11 +235,11 @@ class Walk:
         rows = np.arange(self.clients.size)
         while rows.size:
             # Each turn of the loop is one change of all that have one left.
-            leg = self.leg(rows)
-            goes_on = leg.until_s <= until_s[rows]
-            rows, leg = rows[goes_on], leg.take(goes_on)
-            self.advance(rows, leg, leg.until_s)
+            step = self.step(rows)
+            goes_on = step.until_s <= until_s[rows]
+            rows, step = rows[goes_on], step.take(goes_on)
+            self.advance(rows, step, step.until_s)
 
     def charge(self) -> Charge:
         """The batteries as they are."""
-        return Charge(np.where(self.is_off, -self.stored_j, self.stored_j), self.flows_j)
+        return Charge(self.level_j, self.is_off, self.flows_j)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Batteries, Charge, Flow, Passing, Watch
-from fleetsim.fleet.batteries.dynamics import Leg, Rules, Walk
+from fleetsim.fleet.batteries.dynamics import BatteryStep, Rules, Walk
 from fleetsim.fleet.timeline import Timelines
 
 _AT_LEAST_S = 3_600
@@ -36,7 +36,7 @@ class LiveBatteries(Batteries):
         walk = self._walk(clients[rows], charge.take(rows), from_s[rows], until_s)
         walk.to_last_change(until_s)
         every = np.arange(rows.size)
-        walk.advance(every, walk.leg(every), until_s)
+        walk.advance(every, walk.step(every), until_s)
         after.put(rows, walk.charge())
         return after
 
@@ -68,7 +68,7 @@ class LiveBatteries(Batteries):
         walk = self._walk(clients[mine], charge.take(mine), timelines.start_s[mine], until_s[mine])
         floor_j = self.cutoff_fraction * self.capacity_j[walk.clients]
         # A tail may have taken an idle battery below its cut-off; it falls no further.
-        floor_j = np.minimum(walk.stored_j, floor_j)
+        floor_j = np.minimum(walk.level_j, floor_j)
         edges_s, idle_w, ends_s = timelines.edges_s[mine], idle_w[mine], until_s[mine]
         # Past its last edge a phase draws nothing.
         power_w = np.hstack([timelines.power_w[mine], np.zeros((mine.size, 1))])
@@ -76,20 +76,20 @@ class LiveBatteries(Batteries):
         rows = (walk.now_s < ends_s).nonzero()[0]
         while rows.size:
             # Each turn of the loop is one change of all that have one left.
-            now_s, level_j = walk.now_s[rows], walk.stored_j[rows]
+            now_s, level_j = walk.now_s[rows], walk.level_j[rows]
             segment = (edges_s[rows, 1:] <= now_s[:, np.newaxis]).sum(axis=1)
-            leg = walk.leg(
+            step = walk.step(
                 rows,
                 load_w=idle_w[rows] + power_w[rows, segment],
                 load_until_s=next_edge_s[rows, segment],
                 may_turn_off=False,
             )
-            is_dead = (level_j <= floor_j[rows]) & (leg.rate_w < 0.0)
+            is_dead = (level_j <= floor_j[rows]) & (step.rate_w < 0.0)
             empty_s[mine[rows[is_dead]]] = now_s[is_dead]
-            lives = ~is_dead
-            leg = leg.towards(now_s, level_j, np.where(leg.rate_w < 0.0, floor_j[rows], np.nan))
-            rows, leg = rows[lives], leg.take(lives)
-            walk.advance(rows, leg, np.minimum(leg.until_s, ends_s[rows]))
+            goes_on = ~is_dead
+            step = step.towards(now_s, level_j, np.where(step.rate_w < 0.0, floor_j[rows], np.nan))
+            rows, step = rows[goes_on], step.take(goes_on)
+            walk.advance(rows, step, np.minimum(step.until_s, ends_s[rows]))
             rows = rows[walk.now_s[rows] < ends_s[rows]]
         after.put(mine, walk.charge())
         return after, empty_s
@@ -161,9 +161,9 @@ class _LiveWatch:
         self._levels_j = fractions * batteries.capacity_j[owners][:, np.newaxis]
         self.standing: IntArray = np.full(clients.size, fractions.size, dtype=np.int64)
         every = np.arange(owners.size)
-        leg = self._walk.leg(every)
-        self.standing[self._mine] = self._standing(every, leg)
-        self._before_j, self._was_off = self._walk.stored_j.copy(), leg.is_off
+        step = self._walk.step(every)
+        self.standing[self._mine] = self._standing(every, step)
+        self._before_j, self._was_off = self._walk.level_j.copy(), step.is_off
         laps_s = batteries.rules.habits.laps_s(owners, _AT_LEAST_S)
         ahead_s = np.clip(ahead_s[self._mine], _AT_LEAST_S, laps_s)
         self._sees_laps = ahead_s >= laps_s
@@ -186,17 +186,17 @@ class _LiveWatch:
         at = np.arange(rows.size)
         while at.size:
             # Each turn of the loop is one change of all that have one left.
-            leg = walk.leg(mine[at])
-            standing = self._standing(mine[at], leg)
+            step = walk.step(mine[at])
+            standing = self._standing(mine[at], step)
             passes = standing != self.standing[rows[at]]
             self.standing[rows[at[passes]]] = standing[passes]
             passed_s[at[passes]] = np.maximum(walk.now_s[mine[at[passes]]], self._after_now_s)
-            leg = leg.towards(
-                walk.now_s[mine[at]], walk.stored_j[mine[at]], self._next_level_j(mine[at], leg)
+            step = step.towards(
+                walk.now_s[mine[at]], walk.level_j[mine[at]], self._next_level_j(mine[at], step)
             )
-            goes_on = ~passes & (leg.until_s < ends_s[at])
-            at, leg = at[goes_on], leg.take(goes_on)
-            walk.advance(mine[at], leg, leg.until_s)
+            goes_on = ~passes & (step.until_s < ends_s[at])
+            at, step = at[goes_on], step.take(goes_on)
+            walk.advance(mine[at], step, step.until_s)
         at = (np.isinf(passed_s) & (until_s > horizon_s)).nonzero()[0]
         if at.size:
             known_until_s[at] = np.where(self._stays(mine[at]), np.inf, horizon_s[at])
@@ -205,25 +205,25 @@ class _LiveWatch:
     def _stays(self, mine: IntArray) -> BoolArray:
         """Which of these batteries are at their horizons as they were at the beginning [k]."""
         walk = self._walk
-        walk.advance(mine, walk.leg(mine), self._horizon_s[mine])
-        moved_j = np.abs(walk.stored_j[mine] - self._before_j[mine])
+        walk.advance(mine, walk.step(mine), self._horizon_s[mine])
+        moved_j = np.abs(walk.level_j[mine] - self._before_j[mine])
         stays: BoolArray = self._sees_laps[mine] & (moved_j <= LEVEL_SLACK_J)
-        stays &= walk.leg(mine).is_off == self._was_off[mine]
+        stays &= walk.step(mine).is_off == self._was_off[mine]
         return stays
 
-    def _standing(self, mine: IntArray, leg: Leg) -> IntArray:
+    def _standing(self, mine: IntArray, step: BatteryStep) -> IntArray:
         """How many levels these batteries reach, now and right after [k]."""
-        over_j = self._walk.stored_j[mine][:, np.newaxis] - self._levels_j[mine]
+        over_j = self._walk.level_j[mine][:, np.newaxis] - self._levels_j[mine]
         is_at = np.abs(over_j) <= LEVEL_SLACK_J
-        reached = np.where(is_at, (leg.rate_w >= 0.0)[:, np.newaxis], over_j > 0.0)
-        standing: IntArray = np.where(leg.is_off, 0, reached.sum(axis=1))
+        reached = np.where(is_at, (step.rate_w >= 0.0)[:, np.newaxis], over_j > 0.0)
+        standing: IntArray = np.where(step.is_off, 0, reached.sum(axis=1))
         return standing
 
-    def _next_level_j(self, mine: IntArray, leg: Leg) -> FloatArray:
+    def _next_level_j(self, mine: IntArray, step: BatteryStep) -> FloatArray:
         """The next level on the way of these batteries [k]; NaN: none."""
         levels_j = self._levels_j[mine]
-        over_j = self._walk.stored_j[mine][:, np.newaxis] - levels_j
-        rises = leg.rate_w > 0.0
+        over_j = self._walk.level_j[mine][:, np.newaxis] - levels_j
+        rises = step.rate_w > 0.0
         above_j = np.where(over_j < -LEVEL_SLACK_J, levels_j, np.inf).min(axis=1)
         below_j = np.where(over_j > LEVEL_SLACK_J, levels_j, -np.inf).max(axis=1)
         next_j = np.where(rises, above_j, below_j)

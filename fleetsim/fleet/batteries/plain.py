@@ -38,7 +38,7 @@ class PlainBatteries(Batteries):
             level_j[rows] = np.minimum(
                 self.capacity_j[owners], level_j[rows] + self.charge_w[owners] * charging_s
             )
-        return Charge(level_j, charge.flows_j)
+        return charge._replace(level_j=level_j)
 
     def last_change(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: float
@@ -58,7 +58,7 @@ class PlainBatteries(Batteries):
         """See `Batteries.work`."""
         level_j, empty_s = charge.level_j.copy(), np.full(clients.size, np.inf)
         if not self.has_any:
-            return Charge(level_j, charge.flows_j), empty_s
+            return charge._replace(level_j=level_j), empty_s
         rows = self.rows_of(clients)
         clients, start_s, until_s = clients[rows], timelines.start_s[rows], until_s[rows]
         before_j, spent_j, idle_w = level_j[rows], spent_j[rows], idle_w[rows]
@@ -84,7 +84,7 @@ class PlainBatteries(Batteries):
             )
             if not is_safe[at]:
                 empty_s[rows[at]] = met_s
-        return Charge(level_j, charge.flows_j), empty_s
+        return charge._replace(level_j=level_j), empty_s
 
     def watch(
         self,
@@ -96,7 +96,7 @@ class PlainBatteries(Batteries):
         ahead_s: FloatArray,
     ) -> Watch:
         """See `Batteries.watch`."""
-        return _RisingWatch(self, clients, charge.level_j, from_s, now_s, fractions)
+        return _RisingWatch(self, clients, charge, from_s, now_s, fractions)
 
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
@@ -127,7 +127,7 @@ class _RisingWatch:
         self,
         batteries: PlainBatteries,
         clients: IntArray,
-        level_j: FloatArray,
+        charge: Charge,
         from_s: FloatArray,
         now_s: float,
         fractions: FloatArray,
@@ -140,11 +140,11 @@ class _RisingWatch:
         if not batteries.has_any:
             return
         # Who reached the top when it was last looked at has only charged since; NaN on mains.
-        rows = (level_j < fractions[-1] * batteries.capacity_j[clients]).nonzero()[0]
+        rows = (charge.level_j < fractions[-1] * batteries.capacity_j[clients]).nonzero()[0]
         if rows.size:
             capacity_j = batteries.capacity_j[clients[rows]]
-            now_j = batteries.level_after(clients[rows], level_j[rows], from_s[rows], now_s)
-            self._missing_j = fractions[:, np.newaxis] * capacity_j - now_j
+            now = batteries.idle(clients[rows], charge.take(rows), from_s[rows], now_s)
+            self._missing_j = fractions[:, np.newaxis] * capacity_j - now.level_j
             self._place[rows] = np.arange(rows.size)
             self.standing[rows] = (self._missing_j <= LEVEL_SLACK_J).sum(axis=0)
 

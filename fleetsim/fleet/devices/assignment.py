@@ -26,6 +26,7 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices import market
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, load_device
 
 MARKET = "market"
@@ -43,21 +44,29 @@ class Hardware:
     """Speed of every client's unit over that of its profile [N]."""
 
 
-def load_devices(name: str, *, beside: Path | None = None) -> tuple[DeviceProfile, ...]:
+def load_devices(
+    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
+) -> tuple[DeviceProfile, ...]:
     """Profiles that a name in `fleet.devices` stands for: one, or those of the market.
 
     Raises:
         DataError: there is no such device, or its file is wrong.
     """
     if name != MARKET:
-        return (load_device(name, beside=beside),)
+        return (load_device(name, beside=beside, files=files),)
     return tuple(
-        dataclasses.replace(load_device(phone), name=f"{MARKET}:{phone}") for phone in market.PHONES
+        dataclasses.replace(load_device(phone, files=files), name=f"{MARKET}:{phone}")
+        for phone in market.PHONES
     )
 
 
-def deal_hardware(
-    shares: Mapping[str, float], *, unit_spread_sigma: float, size: int, seed: int
+def assign_hardware(
+    shares: Mapping[str, float],
+    *,
+    unit_spread_sigma: float,
+    size: int,
+    seed: int,
+    files: HardwareFiles | None = None,
 ) -> Hardware:
     """Devices and unit speeds of N clients.
 
@@ -66,14 +75,15 @@ def deal_hardware(
         unit_spread_sigma: spread of the units of one model; 0: all alike.
         size: number of clients N.
         seed: the scenario's seed.
+        files: files that were read before; None: they are read now.
 
     Raises:
         DataError: a device file that is not there or wrong.
     """
-    groups = [load_devices(name) for name in shares]
+    groups = [load_devices(name, files=files) for name in shares]
     profiles = tuple(profile for group in groups for profile in group)
     firsts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-    dealt = deal_devices(shares, size=size, seed=seed)
+    dealt = assign_devices(shares, size=size, seed=seed)
     device = firsts[dealt]
     if unit_spread_sigma == 0.0:
         unit_speed: FloatArray = np.ones(size)
@@ -91,10 +101,10 @@ def deal_hardware(
     return Hardware(profiles, device, unit_speed)
 
 
-def deal_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
+def assign_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
     """Index into the shares of every client [N]: exact counts by largest remainder, shuffled.
 
-    >>> deal_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
+    >>> assign_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
     2
     """
     counts = device_counts(shares, size=size)

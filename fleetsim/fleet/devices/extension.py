@@ -15,6 +15,7 @@ section away. Extending goes one level deep.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -22,22 +23,29 @@ from fleetsim import bundled
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.schema import strict_yaml
-from fleetsim.schema.faults import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath
 
 KEY = "extends"
 
 
-def read_device(path: Path) -> Document:
-    """A device file with what it extends, every key with the place that it came from.
+def _read(path: Path) -> Document:
+    return strict_yaml.read(path, DataError)
+
+
+def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Document:
+    """Return a device file with what it extends, every key with the place that it came from.
+
+    Args:
+        path: the device file.
+        read: reads one file, without what it extends.
 
     Raises:
         DataError: either file is not there or not YAML, or the other one extends a third.
     """
-    document = strict_yaml.read(path, DataError)
+    document = read(path)
     if KEY not in document.data:
         return document
-    base = strict_yaml.read(_extended(document), DataError)
+    base = read(_extended(document))
     if KEY in base.data:
         raise DataError(
             f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
@@ -62,8 +70,7 @@ def _extended(document: Document) -> Path:
         raise DataError(f"{where}: must be the name of a bundled device or the path of a file")
     path = bundled.find("devices", name, beside=document.folder)
     if path is None:
-        hint = did_you_mean(name, bundled.names("devices")) or "; see `fleetsim list devices`"
-        raise DataError(f"{where}: no such bundled device or file{hint}")
+        raise DataError(f"{where}: {bundled.not_found('devices', name)}")
     return path
 
 

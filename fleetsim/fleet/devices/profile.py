@@ -14,12 +14,11 @@ from pathlib import Path
 from fleetsim import bundled, units
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.credits import CreditProfile
-from fleetsim.fleet.devices.extension import read_device
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
     CreditsFile,
-    DeviceFile,
     DeviceKind,
     Figure,
     Network,
@@ -30,8 +29,6 @@ from fleetsim.fleet.devices.profile_files import (
 from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
 from fleetsim.fleet.devices.thermal import SkinProfile
 from fleetsim.quoting import quoted
-from fleetsim.schema import strict_yaml
-from fleetsim.schema.faults import check, nearest
 
 _REPRODUCTIONS = "reproduction/"
 
@@ -155,17 +152,15 @@ def reproduction_names() -> list[str]:
     return [name for name in bundled.names("devices") if name.startswith(_REPRODUCTIONS)]
 
 
-def radio_names() -> list[str]:
-    """Names of the bundled radios, sorted."""
-    return bundled.names("radios")
-
-
-def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
+def load_device(
+    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
+) -> DeviceProfile:
     """Profile of a device.
 
     Args:
         name: bundled name, or path of a device file.
         beside: folder from which a relative path counts first.
+        files: files that were read before; None: the file is read now.
 
     Raises:
         DataError: there is no such device, or its file is wrong.
@@ -175,8 +170,8 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
     """
     path = bundled.find("devices", name, beside=beside)
     if path is None:
-        raise DataError(_unknown("device", name, device_names(), "see `fleetsim list devices`"))
-    file = check(DeviceFile, read_device(path), DataError)
+        raise DataError(f"device {quoted(name)}: {bundled.not_found('devices', name)}")
+    file = (files or HardwareFiles()).device(path)
     numbers = dict(figures(file))
     wifi, wired, battery = file.wifi, file.wired, file.battery
     return DeviceProfile(
@@ -202,12 +197,15 @@ def load_device(name: str, *, beside: Path | None = None) -> DeviceProfile:
     )
 
 
-def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
+def load_radio(
+    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
+) -> RadioProfile:
     """Profile of a radio that says itself what it draws.
 
     Args:
         name: bundled name, or path of a radio file.
         beside: folder from which a relative path counts first.
+        files: files that were read before; None: the file is read now.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it leaves its power to the device.
@@ -215,7 +213,7 @@ def load_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
     >>> load_radio("wired").transmit_w
     0.0
     """
-    path, file = _read_radio(name, beside)
+    path, file = _read_radio(name, beside, files)
     if file.receive is None or file.transmit is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
@@ -233,6 +231,7 @@ def wifi_radio(
     name: str = "wifi",
     *,
     beside: Path | None = None,
+    files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
     """Radio of a wireless device on an unmetered network.
@@ -246,6 +245,7 @@ def wifi_radio(
         profile: the device.
         name: bundled name, or path of a radio file.
         beside: folder from which a relative path counts first.
+        files: files that were read before; None: the file is read now.
         top_bit_per_s: fastest rate of the scenario's Wi-Fi. Where it is above the file's
             `full_mbit_per_s`, the radio is on the air all the time at this one, so that it never
             draws more than the device's watts.
@@ -254,9 +254,9 @@ def wifi_radio(
         DataError: there is no such radio, its file is wrong, or it leaves its power to a device
             that has no Wi-Fi.
     """
-    path, file = _read_radio(name, beside)
+    path, file = _read_radio(name, beside, files)
     if file.power_from == "radio":
-        return load_radio(name, beside=beside)
+        return load_radio(name, beside=beside, files=files)
     if profile.wifi is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
@@ -348,15 +348,10 @@ def _skin(file: ThermalFile) -> SkinProfile:
     )
 
 
-def _read_radio(name: str, beside: Path | None) -> tuple[Path, RadioFile]:
+def _read_radio(
+    name: str, beside: Path | None, files: HardwareFiles | None
+) -> tuple[Path, RadioFile]:
     path = bundled.find("radios", name, beside=beside)
     if path is None:
-        names = radio_names()
-        raise DataError(_unknown("radio", name, names, f"bundled are {', '.join(names)}"))
-    return path, check(RadioFile, strict_yaml.read(path, DataError), DataError)
-
-
-def _unknown(what: str, name: str, names: list[str], way_out: str) -> str:
-    close = nearest(name, names)
-    hint = f"did you mean {quoted(close)}? " if close else ""
-    return f"{what} {quoted(name)}: no such bundled {what} or file; {hint}{way_out}"
+        raise DataError(f"radio {quoted(name)}: {bundled.not_found('radios', name)}")
+    return path, (files or HardwareFiles()).radio(path)

@@ -81,7 +81,7 @@ PIXEL_3 = SkinProfile(
 """For every phone whose file does not say otherwise (inferred for all but the Pixel 3)."""
 
 
-class Leg(NamedTuple):
+class SkinStep(NamedTuple):
     """What temperatures do until they meet their next threshold, all [n]."""
 
     speed: FloatArray
@@ -122,8 +122,8 @@ class Skins:
         )
 
     @property
-    def max_legs(self) -> int:
-        """Legs after which every temperature has settled: it passes each threshold once."""
+    def max_steps(self) -> int:
+        """Steps after which every temperature has settled: it passes each threshold once."""
         return int(self.threshold_c.shape[1])
 
     @property
@@ -135,7 +135,7 @@ class Skins:
         """
         return _FORGETS_AFTER * self.time_constant_s
 
-    def leg(self, skin_c: FloatArray, use: FloatArray, clock_fraction: float) -> Leg:
+    def step(self, skin_c: FloatArray, use: FloatArray, clock_fraction: float) -> SkinStep:
         """What skins at these temperatures [n] do under constant `use` [n] of the processor.
 
         Args:
@@ -150,7 +150,7 @@ class Skins:
         hotter_clock = np.minimum(self.clock_fraction[row, hotter], clock_fraction)
         cooler_c = self.resting_c + self.rise_k * use * cooler_clock**2
         hotter_c = self.resting_c + self.rise_k * use * hotter_clock**2
-        # Equal sides (not on a threshold) never slide, and give the same leg either way.
+        # Equal sides (not on a threshold) never slide, and give the same step either way.
         slides = (cooler_c > skin_c) & (hotter_c < skin_c)
         falls = cooler_c <= skin_c
         level = np.where(falls, cooler, hotter)
@@ -170,7 +170,7 @@ class Skins:
         ratio = np.full(skin_c.size, np.inf)
         np.divide(next_c - skin_c, toward_c - next_c, out=ratio, where=crosses)
         hold_s = self.time_constant_s * np.log1p(ratio)
-        return Leg(speed, power, toward_c, hold_s, np.where(crosses, next_c, toward_c))
+        return SkinStep(speed, power, toward_c, hold_s, np.where(crosses, next_c, toward_c))
 
     def after(
         self, skin_c: FloatArray, use: FloatArray, clock_fraction: float, seconds: FloatArray
@@ -182,20 +182,20 @@ class Skins:
         >>> one = np.ones(1)
         >>> np.round(phone.after(25 * one, one, 1.0, np.array([47.0004, ])), 4).tolist()
         [40.0]
-        >>> phone.leg(40 * one, one, 1.0).speed.tolist()  # 15 K of 40 K: 3/8 = s + (1 - s) / 4
+        >>> phone.step(40 * one, one, 1.0).speed.tolist()  # 15 K of 40 K: 3/8 = s + (1 - s) / 4
         [0.5833333333333334]
         """
         skin_c, left_s = skin_c.copy(), seconds.copy()
-        for _ in range(self.max_legs):
-            leg = self.leg(skin_c, use, clock_fraction)
-            crosses = leg.hold_s < left_s
+        for _ in range(self.max_steps):
+            step = self.step(skin_c, use, clock_fraction)
+            crosses = step.hold_s < left_s
             way = -np.expm1(-left_s / self.time_constant_s)
-            reached_c = skin_c + (leg.toward_c - skin_c) * way
-            # Rounding must carry nobody past where the leg ends.
-            low_c, high_c = np.minimum(skin_c, leg.next_c), np.maximum(skin_c, leg.next_c)
+            reached_c = skin_c + (step.toward_c - skin_c) * way
+            # Rounding must carry nobody past where the step ends.
+            low_c, high_c = np.minimum(skin_c, step.next_c), np.maximum(skin_c, step.next_c)
             reached_c = np.clip(reached_c, low_c, high_c)
-            skin_c = np.where(crosses, leg.next_c, reached_c)
-            left_s = np.where(crosses, left_s - leg.hold_s, 0.0)
+            skin_c = np.where(crosses, step.next_c, reached_c)
+            left_s = np.where(crosses, left_s - step.hold_s, 0.0)
             if not crosses.any():
                 break
         return skin_c

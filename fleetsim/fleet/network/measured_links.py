@@ -23,7 +23,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.periodic import freeze
-from fleetsim.fleet.traces.shuffled_assignment import deal
+from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.units import MS_PER_S
 
@@ -264,7 +264,7 @@ def build_net_links(
             f"fleet.channel.give_up_s = {give_up_s:g}: spans over {_MAX_STEPS:g} samples of"
             f" {trace.name}; lower it"
         )
-    record = deal(trace.num_records, size, seed=seed, purpose="network/trace")
+    record = assign_shuffled(trace.num_records, size, seed=seed, purpose="network/trace")
     draw = rng.stream(seed, "network/shift").random(size)
     shift_ms = np.floor(draw * trace.span_ms[record]).astype(np.int64) * (shift == "random")
     steps = _Steps.of(trace, down_bit_per_s), _Steps.of(trace, up_bit_per_s)

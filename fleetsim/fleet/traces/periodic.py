@@ -251,20 +251,6 @@ class Schedule:
         """`next_change_after` of one client."""
         return self.steps.next_change_after_one(client, t_s)
 
-    def next_true_after_one(self, client: int, t_s: float) -> float:
-        """`next_true_after` of one client."""
-        return t_s if self.is_at_one(client, t_s) else self.next_change_after_one(client, t_s)
-
-    def seconds_true_one(self, client: int, t0_s: float, t1_s: float) -> float:
-        """`seconds_true` of one client."""
-        if t1_s < t0_s:
-            raise ValueError(
-                f"the interval must not end before it begins, got [{t0_s!r}, {t1_s!r})"
-            )
-        whole_0_s, part_0_s = self._true_until_one(client, t0_s)
-        whole_1_s, part_1_s = self._true_until_one(client, t1_s)
-        return (whole_1_s - whole_0_s) + (part_1_s - part_0_s)
-
     def _true_until(self, clients: IntArray, t_s: ArrayLike) -> tuple[IntArray, FloatArray]:
         """True seconds from the beginning of lap 0 until floor(t), and from there to t."""
         row, step, second, local_s = self.steps.locate(clients, t_s)
@@ -276,12 +262,3 @@ class Schedule:
             + is_true * (local_s - self.steps.times_s[step])
         )
         return whole_s, is_true * (np.asarray(t_s, dtype=np.float64) - second)
-
-    def _true_until_one(self, client: int, t_s: float) -> tuple[int, float]:
-        steps = self.steps
-        row, step, second, local_s = steps.locate_one(client, t_s)
-        lap = (second + int(steps.shift_s[client]) - local_s) // int(steps.span_s[row])
-        whole_s = lap * int(self.true_per_lap_s[row]) + int(self.true_before_s[step])
-        if not self.is_true[step]:
-            return whole_s, 0.0
-        return whole_s + local_s - int(steps.times_s[step]), t_s - second

@@ -10,7 +10,7 @@ from fleetsim.contracts import IntArray
 _MIN_HAND = 4096
 
 
-def deal(num_cards: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:
+def assign_shuffled(num_cards: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:
     """Card of every client [N].
 
     Client i gets the i-th card of an endless deck: all cards in random order, then all cards in

@@ -26,7 +26,7 @@ class TimeZoneSettings(Settings):
     """Clients that live there, relative to the weights of the other zones."""
 
 
-def deal_time_zones(zones: tuple[TimeZoneSettings, ...], *, seed: int, size: int) -> IntArray:
+def assign_time_zones(zones: tuple[TimeZoneSettings, ...], *, seed: int, size: int) -> IntArray:
     """Seconds by which each client is ahead of virtual time [N]; 0 where there are no zones.
 
     Client i's zone does not depend on the number of clients.

@@ -23,7 +23,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.devices.profile_files import DeviceKind
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule, freeze
-from fleetsim.fleet.traces.shuffled_assignment import deal
+from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
@@ -189,22 +189,6 @@ class Usage:
             states.ram_byte.item(step),
         )
 
-    def next_change_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
-        """First moment after `t_s` at which the state is another [n]; inf where it never is.
-
-        Raises:
-            ValueError: a time is not finite.
-        """
-        return self.steps.next_change_after(clients, t_s)
-
-    def next_change_after_one(self, client: int, t_s: float) -> float:
-        """`next_change_after` of one client.
-
-        Raises:
-            ValueError: the time is not finite.
-        """
-        return self.steps.next_change_after_one(client, t_s)
-
     def is_unmetered_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
         """Whether clients [n] are on an unmetered network at `t_s`."""
         return self.states.unmetered[self.steps.step_at(clients, t_s)]
@@ -266,7 +250,7 @@ def build_usage(
         user, shift_s = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     else:
         user = np.where(
-            has_people, deal(trace.num_users, size, seed=seed, purpose="usage/user"), -1
+            has_people, assign_shuffled(trace.num_users, size, seed=seed, purpose="usage/user"), -1
         )
         num_days = np.maximum(trace.span_s // _DAY_S, 1)[user]
         draw = rng.stream(seed, "usage/shift").random(size)

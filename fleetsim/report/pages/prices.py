@@ -102,9 +102,7 @@ def load(name: str) -> Prices:
     """
     path = _path(name)
     if path is None:
-        names = bundled.names("prices")
-        hint = faults.did_you_mean(name, names) or f"; bundled are {', '.join(names)}"
-        raise DataError(f"--prices {quoted(name)} is neither bundled nor a file{hint}")
+        raise DataError(f"--prices {quoted(name)}: {bundled.not_found('prices', name)}")
     return faults.check(Prices, strict_yaml.read(path, DataError), DataError)
 
 

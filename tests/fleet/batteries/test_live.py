@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.fleet.batteries.base import Charge, Flow, is_off, stored_j
+from fleetsim.fleet.batteries.base import Charge, Flow
 from fleetsim.fleet.population import Fleet
-from tests.fleet.made_batteries import phase, phones_living, side_by_side
+from tests.fleet.made_batteries import charge_after, phase, phones_living, side_by_side
 
 CAPACITY_J = 3600.0
 """Of a battery of 1 Wh."""
@@ -22,14 +22,11 @@ SHARPEST_CHANGE_W = 45.0
 
 
 def level_after(fleet: Fleet, level_j: float, seconds: float, *, client: int = 0) -> float:
-    level = fleet.batteries.level_after(
-        np.array([client]), np.array([level_j]), np.zeros(1), seconds
-    )
-    return float(level[0])
+    return float(charge_after(fleet, level_j, seconds, client=client).level_j[0])
 
 
 def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
-    return Charge(np.array(level_j), np.zeros((len(level_j), fleet.batteries.num_flows)))
+    return fleet.batteries.initial(np.array(level_j))
 
 
 # --- by hand ------------------------------------------------------------------------------------
@@ -121,11 +118,10 @@ def test_an_empty_phone_is_off_until_it_holds_the_restart_level(tmp_path):
         "everyday": OWNER | {"restart_fraction": 0.05},
     }
     fleet = phones_living(tmp_path, ["0,0,0 1000,1,0 1017,0,0 2000,1,0"], 100_000, battery)
-    batteries, one, start_s = fleet.batteries, np.array([0]), np.zeros(1)
 
     def at(t_s: float) -> tuple[Any, bool]:
-        level_j = batteries.level_after(one, np.array([100.0]), start_s, t_s)
-        return float(stored_j(level_j)[0]), bool(is_off(level_j)[0])
+        after = charge_after(fleet, 100.0, t_s)
+        return float(after.level_j[0]), bool(after.is_off[0])
 
     # 100 J at .5 W: empty at 200 s. 17 s at 10 W are 170 J, short of 180; nothing draws on them.
     assert at(199.0) == (pytest.approx(0.5), False)
@@ -290,10 +286,10 @@ def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_
         slow = Slow(battery, some[of_client[client]])
         slow_j, slow_off, _ = slow.run(level * CAPACITY_J, until_s, lambda _: 0.0, None)
         assume(slow.nearest_miss_j > slow.bound_j)
-        got_j = float(stored_j(after.level_j)[client])
+        got_j = float(after.level_j[client])
         assert got_j == pytest.approx(slow_j, abs=slow.bound_j)
         if slow_j > slow.bound_j:
-            assert bool(is_off(after.level_j)[client]) == slow_off
+            assert bool(after.is_off[client]) == slow_off
         put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]
         out_j = after.flows_j[client, Flow.OWNER] + after.flows_j[client, Flow.LOSS] + got_j
         assert put_in_j == pytest.approx(out_j, abs=1e-6)
@@ -368,9 +364,10 @@ def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
         charge, at_s = fleet.batteries.last_change(one, charge, at_s, t_s)
         parts.append(fleet.batteries.idle(one, charge, at_s, t_s))
 
-    assert any(is_off(w.level_j)[0] for w in whole)
+    assert any(w.is_off[0] for w in whole)
     for w, p in zip(whole, parts, strict=True):
         assert w.level_j.tobytes() == p.level_j.tobytes()
+        assert w.is_off.tobytes() == p.is_off.tobytes()
         assert w.flows_j.tobytes() == p.flows_j.tobytes()
 
 
@@ -378,4 +375,4 @@ def test_a_battery_does_not_go_back_in_time(tmp_path):
     fleet = phones_living(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
 
     with pytest.raises(ValueError, match="back in time"):
-        fleet.batteries.level_after(np.array([0]), np.array([5.0]), np.array([2.0]), 1.0)
+        charge_after(fleet, 5.0, 1.0, from_s=2.0)

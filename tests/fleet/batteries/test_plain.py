@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.batteries.plain import walk_battery
-from tests.fleet.made_batteries import always_on_phones, phase
+from tests.fleet.made_batteries import always_on_phones, charge_after, phase
 
 
 def never_charging():
@@ -46,12 +46,10 @@ def test_a_walk_can_be_cut_off_in_the_middle_of_a_segment():
 
 def test_an_idle_battery_never_holds_more_than_its_capacity():
     fleet = always_on_phones(1, {"charge_w": 7.5})
-    client, start_s = np.array([0]), np.zeros(1)
     capacity_j = 63_950.04  # 4614 mAh x 3.85 V
 
     def after(level_j: float, seconds: float) -> float:
-        level = fleet.batteries.level_after(client, np.array([level_j]), start_s, seconds)
-        return float(level[0])
+        return float(charge_after(fleet, level_j, seconds).level_j[0])
 
     assert after(50.0, 1.0) == 57.5
     assert after(capacity_j - 10.0, 100.0) == pytest.approx(capacity_j)

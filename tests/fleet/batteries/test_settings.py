@@ -15,7 +15,7 @@ from fleetsim.fleet.batteries.settings import (
     TaperedChargingSettings,
 )
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
-from tests.fleet.made_batteries import always_on_phones
+from tests.fleet.made_batteries import always_on_phones, charge_after
 
 PIXEL_J = 4.614 * 3600 * 3.85
 OCV_V = {
@@ -191,6 +191,5 @@ def test_devices_have_the_chargers_that_the_scenario_gives_them():
     }
 
     assert watts == {"pixel-6": {20.0}, "market": {10.0}, "jetson-nano-cpu": {7.5}}
-    pixel = np.array([next(c for c in range(40) if fleet.profile(c).name == "pixel-6")])
-    level_j = fleet.batteries.level_after(pixel, np.array([100.0]), np.zeros(1), 10.0)
-    assert level_j.tolist() == [300.0]
+    pixel = next(c for c in range(40) if fleet.profile(c).name == "pixel-6")
+    assert charge_after(fleet, 100.0, 10.0, client=pixel).level_j.tolist() == [300.0]

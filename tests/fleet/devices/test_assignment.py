@@ -9,7 +9,7 @@ from fleetsim.contracts import ModelCost, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices import market
-from fleetsim.fleet.devices.assignment import Hardware, deal_hardware
+from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
@@ -21,10 +21,10 @@ MODEL = ModelCost({"conv": 1e9}, num_parameters=10**6, payload_byte=4 * 10**6)
 ALWAYS_ON = {"trace": None}
 
 
-def dealt(
+def assigned(
     shares: dict[str, float], size: int = 1000, sigma: float = 0.0, seed: int = 1
 ) -> Hardware:
-    return deal_hardware(shares, unit_spread_sigma=sigma, size=size, seed=seed)
+    return assign_hardware(shares, unit_spread_sigma=sigma, size=size, seed=seed)
 
 
 def fleet(size: int = 50, **settings: object) -> Fleet:
@@ -37,13 +37,13 @@ def fleet(size: int = 50, **settings: object) -> Fleet:
 
 
 def test_without_a_spread_every_unit_is_as_fast_as_its_model() -> None:
-    assert (dealt({"pixel-6": 0.5, "t2.small": 0.5}).unit_speed == 1.0).all()
+    assert (assigned({"pixel-6": 0.5, "t2.small": 0.5}).unit_speed == 1.0).all()
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.2])
 def test_the_spread_is_log_normal_and_keeps_the_mean_time(sigma: float) -> None:
     size = 400_000
-    speed = dealt({"pixel-6": 1.0}, size=size, sigma=sigma).unit_speed
+    speed = assigned({"pixel-6": 1.0}, size=size, sigma=sigma).unit_speed
 
     # Five standard errors; the variance of a log-normal time of mean 1 is exp(sigma^2) - 1.
     five = 5 / math.sqrt(size)
@@ -53,15 +53,18 @@ def test_the_spread_is_log_normal_and_keeps_the_mean_time(sigma: float) -> None:
 
 
 def test_a_units_speed_depends_on_its_number_alone() -> None:
-    few, many = dealt({"pixel-6": 1.0}, size=10, sigma=0.2), dealt({"pixel-6": 1.0}, sigma=0.2)
-    other_devices = dealt({"t2.small": 0.5, "pixel-4": 0.5}, sigma=0.2)
+    few, many = (
+        assigned({"pixel-6": 1.0}, size=10, sigma=0.2),
+        assigned({"pixel-6": 1.0}, sigma=0.2),
+    )
+    other_devices = assigned({"t2.small": 0.5, "pixel-4": 0.5}, sigma=0.2)
 
     assert np.array_equal(few.unit_speed, many.unit_speed[:10])
     assert np.array_equal(other_devices.unit_speed, many.unit_speed)
 
 
 def test_a_wider_spread_is_the_same_draw_wider() -> None:
-    narrow, wide = dealt({"pixel-6": 1.0}, sigma=0.1), dealt({"pixel-6": 1.0}, sigma=0.2)
+    narrow, wide = assigned({"pixel-6": 1.0}, sigma=0.1), assigned({"pixel-6": 1.0}, sigma=0.2)
     z = (np.log(narrow.unit_speed) - 0.005) / 0.1
 
     assert np.log(wide.unit_speed) == pytest.approx(0.2 * z + 0.02)
@@ -95,7 +98,7 @@ def test_a_client_reports_the_rate_of_its_own_unit() -> None:
 
 
 def test_a_client_of_the_market_computes_at_its_own_rate_on_the_nearest_phone() -> None:
-    hardware = dealt({"market": 1.0})
+    hardware = assigned({"market": 1.0})
     rates = market.conv_flop_per_s(market.draw_latencies_ms(1, 1000))
     of_profiles = np.array([profile.compute.conv_flop_per_s for profile in hardware.profiles])
 
@@ -118,7 +121,7 @@ def test_a_fast_phone_finishes_earlier_in_the_ratio_of_the_rates() -> None:
 
 
 def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts() -> None:
-    hardware = dealt({"t2.small": 0.25, "market": 0.5, "pixel-6": 0.25}, size=400)
+    hardware = assigned({"t2.small": 0.25, "market": 0.5, "pixel-6": 0.25}, size=400)
     names = [hardware.profiles[index].name for index in hardware.device.tolist()]
     on_market = np.array([name.startswith("market:") for name in names])
 
@@ -128,7 +131,7 @@ def test_a_share_of_the_market_stands_beside_other_devices_in_exact_counts() -> 
 
 
 def test_the_tables_call_a_client_of_the_market_by_its_phone() -> None:
-    hardware = dealt({"market": 1.0})
+    hardware = assigned({"market": 1.0})
 
     names = {profile.name for profile in hardware.profiles}
     assert names == {f"market:{phone}" for phone in market.PHONES}
@@ -137,8 +140,8 @@ def test_the_tables_call_a_client_of_the_market_by_its_phone() -> None:
 
 
 def test_units_of_the_market_spread_as_well() -> None:
-    alike, spread = dealt({"market": 1.0}), dealt({"market": 1.0}, sigma=0.1)
-    plain = dealt({"pixel-6": 1.0}, sigma=0.1)
+    alike, spread = assigned({"market": 1.0}), assigned({"market": 1.0}, sigma=0.1)
+    plain = assigned({"pixel-6": 1.0}, sigma=0.1)
 
     assert np.array_equal(alike.device, spread.device)
     assert spread.unit_speed == pytest.approx(alike.unit_speed * plain.unit_speed)

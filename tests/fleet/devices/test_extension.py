@@ -75,8 +75,8 @@ def test_extending_goes_one_level_deep(base: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("pixel6", "no such bundled device or file; did you mean 'pixel-6'?"),
-        ("toaster", "no such bundled device or file; see `fleetsim list devices`"),
+        ("pixel6", "no such bundled device or path; did you mean 'pixel-6'?"),
+        ("toaster", "no such bundled device or path; bundled are galaxy-note-10,"),
         ("", "must be the name of a bundled device or the path of a file"),
         (7, "must be the name of a bundled device or the path of a file"),
     ],

@@ -45,7 +45,7 @@ def test_a_pixel_3_is_capped_as_its_governor_says() -> None:
     assert PIXEL_3.clock_fraction == pytest.approx((0.754, 0.638, 0.515, 0.399, 0.312), abs=7e-4)
     rules = phone()
     speeds = [
-        float(rules.leg(np.array([t_c]), np.zeros(1), 1.0).speed[0])
+        float(rules.step(np.array([t_c]), np.zeros(1), 1.0).speed[0])
         for t_c in (38.9, 39.1, 41.1, 43.1, 45.1, 47.1)
     ]
     assert speeds == pytest.approx([1.0, *PIXEL_3.clock_fraction])
@@ -64,14 +64,14 @@ def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:
     device = load_device("pixel-6").power
     rules = skins(Heater(PIXEL_3, device.idle_awake_w, device.train_above_idle_w))
     settled_c = rules.after(rules.resting_c, ONE, 1.0, np.array([600.0]))
-    leg = rules.leg(settled_c, ONE, 1.0)
+    step = rules.step(settled_c, ONE, 1.0)
 
     assert settled_c.tolist() == [41.0]
     low, high = 1.6896 / 2.6496, 1.9968 / 2.6496
     share = ((41 - 25) / 6.8 - 0.149 - 4.43 * low**2) / (4.43 * (high**2 - low**2))
-    assert leg.speed[0] == pytest.approx(share * high + (1 - share) * low)
-    assert leg.power[0] * 4.43 == pytest.approx((41 - 25) / 6.8 - 0.149)
-    assert leg.hold_s.tolist() == [np.inf]
+    assert step.speed[0] == pytest.approx(share * high + (1 - share) * low)
+    assert step.power[0] * 4.43 == pytest.approx((41 - 25) / 6.8 - 0.149)
+    assert step.hold_s.tolist() == [np.inf]
 
 
 def test_a_device_whose_file_says_so_has_its_own_caps_and_figures() -> None:
@@ -81,17 +81,17 @@ def test_a_device_whose_file_says_so_has_its_own_caps_and_figures() -> None:
     )
 
     # towards 35 C; 30 C after 100 s x ln 2; there at 0.5 W on average: s + (1 - s) / 4 = 1 / 2
-    leg = rules.leg(np.array([25.0]), ONE, 1.0)
-    assert leg.hold_s[0] == pytest.approx(100 * math.log(2))
-    assert rules.leg(np.array([30.0]), ONE, 1.0).speed[0] == pytest.approx(1 / 3 + 2 / 3 * 0.5)
+    step = rules.step(np.array([25.0]), ONE, 1.0)
+    assert step.hold_s[0] == pytest.approx(100 * math.log(2))
+    assert rules.step(np.array([30.0]), ONE, 1.0).speed[0] == pytest.approx(1 / 3 + 2 / 3 * 0.5)
 
 
 def test_a_clock_below_the_caps_feels_none_of_them() -> None:
     rules = phone(5.0)
 
     assert warmed(rules, 25.0, 1.0, 1e5, clock=0.5) == pytest.approx(25 + 6.8 * 5.0 / 4)
-    assert rules.leg(np.array([44.0]), ONE, 0.5).speed.tolist() == [0.5]
-    assert rules.leg(np.array([46.0]), ONE, 0.5).speed[0] == pytest.approx(1.056 / 2.6496)
+    assert rules.step(np.array([44.0]), ONE, 0.5).speed.tolist() == [0.5]
+    assert rules.step(np.array([46.0]), ONE, 0.5).speed[0] == pytest.approx(1.056 / 2.6496)
 
 
 def by_fine_steps(
@@ -111,11 +111,11 @@ def by_fine_steps(
 def means(rules: Skins, skin_c: FloatArray, use: FloatArray, seconds: float) -> list[FloatArray]:
     """The same in closed form."""
     now_s, speed, power = np.zeros(skin_c.size), np.zeros(skin_c.size), np.zeros(skin_c.size)
-    for _ in range(rules.max_legs):
-        leg = rules.leg(skin_c, use, 1.0)
-        for_s = np.minimum(leg.hold_s, seconds - now_s)
-        speed, power = speed + leg.speed * for_s, power + leg.power * for_s
-        now_s, skin_c = now_s + for_s, leg.next_c
+    for _ in range(rules.max_steps):
+        step = rules.step(skin_c, use, 1.0)
+        for_s = np.minimum(step.hold_s, seconds - now_s)
+        speed, power = speed + step.speed * for_s, power + step.power * for_s
+        now_s, skin_c = now_s + for_s, step.next_c
     return [speed / seconds, power / seconds]
 
 

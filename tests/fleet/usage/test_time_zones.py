@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.fleet.population import FleetSettings, build_fleet
-from fleetsim.fleet.usage.time_zones import TimeZoneSettings, deal_time_zones
+from fleetsim.fleet.usage.time_zones import TimeZoneSettings, assign_time_zones
 from fleetsim.fleet.usage.usage import UsageSettings
 
 HOUR_S = 3_600
@@ -18,13 +18,13 @@ ZONES = (
 
 
 def test_clients_are_dealt_to_zones_by_weight_whatever_their_number():
-    dealt_s = deal_time_zones(ZONES, seed=1, size=8000)
+    dealt_s = assign_time_zones(ZONES, seed=1, size=8000)
 
     assert set(dealt_s.tolist()) == {0, -5.5 * HOUR_S}
     # Binomial(8000, 3/4): standard deviation 39.
     assert abs((dealt_s < 0).sum() - 6000) < 4 * 39
-    assert deal_time_zones(ZONES, seed=1, size=10).tolist() == dealt_s[:10].tolist()
-    assert deal_time_zones((), seed=1, size=3).tolist() == [0, 0, 0]
+    assert assign_time_zones(ZONES, seed=1, size=10).tolist() == dealt_s[:10].tolist()
+    assert assign_time_zones((), seed=1, size=3).tolist() == [0, 0, 0]
 
 
 def test_time_zones_of_nobody_are_refused():

@@ -138,7 +138,7 @@ def test_a_file_that_is_wrong_is_refused_by_key(text: str, says: str, tmp_path: 
 
 @pytest.mark.parametrize("name", ["aws-us-east", "nowhere.yaml", "", ".", "x" * 5000])
 def test_a_file_that_is_not_there_is_refused_with_the_names_of_others(name: str) -> None:
-    with pytest.raises(DataError, match=r"neither bundled nor a file.*aws-us-east-1"):
+    with pytest.raises(DataError, match=r"no such bundled prices or path.*aws-us-east-1"):
         prices.load(name)
 
 

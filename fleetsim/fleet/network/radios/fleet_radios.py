@@ -15,6 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import (
     DeviceProfile,
     RadioProfile,
@@ -68,6 +69,7 @@ def build_radios(
     profiles: Sequence[DeviceProfile],
     *,
     top_wifi_bit_per_s: float = 0.0,
+    files: HardwareFiles | None = None,
 ) -> Radios:
     """The radios of a fleet of these devices.
 
@@ -79,6 +81,7 @@ def build_radios(
         channel: the cellular network, which names the radios.
         profiles: the devices [P].
         top_wifi_bit_per_s: no client is faster on Wi-Fi.
+        files: files that were read before; None: they are read now.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it does not suit its network.
@@ -88,32 +91,36 @@ def build_radios(
             None
             if profile.wired is not None
             else _powered(
-                unmetered_radio(profile, channel.unmetered_radio, top_bit_per_s=top_wifi_bit_per_s),
+                unmetered_radio(
+                    profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
+                ),
                 channel,
             )
             for profile in profiles
         ],
-        metered=cellular_radio(channel),
-        wired=load_radio("wired"),
+        metered=cellular_radio(channel, files),
+        wired=load_radio("wired", files=files),
     )
 
 
-def cellular_radio(channel: TransferSettings) -> RadioProfile:
+def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None) -> RadioProfile:
     """The radio of metered networks, at the transmit power of the channel.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it is no cellular radio.
     """
-    return _powered(metered_radio(channel.metered_radio), channel)
+    return _powered(metered_radio(channel.metered_radio, files=files), channel)
 
 
-def metered_radio(name: str, *, beside: Path | None = None) -> RadioProfile:
+def metered_radio(
+    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
+) -> RadioProfile:
     """Radio of a wireless device on a metered network; arguments and errors as of `load_radio`.
 
     Raises:
         DataError: it is no cellular radio.
     """
-    radio = load_radio(name, beside=beside)
+    radio = load_radio(name, beside=beside, files=files)
     if radio.network != "cellular":
         raise DataError(
             f"radio {quoted(name)}: its network is {radio.network}, and metered networks are"
@@ -127,6 +134,7 @@ def unmetered_radio(
     name: str,
     *,
     beside: Path | None = None,
+    files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
     """Radio of a wireless device on an unmetered network; arguments and errors as of `wifi_radio`.
@@ -134,7 +142,7 @@ def unmetered_radio(
     Raises:
         DataError: it is a cable.
     """
-    radio = wifi_radio(profile, name, beside=beside, top_bit_per_s=top_bit_per_s)
+    radio = wifi_radio(profile, name, beside=beside, files=files, top_bit_per_s=top_bit_per_s)
     if radio.network == "wired":
         raise DataError(
             f"radio {quoted(name)}: is a cable, and device {quoted(profile.name)} is wireless;"

@@ -22,7 +22,6 @@ from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
-from fleetsim.schema.faults import nearest
 from fleetsim.units import MS_PER_S
 
 NetFormat = Literal["irish-5g", "norway-3g", "rates"]
@@ -50,11 +49,8 @@ def load_net_trace(name: str) -> NetTrace:
     """
     path = bundled.find("traces", name)
     if path is None:
-        close = nearest(name, bundled.names("traces"))
-        hint = f"did you mean {quoted(close)}?" if close else "see `fleetsim list traces`"
-        raise ScenarioError(
-            f"fleet.channel.trace = {quoted(name)}: no such bundled trace or path; {hint}"
-        )
+        says = bundled.not_found("traces", name)
+        raise ScenarioError(f"fleet.channel.trace = {quoted(name)}: {says}")
     return read_net_trace(path)
 
 

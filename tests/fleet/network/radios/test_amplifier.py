@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile, load_radio, radio_names
+from fleetsim import bundled
+from fleetsim.fleet.devices.profile import AmplifierProfile, RadioProfile, load_radio
 from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
 from fleetsim.fleet.network.radios.amplifier import (
     MAX_BASE_STATION_TX_POWER_DBM,
@@ -20,7 +21,9 @@ from fleetsim.units import dbm_to_w
 
 # 20 dBm are 0.1 W, which cost 0.4 W.
 AMPLIFIER = AmplifierProfile(max_dbm=20.0, efficiency=0.25, full_bit_per_s=10e6)
-CELLULAR = {name: load_radio(name) for name in radio_names() if name not in ("wifi", "wired")}
+CELLULAR = {
+    name: load_radio(name) for name in bundled.names("radios") if name not in ("wifi", "wired")
+}
 # At 10 Mbit/s 0.5 + 1.0 W, of which the amplifier takes 0.4.
 RADIO = RadioProfile("test", 1e-8, 0.3, 1e-7, 0.5, 0.1, 1.0, amplifier=AMPLIFIER)
 

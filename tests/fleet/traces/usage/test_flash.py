@@ -186,7 +186,7 @@ def test_sleepers_are_ready_at_night_for_a_third_of_their_time(tmp_path):
     clients = np.arange(3)
     share = ready.seconds_true(clients, 0, trace.span_s) / trace.span_s
     hours = [ready.is_at(clients, 3600.0 * hour + 1800).mean() for hour in range(24)]
-    begins_s = np.array([ready.next_true_after_one(client, 10 * 3600.0) for client in range(3)])
+    begins_s = ready.next_true_after(clients, 10 * 3600.0)
     lasts_s = ready.next_change_after(clients, begins_s) - begins_s
 
     assert share.tolist() == [1 / 3] * 3
