@@ -85,14 +85,14 @@ def measured(scenario: Scenario) -> Figures:
         seed=scenario.seed,
         num_samples=np.full(scenario.fleet.size, 1, dtype=np.int64),
     )
-    clients, bandwidth = np.arange(fleet.size), fleet.heterogeneity.bandwidth
+    clients, bandwidth = np.arange(fleet.size), fleet.channel.multiple
     online = fleet.usage.eligible_schedule(charging_required=False, unmetered_required=False)
     with tempfile.TemporaryDirectory() as home:
         done = run(scenario, out=Path(home) / "run", train=False)
         round_s = (done.rounds.finished_at_s - done.rounds.started_at_s).to_numpy(dtype=np.float64)
         is_offline = float((done.tasks.outcome == "offline").mean())
     return Figures(
-        mean_speed=float(fleet.heterogeneity.speed.mean()),
+        mean_speed=float(fleet.unit_speed.mean()),
         mean_bandwidth=1.0 if bandwidth is None else float(bandwidth.mean()),
         mean_availability=float(online.seconds_true(clients, 0.0, _WEEK_S).mean()) / _WEEK_S,
         round_s=round_s,

@@ -257,12 +257,12 @@ def validate(
     loaded = _load(scenario, set_, seed, plugin)
     loaded.build_selector()
     _check_own_files(loaded)
-    from fleetsim.fleet.network.channel import links_of
+    import numpy as np
+
     from fleetsim.fleet.population import load_trace
 
     load_trace(loaded.fleet.usage, seed=loaded.seed)
-    if loaded.fleet.channel.kind == "trace":
-        links_of(loaded.fleet.channel, seed=loaded.seed, size=1)
+    loaded.fleet.channel.build(seed=loaded.seed, is_wired=np.zeros(1, dtype=np.bool_))
     typer.echo(loaded.to_yaml(), nl=False)
 
 
@@ -278,13 +278,13 @@ def validate_world(
     errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
     """
     from fleetsim.progress import steps
-    from fleetsim.validation.page import PARTS, write
+    from fleetsim.validation.page import SECTION_MAKERS, write
 
-    with steps([part.name for part in PARTS], console) as begin:
+    with steps([maker.name for maker in SECTION_MAKERS], console) as begin:
         sections = []
-        for part in PARTS:
-            begin(part.name)
-            sections.append(part.make())
+        for maker in SECTION_MAKERS:
+            begin(maker.name)
+            sections.append(maker.make())
     typer.echo(write(sections, out))
 
 

@@ -17,12 +17,10 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
-from fleetsim.fleet.network.channel_settings import PlacedSettings
 from fleetsim.fleet.network.radios.fleet_radios import unmetered_radio
 from fleetsim.fleet.network.wifi_or_cellular import (
     ByUsageSettings,
     NetworkSettings,
-    can_be_on,
     in_force,
 )
 from fleetsim.fleet.population import FleetSettings, load_trace
@@ -93,7 +91,7 @@ class ScenarioFacts:
     @property
     def has_unmetered(self) -> bool:
         """Whether any wireless client is ever on an unmetered network."""
-        return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[0]
+        return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[0]
 
     @cached_property
     def has_wifi(self) -> bool:
@@ -113,7 +111,7 @@ class ScenarioFacts:
     def has_metered(self) -> bool:
         """Whether any wireless client is ever on a metered network."""
         if not isinstance(self._network, ByUsageSettings):
-            return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[1]
+            return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
         if not self.names_people or all(profile.wired is not None for profile in carried):
             return False
@@ -137,7 +135,7 @@ class ScenarioFacts:
     @property
     def has_distances(self) -> bool:
         """Whether the channel places clients at distances."""
-        return isinstance(self.fleet.channel, PlacedSettings)
+        return self.fleet.channel.has_distances
 
     @cached_property
     def device_kinds(self) -> frozenset[str]:

@@ -18,7 +18,6 @@ from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile
 from fleetsim.fleet.devices.thermal import SkinSettings
 from fleetsim.fleet.network.radios.fleet_radios import (
     metered_radio,
-    too_much_power,
     unmetered_radio,
 )
 from fleetsim.fleet.population import FleetSettings
@@ -68,7 +67,7 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
                 for profile in profiles.values()
                 if profile.wired is None
             ]
-        too_loud = [fault for radio in radios if (fault := too_much_power(radio, channel))]
+        too_loud = [fault for radio in radios if (fault := channel.tx_power_fault(radio))]
         found += [(("fleet", "channel", "tx_power_dbm"), fault) for fault in too_loud[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # The default heats nobody in a fleet of boards, and is what a resolved scenario says.

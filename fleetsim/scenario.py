@@ -27,8 +27,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
-from fleetsim.fleet.network.channel_settings import BlockSettings
-from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
+from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.fleet.population import FleetSettings, places_m
 from fleetsim.host import memory
 from fleetsim.inert_keys import Inert, ScenarioFacts, inert_keys
@@ -367,7 +366,7 @@ def _contradictions(scenario: Scenario) -> list[Fault]:
         fleet.shared_links is not None
         and fleet.shared_links.cells is not None
         and not fleet.shared_links.has_capacities
-        and not isinstance(fleet.channel, BlockSettings)
+        and not fleet.channel.has_band
     ):
         says = (
             f"shares nothing: fleet.channel.kind = '{fleet.channel.kind}' has no band; give"
@@ -426,7 +425,7 @@ def _without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles)
         for profile in load_devices(name, beside=beside, files=files)
     ]
     has_usage = fleet.has_usage(profiles)
-    has_wifi, _ = can_be_on(in_force(fleet.network, has_usage=has_usage), has_usage=has_usage)
+    has_wifi, _ = in_force(fleet.network, has_usage=has_usage).can_be_on(has_usage=has_usage)
     if has_wifi or any(profile.wired is not None for profile in profiles):
         return []
     says = (

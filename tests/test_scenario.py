@@ -8,7 +8,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.network.channel_settings import TraceSettings
+from fleetsim.fleet.network.channels import TraceSettings
 from fleetsim.learning.data.published.mnist import MnistSettings
 from fleetsim.scenario import load
 

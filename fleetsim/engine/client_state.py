@@ -15,8 +15,7 @@ from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timelines
-
-_RELATIVE_SLACK = 1e-9
+from fleetsim.rounding import ROUNDING_SLACK
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +172,7 @@ class Standing:
             after.level_j[rows],
         )
         gained_j = after_j - before_j + drawn_j[rows]
-        slack_j = LEVEL_SLACK_J + _RELATIVE_SLACK * capacity_j
+        slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * capacity_j
         limit_j = batteries.charge_w[clients] * awake_s[rows]
         is_right = (after_j >= 0.0) & (after_j <= capacity_j)
         if self.flows_j.shape[1]:

@@ -35,8 +35,8 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import blank
 from fleetsim.fleet.traces.periodic import Schedule, freeze
+from fleetsim.rounding import ROUNDING_SLACK
 
-_RELATIVE_SLACK = 1e-9
 _AT_ONCE = 1 << 16
 """Clients whose batteries are worked out at once: a million take ten arrays of their length."""
 _NOBODY = np.empty(0, dtype=np.int64)
@@ -344,7 +344,7 @@ class World:
         out_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
         out_j += self._charge.flows_j[:, Flow.OWNER] + self._charge.flows_j[:, Flow.LOSS]
         out_j += self._charge.level_j
-        slack_j = LEVEL_SLACK_J + _RELATIVE_SLACK * (self.fleet.batteries.capacity_j + put_in_j)
+        slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * (self.fleet.batteries.capacity_j + put_in_j)
         wrong = (np.abs(put_in_j - out_j) > slack_j).nonzero()[0]
         if wrong.size:
             client = int(wrong[0])

@@ -33,15 +33,11 @@ from fleetsim.fleet.devices.memory import (
 )
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
+from fleetsim.fleet.heterogeneity import HeterogeneitySettings
 from fleetsim.fleet.network.access import Access
-from fleetsim.fleet.network.channel import Channel, ChannelSettings, build_channel
-from fleetsim.fleet.network.channel_settings import FadingSettings, PlacedSettings
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channels import ChannelSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.heterogeneity import (
-    Heterogeneity,
-    HeterogeneitySettings,
-    build_heterogeneity,
-)
 from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
 from fleetsim.fleet.network.sharing.max_min import (
     SharedLinks,
@@ -55,14 +51,12 @@ from fleetsim.fleet.network.transport import (
 from fleetsim.fleet.network.wifi_or_cellular import (
     AS_RECORDED,
     NetworkSettings,
-    can_be_on,
     forced_networks,
     in_force,
 )
-from fleetsim.fleet.network.wireless.cell import distances_m
-from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSettings, top_bit_per_s
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
-from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.timeline import TimelineGroups, Timelines
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.synthetic import make_usage
@@ -153,9 +147,8 @@ def places_m(channel: ChannelSettings, *, seed: int, size: int) -> FloatArray | 
 
     Distances are the channel's; directions are drawn for whoever asks, nothing depends on them.
     """
-    if not isinstance(channel, PlacedSettings):
-        return None
-    return _turned(distances_m(channel, seed=seed, size=size), seed)
+    distance_m = channel.distances_m(seed=seed, size=size)
+    return None if distance_m is None else _turned(distance_m, seed)
 
 
 def _turned(distance_m: FloatArray, seed: int) -> FloatArray:
@@ -174,7 +167,7 @@ class Fleet:
     device: IntArray
     """Index into `profiles` of every client [N]."""
     unit_speed: FloatArray
-    """Speed of every client's unit over that of its profile [N]."""
+    """Speed of every client's device over that of its profile [N]."""
     num_samples: IntArray
     """Training samples of every client [N]."""
     num_judged: IntArray
@@ -186,7 +179,6 @@ class Fleet:
     """Battery level at time 0 [N]; NaN where the device is mains powered."""
     crash_per_hour: float
     throttle: Throttle
-    heterogeneity: Heterogeneity
     memory: FreeMemory | None = None
     """None: nobody looks at it."""
 
@@ -216,8 +208,7 @@ class Fleet:
 
     def conv_flop_per_s(self, client: int) -> float:
         """Rate of convolutions of a client's own unit while it trains."""
-        speed = self.unit_speed[client] * self.heterogeneity.speed[client]
-        return self.profile(client).compute.conv_flop_per_s * float(speed)
+        return self.profile(client).compute.conv_flop_per_s * float(self.unit_speed[client])
 
     def samples_for(self, work: Work) -> IntArray:
         """Samples of every client that work of this kind may run over [N]."""
@@ -232,7 +223,7 @@ class Fleet:
             num_samples=self.num_samples[client : client + 1],
             batch_size=batch_size,
         )
-        return float(seconds[0] / (self.unit_speed[client] * self.heterogeneity.speed[client]))
+        return float(seconds[0] / self.unit_speed[client])
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
         """Rate in bit/s of a client's own link at a moment, before any that it shares.
@@ -264,7 +255,7 @@ class Fleet:
         radio: IntArray,
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
-    ) -> list[tuple[IntArray, Timelines]]:
+    ) -> TimelineGroups:
         """Transfers of clients [n], as of `Access.transfers`."""
         return self.access.transfers(clients, direction, start_s, bit, radio, is_asleep, lost_at_s)
 
@@ -294,7 +285,7 @@ class Fleet:
             seconds[rows] = unloaded_s(
                 profile.compute, cost, work, num_samples=num_samples[rows], batch_size=batch_size
             )
-        seconds /= self.unit_speed[clients] * self.heterogeneity.speed[clients]
+        seconds /= self.unit_speed[clients]
         return lay_out_computations(
             start_s,
             seconds if left_s is None else left_s,
@@ -379,8 +370,7 @@ def build_fleet(
         + assign_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
     )
-    has_wifi, _ = can_be_on(network, has_usage=has_usage)
-    heterogeneity = build_heterogeneity(settings.heterogeneity, seed=seed, size=settings.size)
+    has_wifi, _ = network.can_be_on(has_usage=has_usage)
     channel = build_channel(
         settings.channel,
         seed=seed,
@@ -388,17 +378,17 @@ def build_fleet(
         wired_bit_per_s=wired_bit_per_s,
         wifi=settings.wifi if has_wifi else None,
         radio=cellular_radio(settings.channel, files),
+        multiple=settings.heterogeneity.bandwidth_multiples(seed=seed, size=settings.size),
     )
     access = Access(
         channel=channel,
         radios=build_radios(
             settings.channel,
             profiles,
-            top_wifi_bit_per_s=top_bit_per_s(settings.wifi),
+            top_wifi_bit_per_s=settings.wifi.top_bit_per_s,
             files=files,
         ),
         transport=settings.transport,
-        heterogeneity=heterogeneity,
         shared=None
         if settings.shared_links is None
         else build_shared_links(
@@ -419,7 +409,8 @@ def build_fleet(
         seed=seed,
         profiles=profiles,
         device=device,
-        unit_speed=hardware.unit_speed,
+        unit_speed=hardware.unit_speed
+        * settings.heterogeneity.speed_multiples(seed=seed, size=settings.size),
         num_samples=num_samples,
         num_judged=num_samples if num_judged is None else num_judged,
         access=access,
@@ -428,7 +419,6 @@ def build_fleet(
         initial_j=initial_j,
         crash_per_hour=settings.crash_per_hour,
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
-        heterogeneity=heterogeneity,
         memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
 

@@ -128,6 +128,10 @@ class Timelines:
         )
 
 
+TimelineGroups = list[tuple[IntArray, Timelines]]
+"""(rows of some n phases, their timelines), rows with similar numbers of segments together."""
+
+
 def blank(from_s: FloatArray, until_s: FloatArray) -> Timelines:
     """Stretches of time [n] in which nothing is done and nothing drawn; each ends later."""
     nothing = np.zeros((from_s.size, 2))
@@ -138,8 +142,3 @@ def blank(from_s: FloatArray, until_s: FloatArray) -> Timelines:
         num_segments=np.ones(from_s.size, dtype=np.int64),
         is_complete=np.ones(from_s.size, dtype=np.bool_),
     )
-
-
-def empty(at_s: float) -> Timeline:
-    """A phase with nothing to do."""
-    return Timeline(np.array([at_s]), np.zeros(1), np.empty(0), is_complete=True)

@@ -23,6 +23,7 @@ import numpy as np
 
 from fleetsim.contracts import IntArray, Outcome, Purpose, TaskRow
 from fleetsim.errors import DataError
+from fleetsim.rounding import ROUNDING_SLACK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,6 @@ _RANKS: Mapping[str, Mapping[str, int]] = {
     key: {str(name): rank for rank, name in enumerate(names)}
     for key, names in (("purpose", Purpose), ("fate", FATES), ("component", COMPONENTS))
 }
-_SLACK = 1e-9
 _WAY_OUT = "run the scenario again into a new folder"
 
 
@@ -147,7 +147,7 @@ def check_balance(
     """
     spent_j = float(entries["energy_j"].sum())
     total_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
-    if not np.isclose(spent_j, total_j, rtol=_SLACK, atol=_SLACK):
+    if not np.isclose(spent_j, total_j, rtol=ROUNDING_SLACK, atol=ROUNDING_SLACK):
         raise DataError(
             f"{run}: joules do not add up: its tasks spent {spent_j!r} J, its rounds say"
             f" {total_j!r} J; {_WAY_OUT}"
@@ -165,7 +165,9 @@ def check_balance(
         sums_j = np.bincount(own["client"], weights=own["energy_j"], minlength=size)
         metered = column in clients.columns
         meters_j = clients[column].to_numpy(dtype=np.float64) if metered else np.zeros(size)
-        wrong = np.flatnonzero(~np.isclose(sums_j, meters_j, rtol=_SLACK, atol=_SLACK))
+        wrong = np.flatnonzero(
+            ~np.isclose(sums_j, meters_j, rtol=ROUNDING_SLACK, atol=ROUNDING_SLACK)
+        )
         if wrong.size:
             client = int(wrong[0])
             raise DataError(

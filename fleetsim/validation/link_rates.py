@@ -9,10 +9,10 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
-from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
-from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, wifi_rates_bit_per_s
+from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, table
@@ -61,7 +61,7 @@ def cell_rates(title: str, direction: Direction, **keys: Any) -> Rates:
 
 def wifi_rates(direction: Direction) -> Rates:
     """Rates of clients on Wi-Fi by default."""
-    rates = wifi_rates_bit_per_s(IndoorWifiSettings(), seed=_SEED, size=_SIZE)[ROW[direction]]
+    rates = IndoorWifiSettings().rates_bit_per_s(seed=_SEED, size=_SIZE)[ROW[direction]]
     percentiles = np.percentile(rates / BIT_PER_MBIT, _PERCENTILES)
     return Rates("`fleet.wifi`", direction.value, percentiles)
 

@@ -93,29 +93,29 @@ _LIMITS = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A section to be made."""
+class SectionMaker:
+    """Function that makes a section, with its name."""
 
     name: str
-    """For people who wait."""
+    """Name shown while it is made."""
     make: Callable[[], Section]
 
 
-PARTS = (
-    Part("boards", boards.section),
-    Part("the energy of FedGCS", boards.energy_section),
-    Part("overhead of a layer", launches.section),
-    Part("phones", phones.section),
-    Part("other phones", other_phones.section),
-    Part("memory", peak_memory.section),
-    Part("credits and heat", slowdown.section),
-    Part("fading", channel.section),
-    Part("link rates", link_rates.section),
-    Part("radios", radio.section),
-    Part("transport", transport.section),
-    Part("waiting", queueing.section),
-    Part("bundled traces", people.section),
-    Part("published traces", published.section),
+SECTION_MAKERS = (
+    SectionMaker("boards", boards.section),
+    SectionMaker("the energy of FedGCS", boards.energy_section),
+    SectionMaker("overhead of a layer", launches.section),
+    SectionMaker("phones", phones.section),
+    SectionMaker("other phones", other_phones.section),
+    SectionMaker("memory", peak_memory.section),
+    SectionMaker("credits and heat", slowdown.section),
+    SectionMaker("fading", channel.section),
+    SectionMaker("link rates", link_rates.section),
+    SectionMaker("radios", radio.section),
+    SectionMaker("transport", transport.section),
+    SectionMaker("waiting", queueing.section),
+    SectionMaker("bundled traces", people.section),
+    SectionMaker("published traces", published.section),
 )
 
 

@@ -11,14 +11,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
+from fleetsim.rounding import ROUNDING_SLACK
 
 Kind = Literal["fit", "prediction", "exact", "theory", "count"]
 """`fit`: the figure was chosen so that this comes out. `prediction`: nothing was adjusted to it.
 `exact`: a closed form that the code must meet to rounding. `theory`: a random quantity against its
 law, inside an interval. `count`: a statistic of a data set, by our code and by another."""
 
-_ROUNDING = 1e-9
-"""Relative differences below this are those of floats."""
 Z = 4.0
 """Standard errors on either side of the theoretical mean: left once in 16,000 seeds."""
 
@@ -44,7 +43,7 @@ class Check:
     def cells(self) -> tuple[str, ...]:
         """As a row of a table; what differs by rounding alone is the same on any host."""
         unit = f" {self.unit}" if self.unit else ""
-        is_same = abs(self.error) < _ROUNDING
+        is_same = abs(self.error) < ROUNDING_SLACK
         return (
             self.what,
             self.kind,
@@ -112,7 +111,7 @@ class Section:
 def errors_say(checks: Iterable[Check]) -> str:
     """Mean and largest error of some checks."""
     errors = np.abs([check.error for check in checks])
-    if errors.max() < _ROUNDING:
+    if errors.max() < ROUNDING_SLACK:
         return "met to rounding"
     if errors.size == 1:
         return f"error {percent(float(errors[0]), signed=False)}"

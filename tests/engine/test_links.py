@@ -190,7 +190,7 @@ def test_a_transfer_takes_what_the_closed_form_of_slow_start_says(
         assert row.energy_j[1] == pytest.approx(0.369 * takes_s + 15.02e-9 * 8e6, rel=1e-9)
 
 
-def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float, multiple: float) -> float:
+def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float) -> float:
     """End of an upload over fading blocks of 0.1 s under slow start, walked edge by edge."""
     rtt_s, window_bit = 0.071, 8 * 14_600.0
     offsets, caps = [0.0, 3 * rtt_s], [0.0]
@@ -205,7 +205,7 @@ def slow_end_s(fleet: Fleet, client: int, start_s: float, bit: float, multiple: 
         cap = caps[step] if step < len(caps) else 8 * 8_388_608 / rtt_s
         edge_s = min((block + 1) * 0.1, start_s + offsets[step + 1] if step < len(caps) else np.inf)
         rate = fleet.channel.rate_at(client, Direction.UP, (block + 0.5) * 0.1)
-        rate = min(rate * multiple, cap)
+        rate = min(rate, cap)
         if rate * (edge_s - now_s) >= left_bit:
             return now_s + left_bit / rate
         left_bit -= rate * (edge_s - now_s)
@@ -230,13 +230,11 @@ def test_slow_start_over_fading_blocks_equals_a_walk(
     laid = fleet.transfers(
         clients, Direction.UP, start_s, bit, radio, np.zeros(12, bool), np.full(12, np.inf)
     )
-    multiples = fleet.heterogeneity.bandwidth
     rows = np.concatenate([rows for rows, _ in laid])
     assert sorted(rows.tolist()) == list(range(12))
     for some, timelines in laid:
         for row, timeline in ((row, timelines.row(i)) for i, row in enumerate(some.tolist())):
-            multiple = 1.0 if multiples is None else float(multiples[row])
-            end_s = slow_end_s(fleet, row, float(start_s[row]), float(bit[row]), multiple)
+            end_s = slow_end_s(fleet, row, float(start_s[row]), float(bit[row]))
             assert timeline.end_s == pytest.approx(end_s, rel=1e-9)
             assert timeline.progress[-1] == bit[row]
             assert (np.diff(timeline.edges_s) > 0.0).all()

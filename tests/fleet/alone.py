@@ -9,7 +9,11 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.compute import lay_out_computations
+from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.energy import beyond_tails
+from fleetsim.fleet.network.channel import Channel
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.radios.power import power_of
 from fleetsim.fleet.timeline import Timeline, Timelines
 
 
@@ -57,3 +61,22 @@ def next_load(usage, client: int, t_s: float) -> tuple[float, float]:
     load, until_s = usage.load_after(np.array([client]), np.array([t_s]))
     assert not math.isnan(load[0])
     return float(until_s[0]), float(load[0])
+
+
+def transfer(
+    channel: Channel,
+    client: int,
+    direction: Direction,
+    start_s: float,
+    bit: float,
+    radio: RadioProfile,
+) -> Timeline:
+    """One cellular or wired transfer."""
+    ((_, laid_out),) = channel.transfers(
+        np.array([client]),
+        direction,
+        np.array([start_s]),
+        np.array([bit]),
+        power_of([radio], direction),
+    )
+    return laid_out.row(0)

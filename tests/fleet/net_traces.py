@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channel_settings import ConstantSettings
+from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.measured_links import NetLinks, build_net_links
 from fleetsim.fleet.traces.network.trace import NetTrace
 
@@ -41,7 +41,7 @@ def channel_of(net: NetLinks, *, give_up_s: float = 60.0) -> Channel:
     size = net.record.size
     settings = ConstantSettings(down_bit_per_s=1.0, up_bit_per_s=1.0, give_up_s=give_up_s)
     plain = build_channel(settings, seed=1, size=size, wired_bit_per_s=np.full(size, np.nan))
-    return replace(plain, net=net, fixed_bit_per_s=np.full((2, size), np.nan))
+    return replace(plain, changing=net, fixed_bit_per_s=np.full((2, size), np.nan))
 
 
 class ByMillisecond:

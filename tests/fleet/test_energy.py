@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.fleet.timeline import empty
+from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import beyond_tail
 from tests.fleet.made_batteries import phase
 
@@ -21,8 +22,10 @@ def test_energy_is_watts_times_seconds_up_to_any_moment():
 
 
 def test_an_empty_phase_costs_nothing():
-    assert empty(5.0).energy_until(100.0) == 0.0
-    assert empty(5.0).end_s == 5.0
+    empty = Timeline(np.array([5.0]), np.zeros(1), np.empty(0), is_complete=True)
+
+    assert empty.energy_until(100.0) == 0.0
+    assert empty.end_s == 5.0
 
 
 # --- tails --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from fleetsim.contracts import ModelCost
-from fleetsim.fleet.network.channel import ChannelSettings
+from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet, places_m
 
@@ -79,7 +79,7 @@ def test_an_epoch_takes_a_faster_unit_less():
 def test_a_rate_is_the_channels_times_the_clients_multiple():
     channel = {"kind": "constant", "down_bit_per_s": 1e6, "up_bit_per_s": 3e6}
     fleet = fleet_of(4, channel=channel, devices={"pixel-6": 1.0}, heterogeneity={"bandwidth": 0.5})
-    multiple = fleet.heterogeneity.bandwidth
+    multiple = fleet.channel.multiple
     assert multiple is not None
 
     assert fleet.rate_at(2, Direction.UP, 5.0) == pytest.approx(3e6 * multiple[2])

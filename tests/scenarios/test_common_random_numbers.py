@@ -10,6 +10,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.scenario import load
 from fleetsim.simulate import run
+from tests.fleet.alone import transfer
 
 SELECTORS = ["random", "round-robin", "power-of-choice", "oort"]
 AT_S = np.random.default_rng(7).uniform(0.0, 3e6, size=200)  # five laps of a week
@@ -42,7 +43,7 @@ def test_a_whole_run_leaves_the_world_as_it_was():
     before, after = fleet_of("oort"), fleet_of("oort")
     clients = np.arange(before.size)
     for t_s in AT_S[::-1]:  # look far ahead and back before asking again
-        after.channel.transfer(3, Direction.UP, t_s, 1e7, load_radio("lte"))
+        transfer(after.channel, 3, Direction.UP, t_s, 1e7, load_radio("lte"))
         after.usage.steps.next_change_after(clients, t_s)
 
     for t_s in AT_S:

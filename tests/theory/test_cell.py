@@ -14,7 +14,7 @@ from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channel_settings import (
+from fleetsim.fleet.network.channels import (
     CalibratedSettings,
     FadingSettings,
     NormalisedSettings,

@@ -18,10 +18,11 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.wireless.cell import Cell, path_loss
+from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.units import ratio_to_db
+from tests.fleet.alone import transfer
 from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
 
 NUM_BLOCKS = 400_000
@@ -117,7 +118,7 @@ def test_a_long_transfer_runs_at_the_ergodic_capacity() -> None:
     channel = channel_at(800.0, give_up_s=1e6)
     snr = channel.mean_snr(0, UP)
     mean, variance = ergodic_bit_per_s(snr), rate_variance(snr)
-    laid_out = channel.transfer(0, UP, 5.5, num_blocks * mean, RADIO)
+    laid_out = transfer(channel, 0, UP, 5.5, num_blocks * mean, RADIO)
     half_width_s = Z * math.sqrt(num_blocks * variance) / mean  # delta method for the time
 
     assert laid_out.is_complete
@@ -195,7 +196,7 @@ def test_link_budget_of_20_dbm_in_1_mhz(
     outage: float,
 ) -> None:
     channel = channel_at(distance_m, fading="none")
-    (loss,) = path_loss(FadingSettings(), np.array([distance_m]))
+    (loss,) = FadingSettings().path_loss(np.array([distance_m]))
     snr = channel.mean_snr(0, UP)
 
     assert ratio_to_db(loss) == pytest.approx(path_loss_db, abs=0.006)

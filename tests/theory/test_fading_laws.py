@@ -20,7 +20,7 @@ from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
-from fleetsim.fleet.network.channel_settings import NormalisedSettings
+from fleetsim.fleet.network.channels import NormalisedSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.cell import Cell
 from tests.theory.intervals import (

@@ -46,11 +46,11 @@ def verdicts(section: Section) -> str:
     "part",
     [
         pytest.param(part, id=part.name, marks=() if part.name in FAST else pytest.mark.slow)
-        for part in page.PARTS
+        for part in page.SECTION_MAKERS
     ],
 )
 def test_a_section_and_its_lines_of_the_summary_are_what_the_command_makes(
-    part: page.Part, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    part: page.SectionMaker, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if part.name == NEEDS_DATA:
         real_trace = request.getfixturevalue("real_trace")
@@ -72,7 +72,7 @@ def test_head_and_limits_are_what_the_command_writes() -> None:
 
     assert text.startswith(empty.split("## Summary")[0])
     assert split(text)["What is not validated"] == split(empty)["What is not validated"]
-    assert len(split(text)) == len(page.PARTS) + 2
+    assert len(split(text)) == len(page.SECTION_MAKERS) + 2
 
 
 def test_every_figure_of_the_page_is_there_and_no_other() -> None:

@@ -27,9 +27,9 @@ from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import Flow
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
+from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.units import BIT_PER_BYTE
 
-_RELATIVE_SLACK = 1e-9
 _SHOWN_QUANTILES = (0.1, 0.5, 0.9)
 _SEEN_BY_SERVER = (
     Outcome.DELIVERED,
@@ -236,7 +236,7 @@ def check_conserved(world: World, row: RoundRow) -> None:
     """
     metered_j = float(world.energy_j.sum() + world.enlisted_idle_j.sum())
     if not math.isclose(
-        metered_j, row.energy_total_j, rel_tol=_RELATIVE_SLACK, abs_tol=_RELATIVE_SLACK
+        metered_j, row.energy_total_j, rel_tol=ROUNDING_SLACK, abs_tol=ROUNDING_SLACK
     ):
         raise SimulationError(
             f"joules are not conserved: {metered_j!r} J metered, {row.energy_total_j!r} J recorded",

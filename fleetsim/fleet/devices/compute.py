@@ -48,6 +48,7 @@ from fleetsim.counts import num_batches
 from fleetsim.fleet.devices.pace import Paces
 from fleetsim.fleet.devices.profile import ComputeProfile
 from fleetsim.fleet.timeline import Timelines
+from fleetsim.rounding import ROUNDING_SLACK
 
 LoadAfter = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Load of some rows at times (each [k]), and the moments until which it holds [k]."""
@@ -56,8 +57,6 @@ _TRAIN_PER_FORWARD = 3
 """FLOP and launches of forward and backward pass over those of the forward pass."""
 _FIRST_SEGMENTS = 4
 """Segments that a computation has room for at first."""
-_STEP_SLACK = 1e-9
-"""A step that lacks less of itself than this is done: it lacks it by rounding."""
 
 
 def unloaded_s(
@@ -167,8 +166,8 @@ def steps_done(
     else:
         whole_epochs, rest = np.divmod(work.steps, per_epoch)
         done_s = share * (whole_epochs * epoch_s + rest * step_s)
-    epochs = np.floor(done_s / epoch_s + _STEP_SLACK)
-    steps = np.floor((done_s - epochs * epoch_s) / step_s + _STEP_SLACK)
+    epochs = np.floor(done_s / epoch_s + ROUNDING_SLACK)
+    steps = np.floor((done_s - epochs * epoch_s) / step_s + ROUNDING_SLACK)
     whole = np.minimum(
         epochs * per_epoch + np.clip(steps, 0, per_epoch - 1),
         num_steps(work, num_samples, batch_size),

@@ -14,19 +14,12 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.network.channel import Channel
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.heterogeneity import Heterogeneity
 from fleetsim.fleet.network.radios.fleet_radios import Radios
 from fleetsim.fleet.network.radios.promotion import with_promotions
 from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows
 from fleetsim.fleet.network.sharing.max_min import SharedLinks
-from fleetsim.fleet.network.transport import (
-    NoTransportSettings,
-    RateCaps,
-    TcpSettings,
-    capped_steps,
-    rate_caps,
-)
-from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.network.transport import RateCaps, TransportSettings, capped_steps
+from fleetsim.fleet.timeline import TimelineGroups
 
 _BLOCKS_AHEAD: Final = 64
 """Fading blocks of clients on shared links that are drawn at once."""
@@ -38,17 +31,14 @@ class Access:
 
     channel: Channel
     radios: Radios
-    transport: TcpSettings | NoTransportSettings
-    heterogeneity: Heterogeneity
+    transport: TransportSettings
     shared: SharedLinks | None
     """None where transfers do not slow each other."""
 
     def rate_at(self, client: int, direction: Direction, t_s: float, radio: int) -> float:
         """Rate in bit/s of a client's link over a radio at a moment, before any that it shares."""
         on_wifi = bool(self.radios.is_wifi[radio])
-        rate_bit_per_s = self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
-        multiple = self.heterogeneity.bandwidth
-        return rate_bit_per_s if multiple is None else rate_bit_per_s * float(multiple[client])
+        return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
 
     def transfers(
         self,
@@ -59,7 +49,7 @@ class Access:
         radio: IntArray,
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
-    ) -> list[tuple[IntArray, Timelines]]:
+    ) -> TimelineGroups:
         """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
 
         Radios that are asleep are promoted first, then the connection is set up.
@@ -77,25 +67,15 @@ class Access:
         power = radios.power[direction].take(radio)
         promotion_s = np.where(is_asleep, radios.promotion_s[radio], 0.0)
         awake_s, on_wifi = start_s + promotion_s, radios.is_wifi[radio]
-        caps = rate_caps(self.transport, radios.rtt_s[radio])
+        caps = self.transport.rate_caps(radios.rtt_s[radio])
         if shared is None:
-            laid_out = self.heterogeneity.transfers(
-                channel,
-                clients,
-                direction,
-                awake_s,
-                bit,
-                power,
-                on_wifi=on_wifi,
-                caps=caps,
+            laid_out = channel.transfers(
+                clients, direction, awake_s, bit, power, on_wifi=on_wifi, caps=caps
             )
         else:
             cells = shared.cells_of(clients, on_wifi)
-            bandwidth = self.heterogeneity.bandwidth
-            multiple = None if bandwidth is None else bandwidth[clients]
-            own_rates = self.heterogeneity.own_rates(
-                channel, clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi
-            )
+            multiple = None if channel.multiple is None else channel.multiple[clients]
+            own_rates = channel.own_rates(clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi)
             laid_out = lay_out_flows(
                 Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
                 own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),

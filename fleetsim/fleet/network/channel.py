@@ -12,39 +12,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 import numpy as np
-from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
-from fleetsim.fleet.network.channel_settings import (
-    CalibratedSettings,
-    ConstantSettings,
-    FadingSettings,
-    NormalisedSettings,
-    TraceSettings,
-)
+from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.measured_links import NetLinks, build_net_links
-from fleetsim.fleet.network.radios.power import RadioPower, power_of
+from fleetsim.fleet.network.links import ChangingRates
+from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import OwnRates, RateSteps
-from fleetsim.fleet.network.transfer import Asked, LaidOut, lay_out_fading, lay_out_steady
+from fleetsim.fleet.network.transfer import (
+    Asked,
+    lay_out_steady,
+    multiplied,
+)
 from fleetsim.fleet.network.transport import RateCaps
-from fleetsim.fleet.network.wireless.cell import Cell, build_cell
-from fleetsim.fleet.network.wireless.wifi import WifiSettings, wifi_rates_bit_per_s
-from fleetsim.fleet.timeline import Timeline, empty
-from fleetsim.fleet.traces.network.files import load_net_trace
+from fleetsim.fleet.network.wireless.cell import Cell
+from fleetsim.fleet.network.wireless.wifi import WifiSettings
+from fleetsim.fleet.timeline import TimelineGroups
 
 _MAX_TIME_S: Final = 1e12
 """Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
-
-ChannelSettings = Annotated[
-    FadingSettings | NormalisedSettings | CalibratedSettings | ConstantSettings | TraceSettings,
-    Field(discriminator="kind"),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +44,19 @@ class Channel:
 
     give_up_s: float
     fixed_bit_per_s: FloatArray
-    """Cellular rate, or that of the cable, of the clients for whom it never changes [2, N]: row 0
-    down, row 1 up; NaN: it does."""
+    """Cellular rate, or that of the cable, where it never changes [2, N]: row 0 down, row 1 up;
+    NaN where it does."""
+    changing: ChangingRates | None
+    """Source of the cellular rates that change; None where none does."""
     cell: Cell | None
-    """None where no client is in a radio cell: then no rate fades."""
+    """Radio cell of the clients; None where the channel has no band."""
     arrivals: Arrivals | None
     """Which uploads arrive; None where the scenario does not force any to be lost."""
-    net: NetLinks | None = None
-    """None where no client lives through a network trace."""
     wifi_bit_per_s: FloatArray | None = None
     """Wi-Fi rate of every client, or that of its cable [2, N], rows as above; None: nobody is ever
     on Wi-Fi."""
+    multiple: FloatArray | None = None
+    """Factor on all these rates of every client, both ways [N]; None: 1 for all clients."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
         """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
@@ -84,14 +77,11 @@ class Channel:
         """
         self._check(client, t_s)
         rate_bit_per_s = self._steady(np.array([client]), direction, np.array([on_wifi]))[0]
-        if self.cell is not None and math.isnan(rate_bit_per_s):
-            block = self.cell.blocks_at(np.array([t_s]))
-            rates = self.cell.rates_bit_per_s(np.array([client]), direction, block, num=1)
-            rate_bit_per_s = rates[0, 0]
-        if self.net is not None and math.isnan(rate_bit_per_s):
-            rates = self.net.rate_at(np.array([client]), ROW[direction], np.array([t_s]))
+        if self.changing is not None and math.isnan(rate_bit_per_s):
+            rates = self.changing.rates_at(np.array([client]), direction, np.array([t_s]))
             rate_bit_per_s = rates[0]
-        return float(rate_bit_per_s)
+        multiple = 1.0 if self.multiple is None else float(self.multiple[client])
+        return float(rate_bit_per_s) * multiple
 
     def _steady(
         self, clients: IntArray, direction: Direction, on_wifi: BoolArray | None
@@ -104,26 +94,6 @@ class Channel:
             raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, which nobody has")
         return np.where(on_wifi, self.wifi_bit_per_s[ROW[direction], clients], rate_bit_per_s)
 
-    def transfer(
-        self, client: int, direction: Direction, start_s: float, bit: float, radio: RadioProfile
-    ) -> Timeline:
-        """A cellular (or wired) transfer of one client, as of `transfers`; of no bits: empty.
-
-        Raises:
-            ValueError: no such client, a time not in [0, 1e12] s, or bits < 0 or not finite.
-        """
-        if bit == 0.0:
-            self._check(client, start_s)
-            return empty(start_s)
-        ((_, laid_out),) = self.transfers(
-            np.array([client]),
-            direction,
-            np.array([start_s]),
-            np.array([bit]),
-            power_of([radio], direction),
-        )
-        return laid_out.row(0)
-
     def transfers(
         self,
         clients: IntArray,
@@ -134,7 +104,7 @@ class Channel:
         *,
         on_wifi: BoolArray | None = None,
         caps: RateCaps | None = None,
-    ) -> LaidOut:
+    ) -> TimelineGroups:
         """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
 
         Progress in bits; one segment per block, step of a trace or step of the transport's limits
@@ -156,28 +126,21 @@ class Channel:
             ValueError: no such client, a time not in [0, 1e12] s, or bits <= 0 or not finite.
         """
         self._check_all(clients, start_s, bit)
-        deadline_s = start_s + self.give_up_s
-        asked = Asked(clients, direction, start_s, deadline_s, bit, power, caps)
-        rate_bit_per_s = self._steady(clients, direction, on_wifi)
-        fades = np.isnan(rate_bit_per_s)
-        steady = (~fades).nonzero()[0]
-        laid_out: LaidOut = []
+        asked = Asked(clients, direction, start_s, start_s + self.give_up_s, bit, power, caps)
+        if self.multiple is None:
+            return self._lay_out(asked, on_wifi)
+        multiple = self.multiple[clients]
+        return multiplied(self._lay_out(asked.divided(multiple), on_wifi), multiple, bit)
+
+    def _lay_out(self, asked: Asked, on_wifi: BoolArray | None) -> TimelineGroups:
+        rate_bit_per_s = self._steady(asked.clients, asked.direction, on_wifi)
+        changes = np.isnan(rate_bit_per_s)
+        steady = (~changes).nonzero()[0]
+        laid_out: TimelineGroups = []
         if steady.size:
             laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
-        if self.net is not None:
-            rows = fades.nonzero()[0]
-
-            def limited(
-                at: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
-            ) -> tuple[FloatArray, FloatArray]:
-                return asked.limited(rows[at], edges_s, rates_bit_per_s)
-
-            for part, edges_s, rates_bit_per_s in self.net.windows(
-                clients[rows], ROW[direction], start_s[rows], deadline_s[rows], bit[rows], limited
-            ):
-                laid_out.append((rows[part], asked.lay_out(rows[part], edges_s, rates_bit_per_s)))
-        if self.cell is not None and steady.size < clients.size:
-            laid_out += lay_out_fading(asked, fades, self.cell)
+        if self.changing is not None and steady.size < changes.size:
+            laid_out += self.changing.lay_out(asked, changes.nonzero()[0])
         return laid_out
 
     def own_rates(
@@ -199,36 +162,30 @@ class Channel:
         """
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
-        fades = np.isnan(fixed_bit_per_s)
+        is_steady = not np.isnan(fixed_bit_per_s).any()
         band_bit_per_s = self._steady_band(clients, direction, fixed_bit_per_s, on_wifi)
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
             self._check_all(clients[rows], t_s, np.ones(rows.size))
-            if not fades.any():
+            if is_steady:
                 edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
                 fixed = fixed_bit_per_s[rows, np.newaxis]
                 return RateSteps(edges_s, fixed, band_bit_per_s[rows, np.newaxis])
-            at = fades[rows].nonzero()[0]
-            rates_bit_per_s = np.repeat(fixed_bit_per_s[rows, np.newaxis], num_blocks, axis=1)
-            if self.net is not None:
-                edges_s = np.full((rows.size, num_blocks + 1), np.inf)
-                edges_s[:, 0] = t_s
-                edges_s[at], rates_bit_per_s[at] = self.net.steps_from(
-                    clients[rows[at]], ROW[direction], t_s[at], num_blocks
-                )
-                return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
-            assert self.cell is not None
-            first_block = self.cell.blocks_at(t_s)
-            edges_s = self.cell.block_s * (first_block[:, np.newaxis] + np.arange(num_blocks + 1.0))
-            carried = self.cell.band_bit_per_s(
-                clients[rows[at]], direction, first_block[at], num_blocks
+            assert self.changing is not None
+            return self.changing.steps_from(
+                clients[rows], direction, t_s, num_blocks, fixed_bit_per_s[rows]
             )
-            channel_bit_per_s = rates_bit_per_s.copy()
-            channel_bit_per_s[at] = carried
-            rates_bit_per_s[at] = self.cell.modem.limited(direction, carried)
-            return RateSteps(edges_s, rates_bit_per_s, channel_bit_per_s)
 
-        return rates_from
+        if self.multiple is None:
+            return rates_from
+        multiple = self.multiple[clients]
+
+        def multiplied_rates(rows: IntArray, t_s: FloatArray) -> RateSteps:
+            edges_s, *rates_bit_per_s = rates_from(rows, t_s)
+            factor = multiple[rows, np.newaxis]
+            return RateSteps(edges_s, *(rate * factor for rate in rates_bit_per_s))
+
+        return multiplied_rates
 
     def _steady_band(
         self,
@@ -266,13 +223,14 @@ class Channel:
 
 
 def build_channel(
-    settings: ChannelSettings,
+    settings: TransferSettings,
     *,
     seed: int,
     size: int,
     wired_bit_per_s: FloatArray,
     wifi: WifiSettings | None = None,
     radio: RadioProfile | None = None,
+    multiple: FloatArray | None = None,
 ) -> Channel:
     """Place the clients and fix what never changes.
 
@@ -285,6 +243,7 @@ def build_channel(
         wired_bit_per_s: rate of every wired client, both ways [N]; NaN: wireless.
         wifi: Wi-Fi of the clients; None: nobody is ever on it.
         radio: their cellular radio, whose modem limits rates where the settings leave it to that.
+        multiple: factor on the rates of every client [N]; None: 1 for all clients.
 
     Raises:
         ValueError: the wired rates are not [N], or one is neither NaN nor finite and > 0.
@@ -295,40 +254,21 @@ def build_channel(
     is_valid = ~is_wired | ((wired_bit_per_s > 0.0) & np.isfinite(wired_bit_per_s))
     if wired_bit_per_s.shape != (size,) or not is_valid.all():
         raise ValueError(f"not {size} finite wired rates > 0 bit/s, or NaN: {wired_bit_per_s}")
-    cell, net = None, None
-    wireless_bit_per_s = np.full((2, size), np.nan)
-    if isinstance(settings, ConstantSettings):
-        wireless_bit_per_s[:] = [[settings.down_bit_per_s], [settings.up_bit_per_s]]
-    elif isinstance(settings, TraceSettings):
-        net = links_of(settings, seed=seed, size=size)
-    else:
-        cell = build_cell(settings, seed=seed, is_wired=is_wired, radio=radio)
-        if settings.fading == "none":
-            wireless_bit_per_s = cell.steady_bit_per_s()
-    fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, wireless_bit_per_s)
+    links = settings.build(seed=seed, is_wired=is_wired, radio=radio)
+    fixed_bit_per_s = np.where(is_wired, wired_bit_per_s, links.fixed_bit_per_s)
     fixed_bit_per_s.flags.writeable = False
     wifi_bit_per_s: FloatArray | None = None
     if wifi is not None:
-        rates_bit_per_s = wifi_rates_bit_per_s(wifi, seed=seed, size=size)
+        rates_bit_per_s = wifi.rates_bit_per_s(seed=seed, size=size)
         wifi_bit_per_s = np.where(is_wired, wired_bit_per_s, rates_bit_per_s)
         wifi_bit_per_s.flags.writeable = False
     arrivals = build_arrivals(settings.upload_success, seed=seed, size=size)
-    return Channel(settings.give_up_s, fixed_bit_per_s, cell, arrivals, net, wifi_bit_per_s)
-
-
-def links_of(settings: TraceSettings, *, seed: int, size: int) -> NetLinks:
-    """Read the network trace that settings name and deal its records to N clients.
-
-    Raises:
-        ScenarioError: there is no such trace, or the settings do not fit it.
-        DataError: its file is wrong.
-    """
-    return build_net_links(
-        load_net_trace(settings.trace),
-        seed=seed,
-        size=size,
-        shift=settings.shift,
-        rate_scale=settings.rate_scale,
-        up_over_down=settings.up_over_down,
+    return Channel(
         give_up_s=settings.give_up_s,
+        fixed_bit_per_s=fixed_bit_per_s,
+        changing=links.changing,
+        cell=links.cell,
+        arrivals=arrivals,
+        wifi_bit_per_s=wifi_bit_per_s,
+        multiple=multiple,
     )

@@ -21,6 +21,10 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
+from fleetsim.fleet.network.direction import ROW, Direction
+from fleetsim.fleet.network.sharing.flows import RateSteps
+from fleetsim.fleet.network.transfer import Asked
+from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.periodic import freeze
 from fleetsim.fleet.traces.shuffled_assignment import assign_shuffled
@@ -84,7 +88,7 @@ class _Steps:
         into_s = (axis_ms - self.at_ms[step]) / MS_PER_S
         return np.asarray(self.bit_before[step] + self.bit_per_s[step] * into_s)
 
-    def ahead(
+    def from_step(
         self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
     ) -> tuple[FloatArray, FloatArray]:
         """Steps of records [n] from the one that is `here` in a lap begun at `lap_ms` on.
@@ -134,17 +138,52 @@ class NetLinks:
     def __post_init__(self) -> None:
         freeze(self.record, self.shift_ms, self.span_ms)
 
-    def rate_at(self, clients: IntArray, row: int, t_s: FloatArray) -> FloatArray:
-        """Rates of clients [n] at `t_s` [n], down (row 0) or up (row 1), in bit/s."""
+    def rates_at(self, clients: IntArray, direction: Direction, t_s: FloatArray) -> FloatArray:
+        """Return rates of clients [n] at moments [n], in bit/s."""
+        row = ROW[direction]
         here, _, _ = self._places(clients, row, t_s)
         return np.asarray(self.steps[row].bit_per_s[here])
 
     def steps_from(
-        self, clients: IntArray, row: int, t_s: FloatArray, num: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Steps of clients [n] from those around `t_s` [n] on, as of `_Steps.ahead`."""
-        here, _, lap_ms = self._places(clients, row, t_s)
-        return self.steps[row].ahead(self.record[clients], here, lap_ms, num)
+        self,
+        clients: IntArray,
+        direction: Direction,
+        t_s: FloatArray,
+        num_steps: int,
+        fixed_bit_per_s: FloatArray,
+    ) -> RateSteps:
+        """Return rates from moments on; arguments as in `ChangingRates.steps_from`."""
+        row = ROW[direction]
+        edges_s = np.full((t_s.size, num_steps + 1), np.inf)
+        edges_s[:, 0] = t_s
+        rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
+        at = np.isnan(fixed_bit_per_s).nonzero()[0]
+        here, _, lap_ms = self._places(clients[at], row, t_s[at])
+        edges_s[at], rates_bit_per_s[at] = self.steps[row].from_step(
+            self.record[clients[at]], here, lap_ms, num_steps
+        )
+        return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
+
+    def lay_out(self, asked: Asked, rows: IntArray) -> TimelineGroups:
+        """Return the timelines of those transfers whose indices are `rows` [k]."""
+
+        def limited(
+            at: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
+        ) -> tuple[FloatArray, FloatArray]:
+            return asked.limited(rows[at], edges_s, rates_bit_per_s)
+
+        windows = self._windows(
+            asked.clients[rows],
+            ROW[asked.direction],
+            asked.start_s[rows],
+            asked.deadline_s[rows],
+            asked.bit[rows],
+            limited,
+        )
+        return [
+            (rows[at], asked.lay_out(rows[at], edges_s, rates_bit_per_s))
+            for at, edges_s, rates_bit_per_s in windows
+        ]
 
     def _places(
         self, clients: IntArray, row: int, t_s: FloatArray
@@ -155,7 +194,7 @@ class NetLinks:
         local_ms = (now_ms + self.shift_ms[clients]) % self.span_ms[record]
         return steps.at(steps.begins_ms[record] + local_ms), local_ms, now_ms - local_ms
 
-    def windows(
+    def _windows(
         self,
         clients: IntArray,
         row: int,
@@ -195,7 +234,7 @@ class NetLinks:
             common = int(width[left].min())
             rows = np.flatnonzero(left & (width == common))
             rows = rows[: max(1, _STEPS_AT_ONCE // common)]
-            edges_s, rates = steps.ahead(record[rows], here[rows], lap_ms[rows], common)
+            edges_s, rates = steps.from_step(record[rows], here[rows], lap_ms[rows], common)
             edges_s = edges_s.clip(start_s[rows, np.newaxis], deadline_s[rows, np.newaxis])
             edges_s, rates = limited(rows, edges_s, rates)
             total_bit = np.cumsum(rates * np.diff(edges_s, axis=1), axis=1)[:, -1]

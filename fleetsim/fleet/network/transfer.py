@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.network.direction import ROW, Direction
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.transport import RateCaps, capped
-from fleetsim.fleet.network.wireless.cell import Cell
-from fleetsim.fleet.timeline import Timelines
-
-_FIRST_BLOCKS: Final = 4
-"""Blocks that are laid out beyond those that a transfer needs at 1.5 times its mean rate."""
-_BLOCKS_AT_ONCE: Final = 1 << 18
-"""Blocks of several transfers that are laid out together."""
-
-LaidOut = list[tuple[IntArray, Timelines]]
-"""(rows of what was asked for, their transfers): transfers of similar lengths together."""
+from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 
 class Asked(NamedTuple):
@@ -47,6 +39,18 @@ class Asked(NamedTuple):
         if self.caps is None:
             return edges_s, rates_bit_per_s
         return capped(edges_s, rates_bit_per_s, self.start_s[rows], self.caps.take(rows))
+
+    def divided(self, multiple: FloatArray) -> Asked:
+        """Return the same transfers with bits counted in `multiple` [n].
+
+        At m times the rates, b bits take as long as b / m bits do at the rates. A limit of c bit/s
+        becomes one of c / m.
+        """
+        caps = self.caps
+        if caps is not None:
+            caps = RateCaps(caps.offsets_s, caps.cap_bit_per_s / multiple[:, np.newaxis])
+        power = self.power.at_multiples(multiple)
+        return self._replace(bit=self.bit / multiple, power=power, caps=caps)
 
     def lay_out(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
@@ -84,45 +88,23 @@ class Asked(NamedTuple):
         )
 
 
-def lay_out_steady(asked: Asked, rows: IntArray, rate_bit_per_s: FloatArray) -> LaidOut:
+def multiplied(laid_out: TimelineGroups, multiple: FloatArray, bit: FloatArray) -> TimelineGroups:
+    """Return transfers of `bit` / `multiple` bits as transfers of `bit` bits [n]."""
+    return [
+        (rows, _with_progress(timelines, multiple[rows], bit[rows])) for rows, timelines in laid_out
+    ]
+
+
+def _with_progress(timelines: Timelines, multiple: FloatArray, bit: FloatArray) -> Timelines:
+    last = timelines.progress[:, -1:]
+    is_done = (timelines.progress == last) & timelines.is_complete[:, np.newaxis]
+    # A complete transfer has moved all bits, whatever the rounding.
+    progress = np.where(is_done, bit[:, np.newaxis], timelines.progress * multiple[:, np.newaxis])
+    return replace(timelines, progress=progress)
+
+
+def lay_out_steady(asked: Asked, rows: IntArray, rate_bit_per_s: FloatArray) -> TimelineGroups:
     """Transfers of some rows at rates [k] that never change."""
     edges_s = np.array([asked.start_s[rows], asked.deadline_s[rows]]).T
     limited = asked.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
     return [(rows, asked.lay_out(rows, *limited))]
-
-
-def lay_out_fading(asked: Asked, fades: BoolArray, cell: Cell) -> LaidOut:
-    """Transfers of those rows [n] that fade, over the blocks of a cell."""
-    block_s = cell.block_s
-    first_block = cell.blocks_at(asked.start_s)
-    max_blocks = cell.blocks_at(np.nextafter(asked.deadline_s, 0.0)) - first_block + 1
-    # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
-    mean_snr = cell.snr[ROW[asked.direction], asked.clients]
-    best_bit_per_s = cell.modem.best_bit_per_s(asked.direction, mean_snr)
-    mean_bit = cell.modem.limited(asked.direction, best_bit_per_s) * block_s
-    with np.errstate(divide="ignore", over="ignore"):
-        num_blocks = np.minimum(max_blocks, _FIRST_BLOCKS + 1.5 * asked.bit / mean_bit)
-    laid_out: LaidOut = []
-    is_waiting = fades.copy()
-    width = _FIRST_BLOCKS
-    while is_waiting.any():
-        rows = (is_waiting & (num_blocks <= width)).nonzero()[0]
-        rows = rows[: max(1, _BLOCKS_AT_ONCE // width)]
-        if rows.size == 0:
-            width *= 2
-            continue
-        edges_s = block_s * (first_block[rows, np.newaxis] + np.arange(width + 1.0))
-        edges_s = np.maximum(edges_s, asked.start_s[rows, np.newaxis])
-        edges_s = np.minimum(edges_s, asked.deadline_s[rows, np.newaxis])
-        rates_bit_per_s = cell.rates_bit_per_s(
-            asked.clients[rows], asked.direction, first_block[rows], width
-        )
-        timelines = asked.lay_out(rows, *asked.limited(rows, edges_s, rates_bit_per_s))
-        is_through = timelines.is_complete | (max_blocks[rows] <= width)
-        if not is_through.all():
-            num_blocks[rows[~is_through]] = 2 * width
-            timelines, rows = timelines.take(is_through.nonzero()[0]), rows[is_through]
-        is_waiting[rows] = False
-        if rows.size:
-            laid_out.append((rows, timelines))
-    return laid_out

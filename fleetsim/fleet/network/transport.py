@@ -32,6 +32,21 @@ _GROWTH: Final = 2.0
 """Factor of the window from one round to the next."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RateCaps:
+    """Caps on the rates of n transfers, piecewise constant over K steps."""
+
+    offsets_s: FloatArray
+    """Edges of the steps since the first moment of each transfer [n, K+1]; from 0 to inf, never
+    falling. A step may be empty."""
+    cap_bit_per_s: FloatArray
+    """Most that moves in each step [n, K]; 0 during the set-up, inf: no limit."""
+
+    def take(self, rows: IntArray) -> RateCaps:
+        """The caps of transfers with these indices."""
+        return RateCaps(self.offsets_s[rows], self.cap_bit_per_s[rows])
+
+
 class TcpSettings(Settings):
     """A connection of TCP and TLS, and slow start."""
 
@@ -73,59 +88,43 @@ class TcpSettings(Settings):
             rounds += 1
         return rounds
 
+    def setup_s(self, rtt_s: FloatArray) -> FloatArray:
+        """Return seconds before the first payload at these round-trip times, shape kept."""
+        return np.asarray((self.handshake_round_trips + self.request_round_trips) * rtt_s)
+
+    def rate_caps(self, rtt_s: FloatArray) -> RateCaps:
+        """Return caps of transfers at round-trip times [n].
+
+        All rows have the same number of steps: the set-up, the rounds of slow start and what
+        follows. Where the round-trip time is 0 there is neither set-up nor cap.
+        """
+        rounds = self.num_rounds
+        window_bit = np.append(
+            self.initial_window_bit * _GROWTH ** np.arange(rounds),
+            float(self.receive_window_byte * BIT_PER_BYTE),
+        )
+        offsets_s = np.zeros((rtt_s.size, rounds + 3))
+        offsets_s[:, 1:-1] = self.setup_s(rtt_s)[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(
+            rounds + 1
+        )
+        offsets_s[:, -1] = math.inf
+        cap_bit_per_s = np.zeros((rtt_s.size, rounds + 2))
+        with np.errstate(divide="ignore"):
+            cap_bit_per_s[:, 1:] = window_bit / rtt_s[:, np.newaxis]
+        return RateCaps(offsets_s, cap_bit_per_s)
+
 
 class NoTransportSettings(Settings):
     """Bits flow at the rate of the link from the first moment, as papers assume."""
 
     kind: Literal["none"] = "none"
 
+    def rate_caps(self, rtt_s: FloatArray) -> RateCaps | None:
+        """Return None: nothing is capped."""
+        return None
+
 
 TransportSettings = Annotated[TcpSettings | NoTransportSettings, Field(discriminator="kind")]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RateCaps:
-    """Caps on the rates of n transfers, piecewise constant over K steps."""
-
-    offsets_s: FloatArray
-    """Edges of the steps since the first moment of each transfer [n, K+1]; from 0 to inf, never
-    falling. A step may be empty."""
-    cap_bit_per_s: FloatArray
-    """Most that moves in each step [n, K]; 0 during the set-up, inf: no limit."""
-
-    def take(self, rows: IntArray) -> RateCaps:
-        """The caps of transfers with these indices."""
-        return RateCaps(self.offsets_s[rows], self.cap_bit_per_s[rows])
-
-
-def setup_s(settings: TcpSettings, rtt_s: FloatArray) -> FloatArray:
-    """Seconds before the first payload at these round-trip times, shape kept."""
-    round_trips = settings.handshake_round_trips + settings.request_round_trips
-    return np.asarray(round_trips * rtt_s)
-
-
-def rate_caps(settings: TcpSettings | NoTransportSettings, rtt_s: FloatArray) -> RateCaps | None:
-    """Caps of transfers at round-trip times [n]; None where the settings cap nothing.
-
-    All rows have the same number of steps: the set-up, the rounds of slow start and what follows.
-    Where the round-trip time is 0 there is neither set-up nor cap.
-    """
-    if isinstance(settings, NoTransportSettings):
-        return None
-    rounds = settings.num_rounds
-    window_bit = np.append(
-        settings.initial_window_bit * _GROWTH ** np.arange(rounds),
-        float(settings.receive_window_byte * BIT_PER_BYTE),
-    )
-    offsets_s = np.zeros((rtt_s.size, rounds + 3))
-    offsets_s[:, 1:-1] = setup_s(settings, rtt_s)[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(
-        rounds + 1
-    )
-    offsets_s[:, -1] = math.inf
-    cap_bit_per_s = np.zeros((rtt_s.size, rounds + 2))
-    with np.errstate(divide="ignore"):
-        cap_bit_per_s[:, 1:] = window_bit / rtt_s[:, np.newaxis]
-    return RateCaps(offsets_s, cap_bit_per_s)
 
 
 def capped(
@@ -193,12 +192,9 @@ def capped_steps(
 
 
 def transfer_s(
-    settings: TcpSettings | NoTransportSettings,
-    rtt_s: FloatArray,
-    bit: FloatArray,
-    rate_bit_per_s: FloatArray,
+    settings: TcpSettings, rtt_s: FloatArray, bit: FloatArray, rate_bit_per_s: FloatArray
 ) -> FloatArray:
-    """Seconds of transfers over links of constant rates, in closed form.
+    """Return seconds of transfers over links of constant rates, in closed form.
 
     With W0 the first window, T the round-trip time and J the rounds whose cap is below the rate of
     the link, all that J rounds move is W0 (2^J - 1); a transfer of more goes on at
@@ -210,8 +206,6 @@ def transfer_s(
         bit: what each transfer moves, > 0 [n].
         rate_bit_per_s: rate of each link, > 0 [n].
     """
-    if isinstance(settings, NoTransportSettings):
-        return np.asarray(bit / rate_bit_per_s)
     first_bit, rounds = settings.initial_window_bit, settings.num_rounds
     last_window_bit = float(settings.receive_window_byte * BIT_PER_BYTE)
     # Rounds in which the window, not the link, is the limit: W0 2^j < rate * T.
@@ -226,4 +220,4 @@ def transfer_s(
     with np.errstate(divide="ignore"):
         steady_bit_per_s = np.minimum(rate_bit_per_s, last_window_bit / rtt_s)
     beyond_s = rtt_s * limited + (bit - ramp_bit) / steady_bit_per_s
-    return np.asarray(setup_s(settings, rtt_s) + np.where(bit <= ramp_bit, within_s, beyond_s))
+    return np.asarray(settings.setup_s(rtt_s) + np.where(bit <= ramp_bit, within_s, beyond_s))

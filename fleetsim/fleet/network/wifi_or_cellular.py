@@ -30,17 +30,44 @@ class ByUsageSettings(Settings):
 
     kind: Literal["by-usage"] = "by-usage"
 
+    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
+        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network).
+
+        With usage records both are possible; the records themselves are not read.
+        """
+        return True, has_usage
+
+    def forced(self, *, seed: int, size: int) -> IntArray:
+        """Return `AS_RECORDED` for all clients [N]."""
+        return np.full(size, AS_RECORDED)
+
 
 class CellularSettings(Settings):
     """Every wireless client is on the cellular network, always."""
 
     kind: Literal["cellular"] = "cellular"
 
+    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
+        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
+        return False, True
+
+    def forced(self, *, seed: int, size: int) -> IntArray:
+        """Return `METERED` for all clients [N]."""
+        return np.full(size, METERED)
+
 
 class WifiOnlySettings(Settings):
     """Every wireless client is on Wi-Fi, always."""
 
     kind: Literal["wifi"] = "wifi"
+
+    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
+        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
+        return True, False
+
+    def forced(self, *, seed: int, size: int) -> IntArray:
+        """Return `UNMETERED` for all clients [N]."""
+        return np.full(size, UNMETERED)
 
 
 class MixedSettings(Settings):
@@ -49,6 +76,15 @@ class MixedSettings(Settings):
     kind: Literal["mixed"] = "mixed"
     cellular_fraction: Annotated[float, Field(ge=0.0, le=1.0)]
     """Probability with which a client is on the cellular network; the others are on Wi-Fi."""
+
+    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
+        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
+        return self.cellular_fraction < 1.0, self.cellular_fraction > 0.0
+
+    def forced(self, *, seed: int, size: int) -> IntArray:
+        """Draw the network of every client [N]."""
+        draw = rng.stream(seed, "network/cellular").random(size)
+        return np.where(draw < self.cellular_fraction, METERED, UNMETERED)
 
 
 NetworkSettings = Annotated[
@@ -64,38 +100,10 @@ def in_force(network: NetworkSettings | None, *, has_usage: bool) -> NetworkSett
     return ByUsageSettings() if has_usage else CellularSettings()
 
 
-def can_be_on(network: NetworkSettings, *, has_usage: bool) -> tuple[bool, bool]:
-    """Whether some wireless client can ever be on (Wi-Fi, the cellular network).
-
-    With usage records both are possible; what the records hold is not looked up.
-    """
-    match network:
-        case ByUsageSettings():
-            return True, has_usage
-        case CellularSettings():
-            return False, True
-        case WifiOnlySettings():
-            return True, False
-        case MixedSettings():
-            return network.cellular_fraction < 1.0, network.cellular_fraction > 0.0
-
-
 def forced_networks(network: NetworkSettings, *, seed: int, is_wired: BoolArray) -> IntArray:
-    """`METERED`, `UNMETERED` or `AS_RECORDED` for every client [N].
+    """Return `METERED`, `UNMETERED` or `AS_RECORDED` for every client [N].
 
     Client i is on the same network whatever the size N of the fleet. Wired clients stay as
     recorded.
     """
-    forced = np.full(is_wired.size, AS_RECORDED)
-    match network:
-        case CellularSettings():
-            forced[:] = METERED
-        case WifiOnlySettings():
-            forced[:] = UNMETERED
-        case MixedSettings():
-            draw = rng.stream(seed, "network/cellular").random(is_wired.size)
-            forced = np.where(draw < network.cellular_fraction, METERED, UNMETERED)
-        case ByUsageSettings():
-            pass
-    forced[is_wired] = AS_RECORDED
-    return forced
+    return np.where(is_wired, AS_RECORDED, network.forced(seed=seed, size=is_wired.size))

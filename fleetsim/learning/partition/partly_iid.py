@@ -25,6 +25,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
+from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.schema.strict_yaml import spelled
@@ -83,7 +84,7 @@ def _sizes(sigma: float, num_samples: int, num_clients: int, seed: int) -> IntAr
     """Return the sizes of all clients [N], which add up to n: cumulated shares rounded down."""
     draws = stream(seed, "partition/partly-iid-sizes").standard_normal(num_clients)
     shares = np.exp(sigma * draws)
-    inner = np.floor(num_samples * np.cumsum(shares)[:-1] / shares.sum() + 1e-9)
+    inner = np.floor(num_samples * np.cumsum(shares)[:-1] / shares.sum() + ROUNDING_SLACK)
     return np.diff(np.concatenate([[0], inner.astype(np.int64), [num_samples]]))
 
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
+from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.selectors.common.tie_breaking import best
 
 Metric = Literal["l2", "squared_l2"]
@@ -38,8 +39,6 @@ _COLUMNS_AT_ONCE = 1 << 13
 """A hundred clients' block in double precision stays in a cache of 8 MB."""
 _CANCELLED = 1e-6
 """Squared distances below this share of the squared norms are computed from the differences."""
-_SUM_ROUNDING = 1e-9
-"""Far more than the relative error of a sum of any fleet's distances."""
 
 
 def dissimilarities(
@@ -222,7 +221,7 @@ def _costs(nearest: FloatArray) -> FloatArray:
     same terms in another order, which must not be decided by how a sum rounds.
     """
     costs: FloatArray = nearest.sum(axis=0)
-    for column in np.flatnonzero(costs <= costs.min() * (1.0 + _SUM_ROUNDING)):
+    for column in np.flatnonzero(costs <= costs.min() * (1.0 + ROUNDING_SLACK)):
         costs[column] = math.fsum(nearest[:, column])
     return costs
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
+from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.selectors.common.checks import require_all
 from fleetsim.selectors.common.tie_breaking import best
-
-_ROUNDING_SLACK = 1e-9
 
 
 def exploration_fraction(round_: int, start: float, decay: float, floor: float) -> float:
@@ -39,7 +38,7 @@ def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexpl
     Source: Oort (Lai et al., OSDI 2021), Algorithm 1; the fill-in is fleetsim's.
     """
     # 1 - 0.9 is 0.0999... in binary, and must yield 1 of 10.
-    quota = math.floor((1.0 - exploration) * wanted + _ROUNDING_SLACK)
+    quota = math.floor((1.0 - exploration) * wanted + ROUNDING_SLACK)
     return min(max(quota, wanted - num_unexplored), num_explored)
 
 

@@ -27,10 +27,10 @@ from __future__ import annotations
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.rounding import ROUNDING_SLACK
 
 MOST_EXTRA = 10.0
 """No client trains more than this many times its usual work beyond it."""
-_ROUNDING_SLACK = 1e-9
 
 
 def gradient_utilities(
@@ -142,7 +142,7 @@ def step_ratios(
         return np.empty(0)
     end_s = float(duration_s.max()) if round_s is None else round_s
     step_s = compute_s / num_steps
-    idle_steps = np.floor(np.maximum(end_s - duration_s, 0.0) / step_s + _ROUNDING_SLACK)
+    idle_steps = np.floor(np.maximum(end_s - duration_s, 0.0) / step_s + ROUNDING_SLACK)
     return 1.0 + np.minimum(MOST_EXTRA, beta * idle_steps / num_steps)
 
 
@@ -154,4 +154,4 @@ def num_local_steps(ratio: FloatArray, num_steps: int) -> IntArray:
 
     Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
-    return np.floor(ratio * num_steps + _ROUNDING_SLACK).astype(np.int64)
+    return np.floor(ratio * num_steps + ROUNDING_SLACK).astype(np.int64)

@@ -11,10 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import rng
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channel import Channel, ChannelSettings, build_channel
-from fleetsim.fleet.network.channel_settings import ConstantSettings, FadingSettings
+from fleetsim.fleet.network.channel import Channel, build_channel
+from fleetsim.fleet.network.channels import ChannelSettings, ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.timeline import Timeline
+from tests.fleet.alone import transfer
 
 DOWN, UP = Direction.DOWN, Direction.UP
 RADIO = RadioProfile(
@@ -100,7 +101,7 @@ def test_looking_far_ahead_does_not_change_the_present() -> None:
     channel = fading()
     times_s = [0.0, 3.2, 1e9, 17.0, 3.9, 5e5]
     forward = [channel.rate_at(1, UP, t) for t in times_s]
-    channel.transfer(1, UP, 2e6, 1e10, RADIO)
+    transfer(channel, 1, UP, 2e6, 1e10, RADIO)
     backward = [channel.rate_at(1, UP, t) for t in reversed(times_s)]
 
     assert forward == backward[::-1]
@@ -181,7 +182,7 @@ def test_two_blocks_by_hand(direction: Direction, base_w: float, per_bit: float)
         1e6 * math.log2(1.0 + gain_from_words(3, direction, block) * snr) for block in (3, 4)
     )
     bit = 0.75 * third + 0.5 * fourth  # from 7.25 s to the edge at 8 s, and on to 8.5 s
-    laid_out = channel.transfer(3, direction, 7.25, bit, RADIO)
+    laid_out = transfer(channel, 3, direction, 7.25, bit, RADIO)
     first_j = 0.75 * (base_w + per_bit * third)
 
     assert laid_out.edges_s == pytest.approx([7.25, 8.0, 8.5], rel=1e-12)
@@ -205,7 +206,7 @@ def test_bits_are_conserved_in_any_transfer(
     client: int, direction: Direction, start_s: float, bit: float, block_s: float
 ) -> None:
     channel = at_distance(150.0, bandwidth_hz=2e7, block_s=block_s)
-    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     widths_s = np.diff(laid_out.edges_s)
     base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
     rates = (laid_out.power_w - base_w) / per_bit
@@ -229,7 +230,7 @@ def test_a_transfer_equals_the_brute_force_integral(
     client: int, direction: Direction, start_s: float, bit: float, block_s: float
 ) -> None:
     channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s)
-    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
 
     assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
@@ -261,7 +262,7 @@ def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
     law: dict[str, Any],
 ) -> None:
     channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **LOSSY, **law)
-    laid_out = channel.transfer(client, direction, start_s, bit, RADIO)
+    laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
     moved_bit, width_s = np.diff(laid_out.progress), np.diff(laid_out.edges_s)
     base_w, per_bit = (0.3, 2e-8) if direction is DOWN else (0.8, 7e-8)
@@ -282,7 +283,7 @@ def test_a_transfer_that_is_mostly_in_outage_gets_through_the_rare_blocks_that_a
     at_mean = at_distance(900.0, bandwidth_hz=1e6).mean_snr(0, UP)
     needed = math.log2(1.0 + 3.0 * at_mean)  # of an Exp(1) gain: exp(-3), one block in 20
     channel = at_distance(900.0, bandwidth_hz=1e6, outage_bit_per_s_per_hz=needed)
-    laid_out = channel.transfer(1, UP, 0.3, 4e7, RADIO)
+    laid_out = transfer(channel, 1, UP, 0.3, 4e7, RADIO)
     end_s, _ = slow_finish(channel, 1, UP, 0.3, 4e7, 1.0)
 
     assert len(laid_out.power_w) > 32  # far more blocks than it would take without outage
@@ -291,7 +292,7 @@ def test_a_transfer_that_is_mostly_in_outage_gets_through_the_rare_blocks_that_a
 
 def test_in_outage_for_good_a_transfer_is_given_up_with_nothing_done() -> None:
     channel = at_distance(900.0, fading="none", outage_bit_per_s_per_hz=100.0, give_up_s=50.0)
-    laid_out = channel.transfer(0, UP, 7.0, 1e6, RADIO)
+    laid_out = transfer(channel, 0, UP, 7.0, 1e6, RADIO)
 
     assert (laid_out.end_s, laid_out.is_complete) == (57.0, False)
     assert laid_out.progress.tolist() == [0.0, 0.0]
@@ -317,9 +318,9 @@ def test_the_way_up_can_have_a_band_of_its_own() -> None:
 def test_more_bandwidth_is_never_later(
     start_s: float, bit: float, bandwidth_hz: float, factor: float
 ) -> None:
-    narrow = at_distance(400.0, bandwidth_hz=bandwidth_hz).transfer(0, UP, start_s, bit, RADIO)
-    wide = at_distance(400.0, bandwidth_hz=factor * bandwidth_hz).transfer(
-        0, UP, start_s, bit, RADIO
+    narrow = transfer(at_distance(400.0, bandwidth_hz=bandwidth_hz), 0, UP, start_s, bit, RADIO)
+    wide = transfer(
+        at_distance(400.0, bandwidth_hz=factor * bandwidth_hz), 0, UP, start_s, bit, RADIO
     )
 
     assert wide.end_s <= narrow.end_s + 1e-9
@@ -327,7 +328,7 @@ def test_more_bandwidth_is_never_later(
 
 def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once() -> None:
     channel = fading(cell_radius_m=300.0, block_s=0.1)
-    longer = channel.transfer(1, UP, 123.45, 4e9, RADIO)
+    longer = transfer(channel, 1, UP, 123.45, 4e9, RADIO)
     middles_s = 0.5 * (longer.edges_s[1:] + longer.edges_s[:-1])
     one_by_one = np.array([channel.rate_at(1, UP, float(t)) for t in middles_s])
 
@@ -338,8 +339,8 @@ def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once()
 @pytest.mark.parametrize("bit", [1e5, 1e7, 3e8])
 def test_a_transfer_goes_as_the_first_part_of_a_longer_one(bit: float) -> None:
     channel = fading(cell_radius_m=300.0, block_s=0.1)
-    longer = channel.transfer(1, UP, 123.45, 4e9, RADIO)
-    shorter = channel.transfer(1, UP, 123.45, bit, RADIO)
+    longer = transfer(channel, 1, UP, 123.45, 4e9, RADIO)
+    shorter = transfer(channel, 1, UP, 123.45, bit, RADIO)
     num = len(shorter.power_w)
 
     np.testing.assert_array_equal(shorter.edges_s[:-1], longer.edges_s[:num])
@@ -350,7 +351,7 @@ def test_a_transfer_goes_as_the_first_part_of_a_longer_one(bit: float) -> None:
 def test_a_run_of_deep_fades_is_waited_out() -> None:
     channel = at_distance(3000.0, bandwidth_hz=1e6, tx_power_dbm=10.0)
     bit = 3.0 * 1e6 * math.log2(1.0 + channel.mean_snr(0, UP))  # three blocks on average
-    ends = [channel.transfer(0, UP, float(start), bit, RADIO) for start in range(600)]
+    ends = [transfer(channel, 0, UP, float(start), bit, RADIO) for start in range(600)]
     unlucky = max(ends, key=lambda laid_out: len(laid_out.power_w))
     expected_s, _ = slow_finish(channel, 0, UP, unlucky.start_s, bit, 1.0)
 
@@ -360,7 +361,7 @@ def test_a_run_of_deep_fades_is_waited_out() -> None:
 
 @pytest.mark.parametrize("start_s", [1e9, 1e9 + 1e-3, 999_999_999.9995])
 def test_milliseconds_are_told_apart_after_thirty_years(start_s: float) -> None:
-    laid_out = at_distance(400.0, block_s=1e-3).transfer(2, DOWN, start_s, 1e7, RADIO)
+    laid_out = transfer(at_distance(400.0, block_s=1e-3), 2, DOWN, start_s, 1e7, RADIO)
 
     assert_well_formed(laid_out)
     assert laid_out.progress[-1] == 1e7
@@ -369,7 +370,7 @@ def test_milliseconds_are_told_apart_after_thirty_years(start_s: float) -> None:
 
 
 def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
-    laid_out = at_distance(10.0).transfer(0, DOWN, 1e12, 1e-6, RADIO)
+    laid_out = transfer(at_distance(10.0), 0, DOWN, 1e12, 1e-6, RADIO)
 
     assert laid_out.end_s == math.nextafter(1e12, math.inf)
     assert laid_out.progress.tolist() == [0.0, 1e-6]
@@ -383,8 +384,8 @@ def test_a_transfer_too_short_for_the_clock_still_takes_time() -> None:
 def test_a_transfer_that_takes_too_long_is_given_up(start_s: float, give_up_s: float) -> None:
     patient = at_distance(500.0)
     hasty = at_distance(500.0, give_up_s=give_up_s)
-    whole = patient.transfer(1, UP, start_s, 1e9, RADIO)
-    cut = hasty.transfer(1, UP, start_s, 1e9, RADIO)
+    whole = transfer(patient, 1, UP, start_s, 1e9, RADIO)
+    cut = transfer(hasty, 1, UP, start_s, 1e9, RADIO)
 
     assert_well_formed(cut)
     assert not cut.is_complete
@@ -397,8 +398,8 @@ def test_a_transfer_that_just_makes_it_is_complete() -> None:
     wired = np.array([1e6])
     channel = build_channel(FadingSettings(give_up_s=4.0), seed=1, size=1, wired_bit_per_s=wired)
 
-    assert channel.transfer(0, UP, 3.0, 4e6, RADIO).is_complete
-    assert not channel.transfer(0, UP, 3.0, 4e6 + 1.0, RADIO).is_complete
+    assert transfer(channel, 0, UP, 3.0, 4e6, RADIO).is_complete
+    assert not transfer(channel, 0, UP, 3.0, 4e6 + 1.0, RADIO).is_complete
 
 
 def test_rounding_never_ends_a_transfer_after_its_time() -> None:
@@ -412,7 +413,7 @@ def test_rounding_never_ends_a_transfer_after_its_time() -> None:
     )
 
     assert bit / rate_bit_per_s > give_up_s  # what makes the case
-    assert channel.transfer(0, UP, 0.0, bit, RADIO).end_s == give_up_s
+    assert transfer(channel, 0, UP, 0.0, bit, RADIO).end_s == give_up_s
 
 
 # --- constant rates ------------------------------------------------------------------------------
@@ -421,8 +422,8 @@ def test_rounding_never_ends_a_transfer_after_its_time() -> None:
 def test_a_wired_client_has_its_own_rate_both_ways() -> None:
     wired = np.array([np.nan, 1e8])
     channel = build_channel(FadingSettings(), seed=1, size=2, wired_bit_per_s=wired)
-    down = channel.transfer(1, DOWN, 10.0, 5e7, RADIO)
-    up = channel.transfer(1, UP, 10.0, 5e7, RADIO)
+    down = transfer(channel, 1, DOWN, 10.0, 5e7, RADIO)
+    up = transfer(channel, 1, UP, 10.0, 5e7, RADIO)
 
     assert channel.rate_at(1, UP, 3.0) == channel.rate_at(1, DOWN, 9e6) == 1e8
     assert math.isnan(channel.mean_snr(1, UP))
@@ -435,29 +436,22 @@ def test_a_constant_channel_has_one_rate_a_direction_but_leaves_wires_alone() ->
     settings = ConstantSettings(down_bit_per_s=4e6, up_bit_per_s=1e6, give_up_s=100.0)
     wired = np.array([np.nan, 2e6])
     channel = build_channel(settings, seed=1, size=2, wired_bit_per_s=wired)
-    given_up = channel.transfer(0, UP, 7.0, 2e8, RADIO)
+    given_up = transfer(channel, 0, UP, 7.0, 2e8, RADIO)
 
-    assert channel.transfer(0, DOWN, 7.0, 8e6, RADIO).end_s == 9.0
-    assert channel.transfer(0, UP, 7.0, 8e6, RADIO).end_s == 15.0
-    assert channel.transfer(1, UP, 7.0, 8e6, RADIO).end_s == 11.0
+    assert transfer(channel, 0, DOWN, 7.0, 8e6, RADIO).end_s == 9.0
+    assert transfer(channel, 0, UP, 7.0, 8e6, RADIO).end_s == 15.0
+    assert transfer(channel, 1, UP, 7.0, 8e6, RADIO).end_s == 11.0
     assert (given_up.end_s, given_up.progress[-1], given_up.is_complete) == (107.0, 1e8, False)
     assert math.isnan(channel.mean_snr(0, UP))
-
-
-def test_no_bits_take_no_time() -> None:
-    laid_out = fading().transfer(0, UP, 12.5, 0, RADIO)
-
-    assert (laid_out.start_s, laid_out.end_s, laid_out.is_complete) == (12.5, 12.5, True)
-    assert laid_out.energy_until(99.0) == 0.0
 
 
 # --- what is refused -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bit", [-1.0, math.inf, math.nan])
+@pytest.mark.parametrize("bit", [-1.0, 0.0, math.inf, math.nan])
 def test_a_senseless_number_of_bits_is_refused(bit: float) -> None:
     with pytest.raises(ValueError, match="number of bits"):
-        fading().transfer(0, UP, 0.0, bit, RADIO)
+        transfer(fading(), 0, UP, 0.0, bit, RADIO)
 
 
 @pytest.mark.parametrize("t_s", [-1e-9, 1.1e12, math.inf, math.nan])
@@ -465,7 +459,7 @@ def test_a_time_beyond_the_clock_is_refused(t_s: float) -> None:
     with pytest.raises(ValueError, match="times from 0"):
         fading().rate_at(0, UP, t_s)
     with pytest.raises(ValueError, match="times from 0"):
-        fading().transfer(0, UP, t_s, 1.0, RADIO)
+        transfer(fading(), 0, UP, t_s, 1.0, RADIO)
 
 
 @pytest.mark.parametrize("client", [-1, 4])
@@ -536,7 +530,7 @@ def test_the_limits_of_the_settings_stay_finite(is_loud: bool) -> None:
         min_distance_m=1.0 if is_loud else 1e5,
     )
     channel = build_channel(settings, seed=1, size=1, wired_bit_per_s=np.full(1, np.nan))
-    laid_out = channel.transfer(0, UP, 0.0, 1e300, RADIO)
+    laid_out = transfer(channel, 0, UP, 0.0, 1e300, RADIO)
 
     assert 0.0 < channel.rate_at(0, UP, 0.0) < math.inf
     assert not laid_out.is_complete

@@ -16,6 +16,7 @@ from fleetsim.fleet.network.measured_links import milliseconds
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.traces.network.trace import NetTrace
+from tests.fleet.alone import transfer
 from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
 
 DOWN, UP = Direction.DOWN, Direction.UP
@@ -82,7 +83,7 @@ def test_a_transfer_waits_out_the_tunnel() -> None:
     channel = channel_of(links(TUNNEL, shift="none"))
 
     # 1 Mbit until 4 s, nothing until 7 s, 6 Mbit until 10 s, 0.5 Mbit in the next lap.
-    laid_out = channel.transfer(0, DOWN, 3.0, 7.5e6, RADIO)
+    laid_out = transfer(channel, 0, DOWN, 3.0, 7.5e6, RADIO)
 
     assert laid_out.edges_s.tolist() == [3.0, 4.0, 7.0, 10.0, 10.5]
     assert laid_out.progress.tolist() == [0.0, 1e6, 1e6, 7e6, 7.5e6]
@@ -93,20 +94,20 @@ def test_a_transfer_waits_out_the_tunnel() -> None:
 def test_a_transfer_that_ends_with_its_step_is_not_held_up_by_the_tunnel() -> None:
     channel = channel_of(links(TUNNEL, shift="none"))
 
-    assert channel.transfer(0, DOWN, 1.0, 3e6, RADIO).end_s == 4.0
+    assert transfer(channel, 0, DOWN, 1.0, 3e6, RADIO).end_s == 4.0
 
 
 def test_steps_without_a_change_of_rate_are_one_segment() -> None:
     trace = net_trace([(9000, [(0, 1e6, 5e5), (1000, 1e6, 4e5), (2000, 1e6, 4e5)])])
     channel = channel_of(links(trace, shift="none"))
 
-    assert channel.transfer(0, DOWN, 0.0, 8e6, RADIO).power_w.size == 1
-    assert channel.transfer(0, UP, 0.0, 8e5, RADIO).power_w.size == 2
+    assert transfer(channel, 0, DOWN, 0.0, 8e6, RADIO).power_w.size == 1
+    assert transfer(channel, 0, UP, 0.0, 8e5, RADIO).power_w.size == 2
 
 
 def test_a_way_that_never_carries_a_bit_is_given_up() -> None:
     trace = net_trace([(1000, [(0, 1e6, 0.0), (500, 2e6, 0.0)])])
-    laid_out = channel_of(links(trace), give_up_s=7.5).transfer(1, UP, 0.25, 1.0, RADIO)
+    laid_out = transfer(channel_of(links(trace), give_up_s=7.5), 1, UP, 0.25, 1.0, RADIO)
 
     assert (laid_out.end_s, laid_out.progress[-1], laid_out.is_complete) == (7.75, 0.0, False)
     assert laid_out.energy_until(math.inf) == pytest.approx(0.8 * 7.5)
@@ -125,7 +126,7 @@ def test_bits_and_joules_are_those_of_a_walk_by_milliseconds(
 ) -> None:
     net = links(trace)
     channel = channel_of(net, give_up_s=give_up_ms / 1000.0)
-    laid_out = channel.transfer(client, direction, start_ms / 1000.0, bit, RADIO)
+    laid_out = transfer(channel, client, direction, start_ms / 1000.0, bit, RADIO)
     # Rounding decides of a last bit that meets the deadline or an outage: an end between those of a
     # little less and a little more is right.
     oracle = ByMillisecond(trace, net)
@@ -160,7 +161,7 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd() -> None:
     found = {int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)}
     assert sorted(found) == clients.tolist()
     for client in clients.tolist():
-        alone = channel.transfer(client, DOWN, float(start_s[client]), float(bit[client]), RADIO)
+        alone = transfer(channel, client, DOWN, float(start_s[client]), float(bit[client]), RADIO)
         assert np.array_equal(found[client].edges_s, alone.edges_s)
         assert np.array_equal(found[client].progress, alone.progress)
         assert np.array_equal(found[client].power_w, alone.power_w)
@@ -170,7 +171,7 @@ def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
     channel = channel_of(links(TUNNEL, shift="none"), give_up_s=1e6)
 
     # 10 Mbit a lap: 5,000 laps, and 4 Mbit more by 4 s.
-    laid_out = channel.transfer(0, DOWN, 0.0, 5_000 * 1e7 + 4e6, RADIO)
+    laid_out = transfer(channel, 0, DOWN, 0.0, 5_000 * 1e7 + 4e6, RADIO)
 
     assert laid_out.end_s == pytest.approx(50_004.0, abs=1e-6)
     assert laid_out.power_w.size == 15_001

@@ -34,8 +34,6 @@ MIN_TX_POWER_DBM = -40.0
 the same in TS 36.101)."""
 MAX_CELLULAR_TX_POWER_DBM = 26.0
 """Phones of power class 2; class 3, the default, has 23 (3GPP TS 38.101-3, table 6.2B.1.1-1)."""
-MAX_WIFI_TX_POWER_DBM = 20.0
-"""100 mW EIRP at 2.4 GHz (ETSI EN 300 328)."""
 MAX_BASE_STATION_TX_POWER_DBM = 46.0
 """A macro cell of 10 MHz or more in 3GPP's simulations (TR 36.942; from memory, unchecked)."""
 

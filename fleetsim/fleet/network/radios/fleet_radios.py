@@ -8,7 +8,7 @@ cellular radio over `fleet.channel`. Which of its two radios a client uses follo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +22,8 @@ from fleetsim.fleet.devices.profile import (
     load_radio,
     wifi_radio,
 )
-from fleetsim.fleet.network.channel_settings import (
-    ConstantSettings,
-    FadingSettings,
-    TransferSettings,
-)
+from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.amplifier import with_tx_power
 from fleetsim.fleet.network.radios.power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
@@ -90,7 +85,7 @@ def build_radios(
         [
             None
             if profile.wired is not None
-            else _powered(
+            else _in_use(
                 unmetered_radio(
                     profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
                 ),
@@ -109,7 +104,7 @@ def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None
     Raises:
         DataError: there is no such radio, its file is wrong, or it is no cellular radio.
     """
-    return _powered(metered_radio(channel.metered_radio, files=files), channel)
+    return _in_use(metered_radio(channel.metered_radio, files=files), channel)
 
 
 def metered_radio(
@@ -151,24 +146,9 @@ def unmetered_radio(
     return radio
 
 
-def too_much_power(radio: RadioProfile, channel: TransferSettings) -> str | None:
-    """What is wrong with the transmit power of a channel for a radio, if anything is."""
-    if not isinstance(channel, FadingSettings) or radio.amplifier is None:
-        return None
-    most_dbm = radio.amplifier.max_dbm
-    if radio.network != "cellular" or channel.tx_power_dbm <= most_dbm:
-        return None
-    return f"is more than radio {radio.name!r} can emit; must be at most {most_dbm:g} dBm"
-
-
-def _powered(radio: RadioProfile, channel: TransferSettings) -> RadioProfile:
-    """A radio as it is over a channel: at its transmit power, asleep between packets or not."""
-    if radio.network != "cellular" or isinstance(channel, ConstantSettings):
-        return radio
-    radio = replace(radio, drx_inactivity_s=None)  # the air is what holds packets up
-    if isinstance(channel, FadingSettings):
-        return with_tx_power(radio, channel.tx_power_dbm)
-    return radio
+def _in_use(radio: RadioProfile, channel: TransferSettings) -> RadioProfile:
+    """Return a radio as it works over a channel: its transmit power, sleep between packets."""
+    return channel.radio_in_use(radio) if radio.network == "cellular" else radio
 
 
 def table_of(

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 
 def with_promotions(
     rows: IntArray, timelines: Timelines, start_s: FloatArray, promotion_w: FloatArray
-) -> list[tuple[IntArray, Timelines]]:
+) -> TimelineGroups:
     """Transfers that begin at `start_s`, where some were laid out from a later moment on.
 
     Between the two the radio is promoted; nothing moves.

@@ -20,7 +20,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.timeline import Timelines
+from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4
 _ROUNDINGS = 4.0
@@ -62,9 +62,7 @@ class Flows:
     """Power of each client's radio."""
 
 
-def lay_out_flows(
-    flows: Flows, own_rates: OwnRates, fair_rates: FairRates
-) -> list[tuple[IntArray, Timelines]]:
+def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> TimelineGroups:
     """Transfers that share links, as of `Channel.transfers`.
 
     The timeline of a flow whose client is lost goes on after that, at the rate that it had: until
@@ -214,7 +212,7 @@ class _State:
         for moment_s in (self._full_at_s, self._leaves_at_s, self._changes_at_s):
             moment_s[rows] = np.inf
 
-    def timelines(self) -> list[tuple[IntArray, Timelines]]:
+    def timelines(self) -> TimelineGroups:
         """The flows, when all have ended."""
         segments = self._segments
         row = np.concatenate(segments.rows)

@@ -45,6 +45,16 @@ class ConstantWifiSettings(Settings):
     up_bit_per_s: RateBitPerS
     """Rate from a client to the server."""
 
+    @property
+    def top_bit_per_s(self) -> float:
+        """Highest rate of any client, before `fleet.heterogeneity`."""
+        return max(self.down_bit_per_s, self.up_bit_per_s)
+
+    def rates_bit_per_s(self, *, seed: int, size: int) -> FloatArray:
+        """Return rates of every client [2, N]: row 0 down, row 1 up."""
+        rates = np.array([[self.down_bit_per_s], [self.up_bit_per_s]])
+        return np.broadcast_to(rates, (2, size))
+
 
 class IndoorWifiSettings(Settings):
     """An access point of each client's own, indoors."""
@@ -91,50 +101,44 @@ class IndoorWifiSettings(Settings):
             raise ValueError(f"airtime_share = [{low:g}, {high:g}] falls; give the smaller first")
         return self
 
+    @property
+    def top_bit_per_s(self) -> float:
+        """Highest rate of any client, before `fleet.heterogeneity`."""
+        return self.airtime_share[1] * self.max_bit_per_s_per_hz * self.bandwidth_hz
+
+    def rates_bit_per_s(self, *, seed: int, size: int) -> FloatArray:
+        """Draw rates of every client [2, N]: row 0 down, row 1 up.
+
+        Client i has the same rates whatever the size N of the fleet.
+        """
+        low, high = self.min_distance_m**2, self.radius_m**2
+        # The share of the ring's area within d is (d^2 - low) / (high - low).
+        distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "wifi/position").random(size))
+        loss_db = self.path_loss_db_at_1m + self.path_loss_exponent_db * np.log10(distance_m)
+        shadow = rng.stream(seed, "wifi/shadowing").standard_normal(size)
+        loss_db = loss_db + self.shadowing_sd_db * shadow
+        noise_w = dbm_to_w(_NOISE_DBM_PER_HZ + self.noise_figure_db) * self.bandwidth_hz
+        tx_w = [[dbm_to_w(self.access_point_tx_power_dbm)], [dbm_to_w(_CLIENT_TX_POWER_DBM)]]
+        snr = np.asarray(tx_w) * 10.0 ** (-loss_db / 10.0) / noise_w
+        modem = Modem(
+            bandwidth_hz=(self.bandwidth_hz, self.bandwidth_hz),
+            gap=db_to_ratio(self.snr_gap_db),
+            cap_bit_per_s_per_hz=self.max_bit_per_s_per_hz,
+        )
+        least, most = self.airtime_share
+        share = least + (most - least) * rng.stream(seed, "wifi/airtime").random(size)
+        lines = (self.line_down_bit_per_s, self.line_up_bit_per_s)
+        return np.stack(
+            [
+                np.minimum(
+                    share * modem.rates_bit_per_s(way, row), np.inf if line is None else line
+                )
+                for way, row, line in zip((Direction.DOWN, Direction.UP), snr, lines, strict=True)
+            ]
+        )
+
 
 WifiSettings = Annotated[
     IndoorWifiSettings | ConstantWifiSettings,
     Field(discriminator="kind"),
 ]
-
-
-def top_bit_per_s(settings: IndoorWifiSettings | ConstantWifiSettings) -> float:
-    """No client is faster on Wi-Fi than this, before `heterogeneity`."""
-    if isinstance(settings, ConstantWifiSettings):
-        return max(settings.down_bit_per_s, settings.up_bit_per_s)
-    return settings.airtime_share[1] * settings.max_bit_per_s_per_hz * settings.bandwidth_hz
-
-
-def wifi_rates_bit_per_s(
-    settings: IndoorWifiSettings | ConstantWifiSettings, *, seed: int, size: int
-) -> FloatArray:
-    """Rates of every client on Wi-Fi [2, N]: row 0 down, row 1 up.
-
-    Client i has the same rates whatever the size N of the fleet.
-    """
-    if isinstance(settings, ConstantWifiSettings):
-        rates = np.array([[settings.down_bit_per_s], [settings.up_bit_per_s]])
-        return np.broadcast_to(rates, (2, size))
-    low, high = settings.min_distance_m**2, settings.radius_m**2
-    # The share of the ring's area within d is (d^2 - low) / (high - low).
-    distance_m = np.sqrt(low + (high - low) * rng.stream(seed, "wifi/position").random(size))
-    loss_db = settings.path_loss_db_at_1m + settings.path_loss_exponent_db * np.log10(distance_m)
-    shadow = rng.stream(seed, "wifi/shadowing").standard_normal(size)
-    loss_db = loss_db + settings.shadowing_sd_db * shadow
-    noise_w = dbm_to_w(_NOISE_DBM_PER_HZ + settings.noise_figure_db) * settings.bandwidth_hz
-    tx_w = [[dbm_to_w(settings.access_point_tx_power_dbm)], [dbm_to_w(_CLIENT_TX_POWER_DBM)]]
-    snr = np.asarray(tx_w) * 10.0 ** (-loss_db / 10.0) / noise_w
-    modem = Modem(
-        bandwidth_hz=(settings.bandwidth_hz, settings.bandwidth_hz),
-        gap=db_to_ratio(settings.snr_gap_db),
-        cap_bit_per_s_per_hz=settings.max_bit_per_s_per_hz,
-    )
-    least, most = settings.airtime_share
-    share = least + (most - least) * rng.stream(seed, "wifi/airtime").random(size)
-    lines = (settings.line_down_bit_per_s, settings.line_up_bit_per_s)
-    return np.stack(
-        [
-            np.minimum(share * modem.rates_bit_per_s(way, row), np.inf if line is None else line)
-            for way, row, line in zip((Direction.DOWN, Direction.UP), snr, lines, strict=True)
-        ]
-    )

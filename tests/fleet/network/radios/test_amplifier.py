@@ -12,7 +12,6 @@ from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
 from fleetsim.fleet.network.radios.amplifier import (
     MAX_BASE_STATION_TX_POWER_DBM,
     MAX_CELLULAR_TX_POWER_DBM,
-    MAX_WIFI_TX_POWER_DBM,
     MIN_TX_POWER_DBM,
     amplifier_w,
     with_tx_power,
@@ -69,7 +68,7 @@ def test_more_than_the_class_emits_is_refused() -> None:
 
 
 def test_the_bounds_are_those_of_the_standards() -> None:
-    assert MIN_TX_POWER_DBM < MAX_WIFI_TX_POWER_DBM < MAX_CELLULAR_TX_POWER_DBM
+    assert MIN_TX_POWER_DBM < MAX_CELLULAR_TX_POWER_DBM
     assert MAX_CELLULAR_TX_POWER_DBM < MAX_BASE_STATION_TX_POWER_DBM
     for radio in CELLULAR.values():
         assert radio.amplifier is not None

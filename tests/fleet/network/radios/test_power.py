@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile import load_radio
-from fleetsim.fleet.network.channel_settings import (
+from fleetsim.fleet.network.channels import (
     ConstantSettings,
     FadingSettings,
     NormalisedSettings,
     TraceSettings,
-    TransferSettings,
 )
+from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
 from fleetsim.fleet.network.radios.power import RadioPower, power_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
-from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows

@@ -9,13 +9,11 @@ import pytest
 
 from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import build_channel
-from fleetsim.fleet.network.channel_settings import FadingSettings
+from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.wifi import (
     ConstantWifiSettings,
     IndoorWifiSettings,
-    top_bit_per_s,
-    wifi_rates_bit_per_s,
 )
 
 SEED = 3
@@ -29,7 +27,7 @@ def at_distance(distance_m: float, **settings: object) -> IndoorWifiSettings:
 
 def test_far_from_the_access_point_the_rate_is_the_budget_of_the_link() -> None:
     settings = at_distance(80.0, path_loss_exponent_db=35.0, access_point_tx_power_dbm=20.0)
-    down, up = wifi_rates_bit_per_s(settings, seed=SEED, size=3)
+    down, up = settings.rates_bit_per_s(seed=SEED, size=3)
 
     loss_db = 46.3 + 35.0 * math.log10(80.0)
     noise_dbm = -174.0 + 7.0 + 10.0 * math.log10(20e6)
@@ -41,7 +39,7 @@ def test_far_from_the_access_point_the_rate_is_the_budget_of_the_link() -> None:
 
 
 def test_near_it_the_modem_and_the_line_are_the_limits() -> None:
-    down, up = wifi_rates_bit_per_s(at_distance(2.0), seed=SEED, size=2)
+    down, up = at_distance(2.0).rates_bit_per_s(seed=SEED, size=2)
 
     assert down.tolist() == pytest.approx([0.5 * 72.2e6] * 2)
     assert up.tolist() == [20e6, 20e6]
@@ -49,7 +47,7 @@ def test_near_it_the_modem_and_the_line_are_the_limits() -> None:
 
 def test_shares_of_the_airtime_are_uniform_and_shadows_are_the_same_both_ways() -> None:
     settings = IndoorWifiSettings(radius_m=2.0, line_down_bit_per_s=None, line_up_bit_per_s=None)
-    down, up = wifi_rates_bit_per_s(settings, seed=SEED, size=20_000)
+    down, up = settings.rates_bit_per_s(seed=SEED, size=20_000)
 
     share = down / 72.2e6
     assert share.min() >= 0.4
@@ -57,12 +55,12 @@ def test_shares_of_the_airtime_are_uniform_and_shadows_are_the_same_both_ways() 
     # The mean of 20,000 uniform draws on [0.4, 0.8] has a standard deviation of 0.0008.
     assert share.mean() == pytest.approx(0.6, abs=0.0035)
     assert (down == up).all()
-    assert down.max() <= top_bit_per_s(settings)
+    assert down.max() <= settings.top_bit_per_s
 
 
 def test_a_client_has_the_same_rates_in_a_larger_fleet() -> None:
     settings = IndoorWifiSettings(radius_m=100.0)
-    few, many = (wifi_rates_bit_per_s(settings, seed=SEED, size=size) for size in (5, 500))
+    few, many = (settings.rates_bit_per_s(seed=SEED, size=size) for size in (5, 500))
 
     assert (few == many[:, :5]).all()
     assert len(set(few[0].tolist())) == 5
@@ -71,8 +69,8 @@ def test_a_client_has_the_same_rates_in_a_larger_fleet() -> None:
 def test_constant_wifi_is_the_same_for_everybody() -> None:
     settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
 
-    assert wifi_rates_bit_per_s(settings, seed=1, size=2).tolist() == [[5e6, 5e6], [7e6, 7e6]]
-    assert top_bit_per_s(settings) == 7e6
+    assert settings.rates_bit_per_s(seed=1, size=2).tolist() == [[5e6, 5e6], [7e6, 7e6]]
+    assert settings.top_bit_per_s == 7e6
 
 
 def test_a_cable_has_its_rate_even_while_its_client_is_unmetered() -> None:

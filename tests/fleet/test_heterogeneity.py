@@ -1,4 +1,4 @@
-"""Multipliers of speed and bandwidth: the mean stays, the tails grow, transfers scale exactly."""
+"""Multipliers of speed and bandwidth: constant mean, growing tails, exact scaling of transfers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.network.channel import build_channel
-from fleetsim.fleet.network.channel_settings import ConstantSettings, FadingSettings
-from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.heterogeneity import (
-    DECK_SIZE,
+from fleetsim.fleet.heterogeneity import (
     MOST_SIGMA,
-    Heterogeneity,
+    NUM_VALUES,
     HeterogeneitySettings,
-    deck,
     multipliers,
+    quantile_means,
 )
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
+from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.population import FleetSettings, build_fleet
 
@@ -30,34 +29,34 @@ SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_the_mean_stays_one_from_none_to_severe(severity):
-    dealt = multipliers(severity, "test", seed=3, size=1000)
+    drawn = multipliers(severity, "test", seed=3, size=1000)
 
-    assert dealt.mean() == pytest.approx(1.0, rel=1e-12)
-    assert dealt.min() > 0.0
+    assert drawn.mean() == pytest.approx(1.0, rel=1e-12)
+    assert drawn.min() > 0.0
 
 
 def test_the_fast_get_faster_and_the_slow_slower():
     spread = [multipliers(s, "test", seed=3, size=1000) for s in SEVERITIES]
 
-    assert (np.diff([dealt.max() for dealt in spread]) > 0).all()
-    assert (np.diff([dealt.min() for dealt in spread]) < 0).all()
+    assert (np.diff([drawn.max() for drawn in spread]) > 0).all()
+    assert (np.diff([drawn.min() for drawn in spread]) < 0).all()
 
 
-def test_a_deck_is_a_lognormal_of_mean_one():
-    """Against the quantiles of 400,000 draws; a card is the mean of a hundredth of them."""
+def test_the_values_are_those_of_a_lognormal_of_mean_one():
+    """Against the quantiles of 400,000 draws; a value is the mean of a hundredth of them."""
     drawn = np.sort(np.exp(0.7 * np.random.default_rng(1).standard_normal(400_000) - 0.7**2 / 2))
-    by_hand = drawn.reshape(DECK_SIZE, -1).mean(axis=1)
+    by_hand = drawn.reshape(NUM_VALUES, -1).mean(axis=1)
 
     # The widest hundredth has a relative standard error of 0.5 %.
-    assert deck(0.7) == pytest.approx(by_hand, rel=0.03)
+    assert quantile_means(0.7) == pytest.approx(by_hand, rel=0.03)
 
 
 def test_the_mean_time_of_a_piece_of_work_grows_as_the_lognormal_says():
-    """E[1/m] = exp(sigma^2); a hundred cards miss a part of the tail."""
+    """E[1/m] = exp(sigma^2); a hundred values miss a part of the tail."""
     sigma = 0.5 * MOST_SIGMA
-    dealt = multipliers(0.5, "test", seed=3, size=1000)
+    drawn = multipliers(0.5, "test", seed=3, size=1000)
 
-    assert (1.0 / dealt).mean() == pytest.approx(math.exp(sigma**2), rel=0.01)
+    assert (1.0 / drawn).mean() == pytest.approx(math.exp(sigma**2), rel=0.01)
 
 
 @given(size=st.integers(1, 300), more=st.integers(0, 300), seed=st.integers(0, 9))
@@ -67,10 +66,10 @@ def test_a_clients_multiplier_does_not_depend_on_the_size_of_the_fleet(size, mor
     assert multipliers(0.8, "test", seed=seed, size=size + more)[:size].tolist() == few.tolist()
 
 
-def test_speed_and_bandwidth_and_seeds_are_dealt_apart():
+def test_speed_bandwidth_and_seeds_are_drawn_independently():
     speed, bandwidth = (multipliers(1.0, what, seed=1, size=5000) for what in ("a", "b"))
 
-    # The correlation of independent decks has a standard deviation of 1 / sqrt(5000) = 0.014.
+    # The correlation of independent orders has a standard deviation of 1 / sqrt(5000) = 0.014.
     assert abs(np.corrcoef(speed, bandwidth)[0, 1]) < 0.06
     assert speed.tolist() != multipliers(1.0, "a", seed=2, size=5000).tolist()
 
@@ -91,19 +90,19 @@ CHANNELS: dict[str, FadingSettings | ConstantSettings] = {
 
 @pytest.mark.parametrize("kind", CHANNELS)
 def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joules_a_bit(kind):
-    channel = build_channel(CHANNELS[kind], seed=1, size=8, wired_bit_per_s=np.full(8, np.nan))
-    clients, bit = np.arange(8), np.full(8, 6e6)
     multiple = np.array([0.5, 1.0, 2.0, 3.0, 0.01, 7.0, 1.0, 1.3])
-    start_s, power = np.full(8, 3.3), RadioPower.line(np.zeros(8), np.full(8, 1e-7))
-    fleet = Heterogeneity(np.ones(8), multiple)
-    rows, laid_out = zip(
-        *fleet.transfers(channel, clients, Direction.UP, start_s, bit, power),
-        strict=True,
+    wireless = np.full(8, np.nan)
+    plain, scaled = (
+        build_channel(CHANNELS[kind], seed=1, size=8, wired_bit_per_s=wireless, multiple=factor)
+        for factor in (None, multiple)
     )
+    clients, bit = np.arange(8), np.full(8, 6e6)
+    start_s, power = np.full(8, 3.3), RadioPower.line(np.zeros(8), np.full(8, 1e-7))
+    rows, laid_out = zip(*scaled.transfers(clients, Direction.UP, start_s, bit, power), strict=True)
     for client in range(8):
         part = next(i for i, some in enumerate(rows) if client in some)
         timeline = laid_out[part].row(rows[part].tolist().index(client))
-        alone = channel.transfers(
+        alone = plain.transfers(
             clients[[client]], Direction.UP, start_s[:1], bit[:1] / multiple[client],
             power.take(np.array([0])),
         )[-1][1].row(0)  # fmt: skip
@@ -137,13 +136,13 @@ def test_work_takes_as_much_longer_as_a_client_is_slower():
     )
 
     assert (even.end_s == even.end_s[0]).all()
-    assert uneven.end_s * fleet_of(speed=1.0).heterogeneity.speed == pytest.approx(even.end_s)
+    assert uneven.end_s * fleet_of(speed=1.0).unit_speed == pytest.approx(even.end_s)
     assert (even.end_s / uneven.end_s).mean() == pytest.approx(1.0, rel=1e-9)
 
 
 def test_bandwidth_alone_leaves_the_speed_alone():
     fleet = fleet_of(bandwidth=0.5)
 
-    assert (fleet.heterogeneity.speed == 1.0).all()
-    assert fleet.heterogeneity.bandwidth is not None
-    assert fleet.heterogeneity.bandwidth.mean() == pytest.approx(1.0)
+    assert (fleet.unit_speed == 1.0).all()
+    assert fleet.channel.multiple is not None
+    assert fleet.channel.multiple.mean() == pytest.approx(1.0)

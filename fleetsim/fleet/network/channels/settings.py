@@ -1,0 +1,80 @@
+"""Settings that every kind of cellular channel has, and what each kind provides."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.fleet.devices.profile import RadioProfile
+from fleetsim.fleet.network.arrivals import SuccessSettings, check_shares
+from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.effects import CELLULAR, UNMETERED, by_key
+from fleetsim.settings import Settings
+
+
+class TransferSettings(Settings):
+    """Settings of every kind of channel."""
+
+    acts_if = by_key(
+        unmetered_radio=UNMETERED,
+        metered_radio=CELLULAR,
+    )
+
+    has_band: ClassVar[bool] = False
+    """Whether the clients of a cell can share its bandwidth."""
+    has_distances: ClassVar[bool] = False
+    """Whether clients have distances from an antenna."""
+
+    give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
+    """A transfer that takes longer than this fails."""
+    unmetered_radio: str = "wifi"
+    """Radio that a client uses on an unmetered network: bundled name or path. Bits of a Wi-Fi radio
+    go over `fleet.wifi`, those of a cellular one over this channel."""
+    metered_radio: str = "lte"
+    """Radio that a client uses on a metered network, a cellular one: bundled name or path."""
+    upload_success: Annotated[
+        tuple[SuccessSettings, ...],
+        Distinct("probability", "name it once, with the sum of the shares"),
+    ] = (SuccessSettings(probability=1.0),)
+    """Probability that an upload succeeds, whatever the link does, by share of the clients."""
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> TransferSettings:
+        check_shares(self.upload_success)
+        return self
+
+    @abstractmethod
+    def build(
+        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
+    ) -> CellularLinks:
+        """Return the cellular links of N clients.
+
+        Client i has the same link whatever the size N of the fleet.
+
+        Args:
+            seed: the scenario's seed.
+            is_wired: clients with a cable [N].
+            radio: radio whose modem limits rates where the settings say so; None: no limit.
+
+        Raises:
+            ScenarioError: a file that the settings name is missing, or does not fit them.
+            DataError: such a file is wrong.
+        """
+
+    def distances_m(self, *, seed: int, size: int) -> FloatArray | None:
+        """Return every client's distance from the antenna [N]; None without distances."""
+        return None
+
+    def radio_in_use(self, radio: RadioProfile) -> RadioProfile:
+        """Return a cellular radio as it works over this channel."""
+        # The sender always has packets waiting: the radio never sleeps between them.
+        return replace(radio, drx_inactivity_s=None)
+
+    def tx_power_fault(self, radio: RadioProfile) -> str | None:
+        """Return what is wrong with the transmit power for a radio; None if nothing is."""
+        return None

@@ -1,0 +1,51 @@
+"""Channel of measured rates, from a network trace."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim.contracts import BoolArray
+from fleetsim.fleet.devices.profile import RadioProfile
+from fleetsim.fleet.network.channels.settings import TransferSettings
+from fleetsim.fleet.network.links import CellularLinks
+from fleetsim.fleet.network.measured_links import NetShift, build_net_links
+from fleetsim.fleet.traces.network.files import load_net_trace
+from fleetsim.schema.effects import CELLULAR, by_key
+
+
+class TraceSettings(TransferSettings):
+    """Measured rates: every wireless client follows one record of a network trace."""
+
+    acts_if = by_key(
+        shift=CELLULAR,
+        rate_scale=CELLULAR,
+        up_over_down=CELLULAR,
+    )
+
+    kind: Literal["trace"] = "trace"
+    trace: str
+    """Network trace: bundled name, or path of a folder or file."""
+    shift: NetShift = "random"
+    """random: each client begins its record anywhere in it. none: at its beginning."""
+    rate_scale: Annotated[float, Field(ge=1e-9, le=1e9)] = 1.0
+    """Factor on all rates, such as 0.5 for a plan of half the speed."""
+    up_over_down: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
+    """Rate up over rate down, replacing the trace's own rates up; needed where it has none."""
+
+    def build(
+        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
+    ) -> CellularLinks:
+        """Read the trace and assign its records to the clients; see `TransferSettings.build`."""
+        net = build_net_links(
+            load_net_trace(self.trace),
+            seed=seed,
+            size=is_wired.size,
+            shift=self.shift,
+            rate_scale=self.rate_scale,
+            up_over_down=self.up_over_down,
+            give_up_s=self.give_up_s,
+        )
+        return CellularLinks(np.full((2, is_wired.size), np.nan), changing=net)
