@@ -15,14 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fleetsim import cli, progress
 from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Progress, Trainer
-from fleetsim.engine.servers import base
-from fleetsim.engine.servers.base import Parts
+from fleetsim.engine.servers import server
+from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.server import Parts
 
 
 @dataclass
@@ -105,9 +106,10 @@ class Watcher:
 
     def parts(self, **parts: Any) -> Parts:
         """Parts of a server, with a stopwatch around the trainer."""
-        self._stopwatch = Stopwatch(parts["trainer"])
+        learning: Learning = parts["learning"]
+        self._stopwatch = Stopwatch(learning.trainer)
         self.times.began_at_s = time.monotonic()
-        return Parts(**parts | {"trainer": self._stopwatch})
+        return Parts(**parts | {"learning": replace(learning, trainer=self._stopwatch)})
 
     @contextmanager
     def watch(self, *_: Any) -> Iterator[Callable[[Progress], None]]:
@@ -131,7 +133,7 @@ def main() -> None:
     target, *arguments = sys.argv[1:]
     watcher = Watcher()
     # Before the command imports what builds a server, and torch with it: that is timed, too.
-    base.Parts = watcher.parts  # type: ignore[assignment, misc]
+    server.Parts = watcher.parts  # type: ignore[assignment, misc]
     progress.watch = watcher.watch  # type: ignore[assignment]
     sys.argv = ["fleetsim", "run", *arguments]
     try:

@@ -1,8 +1,8 @@
 """Addressed random streams: every draw has an address (seed, purpose, indices).
 
-A stream's values depend on nothing but its address: not on how many other streams exist, the
-order in which they are made, or who reads them. So two selectors meet the same fleet, channel
-and people (common random numbers), a new consumer shifts nobody, and workers change nothing.
+The values of a stream depend on its address alone: not on other streams, the order in which they
+are made, or the process that reads them. So two selectors meet the same fleet, channel and people
+(common random numbers), and new draws or more workers change no other draw.
 
 Two ways to draw:
 
@@ -11,8 +11,8 @@ Two ways to draw:
 * `block_words(seed, purpose, index, first_block, num_blocks)`: counter-based words with random
   access, for draws that are asked for by position, such as the fading gain of block 10**9.
 
-`first_words` and `words_of_many` give the words of many addresses at once, for much less than it
-takes to make a generator for each.
+`first_words` and `words_of_many` give the words of many addresses at once, much faster than one
+generator for each.
 
 Both rest on Philox4x64-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 """
@@ -37,13 +37,13 @@ Key = tuple[int, int]
 
 
 def _key(seed: int, purpose: str, indices: tuple[int, ...]) -> Key:
-    """128-bit Philox key of an address; SHA-256 keeps different addresses apart."""
+    """Return the 128-bit Philox key of an address; SHA-256 separates addresses."""
     address = f"{seed}/{purpose}/{'/'.join(map(str, indices))}".encode()
     return _KEY.unpack_from(hashlib.sha256(address).digest())
 
 
 def stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
-    """Generator of the address (seed, purpose, indices).
+    """Return the generator of the address (seed, purpose, indices).
 
     >>> float(stream(1, "doc", 2).random()) == float(stream(1, "doc", 2).random())
     True
@@ -55,31 +55,31 @@ def stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
 
 
 def _philox(key: Key) -> np.random.Philox:
-    known = _Known(np.array(key, dtype=np.uint64))
+    known = _KnownKey(np.array(key, dtype=np.uint64))
     # numpy's types know SeedSequence alone; its generators take any ISeedSequence.
     return np.random.Philox(known)  # type: ignore[arg-type]
 
 
-class _Known(ISeedSequence):
-    """Gives Philox its key; as `key=`, which asks the system for entropy that nobody uses first."""
+class _KnownKey(ISeedSequence):
+    """Seed sequence that is a Philox key; Philox's own `key=` reads unused entropy first."""
 
     def __init__(self, key: NDArray[np.uint64]) -> None:
         self._key = key
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[np.uint64]:
-        """The key: Philox asks for two words of 64 bits."""
+        """Return the key: Philox asks for two words of 64 bits."""
         return self._key
 
 
 def torch_seed(seed: int, purpose: str, *indices: int) -> int:
-    """63-bit seed for a `torch.Generator` of this address."""
+    """Return the 63-bit seed for a `torch.Generator` of this address."""
     return _key(seed, purpose, tuple(int(index) for index in indices))[0] >> 1
 
 
 def block_words(
     seed: int, purpose: str, index: int, first_block: int, num_blocks: int
 ) -> NDArray[np.uint64]:
-    """Random words of consecutive blocks, any block in any order: [num_blocks, 4] uint64.
+    """Return random words of consecutive blocks, any block in any order: [num_blocks, 4] uint64.
 
     Block b of an address always holds the same four words, however it is reached.
     """
@@ -94,7 +94,7 @@ def words_of_many(
     first_blocks: Sequence[int],
     num_blocks: int,
 ) -> NDArray[np.uint64]:
-    """`block_words` of n addresses that differ in their index: [n, num_blocks, 4] uint64."""
+    """Return `block_words` of n addresses that differ in index: [n, num_blocks, 4] uint64."""
     source = _Words()
     words = [
         source.of(_block_key(seed, purpose, index), first_block, num_blocks * WORDS_PER_BLOCK)
@@ -106,7 +106,7 @@ def words_of_many(
 def first_words(
     seed: int, purpose: str, addresses: Sequence[tuple[int, ...]], num_words: Sequence[int]
 ) -> list[NDArray[np.uint64]]:
-    """The words that the streams of n addresses begin with, so many of each: uint64 [num].
+    """Return the first `num_words` words of the streams of n addresses: uint64 [num] each.
 
     >>> (words,) = first_words(1, "doc", [(2, 3)], [5])
     >>> (words == stream(1, "doc", 2, 3).bit_generator.random_raw(5)).all()
@@ -120,9 +120,9 @@ def first_words(
 
 
 class _Words:
-    """Random words of one address after the other.
+    """Random words of several addresses in sequence.
 
-    To give one generator another key takes a fraction of the time of making another generator.
+    Giving one generator another key is much faster than making another generator.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class _Words:
         }
 
     def of(self, key: Key, first_block: int, num: int) -> NDArray[np.uint64]:
-        """`num` words under a key, from the beginning of a block on."""
+        """Return `num` words under a key, from the beginning of a block on."""
         self._place["counter"][0] = first_block
         self._place["key"] = key
         self._bits.state = self._state
@@ -145,10 +145,10 @@ class _Words:
 
 @lru_cache(maxsize=1 << 14)
 def _block_key(seed: int, purpose: str, index: int) -> Key:
-    """`_key` of one index, remembered: the same clients are asked for again and again."""
+    """Return `_key` of one index, cached: the same clients are asked for again and again."""
     return _key(seed, purpose, (index,))
 
 
 def words_to_uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Uniforms in [0, 1) with 53 random bits from 64-bit words, shape kept."""
+    """Return uniforms in [0, 1) with 53 random bits from 64-bit words, shape kept."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

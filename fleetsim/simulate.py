@@ -14,10 +14,12 @@ from fleetsim.contracts import (
     Selector,
     State,
     StopReason,
+    Work,
+    WorkKind,
 )
-from fleetsim.engine.servers.base import Parts, Server
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.server import Parts, Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
@@ -163,20 +165,23 @@ def run(
             learning=Learning(
                 parameters=prepared.parameters,
                 cost=prepared.cost,
-                epochs=scenario.task.local.epochs or 0,
-                steps=scenario.task.local.steps,
+                training=Work(
+                    WorkKind.TRAIN,
+                    epochs=scenario.task.local.epochs or 0,
+                    steps=scenario.task.local.steps,
+                    clock_fraction=scenario.task.local.clock_fraction,
+                ),
                 batch_size=scenario.task.local.batch_size,
                 upload_byte=prepared.upload_byte(scenario.server.compression),
                 learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
+                trainer=prepared.trainer,
+                uplink=Uplink(scenario.server.compression, seed=scenario.seed),
+                screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
+                aggregator=scenario.server.aggregator.build(buffers=prepared.buffers),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
-                clock_fraction=scenario.task.local.clock_fraction,
                 partial_fraction=scenario.task.local.partial_fraction,
             ),
             selector=chosen,
-            trainer=prepared.trainer,
-            uplink=Uplink(scenario.server.compression, seed=scenario.seed),
-            screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
-            aggregator=scenario.server.aggregator.build(buffers=prepared.buffers),
             recorder=recorder,
             energy=scenario.energy,
             on_progress=on_progress,

@@ -1,4 +1,4 @@
-"""The only unit conversions. Inside fleetsim everything is SI; other units live at the edges.
+"""Unit conversions. Values inside fleetsim are SI; other units occur in YAML and tables only.
 
 >>> round(dbm_to_w(20.0), 12)
 0.1
@@ -29,30 +29,30 @@ PARAMETERS_PER_MPARAM = 1e6
 
 
 def db_to_ratio(value_db: float) -> float:
-    """Power ratio of a level in dB."""
+    """Return the power ratio of a level in dB."""
     return float(10.0 ** (value_db / 10.0))
 
 
 def ratio_to_db(ratio: float) -> float:
-    """Level in dB of a power ratio > 0."""
+    """Return the level in dB of a power ratio > 0."""
     return 10.0 * math.log10(ratio)
 
 
 def dbm_to_w(value_dbm: float) -> float:
-    """Watts of a power level in dBm (0 dBm is 1 mW)."""
+    """Return the watts of a power level in dBm (0 dBm is 1 mW)."""
     return 1e-3 * db_to_ratio(value_dbm)
 
 
 def w_to_dbm(power_w: float) -> float:
-    """Level in dBm of a power > 0 W."""
+    """Return the level in dBm of a power > 0 W."""
     return ratio_to_db(power_w / 1e-3)
 
 
 def battery_j(capacity_mah: float, voltage_v: float) -> float:
-    """Joules in a battery of the given charge (mAh) and nominal voltage."""
+    """Return the joules in a battery of the given charge (mAh) and nominal voltage."""
     return capacity_mah * 1e-3 * S_PER_HOUR * voltage_v
 
 
-def j_per_bit(slope_mw_per_mbit_per_s: float) -> float:
-    """Joules per bit of a radio whose power grows by so many mW per Mbit/s."""
-    return slope_mw_per_mbit_per_s / 1e9
+def j_per_bit(power_mw_per_mbit_per_s: float) -> float:
+    """Return the joules per bit of a radio whose power grows by so many mW per Mbit/s."""
+    return power_mw_per_mbit_per_s / 1e9

@@ -1,10 +1,14 @@
-"""The nouns that time, choice, learning and recording share, and the Protocols between them.
+"""Contracts between engine, selectors, learning and recording: shared records and Protocols.
+
+- `work`: work of a client, its cost, and outcomes of tasks.
+- `reports`: reports of tasks, resources of clients and evaluations of models.
+- `selection`: views of a selector, its requests and answers, and its Protocol.
+- `learning`: jobs, and the Protocols of trainer, uplink and aggregator.
+- `recording`: rows of a run's tables, and the Protocol of a recorder.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
-is one piece of work for one client (train, probe or evaluate); a *report* is what the server
-learns of a task; a *round* is one choice and what came of it; the *cohort* are the clients chosen.
-
-Clients are numbered 0..N-1. Model parameters and updates travel as flat float32 vectors [P].
+is one piece of work for one client; a *report* is what the server learns of a task. Clients are
+numbered 0..N-1. Model parameters and updates are flat float32 vectors [P].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs, and who computes, receives and joins what they yield."""
+"""Jobs of training and evaluation, and the Protocols of trainer, uplink and aggregator."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fleetsim.contracts.work import Parameters, State, Work
 
 
 class Job(NamedTuple):
-    """A pure function's arguments: what one client computes from one model."""
+    """Arguments of a pure function: what one client computes from one model."""
 
     client: int
     work: Work
     base: Parameters
-    """Model that it starts from [P]; shared between jobs, never changed."""
+    """Model from which it starts [P]; shared between jobs, never changed."""
     address: tuple[int, ...]
-    """Indices of its random stream (batch order, sample draw), without the client."""
+    """Address of its random stream (order of batches, draw of samples), without the client."""
     learning_rate: float | None = None
-    """Step size of training; None: that of the first round."""
+    """Learning rate of training; None: that of the first round."""
     most_steps: int | None = None
-    """`TRAIN` only: stop after so many steps of SGD, >= 1; None: after all epochs."""
+    """`TRAIN` only: number of SGD steps after which it stops, >= 1; None: all epochs."""
 
 
 class JobResult(NamedTuple):
-    """What a job yields; None where its kind of work yields nothing of the sort."""
+    """Result of a job; None where its kind of work does not yield a value."""
 
     num_samples: int
     loss: float | None = None
@@ -33,37 +33,37 @@ class JobResult(NamedTuple):
     accuracy: float | None = None
     vector: Parameters | None = None
     epoch_losses: tuple[float, ...] | None = None
-    """Mean loss of each epoch of training as far as it got, if the work asks for it."""
+    """Mean loss of each epoch that was begun, if the work asks for it."""
 
 
 class Trainer(Protocol):
-    """What training yields. Jobs may be computed at any moment between submit and results."""
+    """Computation of jobs, at any moment between `submit` and `results`."""
 
     def submit(self, job: Job) -> int:
-        """Take a job; returns its ticket. Nothing need be computed yet."""
+        """Accept a job and return its ticket; nothing needs to be computed yet."""
 
     def start(self, tickets: Sequence[int]) -> None:
-        """These results will be asked for next, in this order; computing them may begin."""
+        """Announce the tickets of the next `results`, in this order; computation may begin."""
 
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
-        """Results of several jobs, in the order of the tickets; computed together where not yet.
+        """Return the results of several jobs, in the order of the tickets.
 
-        A ticket is good for one call. Who asks for much at once waits less; what is asked for at
-        once must follow from the run alone, because it may show in the rounding.
+        A ticket is valid for one call. Many tickets at once are faster than single ones. Which
+        tickets are asked for together must follow from the run alone: it may affect the rounding.
         """
 
     def cancel(self, ticket: int) -> None:
-        """Forget a job whose result nobody will use."""
+        """Forget a job whose result is not needed."""
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
-        """Accuracy and loss of a model [P] on the server's test set."""
+        """Return accuracy and loss of a model [P] on the server's test set."""
 
     def validate(self, parameters: Parameters) -> Evaluation | None:
-        """The same on the samples kept for selectors; None if none are kept."""
+        """Return the same on the samples kept for selectors; None if none are kept."""
 
 
 class Uplink(Protocol):
-    """What reaches the server of the models that clients send: all of it, or a compressed form."""
+    """Way of models from clients to the server, possibly compressed."""
 
     def receive(
         self,
@@ -73,33 +73,33 @@ class Uplink(Protocol):
         address: tuple[int, ...],
         fraction: float = 1.0,
     ) -> Parameters:
-        """Model [P] that the server makes of a delivered upload of this share of the update."""
+        """Return the model [P] that the server receives from an upload of this share."""
 
     def state(self) -> State:
-        """Everything that `restore` needs (what clients hold back)."""
+        """Return everything that `restore` needs, such as residuals that clients keep."""
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
 
 
 Screen = Callable[[Sequence[Parameters], Sequence[Parameters]], Sequence[str | None]]
-"""Why delivered models (second) must not be aggregated, each, given the models that were sent
-(first); None where it may be."""
+"""Screening of delivered models (second argument) against the models that were sent (first): the
+reason for which each is refused, or None."""
 
 
 class Aggregator(Protocol):
-    """How updates become the next global model."""
+    """Aggregation of updates into the next global model."""
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Next model from delivered reports with vectors; a new array.
+        """Return the next model, a new array, from delivered reports with vectors.
 
         Raises:
             ValueError: no report, a vector that is not finite, or weights of different kinds.
-            ScenarioError: weights of a selector, for which it has no use.
+            ScenarioError: weights of a selector that the aggregator does not use.
         """
 
     def state(self) -> State:
-        """Everything that `restore` needs (server optimizer moments and the like)."""
+        """Return everything that `restore` needs, such as moments of a server optimizer."""
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""

@@ -1,4 +1,4 @@
-"""What is kept of a run, and who keeps it."""
+"""Rows of a run's tables, and the Protocol of a recorder."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class TaskRow(NamedTuple):
     num_pauses: int = 0
     paused_s: float = 0.0
     opinion: float | None = None
-    """This and the next are None but for probes of selectors that have opinions or beliefs."""
+    """Opinion of a probe; this and the next are None except for selectors that use them."""
     belief: float | None = None
     energy_enlisted_idle_j: float | None = None
-    """Of waiting, enlisted, after its end; None where that is not charged."""
+    """Joules of waiting, enlisted, after its end; None where that is not charged."""
 
     @property
     def energy_j(self) -> float:
@@ -64,7 +64,7 @@ class RoundRow(NamedTuple):
 
     round: int
     started_at_s: float
-    """When the server began to look for clients."""
+    """Moment at which the server began to look for clients."""
     finished_at_s: float
     accuracy: float | None
     loss: float | None
@@ -77,29 +77,29 @@ class RoundRow(NamedTuple):
     num_cancelled: int
     aggregated: bool
     idle_s: float
-    """Part of the round spent waiting for enough eligible clients."""
+    """Seconds of waiting for enough eligible clients."""
     probe_s: float
     waiting_s: float | None
-    """Slowest minus fastest delivered train task; None with fewer than two."""
+    """Duration of the slowest minus the fastest delivered train task; None with fewer than two."""
     energy_j: float
     energy_probe_j: float
     energy_wasted_j: float
     energy_total_j: float
     num_refused: int = 0
     num_off: int | None = None
-    """Phones that have run empty and are off; this and the next are None unless batteries live."""
+    """Number of phones with an empty battery; this and the next are None unless batteries live."""
     battery_low_fraction: float | None = None
-    """A tenth of the batteries hold less."""
+    """Level below which a tenth of the batteries are."""
     battery_median_fraction: float | None = None
     battery_high_fraction: float | None = None
-    """A tenth of the batteries hold more."""
+    """Level above which a tenth of the batteries are."""
     energy_enlisted_idle_j: float | None = None
-    """Part of `energy_j` that clients drew while they waited; None where that is not charged."""
+    """Part of `energy_j` of waiting, enlisted; None where that is not charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientColumns:
-    """clients.parquet, column by column, all [N]."""
+    """Columns of clients.parquet, all [N]."""
 
     client: IntArray
     device: tuple[str, ...]
@@ -112,8 +112,8 @@ class ClientColumns:
     energy_tail_j: FloatArray
     energy_idle_j: FloatArray
     battery_fraction: FloatArray
-    """NaN for a mains-powered client; null in the table. So are the following, which are None
-    unless batteries live."""
+    """Battery level; NaN for a mains-powered client, null in the table. So are the following, which
+    are None unless batteries live."""
     battery_capacity_j: FloatArray | None = None
     battery_initial_j: FloatArray | None = None
     battery_charged_j: FloatArray | None = None
@@ -121,12 +121,12 @@ class ClientColumns:
     battery_loss_j: FloatArray | None = None
     battery_final_j: FloatArray | None = None
     energy_enlisted_idle_j: FloatArray | None = None
-    """None where waiting is not charged."""
+    """Joules of waiting, enlisted; None where they are not charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands, for whoever watches it."""
+    """Progress of a run, for its display."""
 
     round: int
     now_s: float
@@ -138,16 +138,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a run ended."""
+    """Reason for which a run ended."""
 
     rule: str
-    """rounds, accuracy, time_s, energy_j, or no_clients."""
+    """Name of the rule: rounds, accuracy, time_s, energy_j, or no_clients."""
     text: str
-    """One sentence for people."""
+    """Explanation in one sentence."""
 
 
 class Recorder(Protocol):
-    """Where rows go. The engine writes, nobody reads back."""
+    """Destination of rows, which the engine only writes."""
 
     def task(self, row: TaskRow) -> None:
         """Keep the row of a finished task."""
@@ -156,16 +156,16 @@ class Recorder(Protocol):
         """Keep the row of a finished round."""
 
     def checkpoint(self, state: State, changed: ClientRows) -> None:
-        """Called after every round with a way to go on; keeps it when one is due.
+        """Receive the state after every round; keep it when a checkpoint is due.
 
         Args:
             state: everything but the clients.
-            changed: those clients that are not as they were at the call before.
+            changed: clients that have changed since the previous call.
         """
 
 
 def latest_rows(parts: Sequence[ClientRows]) -> ClientRows:
-    """One row of every client that is in any of the parts: the one in the last of them.
+    """Return one row of each client in the parts: that of the last part that holds it.
 
     >>> earlier = {"client": np.array([1, 4]), "energy_j": np.array([10.0, 40.0])}
     >>> later = {"client": np.array([0, 4]), "energy_j": np.array([5.0, 45.0])}
@@ -179,18 +179,18 @@ def latest_rows(parts: Sequence[ClientRows]) -> ClientRows:
 
 
 def with_clients(state: State, rows: ClientRows) -> State:
-    """A way to go on, whole: keys of `rows` become `clients/KEY`."""
+    """Return a whole state: keys of `rows` become `clients/KEY`."""
     return state | {f"clients/{key}": column for key, column in rows.items()}
 
 
 @dataclass(slots=True)
 class MemoryRecorder:
-    """A Recorder that keeps everything in lists: for tests and for use from Python."""
+    """Recorder that keeps everything in lists, for tests and for use from Python."""
 
     tasks: list[TaskRow] = field(default_factory=list)
     rounds: list[RoundRow] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
-    """After every round, each with all clients that have ever changed."""
+    """State after every round, each with all clients that have ever changed."""
     _clients: ClientRows | None = None
 
     def task(self, row: TaskRow) -> None:

@@ -1,4 +1,4 @@
-"""What a selector sees, and what it can ask for."""
+"""Views of a selector, its requests and answers, and its Protocol."""
 
 from __future__ import annotations
 
@@ -20,166 +20,165 @@ from fleetsim.contracts.work import (
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """What a server knows before the first round: who is registered, and with how much data."""
+    """Knowledge of a server before the first round: its registered clients and their data."""
 
     seed: int
     """Root seed for the selector's own streams: `rng.stream(seed, "select/<kind>", round)`."""
     num_samples: IntArray
     """Training samples of every client [N]."""
     cohort: int
-    """Clients wanted in a round, without over-commitment."""
+    """Number of clients wanted in a round, without over-commitment."""
     epochs: int
-    """Of the scenario's local training; 0 where it counts in steps. See `training`."""
+    """Epochs of the scenario's local training; 0 where it counts in steps. See `training`."""
     batch_size: int
     learning_rate: float
-    """Of the clients' local optimizer, in the first round."""
+    """Learning rate of the clients' optimizer in the first round."""
     planned_rounds: int | None
-    """Rounds after which the run ends; None if another rule ends it."""
+    """Number of rounds after which the run ends; None if another rule ends it."""
     parameters: Parameters
     """Initial global model [P]."""
     payload_byte: int = 0
     """Bytes of a model on the wire."""
     validation: Evaluation | None = None
-    """Of the initial model, on the samples that the server keeps for selectors, if any."""
+    """Evaluation of the initial model on the samples kept for selectors, if any."""
     position_m: FloatArray | None = None
-    """Where clients registered that they stand, the antenna at the origin [N, 2]; for selectors
-    whose clients talk to their neighbours. None in a world without distances."""
+    """Registered positions of the clients, the antenna at the origin [N, 2], for selectors whose
+    clients exchange messages with neighbours. None in a world without distances."""
     steps: int | None = None
-    """Of the scenario's local training, where it counts in steps."""
+    """Steps of the scenario's local training, where it counts in steps."""
 
     @property
     def training(self) -> Work:
-        """The scenario's local training, for a probe at the full clock."""
+        """Local training of the scenario, for a probe at the full clock."""
         return Work(WorkKind.TRAIN, epochs=self.epochs, steps=self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundView:
-    """What a server knows when it chooses the cohort of a round."""
+    """Knowledge of a server when it selects the cohort of a round."""
 
     round: int
-    """1 for the first."""
+    """Number of the round; 1 is the first."""
     now_s: float
     wanted: int
-    """At most so many may be chosen (cohort times over-commitment)."""
+    """Largest number of clients to select (cohort times over-commitment)."""
     candidates: IntArray
-    """Ids of the clients that checked in as eligible and idle, ascending [C]."""
+    """Numbers of the clients that are eligible and idle, ascending [C]."""
     num_samples: IntArray
     """Training samples of each candidate [C]."""
     parameters: Parameters
     """Current global model [P]."""
     reports: tuple[Report, ...] = ()
-    """Every probe report since the last choice, in the order in which they arrived."""
+    """Reports of all probes since the last selection, in the order of arrival."""
     stage: int = 0
-    """How many times `probe` was already called for this choice."""
+    """Number of earlier calls of `probe` for this selection."""
     learning_rate: float | None = None
-    """Of the clients' local optimizer in this round; None: as in the first."""
+    """Learning rate of the clients' optimizer in this round; None: as in the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """Something that a selector asks one client for; it costs seconds and joules on the clock."""
+    """Request of a selector to one client before the selection; it costs seconds and joules."""
 
     client: int
     work: Work
     needs_model: bool = True
-    """Whether the client must hold the model; a client that already does downloads nothing."""
+    """True if the client must hold the model; a client that already does downloads nothing."""
     download_byte: int = 0
-    """What the client is sent besides the model, such as messages of other clients."""
+    """Bytes that the client receives besides the model, such as messages of other clients."""
     upload_byte: int = 8
-    """Size of the answer: one scalar of 64 bit with framing by default."""
+    """Bytes of the answer: one scalar of 64 bit with framing by default."""
     uploads_vector: bool = True
-    """Whether a gradient or a model comes back too, at the cost of the model's payload."""
+    """True if a gradient or a model is uploaded too, at the cost of the model's payload."""
     asks_resources: bool = False
-    """Whether the client is to say how it stands; `upload_byte` must allow for it."""
+    """True if the client reports its resources; `upload_byte` must include them."""
     parameters: Parameters | None = None
-    """Work on this model instead of the global one. It is downloaded unless `needs_model` is False;
-    then it must be what the client itself trained and delivered last."""
+    """Model [P] to work on instead of the global one. It is downloaded unless `needs_model` is
+    False; then it must be the one that the client itself trained and delivered last."""
     is_opinion: bool = False
-    """Whether the accuracy that it tells goes on record, as its opinion of the global model."""
+    """True if the reported accuracy is recorded as the client's opinion of the global model."""
     belief: float | None = None
-    """What the client believes of its own worth once it has answered; for the record alone."""
+    """Belief in the client's own value once it has answered; for the record alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOutcome:
-    """What came of a round."""
+    """Outcome of a round."""
 
     round: int
     started_at_s: float
     finished_at_s: float
     selected: IntArray
-    """Everybody dispatched, in the order of the choice."""
+    """Selected clients, in the order of the selection."""
     reports: tuple[Report, ...]
-    """One per selected client, in the same order."""
+    """Report of each selected client, in the same order."""
     aggregated: bool
-    """False when too few delivered and the model stayed as it was."""
+    """True if there is a new global model; False when too few clients delivered."""
     parameters: Parameters
     """Global model after the round [P]."""
     validation: Evaluation | None = None
-    """On the samples that the server keeps for selectors, if it keeps any; never the test set."""
+    """Evaluation on the samples kept for selectors, if any; never on the test set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cohort:
-    """Whom a selector chose, where it asks other work of them than the scenario's."""
+    """Selected clients, with their work where it differs from the scenario's."""
 
     clients: IntArray
-    """Distinct candidate ids, most wanted first [n]."""
+    """Distinct numbers of candidates, most wanted first [n]."""
     epochs: IntArray | None = None
-    """Local epochs of each, >= 1 [n], those of a probe that it goes on from among them; None: those
-    of the scenario."""
+    """Local epochs of each, >= 1 [n], including those of a probe that it continues; None: those of
+    the scenario."""
     steps: IntArray | None = None
     """Local steps of each, >= 1 [n], instead of `epochs`; None: those of the scenario."""
     clock_fraction: FloatArray | None = None
     """Share of its full clock, in (0, 1], at which each computes [n]; None: the scenario's."""
     upload_fraction: FloatArray | None = None
-    """Share of its update, in (0, 1], that each sends [n]; None: all of it. The server takes what
-    is not sent for unchanged."""
+    """Share of its update, in (0, 1], that each sends [n]; None: all of it. What is not sent counts
+    as unchanged."""
     asks_epoch_losses: bool = False
-    """Whether everybody is to say what it lost in each of its epochs (`Report.epoch_losses`)."""
+    """True if each client reports the loss of each of its epochs (`Report.epoch_losses`)."""
     weights: FloatArray | None = None
-    """What the update of each counts in the aggregation, above 0 [n]; None: what the aggregator
-    takes, such as its samples. Updates count in proportion to the weights of those delivered."""
+    """Weight of each update in the aggregation, above 0 [n]; None: that of the aggregator, such as
+    its samples. Updates count in proportion to the weights of those delivered."""
     are_shares: bool = False
-    """Whether the weights are shares of the next model (or of the next change, as the aggregator
-    goes by) and are taken as they are, whatever their sum and whoever delivers."""
+    """True if the weights are shares of the next model (or of its change, as the aggregator works).
+    They are then used as they are, whatever their sum and whichever clients deliver."""
     continues: BoolArray | None = None
-    """Who goes on from what it trained in a delivered probe of this round, on the global model,
-    instead of starting anew [n]: it computes the epochs that are left, of the same training; None:
-    nobody."""
+    """Clients that continue their training of the global model from a delivered probe of this round
+    instead of starting anew [n]: they compute the epochs that are left. None: no client."""
     start: Parameters | None = None
     """Model [P] that replaces the global one before they train; None: it stays."""
 
 
 class Selector(Protocol):
-    """Who takes part. One object per run; all its randomness comes from addressed streams.
+    """Policy that selects clients. One object per run; all its random draws are addressed.
 
     Order of calls: `setup` once; then for each round `probe` until it returns nothing, `select`,
-    and `observe`. What set-up and probes bring back is in the next view's `reports`. Feedback from
-    clients outside the cohort is a probe before the next choice: the model is the same.
+    and `observe`. Reports of set-up and probes are in the next view's `reports`. For feedback from
+    clients outside the cohort, probe before the next selection: the model is the same.
     """
 
     needs_losses: bool
-    """Whether it is useless without real losses, as in runs without training."""
+    """True if it needs real losses, which runs without training do not have."""
 
     needs_probes: bool
-    """Whether it asks clients before it chooses, for which a buffered server has no moment."""
+    """True if it asks clients before it selects, which a buffered server does not support."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Learn of the fleet; ask for what must be known before the first round."""
+        """Receive the fleet; return requests for what must be known before the first round."""
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask candidates for something before the choice; nothing ends the probing."""
+        """Return requests to candidates before the selection; none ends the probing."""
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """Distinct candidate ids, at most `view.wanted`, most wanted first; may be fewer."""
+        """Return distinct candidates, at most `view.wanted` and possibly fewer, best first."""
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Receive the outcome of a finished round."""
 
     def state(self) -> State:
-        """Everything that `restore` needs to go on as if nothing had happened."""
+        """Return everything that `restore` needs to continue with the same results."""
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave; `setup` was called before, its probes were not."""
+        """Restore what `state` returned; `setup` was called before, its probes were not sent."""

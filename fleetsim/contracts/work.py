@@ -1,4 +1,4 @@
-"""What a client can be asked to compute, what that costs, and how a task can end."""
+"""Work of a client, its cost, and outcomes of tasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BoolArray = NDArray[np.bool_]
 Parameters = NDArray[np.float32]
 """All parameters and buffers of a model in one flat vector [P]; never changed in place."""
 State = dict[str, NDArray[np.generic]]
-"""What a part must keep over a stop and a resume: named arrays (scalars as 0-d), no objects."""
+"""State of a part for a checkpoint: named arrays (scalars as 0-d), no objects."""
 ClientRows = dict[str, NDArray[np.generic]]
-"""What is kept of some clients: `client` [k], ascending, and a row of each other array [k, ...]."""
+"""Rows of some clients: `client` [k], ascending, and a row of each other array [k, ...]."""
 
 
 class Purpose(StrEnum):
-    """What a task is for."""
+    """Purpose of a task."""
 
     TRAIN = "train"
     PROBE = "probe"
@@ -29,7 +29,7 @@ class Purpose(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a task ended. Everything but `DELIVERED` is wasted energy."""
+    """Outcome of a task; the energy of all but `DELIVERED` is wasted."""
 
     DELIVERED = "delivered"
     LATE = "late"
@@ -47,13 +47,13 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     """The server had enough reports, or the run ended."""
     STALE = "stale"
-    """Delivered, but too late to be used: the model had moved on by too many versions."""
+    """Delivered too late: the global model is too many versions ahead."""
     REFUSED = "refused"
-    """Delivered, but not to be aggregated: not finite, or too far from the model that was sent."""
+    """Delivered, but not aggregated: not finite, or too far from the model that was sent."""
 
 
 class WorkKind(StrEnum):
-    """What a client computes in a task."""
+    """Kind of computation in a task."""
 
     NONE = "none"
     EVALUATE = "evaluate"
@@ -66,19 +66,19 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one client is asked to compute."""
+    """Computation that one client is asked for."""
 
     kind: WorkKind
     epochs: int = 0
-    """Local epochs; `TRAIN` only, and 0 where it counts in steps."""
+    """Number of local epochs; `TRAIN` only, and 0 where `steps` is given."""
     steps: int | None = None
-    """`TRAIN` only: so many local steps instead, >= 1, through the data as often as that takes."""
+    """`TRAIN` only: number of local steps instead, >= 1, with as many passes as they take."""
     num_samples: int | None = None
-    """`EVALUATE` and `GRADIENT`: on so many of the client's samples, drawn at random; None: all."""
+    """`EVALUATE` and `GRADIENT`: number of the client's samples, drawn at random; None: all."""
     clock_fraction: float = 1.0
-    """Share of its full clock, in (0, 1], at which the device is to compute: slower, for less."""
+    """Share of its full clock, in (0, 1], at which the device computes."""
     tells_epoch_losses: bool = False
-    """`TRAIN` only: whether the client is also to say what it lost in each of its epochs."""
+    """`TRAIN` only: whether the client also reports the loss of each of its epochs."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.clock_fraction <= 1.0:
@@ -91,19 +91,19 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """What a step of local training holds in memory, read off the real model."""
+    """Memory of a step of local training, derived from the real model."""
 
     state_byte: int
-    """Weights, gradients, state of the optimizer and anchor of a proximal term."""
+    """Bytes of weights, gradients, state of the optimizer and anchor of a proximal term."""
     sample_byte: int
-    """What the forward pass of one sample keeps for the backward pass."""
+    """Bytes that the forward pass of one sample keeps for the backward pass."""
     unfolded_byte: int
-    """Patches under the convolutions' kernels for one sample, if an engine lays them out."""
+    """Bytes of the unfolded inputs of convolutions for one sample, if an engine unfolds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What a model costs a device, read off the real model."""
+    """Cost of a model for a device, derived from the real model."""
 
     forward_flop: Mapping[str, float]
     """FLOP of one sample's forward pass (2 per multiply-add) by operation class: conv, depthwise,
@@ -112,6 +112,6 @@ class ModelCost:
     payload_byte: int
     """Bytes of one model on the wire, from its state dict."""
     num_layers: int = 0
-    """Layers that multiply matrices, each of which costs a device an overhead per batch."""
+    """Number of layers that multiply matrices; each costs a device an overhead per batch."""
     memory: StepMemory | None = None
-    """None in worlds where nobody's memory is looked at."""
+    """Memory of a step; None in worlds without a memory model."""

@@ -1,6 +1,6 @@
-"""How clients stand in the middle of a task: batteries, tails, condition, and what a phase does.
+"""State of clients during tasks: batteries, radio tails and condition.
 
-A standing belongs to a task alone; the world learns of it when the task has ended.
+The state belongs to the task alone; the world receives it when the task has ended.
 """
 
 from __future__ import annotations
@@ -19,43 +19,42 @@ from fleetsim.rounding import ROUNDING_SLACK
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class ClientState:
     """Batteries, tails and condition of clients in tasks, all [n].
 
-    Invariants, checked as joules are spent: 0 <= level <= capacity; what a battery gained is
-    between nothing and all that the charger could give, and just what flowed in and out of it
-    where that is counted.
+    Invariants, checked as joules are spent: 0 <= level <= capacity. A battery gains between nothing
+    and all that its charger can give, and exactly what flowed in and out where that is counted.
     """
 
     fleet: Fleet
     clients: IntArray
     idle_w: FloatArray
-    """What each device draws for being awake."""
+    """Power of each device that is awake and idle."""
     level_j: FloatArray
     """Battery level; NaN on mains."""
     is_off: BoolArray
     """True for phones that ran empty, see `Charge`."""
     flows_j: FloatArray
-    """What went in and out of each battery besides [n, f], see `Charge`."""
+    """Other flows in and out of each battery [n, f], see `Charge`."""
     tail_until_s: FloatArray
-    """Up to when the tail of the client's radio is paid for."""
+    """Moment up to which the tail of the client's radio is paid."""
     tail_radio: IntArray
     """Name (`Radios.name`) of that radio; -1: none yet."""
     condition: FloatArray
-    """What slows each client later [n, c], see `Throttle`."""
+    """Condition that slows each client [n, c], see `Throttle`."""
 
     @property
     def charge(self) -> Charge:
-        """The batteries."""
+        """Charge of the batteries."""
         return Charge(self.level_j, self.is_off, self.flows_j)
 
-    def copy(self) -> Standing:
-        """The same; `put` in one does not show in the other."""
+    def copy(self) -> ClientState:
+        """Return a copy; `put` in one does not change the other."""
         return self.with_charge(self.charge.copy(), self.condition.copy())
 
-    def with_charge(self, charge: Charge, condition: FloatArray) -> Standing:
-        """The same but for batteries and condition; it shares nothing else with this."""
-        return Standing(
+    def with_charge(self, charge: Charge, condition: FloatArray) -> ClientState:
+        """Return a copy with other batteries and another condition."""
+        return ClientState(
             self.fleet,
             self.clients,
             self.idle_w,
@@ -67,9 +66,9 @@ class Standing:
             condition,
         )
 
-    def take(self, rows: IntArray) -> Standing:
-        """Copy of some rows [k]."""
-        return Standing(
+    def take(self, rows: IntArray) -> ClientState:
+        """Return a copy of some rows [k]."""
+        return ClientState(
             self.fleet,
             self.clients[rows],
             self.idle_w[rows],
@@ -81,15 +80,15 @@ class Standing:
             self.condition[rows],
         )
 
-    def put(self, rows: IntArray, other: Standing) -> None:
-        """Let some rows [k] stand as another says [k]."""
+    def put(self, rows: IntArray, other: ClientState) -> None:
+        """Set some rows [k] to another state [k]."""
         self.charge.put(rows, other.charge)
         self.tail_until_s[rows] = other.tail_until_s
         self.tail_radio[rows] = other.tail_radio
         self.condition[rows] = other.condition
 
-    def rested(self, from_s: FloatArray, until_s: FloatArray) -> Standing:
-        """The same after clients were left alone between two moments [n]."""
+    def rested(self, from_s: FloatArray, until_s: FloatArray) -> ClientState:
+        """Return the state after clients were idle between two moments [n]."""
         charge = self.charge.copy()
         if self.fleet.batteries.has_any:
             charge = self.fleet.batteries.idle(self.clients, charge, from_s, until_s)
@@ -98,22 +97,22 @@ class Standing:
     # --- radio tails ------------------------------------------------------------------------------
 
     def is_asleep(self, radio: IntArray, at_s: FloatArray) -> BoolArray:
-        """Whether these radios of the clients are past the tails of their last transfers [n]."""
+        """Return whether these radios of the clients are past their last tails [n]."""
         is_same = self.tail_radio == self.fleet.radios.name[radio]
         asleep: BoolArray = ~is_same | (self.tail_until_s <= at_s)
         return asleep
 
     def after_paid_tails(self, timelines: Timelines, radio: IntArray) -> Timelines:
-        """Transfers, relieved of tails that the clients' radios have already been charged."""
+        """Return transfers without the tails that the clients' radios have already paid."""
         radios = self.fleet.radios
         paid_until_s = np.where(self.tail_radio == radios.name[radio], self.tail_until_s, -np.inf)
         return beyond_tails(timelines, radios.tail_w[radio], paid_until_s)
 
     def pay_tails(self, radio: IntArray, end_s: FloatArray) -> FloatArray:
-        """Charge, whole, the tails of transfers that ended at `end_s`; joules of each [n].
+        """Charge the whole tails of transfers that ended at `end_s`; return the joules of each [n].
 
-        A battery that is all but empty gives the tail what it has left. A tail that is still paid
-        for from the same radio's previous transfer is only prolonged.
+        A battery that is almost empty gives the tail what it has left. A tail that is still paid
+        by the same radio's previous transfer is only prolonged.
         """
         radios = self.fleet.radios
         name, tail_s = radios.name[radio], radios.tail_s[radio]
@@ -138,28 +137,28 @@ class Standing:
     def drained(
         self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray
     ) -> tuple[Charge, FloatArray]:
-        """What phases up to `until_s`, that draw `spent_j` and being awake, leave in batteries.
+        """Return the batteries after phases up to `until_s` that draw `spent_j` and idle power.
 
         Returns:
-            (batteries at the end, when the cut-off was met, where the level stays, or inf [n]).
+            (batteries at the end, moments at which the cut-off level was met, or inf [n]).
         """
         return self.fleet.batteries.work(
             self.clients, self.charge, timelines, spent_j, self.idle_w, until_s
         )
 
     def is_safe(self, timelines: Timelines, spent_j: FloatArray, until_s: FloatArray) -> BoolArray:
-        """Which phases, as of `drained`, no battery can fail, even if nothing charges it [n]."""
+        """Return the phases that no battery fails, even if nothing charges it, as a mask [n]."""
         drawn_j = spent_j + self.idle_w * (until_s - timelines.start_s)
         return self.fleet.batteries.surely_lasts(self.clients, self.level_j, drawn_j)
 
     def check_drained(
         self, after: Charge, drawn_j: FloatArray, awake_s: FloatArray, at_s: FloatArray
     ) -> None:
-        """Check batteries after phases that drew so much, all [n].
+        """Check batteries after phases that drew `drawn_j`, all [n].
 
         Raises:
             SimulationError: a battery left [0, capacity], gained more than its charger gives, or
-                something else than what flowed in and out of it.
+                gained another amount than flowed in and out of it.
         """
         batteries = self.fleet.batteries
         rows = batteries.rows_of(self.clients) if batteries.has_any else np.empty(0, np.int64)
@@ -197,7 +196,7 @@ class Standing:
     def condition_after(
         self, work: Work | None, start_s: FloatArray, end_s: FloatArray
     ) -> FloatArray:
-        """Condition after phases from `start_s` to `end_s` [n]; None: they computed nothing."""
+        """Return the condition after phases from `start_s` to `end_s` [n]; None: no computation."""
         if self.condition.shape[1] == 0:
             return self.condition
         throttle = self.fleet.throttle

@@ -1,14 +1,14 @@
-"""Who may take part: a rule over charger, network, battery and memory, and when it holds.
+"""Eligibility of clients: a rule over charger, network, battery and memory, and when it holds.
 
-A rule is a conjunction of what it names; `all_of`, `any_of` and `none_of` hold further conditions
-of the same form. It is data, never code. Online is always asked for.
+A rule is a conjunction of the keys that it names; `all_of`, `any_of` and `none_of` hold further
+conditions of the same form. It is data, never code. A client must always be online.
 
-Battery, memory and free memory are asked for by least values, so that a client is known to a rule
-by how many of the values it reaches; of free memory, which apps take and give back, by how many of
-the values, each beside all that apps ever take. For each such standing the rule is a truth of the
-owner's doings alone, known for all time: a `Schedule`. An idle client's standing changes only where
-its battery reaches the next value, at a moment in closed form. So who is eligible, and until when,
-is exact and nothing polls.
+Battery, memory and free memory have least values in a rule. A client's rank is the number of these
+values that it reaches. Apps take free memory and give it back, so its rank counts the values each
+beside any amount that apps ever take. For each rank the rule depends on the owner's doings alone,
+which are known for all time: a `Schedule`. The rank of an idle client changes only where its
+battery reaches the next value, at a moment in closed form. So eligibility, and until when it lasts,
+is exact and needs no polling.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SOME_HAVE_LESS = ActsIf(
 
 
 class Condition(Settings):
-    """What is asked of a client: all that is named."""
+    """Conjunction of conditions on a client."""
 
     acts_if = by_key(
         charging=PEOPLE,
@@ -54,15 +54,15 @@ class Condition(Settings):
     )
 
     charging: Literal[True] | None = None
-    """It is on the charger."""
+    """The client is on the charger."""
     unmetered: Literal[True] | None = None
-    """It is on an unmetered network."""
+    """The client is on an unmetered network."""
     min_battery_fraction: BatteryLevel | None = None
-    """Its battery has at least this level; true of mains-powered clients."""
+    """Least battery level; mains-powered clients always meet it."""
     min_ram_gib: Gib | None = None
-    """The device has at least so much memory."""
+    """Least memory of the device."""
     min_free_ram_gib: Gib | None = None
-    """At least so much of it is free beside the owner's apps, as `fleet.memory` says."""
+    """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
     """All of these hold."""
     any_of: Conditions | None = None
@@ -78,9 +78,9 @@ class Condition(Settings):
 
 
 class EligibilitySettings(Settings):
-    """When a client may take part, and must stop.
+    """Rule by which a client may take part and must stop.
 
-    The battery is asked for when a task begins; the rest holds throughout.
+    The battery is checked when a task begins; the rest holds throughout the task.
     """
 
     acts_if = by_key(
@@ -91,48 +91,48 @@ class EligibilitySettings(Settings):
     )
 
     charging: bool = False
-    """Only while it is on the charger."""
+    """True if the client must be on the charger."""
     unmetered: bool = False
-    """Only while it is on an unmetered network."""
+    """True if the client must be on an unmetered network."""
     min_battery_fraction: BatteryLevel = 0.3
-    """Only with at least this battery level when a task begins; mains-powered clients always."""
+    """Least battery level when a task begins; mains-powered clients always meet it."""
     min_ram_gib: Gib | None = None
-    """Only devices with at least so much memory."""
+    """Least memory of the device."""
     min_free_ram_gib: Gib | None = None
-    """Only with at least so much memory free beside the owner's apps, as `fleet.memory` says."""
+    """Least memory that is free beside the owner's apps, by `fleet.memory`."""
     all_of: Conditions | None = None
-    """Only while all of these hold, besides the above."""
+    """Conditions that must all hold as well."""
     any_of: Conditions | None = None
-    """Only while at least one of these holds, besides the above."""
+    """Conditions of which at least one must hold as well."""
     none_of: Conditions | None = None
-    """Only while none of these holds, besides the above."""
+    """Conditions of which none may hold."""
 
 
 _Least = Literal["min_battery_fraction", "min_ram_gib", "min_free_ram_gib"]
 _MOST_SIZES = 1024
-"""Different sizes of apps' memory, each of which makes schedules of its own."""
+"""Largest number of different memory sizes of apps; each has its own schedules."""
 
 
 class _Facts(NamedTuple):
-    """What is true in every step of the owners' records [C], for one standing."""
+    """Facts of every step of the owners' records [C], for one rank."""
 
     states: States
     min_battery_fraction: float
-    """Largest of the rule's values that is reached."""
+    """Largest value of the rule that the battery reaches."""
     min_ram_gib: float
-    """Likewise."""
+    """Largest value of the rule that the memory reaches."""
     free_byte: float
-    """Memory that is free while the owner uses no app."""
+    """Free memory while the owner uses no app."""
 
 
 def least_values(rule: Condition | EligibilitySettings, key: _Least) -> list[float]:
-    """The values of a key anywhere in a rule, ascending, each once."""
+    """Return the values of a key anywhere in a rule, ascending, each once."""
     found = {getattr(part, key) for part in _parts(rule)}
     return sorted(found - {None})
 
 
 def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | EligibilitySettings]:
-    """The rule and all conditions in it."""
+    """Yield the rule and all conditions in it."""
     yield rule
     for below in (rule.all_of, rule.any_of, rule.none_of):
         for part in below or ():
@@ -140,7 +140,7 @@ def _parts(rule: Condition | EligibilitySettings) -> Iterator[Condition | Eligib
 
 
 def _holds(rule: Condition | EligibilitySettings, facts: _Facts) -> BoolArray:
-    """In which steps the rule holds [C]."""
+    """Return the steps in which the rule holds [C], as a mask."""
     true = np.ones_like(facts.states.charging)
     if rule.charging:
         true &= facts.states.charging
@@ -165,35 +165,35 @@ def _holds(rule: Condition | EligibilitySettings, facts: _Facts) -> BoolArray:
 
 
 class Rule:
-    """An eligibility rule for N clients; a pure function of time and battery standing.
+    """Eligibility rule for N clients: a pure function of time and battery rank.
 
-    A battery standing is how many of `battery_fractions` a client's battery reaches; mains-powered
-    clients reach all.
+    The battery rank of a client is the number of `battery_fractions` that its battery reaches;
+    mains-powered clients reach all.
     """
 
     def __init__(
         self, settings: EligibilitySettings, fleet: Fleet, *, spare_byte: FloatArray | None = None
     ) -> None:
-        """Work out the rule.
+        """Compute the schedules of the rule.
 
         Args:
-            settings: what it asks for.
-            fleet: of whom.
-            spare_byte: memory that apps may take of each client, which is eligible only while they
-                take no more [N]; None: any.
+            settings: the conditions.
+            fleet: the clients.
+            spare_byte: memory that apps may take; a client is eligible only while they take no more
+                [N]. None: apps may take any amount.
 
         Raises:
-            ScenarioError: it asks for free memory beside apps of too many different sizes.
-            ValueError: it asks for free memory that the fleet does not know.
+            ScenarioError: the rule needs free memory beside apps of too many different sizes.
+            ValueError: the rule needs free memory, which the fleet does not model.
         """
         self.battery_fractions: FloatArray = np.array(
             least_values(settings, "min_battery_fraction")
         )
-        """The battery levels that it asks for, ascending [m]."""
-        self._num_standings = self.battery_fractions.size + 1
+        """Battery levels of the rule, ascending [m]."""
+        self._num_ranks = self.battery_fractions.size + 1
         self.needs_top = settings.min_battery_fraction == self.battery_fractions[-1]
-        """Whether nobody is eligible below the highest of the levels."""
-        ram_gib, ram_standing = _standings(
+        """True if no client is eligible below the highest level."""
+        ram_gib, ram_rank = _ranks(
             least_values(settings, "min_ram_gib"),
             np.array([profile.ram_byte for profile in fleet.profiles]) / BYTE_PER_GIB,
         )
@@ -209,17 +209,17 @@ class Rule:
                     f"fleet.usage: apps take {sizes_byte.size} different amounts of memory;"
                     f" round ram_byte of the trace, to 16 MiB say, for at most {_MOST_SIZES}"
                 )
-        free_byte, free_standing = _standings(
+        free_byte, free_rank = _ranks(
             np.unique(least_free_byte[:, np.newaxis] + sizes_byte).tolist(),
             np.zeros(1) if fleet.memory is None else fleet.memory.free_byte,
         )
-        may_take_byte, spare_standing = [np.inf], np.zeros(1, dtype=np.int64)
+        may_take_byte, spare_rank = [np.inf], np.zeros(1, dtype=np.int64)
         if spare_byte is not None:
             # Short even without apps: below 0.
-            may_take_byte, spare_standing = _standings(sizes_byte.tolist(), spare_byte)
+            may_take_byte, spare_rank = _ranks(sizes_byte.tolist(), spare_byte)
             may_take_byte[0] = -1.0
         shape = (len(ram_gib), len(free_byte), len(may_take_byte))
-        stands = (ram_standing[fleet.device], free_standing, spare_standing)
+        stands = (ram_rank[fleet.device], free_rank, spare_rank)
         present, kind = np.unique(np.ravel_multi_index(stands, shape), return_inverse=True)
         self._schedules: list[Schedule] = [
             usage.schedule_where(
@@ -230,23 +230,23 @@ class Rule:
             for battery_fraction in (0.0, *self.battery_fractions.tolist())
         ]
         self._kind: IntArray | None = kind if present.size > 1 else None
-        """Memory standing of every client [N]; None: all stand alike."""
+        """Index of each client's ranks of memory [N]; None: all have the same."""
 
     @property
     def top(self) -> int:
-        """Battery standing of a client that reaches all levels."""
-        return self._num_standings - 1
+        """Battery rank of a client that reaches all levels."""
+        return self._num_ranks - 1
 
     def state_and_change(
-        self, clients: IntArray, standing: IntArray, t_s: ArrayLike
+        self, clients: IntArray, battery_rank: IntArray, t_s: ArrayLike
     ) -> tuple[BoolArray, FloatArray]:
-        """Whether clients [n] of these battery standings [n] are eligible, and until when [n].
+        """Return whether clients [n] of these battery ranks [n] are eligible, and until when [n].
 
-        At `t_s` (a time for all, or one each [n]), as long as their standings stay; inf: for ever.
+        At `t_s` (a time for all, or one each [n]), as long as their ranks stay; inf: for ever.
         """
-        which = standing
+        which = battery_rank
         if self._kind is not None:
-            which = standing + self._kind[clients] * self._num_standings
+            which = battery_rank + self._kind[clients] * self._num_ranks
         present = np.bincount(which).nonzero()[0].tolist()
         if len(present) == 1:
             return self._schedules[present[0]].state_and_change(clients, t_s)
@@ -263,36 +263,36 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Absences:
-    """When the owners of n clients in tasks take their devices away, and when they give them back.
+    """Absences of n clients in tasks: when owners take their devices away and give them back.
 
-    A battery standing is that of the task's beginning; what the batteries do later does not matter.
+    The battery ranks are those of the beginning of the task; later levels do not matter.
     """
 
     rule: Rule
     online: Schedule
-    """When each client of the fleet can be reached."""
+    """Schedule of when each client of the fleet is online."""
     clients: IntArray
-    standing: IntArray
-    """Battery standing of each [n]."""
+    battery_rank: IntArray
+    """Battery rank of each client [n]."""
 
     def next_after(
         self, rows: IntArray, at_s: FloatArray, *, needs_rule: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """From when on clients `rows` [k] are there again, `at_s` [k] if they are, and until when.
+        """Return when clients are available next, `at_s` [k] if they are then, and until when.
 
         Args:
-            rows: which of the n clients.
-            at_s: a moment each.
-            needs_rule: whether they must be eligible, or only online.
+            rows: rows of the clients [k].
+            at_s: moment of each [k].
+            needs_rule: true if they must be eligible, or only online.
 
         Returns:
             (moments [k], moments after them [k]); inf if never, and then both.
         """
-        clients, standing = self.clients[rows], self.standing[rows]
+        clients, battery_rank = self.clients[rows], self.battery_rank[rows]
 
         def look(among: IntArray, t_s: FloatArray) -> tuple[BoolArray, FloatArray]:
             if needs_rule:
-                return self.rule.state_and_change(clients[among], standing[among], t_s)
+                return self.rule.state_and_change(clients[among], battery_rank[among], t_s)
             return self.online.state_and_change(clients[among], t_s)
 
         is_on, change_s = look(np.arange(rows.size), at_s)
@@ -303,6 +303,6 @@ class Absences:
         return back_s, gone_s
 
 
-def _standings(least: Sequence[float], values: FloatArray) -> tuple[list[float], IntArray]:
-    """The least values below which others stand, 0 first, and how many each value reaches."""
+def _ranks(least: Sequence[float], values: FloatArray) -> tuple[list[float], IntArray]:
+    """Return the least values with 0 in front, and the rank of each value."""
     return [0.0, *least], np.searchsorted(np.array(least), values, side="right").astype(np.int64)

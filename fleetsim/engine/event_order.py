@@ -1,22 +1,21 @@
-"""What comes first when two things happen at the same virtual instant: one written rule.
+"""Order of events at the same virtual instant: one written rule, and the clock that follows it.
 
-1. An answer that is complete at time t counts as delivered at t (`DELIVERY`), before
-2. a client is lost at t (`LOSS`: offline, battery, link, crash), before
-3. the server's deadline at t (`DEADLINE`), before
-4. the server wakes up at t to look for clients (`WAKE`), before
-5. the run's time is up at t (`STOP`).
+1. `DELIVERY`: an answer is complete.
+2. `LOSS`: a client is lost (offline, battery, link, crash).
+3. `DEADLINE`: the server's deadline.
+4. `WAKE`: the server looks for clients.
+5. `STOP`: the run's time is up.
 
-Among answers or losses of the same instant the lower task number goes first, that is the order of
-dispatch. What the server does in consequence (closing a round, interrupting stragglers) happens
-at once, before the next entry of this list: with the last wanted answer the round is closed, and
-a further answer of the same instant is cancelled.
+Answers or losses of the same instant follow the order of their task numbers, which is the order of
+dispatch. The server acts at once, before the next entry of this list: with the last wanted answer
+the round is closed, and a further answer of the same instant is cancelled.
 
-SimPy orders its queue by (time, priority, insertion). Insertion order would let the moment of
-planning decide, so every event with a meaning gets an explicit priority here. Events are placed at
-absolute times: ten steps of 0.1 s are not one of 1.0 s.
+SimPy orders its queue by (time, priority, insertion). The order of insertion depends on when an
+event was planned, so every event with a meaning gets an explicit priority here. Events are placed
+at absolute times: ten steps of 0.1 s are not one of 1.0 s.
 
-A watchdog ends a run whose time stands still: 10,000 events, and 100 more for every client that is
-at work at the same time, within a microsecond of virtual time. A cohort that ends at one instant
+A watchdog ends a run whose time does not advance: 10,000 events, and 100 more for every client that
+is at work at the same time, within a microsecond of virtual time. A cohort that ends at one instant
 takes fewer than ten events a client.
 """
 
@@ -38,7 +37,7 @@ _EVENTS_PER_CLIENT = 100
 
 
 class Rank(IntEnum):
-    """Kind of an event, in the order of the rule; SimPy's own bookkeeping (0, 1) goes before."""
+    """Kind of an event, in the order of the rule; SimPy's own events (0, 1) come before."""
 
     DELIVERY = 1
     LOSS = 2
@@ -57,40 +56,40 @@ _NAMES = {
 
 
 def priority(rank: Rank, task: int = 0) -> int:
-    """SimPy priority of an event of this rank and task; lower goes first."""
+    """Return the SimPy priority of an event of this rank and task; lower comes first."""
     return (int(rank) << _TASK_BITS) | task
 
 
 class Clock(simpy.Environment):
-    """SimPy's environment with events at absolute times, explicit priorities and a watchdog."""
+    """SimPy environment with events at absolute times, explicit priorities and a watchdog."""
 
     def __init__(self, begins_s: float = 0.0, *, clients_at_work: int = 0) -> None:
-        """A clock that begins at `begins_s`; the watchdog scales with the clients at work."""
+        """Begin at `begins_s`, with a watchdog for this number of clients at work."""
         super().__init__(begins_s)
         self._events_at_most = _EVENTS_AT_ONCE + _EVENTS_PER_CLIENT * clients_at_work
         self._stands_since_s = begins_s
         self._events_since = 0
         self._last_priority = 0
-        """Of the last event with a meaning."""
+        """Priority of the last event with a meaning."""
 
     def step(self) -> None:
         """Process the next event.
 
         Raises:
-            SimulationError: time stands still.
+            SimulationError: time does not advance.
         """
         if self._queue:
             time_s, priority_, _, _ = self._queue[0]
             if time_s > self._stands_since_s + _STANDSTILL_S:
                 self._stands_since_s, self._events_since = time_s, 0
             elif self._events_since >= self._events_at_most:
-                self._stop_standing_still()
+                self._raise_standstill()
             self._events_since += 1
             if priority_ >> _TASK_BITS:
                 self._last_priority = priority_
         super().step()
 
-    def _stop_standing_still(self) -> None:
+    def _raise_standstill(self) -> None:
         rank, task = self._last_priority >> _TASK_BITS, self._last_priority % (1 << _TASK_BITS)
         event = _NAMES[Rank(rank)] if rank else "the start of a process"
         raise SimulationError(
@@ -101,7 +100,7 @@ class Clock(simpy.Environment):
         )
 
     def at(self, time_s: float, rank: Rank, task: int = 0) -> simpy.Event:
-        """Event that succeeds at exactly `time_s`, after everything of a lower rank.
+        """Return an event that succeeds at exactly `time_s`, after those of a lower rank.
 
         Raises:
             ValueError: `time_s` is not at or after now, or not finite.
@@ -109,7 +108,7 @@ class Clock(simpy.Environment):
         return self.place(time_s, priority(rank, task))
 
     def place(self, time_s: float, priority_: int) -> simpy.Event:
-        """Event that succeeds at exactly `time_s`, after everything of a lower priority.
+        """Return an event that succeeds at exactly `time_s`, after those of a lower priority.
 
         Raises:
             ValueError: `time_s` is not at or after now, or not finite.
@@ -119,7 +118,7 @@ class Clock(simpy.Environment):
         event = simpy.Event(self)
         event._ok = True
         event._value = None
-        # SimPy's `schedule` takes a delay, and now + (time - now) may miss time by a rounding that
-        # no other delay mends (ties to even); so this is its one line, with the time itself.
+        # SimPy's `schedule` takes a delay, and now + (time - now) may miss time by a rounding
+        # that no other delay corrects (ties to even). So this is its one line, at the time itself.
         heappush(self._queue, (time_s, EventPriority(priority_), next(self._eid), event))
         return event

@@ -1,12 +1,11 @@
-"""What changes while the clock runs: who is free and eligible, batteries, radios and meters.
+"""Changing state of the clients: eligibility, batteries, radios and energy meters.
 
-The fleet below answers what *would* happen and never changes; this holds what *did* happen, as
-arrays over the clients. Nothing here depends on SimPy: time comes in as an argument and must not
-run backwards.
+The fleet is immutable and tells what *would* happen; this module holds what *did* happen, as arrays
+over the clients. It does not depend on SimPy: time is an argument and must not run backwards.
 
-Who is eligible is kept as a pair per client, (eligible, valid until): only the clients whose pair
-has run out are asked again, so a round costs in proportion to the changes since the last one and
-not to the size of the fleet.
+Eligibility is kept as a pair per client, (eligible, valid until). Only clients whose pair has
+expired are computed again, so a round costs in proportion to the changes since the last one and not
+to the size of the fleet.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fleetsim.contracts import (
     Report,
     Resources,
 )
-from fleetsim.engine.client_state import Standing
+from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Charge, Flow, Watch
@@ -37,9 +36,9 @@ from fleetsim.fleet.timeline import blank
 from fleetsim.fleet.traces.periodic import Schedule, freeze
 from fleetsim.rounding import ROUNDING_SLACK
 
-_AT_ONCE = 1 << 16
-"""Clients whose batteries are worked out at once: a million take ten arrays of their length."""
-_NOBODY = np.empty(0, dtype=np.int64)
+_MOST_AT_ONCE = 1 << 16
+"""Clients whose batteries are computed at once, to bound the memory of large fleets."""
+_NO_CLIENTS = np.empty(0, dtype=np.int64)
 
 
 class World:
@@ -56,20 +55,20 @@ class World:
         *,
         spare_byte: FloatArray | None = None,
     ) -> None:
-        """Everybody idle at virtual time 0.
+        """Make all clients idle at virtual time 0.
 
         Args:
             fleet: the clients.
-            rule: who may take part.
+            rule: eligibility rule.
             spare_byte: memory that a step of training leaves each client while its owner uses no
-                app [N]; None: nobody looks.
+                app [N]; None: memory is not modelled.
         """
         self.fleet = fleet
         size = fleet.size
         self.energy_j: FloatArray = np.zeros((size, len(Component)))
-        """Meters of every client by component [N, 5]."""
+        """Joules of tasks by client and component [N, 5]."""
         self.enlisted_idle_j: FloatArray = np.zeros(size)
-        """Meters of waiting, enlisted, after a task [N]."""
+        """Joules of waiting, enlisted, after a task [N]."""
         self.num_selected: IntArray = np.zeros(size, dtype=np.int64)
         self.num_delivered: IntArray = np.zeros(size, dtype=np.int64)
         self.held_version: IntArray = np.full(size, -1, dtype=np.int64)
@@ -86,19 +85,19 @@ class World:
         self._dying_below_byte = spare_byte if fails else None
         self._rule = Rule(rule, fleet, spare_byte=None if fails else spare_byte)
         self._online: Schedule | None = None
-        """When clients can be reached; known once it is asked for."""
+        """Schedule of when clients are online; computed at its first use."""
         per_profile_w = [profile.power.idle_awake_w for profile in fleet.profiles]
         self._idle_w: FloatArray = np.array(per_profile_w)[fleet.device]
         self._is_eligible = np.zeros(size, dtype=np.bool_)
         self._valid_until_s = np.full(size, -np.inf)
         self._candidates: tuple[float, IntArray] | None = None
         self._changed: list[IntArray] = []
-        """Clients whose rows (`_kept`) were written to since they were last taken."""
+        """Clients whose rows of `_kept` were changed since `take_changed`."""
 
-    # --- who may take part ------------------------------------------------------------------------
+    # --- eligibility ------------------------------------------------------------------------------
 
     def candidates(self, now_s: float) -> IntArray:
-        """Ids of the clients that are eligible and idle now, ascending; read-only."""
+        """Return the clients that are eligible and idle now, ascending; read-only."""
         if self._candidates is None or self._candidates[0] != now_s:
             self._refresh(now_s)
             clients = (self._is_eligible & ~self._is_busy).nonzero()[0]
@@ -107,23 +106,23 @@ class World:
         return self._candidates[1]
 
     def next_change_s(self, now_s: float) -> float:
-        """Next moment at which somebody may become eligible or stop being so; inf if never."""
+        """Return the next moment at which the eligibility of a client may change; inf if never."""
         self._refresh(now_s)
         return float(self._valid_until_s.min())
 
     def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
-        """When clients [n] that are eligible now stop being so by their owners' doing [n].
+        """Return when eligible clients [n] stop being so because of their owners [n].
 
-        Whatever their batteries do from now on; inf if never.
+        Batteries are ignored; inf if never.
         """
-        standing = np.full(clients.size, self._rule.top, dtype=np.int64)
+        battery_rank = np.full(clients.size, self._rule.top, dtype=np.int64)
         if not self._rule.needs_top:
-            standing = self._watch(clients, now_s).standing
-        is_on, change_s = self._rule.state_and_change(clients, standing, now_s)
+            battery_rank = self._watch(clients, now_s).standing
+        is_on, change_s = self._rule.state_and_change(clients, battery_rank, now_s)
         return np.where(is_on, change_s, now_s)
 
     def absences(self, clients: IntArray, now_s: float) -> Absences:
-        """When owners take idle clients [n] away and give them back, in a task from now on."""
+        """Return the absences of idle clients [n] during a task that begins now."""
         if self._online is None:
             self._online = self.fleet.usage.schedule_where(
                 np.ones_like(self.fleet.usage.states.online)
@@ -139,11 +138,17 @@ class World:
         is_on, until_s = self._rule.state_and_change(stale, watch.standing, now_s)
         rows = watch.may_pass()
         while rows.size:
-            passed_s, standing, known_until_s = watch.next(rows, until_s[rows])
+            passed_s, battery_rank, known_until_s = watch.next(rows, until_s[rows])
             until_s[rows] = np.minimum(until_s[rows], known_until_s)
             is_first = passed_s < until_s[rows]
-            rows, passed_s, standing = rows[is_first], passed_s[is_first], standing[is_first]
-            is_on_then, until_then_s = self._rule.state_and_change(stale[rows], standing, passed_s)
+            rows, passed_s, battery_rank = (
+                rows[is_first],
+                passed_s[is_first],
+                battery_rank[is_first],
+            )
+            is_on_then, until_then_s = self._rule.state_and_change(
+                stale[rows], battery_rank, passed_s
+            )
             turns = is_on_then != is_on[rows]
             until_s[rows] = np.where(turns, passed_s, until_then_s)
             rows = watch.goes_on(rows[~turns])
@@ -151,19 +156,19 @@ class World:
         self._valid_until_s[stale] = until_s
 
     def _watch(self, clients: IntArray, now_s: float) -> Watch:
-        """Batteries of idle clients [n], looked at for the levels of the rule from now on."""
+        """Return a watch of idle clients' batteries [n] for the levels of the rule from now on."""
         return self.fleet.batteries.watch(
             clients,
             self._charge.take(clients),
             self._level_at_s[clients],
             now_s,
             self._rule.battery_fractions,
-            # As far as it has been idle: so a long wait is asked about again a few times only.
+            # As far ahead as it has been idle: a long wait then needs only a few calls.
             ahead_s=now_s - self._ended_at_s[clients],
         )
 
     def dies_of_memory(self, clients: IntArray, t_s: FloatArray) -> BoolArray:
-        """Whose training [n] dies for want of memory if it begins at `t_s` [n]."""
+        """Return whether trainings [n] fail for lack of memory if they begin at `t_s` [n]."""
         if self._dying_below_byte is None:
             return np.zeros(clients.size, dtype=np.bool_)
         dies: BoolArray = self._dying_below_byte[clients] < self.fleet.usage.ram_byte_at(
@@ -171,8 +176,8 @@ class World:
         )
         return dies
 
-    def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> Standing:
-        """Tasks begin; how their clients [n] stand.
+    def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:
+        """Begin tasks; return the state of their clients [n].
 
         Raises:
             SimulationError: a client is in a task already.
@@ -193,11 +198,13 @@ class World:
         charge = self.fleet.batteries.idle(
             clients, self._charge.take(clients), self._level_at_s[clients], now_s
         )
-        return self._standing(clients, charge, self._conditions(clients, now_s))
+        return self._client_state(clients, charge, self._conditions(clients, now_s))
 
-    def _standing(self, clients: IntArray, charge: Charge, condition: FloatArray) -> Standing:
-        """How idle clients [n] with these batteries in this condition stand [n]."""
-        return Standing(
+    def _client_state(
+        self, clients: IntArray, charge: Charge, condition: FloatArray
+    ) -> ClientState:
+        """Return the state of idle clients [n] with these batteries and this condition [n]."""
+        return ClientState(
             fleet=self.fleet,
             clients=clients,
             idle_w=self._idle_w[clients],
@@ -209,17 +216,17 @@ class World:
             condition=condition,
         )
 
-    def settle(self, clients: IntArray, standing: Standing, at_s: FloatArray) -> None:
-        """The tasks of clients [n] are over; they have been idle since `at_s` [n], standing so.
+    def settle(self, clients: IntArray, state: ClientState, at_s: FloatArray) -> None:
+        """End the tasks of clients [n], which have been idle in this state since `at_s` [n].
 
-        That is when each task ended, or began to wait for something that did not come.
+        That is when each task ended, or began a pause that it did not survive.
         """
-        self._charge.put(clients, standing.charge)
+        self._charge.put(clients, state.charge)
         self._level_at_s[clients] = at_s
         self._ended_at_s[clients] = at_s
-        self._tail_until_s[clients] = standing.tail_until_s
-        self._tail_radio[clients] = standing.tail_radio
-        self._condition[clients] = standing.condition
+        self._tail_until_s[clients] = state.tail_until_s
+        self._tail_radio[clients] = state.tail_radio
+        self._condition[clients] = state.condition
         self._is_busy[clients] = False
         self._valid_until_s[clients] = -np.inf
         self._candidates = None
@@ -228,15 +235,15 @@ class World:
     def wait(
         self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Idle clients [n] stay awake for the server, from when they were last settled or waited.
+        """Keep idle clients [n] awake for the server since they were last settled or waited.
 
         Args:
-            clients: who [n].
-            from_s: since when [n].
-            until_s: up to when, later than that [n].
+            clients: the clients [n].
+            from_s: begin of the wait [n].
+            until_s: end of the wait, later than that [n].
 
         Returns:
-            (joules of each, when each stopped: sooner where its battery met the cut-off [n]).
+            (joules of each, end of its wait: sooner where its battery met the cut-off level [n]).
 
         Raises:
             SimulationError: a battery left [0, capacity], or gained more than its charger gives.
@@ -250,8 +257,8 @@ class World:
         if (ends_s < until_s).any():
             after, _ = work(clients, before, stretch, nothing_j, idle_w, ends_s)
         joules = idle_w * (ends_s - from_s)
-        standing = self._standing(clients, before, self._condition[clients])
-        standing.check_drained(after, joules, ends_s - from_s, ends_s)
+        state = self._client_state(clients, before, self._condition[clients])
+        state.check_drained(after, joules, ends_s - from_s, ends_s)
         self._charge.put(clients, after)
         self._level_at_s[clients] = ends_s
         self.enlisted_idle_j[clients] += joules
@@ -261,7 +268,7 @@ class World:
         return joules, ends_s
 
     def count(self, reports: Sequence[Report]) -> None:
-        """Train tasks of these clients were answered for or given up on."""
+        """Count the selections and deliveries of train tasks that have ended."""
         selected = np.array([report.client for report in reports], dtype=np.int64)
         self._changed.append(selected)
         np.add.at(self.num_selected, selected, 1)
@@ -271,7 +278,7 @@ class World:
     def resources(
         self, client: int, now_s: float, *, level_j: float, cost: ModelCost, batch_size: int
     ) -> Resources:
-        """How a client with this battery level stands at a moment, for training this model."""
+        """Return what a client with this battery level reports at a moment about itself."""
         profile = self.fleet.profile(client)
         state = self.fleet.usage.state_at_one(client, now_s)
         epoch_s = self.fleet.epoch_s(client, cost, batch_size)
@@ -297,7 +304,7 @@ class World:
     # --- batteries and meters ---------------------------------------------------------------------
 
     def _conditions(self, clients: IntArray, now_s: float) -> FloatArray:
-        """What slows idle clients [n, c], see `Throttle`."""
+        """Return the condition that slows idle clients [n, c], see `Throttle`."""
         condition = self._condition[clients]
         if condition.shape[1] == 0:
             return condition
@@ -306,9 +313,9 @@ class World:
         return self.fleet.throttle.rested(clients, condition, since_s, until_s)
 
     def _catch_up(self, clients: IntArray, now_s: float) -> None:
-        """Walk idle batteries of clients to their last change, so that nobody does so again.
+        """Move batteries of idle clients to their last change, so that it is computed once.
 
-        Only where they are walked at all; who is in a task stays as he stood before it.
+        Only for batteries that are walked; a client in a task keeps the state before it.
         """
         if self._charge.flows_j.shape[1] == 0:
             return
@@ -321,10 +328,10 @@ class World:
         self._changed.append(clients)
 
     def charge_at(self, now_s: float) -> Charge:
-        """Batteries of all clients [N]; of those in a task as if it had not been sent."""
+        """Return the batteries of all clients [N]; those in a task as if it had not begun."""
         parts = []
-        for first in range(0, self.fleet.size, _AT_ONCE):
-            clients = np.arange(first, min(first + _AT_ONCE, self.fleet.size), dtype=np.int64)
+        for first in range(0, self.fleet.size, _MOST_AT_ONCE):
+            clients = np.arange(first, min(first + _MOST_AT_ONCE, self.fleet.size), dtype=np.int64)
             self._catch_up(clients, now_s)
             since_s = self._level_at_s[clients]
             parts.append(
@@ -333,10 +340,10 @@ class World:
         return Charge(*map(np.concatenate, zip(*parts, strict=True)))
 
     def check_batteries(self, now_s: float) -> None:
-        """What went into every battery must have come out of it or be in it.
+        """Check that every battery's joules are conserved, where they are counted.
 
         Raises:
-            SimulationError: it is not so, where it is counted.
+            SimulationError: they are not.
         """
         if self._charge.flows_j.shape[1] == 0:
             return
@@ -358,10 +365,10 @@ class World:
     # --- stop and resume --------------------------------------------------------------------------
 
     def _kept(self) -> dict[str, NDArray[Any]]:
-        """All that changes, by name: a row for every client [N, ...].
+        """Return all that changes, by name: a row for every client [N, ...].
 
-        Clients in a task stand as before it: it is lived through again when the run is resumed.
-        Whoever writes to a row notes its client in `_changed`.
+        Clients in a task have the state before it: the task is repeated when the run is resumed.
+        Code that writes to a row must note its client in `_changed`.
         """
         kept: dict[str, NDArray[Any]] = {
             "energy_j": self.energy_j,
@@ -382,8 +389,8 @@ class World:
         return kept
 
     def take_changed(self) -> ClientRows:
-        """Rows of the clients that have changed since this was last asked for."""
-        clients = np.unique(np.concatenate([_NOBODY, *self._changed]))
+        """Return the rows of the clients that have changed since the last call."""
+        clients = np.unique(np.concatenate([_NO_CLIENTS, *self._changed]))
         self._changed.clear()
         rows: ClientRows = {"client": clients}
         rows |= {name: column[clients] for name, column in self._kept().items()}
@@ -391,6 +398,6 @@ class World:
         return rows
 
     def restore(self, rows: ClientRows) -> None:
-        """Take back rows that `take_changed` gave, all others being as at the beginning."""
+        """Restore rows of `take_changed`; all other clients stay as at the beginning."""
         for name, column in self._kept().items():
             column[rows["client"]] = rows[name]

@@ -1,4 +1,4 @@
-"""Every aggregator keeps the contract of `fleetsim.contracts.Aggregator`, in every of its modes.
+"""Contract `fleetsim.contracts.Aggregator` of every aggregator, in each of its modes.
 
 The kinds come from the union `AggregatorSettings`, so a new aggregator is tested as soon as its
 name stands there. Its modes are its default settings and, one setting changed at a time, every
@@ -47,7 +47,7 @@ every_mode = pytest.mark.parametrize("settings", modes())
 
 
 def cohort(round_: int, num_clients: int = 3) -> list[Report]:
-    """What clients delivered in a round: models of very different size, so that sums round."""
+    """Reports of a round, with models of very different size, so that sums round."""
     reports = []
     for client in range(num_clients):
         draw = rng.stream(5, "model", round_, client)
@@ -71,7 +71,7 @@ def cohort(round_: int, num_clients: int = 3) -> list[Report]:
 
 
 def rounds(aggregator: Aggregator, base: Parameters, numbers: Sequence[int]) -> list[bytes]:
-    """The global models of these rounds, one after the other, as bytes."""
+    """Return the global models of these rounds, in order, as bytes."""
     models = []
     for number in numbers:
         base = aggregator.aggregate(base, cohort(number))

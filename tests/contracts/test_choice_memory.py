@@ -1,4 +1,4 @@
-"""A choice takes memory in proportion to the fleet, but for the selectors that say otherwise."""
+"""Memory of a selection: proportional to the fleet, except for selectors that declare more."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LINEAR = [
     if not demand.square_byte and not demand.has_sets
 ]
 PER_CLIENT_BYTE = 1_000
-"""Of some tens of columns of 8 byte; pairs of 5,000 clients would take 40,000 byte a client."""
+"""Bytes per client: tens of columns of 8 byte. Pairs of 5,000 clients would take 40,000 byte."""
 
 
 def peak_byte(kind, variant, size):
-    """Most that is held at a moment from the selector's set-up to its second choice."""
+    """Return the largest memory from the selector's set-up to its second selection."""
     num_samples = np.arange(size) % 100 + 1
     parameters = np.zeros(4, dtype=np.float32)
     position_m = np.stack([np.arange(size), np.arange(size) % 7], axis=1).astype(np.float64)

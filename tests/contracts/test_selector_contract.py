@@ -1,4 +1,4 @@
-"""Every selector keeps the contract of `fleetsim.contracts.Selector`, in every of its modes."""
+"""Contract `fleetsim.contracts.Selector` of every selector, in each of its modes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
 
 @dataclass
 class Server:
-    """Calls a selector as the engine does, with made-up losses, durations and absences."""
+    """Calls a selector as the engine does, with generated losses, durations and absences."""
 
     selector: Selector
     size: int = SIZE
@@ -62,7 +62,7 @@ class Server:
     seed: int = 11
     has_losses: bool = True
     outcome: Outcome | None = None
-    """Of every task; None: mostly delivered, some late, lost or cancelled."""
+    """Outcome of every task; None: mostly delivered, some late, lost or cancelled."""
     round: int = 0
 
     def __post_init__(self) -> None:
@@ -85,12 +85,12 @@ class Server:
         self.setup_reports = self.answers(list(self.selector.setup(fleet)))
 
     def available(self) -> IntArray:
-        """Two thirds of the fleet, others in every round."""
+        """Return two thirds of the fleet, different ones in every round."""
         is_there = rng.stream(self.seed, "available", self.round).random(self.size) < 2 / 3
         return frozen(np.flatnonzero(is_there))
 
     def play(self, candidates: IntArray | None = None, left: IntArray | None = None) -> IntArray:
-        """One round; `left` are the candidates that are gone after the probes."""
+        """Run one round; `left` are the candidates that are gone after the probes."""
         self.round += 1
         before = self.available() if candidates is None else candidates
         reports, self.setup_reports = self.setup_reports, []
@@ -248,13 +248,13 @@ def assert_same_state(one: State, other: State) -> None:
 
 
 def comparable(request: ProbeRequest) -> tuple[Any, ...]:
-    """The request, with the bytes of the model that it may carry."""
+    """Return the request, with the bytes of the model that it may carry."""
     model = request.parameters
     return replace(request, parameters=None), None if model is None else model.tobytes()
 
 
 def through_npz(state: State) -> State:
-    """The state as it comes back from a checkpoint; objects would be refused."""
+    """Return the state as it comes back from a checkpoint, which refuses objects."""
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **state)
     file.seek(0)

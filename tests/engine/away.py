@@ -1,4 +1,4 @@
-"""A slow reference for pauses: one task, walked through second by second."""
+"""Slow reference for pauses: one task, simulated second by second."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from fleetsim.contracts import Outcome
 
 
 class Stay(NamedTuple):
-    """From this second on the owner leaves the device to others, or does not."""
+    """Second from which on the device is available, or is not."""
 
     at_s: int
     is_there: bool
 
 
-class Life(NamedTuple):
-    """What became of a task."""
+class Ended(NamedTuple):
+    """Result of a task."""
 
     outcome: Outcome
     end_s: float
     seconds: tuple[float, ...]
-    """In each stage."""
+    """Seconds in each phase."""
     num_pauses: int
     paused_s: float
     num_transfers: int
-    """Stretches of transfers, each followed by a tail."""
+    """Number of transfer segments, each followed by a tail."""
 
 
-def lived(
+def walked(
     stays: Sequence[Stay],
     needs_s: Sequence[float],
     *,
@@ -36,10 +36,10 @@ def lived(
     resume_s: float,
     restarts: bool,
     deadline_s: int,
-) -> Life:
-    """Live through download, computation and upload, which need so many seconds each."""
+) -> Ended:
+    """Simulate download, computation and upload that need `needs_s` seconds each."""
     there = dict(stays)
-    is_there, stage, waits = True, 0, False
+    is_there, phase, waits = True, 0, False
     left = list(needs_s)
     seconds = [0.0, 0.0, 0.0]
     loading_s, has_computed, moves = 0.0, False, False
@@ -47,42 +47,42 @@ def lived(
     for second in range(deadline_s + 1):
         is_there = there.get(second, is_there)
         if not is_there and paused_s == max_pause_s:
-            return Life(
+            return Ended(
                 Outcome.OFFLINE, second, tuple(seconds), num_pauses, paused_s, num_transfers
             )
         if second == deadline_s:
-            return Life(Outcome.LATE, second, tuple(seconds), num_pauses, paused_s, num_transfers)
+            return Ended(Outcome.LATE, second, tuple(seconds), num_pauses, paused_s, num_transfers)
         if not is_there:
             if not waits:
                 waits, moves = True, False
                 num_pauses += 1
-                if stage != 1 and restarts:
-                    left[stage] = needs_s[stage]
+                if phase != 1 and restarts:
+                    left[phase] = needs_s[phase]
             paused_s += 1
             continue
         if waits:
             waits = False
-            loading_s = resume_s if stage == 1 and has_computed else 0.0
+            loading_s = resume_s if phase == 1 and has_computed else 0.0
         budget_s = 1.0
         while budget_s > 0.0:
             spent_s = min(budget_s, loading_s)
             loading_s -= spent_s
             if spent_s == 0.0:
-                spent_s = min(budget_s, left[stage])
-                left[stage] -= spent_s
-                if stage == 1:
+                spent_s = min(budget_s, left[phase])
+                left[phase] -= spent_s
+                if phase == 1:
                     has_computed = True
                 elif not moves:
                     moves = True
                     num_transfers += 1
-            seconds[stage] += spent_s
+            seconds[phase] += spent_s
             budget_s -= spent_s
-            if left[stage] <= 1e-9 and loading_s == 0.0:
+            if left[phase] <= 1e-9 and loading_s == 0.0:
                 moves = False
-                stage += 1
-                if stage == 3:
+                phase += 1
+                if phase == 3:
                     end_s = second + 1.0 - budget_s
-                    return Life(
+                    return Ended(
                         Outcome.DELIVERED,
                         end_s,
                         tuple(seconds),

@@ -1,4 +1,4 @@
-"""A selector may ask of each client its own epochs, clock and share of the update, and weigh it.
+"""Requests of a selector to each client: epochs, clock, share of the update, and weight.
 
 Worked out by hand on the tiny fleet: a download of 1 MB takes a second, and so does the upload of
 a whole update; local epochs on the Nano take as long as `one_epoch_s` each.
@@ -30,7 +30,7 @@ from tests.engine.tiny import COST, FirstCome, KnownTrainer
 
 
 class Particular(FirstCome):
-    """The lowest ids, each with something of its own to do."""
+    """Selects the lowest numbers, each with its own work."""
 
     def __init__(self, **asked: ArrayLike | None) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Particular(FirstCome):
 
 
 class CyclingEpochs(FirstCome):
-    """Epochs, clocks and shares that differ with every choice."""
+    """Epochs, clocks and shares that differ in every selection."""
 
     def select(self, view):
         clients: IntArray = super().select(view)
@@ -61,7 +61,7 @@ class CyclingEpochs(FirstCome):
 
 
 class CyclingShares(FirstCome):
-    """Shares of the next model that differ with every choice."""
+    """Shares of the next model that differ in every selection."""
 
     def select(self, view):
         clients: IntArray = super().select(view)
@@ -217,13 +217,13 @@ def test_what_cannot_be_asked_ends_the_run_with_the_selectors_name(tiny, asked, 
 
 
 def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
-    """What the selector was told, without the arrays."""
+    """Return what the selector received, without the arrays."""
     reports = [report._replace(vector=None, base=None) for report in outcome.reports]
     return outcome.parameters.tolist(), reports
 
 
 @pytest.mark.parametrize("asked", [CyclingEpochs, CyclingShares])
-def test_flights_with_particular_work_are_lived_through_again(tiny, asked):
+def test_flights_with_particular_work_are_repeated(tiny, asked):
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
@@ -234,7 +234,7 @@ def test_flights_with_particular_work_are_lived_through_again(tiny, asked):
     tiny.build_buffered().run()
     rows, outcomes = list(tiny.recorder.tasks), tiny.selector.outcomes
     states = list(tiny.recorder.states)
-    assert any(len(state["flight/at_s"]) > 1 for state in states)
+    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in states)
 
     for number, state in enumerate(states[:-1], start=1):
         tiny.recorder.tasks.clear()
@@ -247,7 +247,7 @@ def test_flights_with_particular_work_are_lived_through_again(tiny, asked):
 
 
 class Restarting(FirstCome):
-    """Begins anew, from a given model, before these rounds."""
+    """Replaces the global model by a given one before these rounds."""
 
     def __init__(self, rounds: set[int], start: ArrayLike) -> None:
         super().__init__()
@@ -272,7 +272,7 @@ def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tin
 
 @pytest.mark.parametrize(("rounds", "byte_of_0"), [(set(), 0), ({1}, 1_000_000)])
 def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, byte_of_0, tiny):
-    """Client 0 was asked what it thinks of the global model, and holds it."""
+    """Client 0 evaluated the global model in a probe, and holds it."""
     tiny.trainer = KnownTrainer()
     tiny.selector = Restarting(rounds, [0.0, 0.0, 0.0])
     tiny.selector.probes = {1: [ProbeRequest(0, Work(WorkKind.EVALUATE))]}
@@ -283,7 +283,7 @@ def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, 
 
 
 def test_a_buffered_server_starts_from_it_too(tiny):
-    """Client 0 adds 1 to 0, and starts from 10 as the second choice: 10 + 1."""
+    """Client 0 adds 1 to 0, and starts from 10 in the second selection: 10 + 1."""
     tiny.server = {"concurrency": 1, "buffer_size": 1}
     tiny.stop = {"rounds": 2}
     tiny.selector = Restarting({2}, [10.0, 10.0, 10.0])

@@ -1,4 +1,4 @@
-"""Who may take part: rules against a brute-force oracle, and what holds throughout a task."""
+"""Eligibility rules against a brute-force oracle, and conditions that hold throughout a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FREE_FRACTION = 0.5
 
 
 def eligible(rule: dict[str, Any], now: dict[str, Any]) -> bool:
-    """The rule by its words, for one client at one moment."""
+    """Evaluate the rule literally, for one client at one moment."""
     checks = [
         not rule.get("charging") or now["charging"],
         not rule.get("unmetered") or now["unmetered"],
@@ -223,7 +223,7 @@ def test_a_rule_without_further_conditions_is_the_charger_the_meter_and_the_leve
 
 @pytest.mark.parametrize("charge_w", [7.5, 1e3, 1e4])
 def test_the_next_change_is_never_now(tiny, charge_w):
-    """However fast a battery fills: a change that rounds to the present would stop the clock."""
+    """At any charging power: a change that rounds to the present would stop the clock."""
     tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
     tiny.battery = {"charge_w": charge_w, "initial_fraction": [0.4, 0.4]}
     tiny.trace("0,1,0,1,0 500,1,1,1,0", span_s=1000)

@@ -1,7 +1,7 @@
-"""Clients that go on from what they trained in a probe, as FedMarl's do.
+"""Clients that continue the training of a probe, as those of FedMarl.
 
-Everybody trains an epoch as a probe; the two whose epoch lost most go on to the end of the same
-training, the others stop. Nothing of the epoch is done twice: not its seconds, not its bytes.
+Every client trains an epoch as a probe. The two with the highest loss continue to the end of the
+same training, the others stop. Nothing of the epoch is repeated: no seconds and no bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EPOCHS = 4
 
 
 class Halving(FirstCome):
-    """Lets all candidates train `tried` epochs, and those that lost most go on."""
+    """Lets all candidates train `tried` epochs; those with the highest losses continue."""
 
     needs_losses = True
 
@@ -66,7 +66,7 @@ class Jobs(KnownTrainer):
 
 @pytest.fixture
 def halving(tiny):
-    """Four clients, two of whom are to go on to the end of four epochs."""
+    """Four clients, two of which continue to the end of four epochs."""
     tiny.epochs, tiny.trainer, tiny.selector = EPOCHS, Jobs(), Halving()
     return tiny
 
@@ -98,7 +98,7 @@ def test_the_job_of_who_goes_on_is_the_whole_training_by_the_draws_of_its_probe(
         assert job.address == probes[job.client].address
         assert job.base is probes[job.client].base
     assert all((report.base == 0.0).all() for report in reports)
-    # All lose the same: the lowest ids go on, and add 1 and 2.
+    # All have the same loss: the lowest numbers continue, and add 1 and 2.
     assert halving.selector.outcomes[0].parameters.tolist() == [1.5] * 3
 
 
@@ -117,7 +117,7 @@ def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
 def test_fewer_epochs_than_the_probe_had_cannot_be_asked(halving):
     halving.selector = Halving(tried=2, epochs=np.array([2, 1]))
 
-    with pytest.raises(SimulationError, match="include the 2 of the probe that client 1 goes on"):
+    with pytest.raises(SimulationError, match="include the 2 of the probe that client 1 continues"):
         halving.run()
 
 
@@ -129,7 +129,7 @@ def test_nobody_goes_on_where_training_counts_in_steps(halving):
 
 
 class OfLastRound(Halving):
-    """Asks in the first round alone, and lets them go on in the second."""
+    """Probes in the first round only, and lets the clients continue in the second."""
 
     def probe(self, view: RoundView) -> list[ProbeRequest]:
         return super().probe(view) if view.round == 1 else []
@@ -141,7 +141,7 @@ class OfLastRound(Halving):
 
 @pytest.mark.parametrize("minimum_reports", [1, 3])
 def test_nobody_goes_on_from_a_probe_of_another_round(halving, minimum_reports):
-    """Also where the model is the same, because too few answered: a resumed run knows of none."""
+    """Also where the model is unchanged, because too few answered: a resumed run knows no probe."""
     halving.server = {"cohort": 2, "minimum_reports": minimum_reports}
     halving.stop = {"rounds": 2}
     halving.selector = OfLastRound()
@@ -151,7 +151,7 @@ def test_nobody_goes_on_from_a_probe_of_another_round(halving, minimum_reports):
 
 
 class OfAnotherModel(Halving):
-    """Has them train a model of its own."""
+    """Lets clients train a model of its own in the probe."""
 
     def probe(self, view: RoundView) -> list[ProbeRequest]:
         own = np.ones(3, dtype=np.float32)
@@ -205,7 +205,7 @@ def real_trainer() -> tuple[DataTrainer, Parameters]:
 
 
 def test_the_first_epoch_of_who_goes_on_is_the_one_that_was_tried(tiny):
-    """To the last bit, and so is all that follows: momentum and proximal term run through."""
+    """Bit for bit, and all later results too: momentum and proximal term continue."""
     tiny.epochs, tiny.samples = EPOCHS, [20] * 4
     tiny.trainer, tiny.parameters = real_trainer()
     tiny.selector = Halving(asks_epoch_losses=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Work, WorkKind
-from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.population import Fleet
@@ -37,15 +37,13 @@ def phones(tiny: Tiny, channel: dict[str, Any], **settings: Any) -> Tiny:
     return tiny
 
 
-def done(tiny: Tiny, at_s: float = 0.0, client: int = 0) -> Task:
+def done(tiny: Tiny, at_s: float = 0.0, client: int = 0) -> TaskResult:
     return done_all(tiny, at_s, [client])[0]
 
 
-def done_all(tiny: Tiny, at_s: float, clients: list[int]) -> list[Task]:
+def done_all(tiny: Tiny, at_s: float, clients: list[int]) -> list[TaskResult]:
     tasks = [task(i, client, work=Work(WorkKind.NONE)) for i, client in enumerate(clients)]
-    course = laid_out(world_of(tiny.fleet()), tasks, at_s)
-    course.settle()
-    return tasks
+    return laid_out(world_of(tiny.fleet()), tasks, at_s).settle()
 
 
 def test_without_usage_a_phone_draws_the_watts_of_the_cellular_radio(tiny: Tiny) -> None:

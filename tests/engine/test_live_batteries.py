@@ -1,4 +1,4 @@
-"""What live batteries do to a run: who is there, what a task leaves, what must add up."""
+"""Live batteries in a run: eligibility, levels after tasks, and conservation of joules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients tell of a model goes on record where a selector says that it is an opinion."""
+"""Opinions of clients on the global model are recorded where a selector asks for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fleetsim.contracts import JobResult, ProbeRequest, Purpose, Work, WorkKind
 from tests.engine.tiny import FirstCome, KnownTrainer, Tiny
 
 
-class Judges(KnownTrainer):
-    """Client c finds an accuracy of c tenths in whatever it evaluates."""
+class Evaluates(KnownTrainer):
+    """Client c measures an accuracy of c tenths for any model."""
 
     def results(self, tickets):
         clients = [self.jobs[ticket].client for ticket in tickets]
@@ -21,7 +21,7 @@ class Judges(KnownTrainer):
 
 @pytest.fixture
 def tiny(tmp_path) -> Tiny:
-    return Tiny(tmp_path, trainer=Judges())
+    return Tiny(tmp_path, trainer=Evaluates())
 
 
 def probed(tiny: Tiny, *requests: ProbeRequest):

@@ -1,4 +1,4 @@
-"""Devices whose free memory a step of training exceeds: never asked, or dead in their first batch.
+"""Devices with too little free memory for a step of training: ineligible, or lost at once.
 
 A t2.small has 2 GiB, half of them free; a t2.medium has 4.
 """
@@ -12,8 +12,8 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose, StepMemory, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task import TaskResult
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
@@ -100,7 +100,7 @@ def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
         (Work(WorkKind.EVALUATE), Outcome.DELIVERED),
         (Work(WorkKind.GRADIENT), Outcome.MEMORY),
         (Work(WorkKind.TRAIN, epochs=1), Outcome.MEMORY),
-        # Who goes on from a probe that was all of its training has no step left.
+        # A client that continues a probe that was its whole training has no step left.
         (Work(WorkKind.TRAIN, epochs=0), Outcome.DELIVERED),
     ],
 )
@@ -109,9 +109,9 @@ def test_only_backward_passes_need_the_memory_of_a_step(mixed, work, outcome):
     fleet = mixed.fleet()
     world = World(fleet, EligibilitySettings(), spare_byte=np.full(fleet.size, -1.0))
     probe = task(0, 0, work=work, purpose=Purpose.PROBE)
-    laid_out(world, [probe]).settle()
+    [ended] = laid_out(world, [probe]).settle()
 
-    assert probe.outcome is outcome
+    assert ended.outcome is outcome
 
 
 @pytest.mark.parametrize(("launch", "clock_fraction", "speed"), [(30, 0.5, 0.5), (0, 1.0, 0.2)])
@@ -122,10 +122,10 @@ def test_a_first_batch_is_slowed_as_training_is(mixed, launch, clock_fraction, s
     world = World(fleet, EligibilitySettings(), spare_byte=np.full(fleet.size, -1.0))
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock_fraction)
     slowed = task(0, 0, work=work, download_bit=0)
-    Course(world, [slowed], now_s=0.0, cost=COST, batch_size=50).settle()
+    [ended] = TaskBatch(world, [slowed], now_s=0.0, cost=COST, batch_size=50).settle()
 
-    assert slowed.outcome is Outcome.MEMORY
-    assert slowed.compute_s == pytest.approx(FIRST_BATCH_S / speed)
+    assert ended.outcome is Outcome.MEMORY
+    assert ended.compute_s == pytest.approx(FIRST_BATCH_S / speed)
 
 
 def test_tasks_that_fit_go_as_they_go_where_nobody_looks(mixed):
@@ -171,16 +171,15 @@ def playing(mixed: Tiny) -> Tiny:
     return mixed
 
 
-def at_work(tiny: Tiny, when_short: str, now_s: float) -> Task:
-    """A task of a short download and 8 s of computation that is sent out at a moment."""
+def at_work(tiny: Tiny, when_short: str, now_s: float) -> TaskResult:
+    """Result of a task of a short download and 8 s of computation, dispatched at a moment."""
     tiny.memory = share(when_short)
     fleet = tiny.fleet()
     spare_byte = np.array([float(SPARE_BYTE)])
     world = World(fleet, EligibilitySettings(), spare_byte=spare_byte)
     alone = task(0, 0)
-    course = Course(world, [alone], now_s=now_s, cost=COST, batch_size=50)
-    course.settle()
-    return alone
+    batch = TaskBatch(world, [alone], now_s=now_s, cost=COST, batch_size=50)
+    return batch.settle()[0]
 
 
 def test_who_is_short_because_of_an_app_is_not_asked_until_it_is_closed(playing):

@@ -8,15 +8,16 @@ from pydantic import ValidationError
 from scipy import stats
 
 from fleetsim.contracts import Work, WorkKind
-from fleetsim.engine.servers.training_requests import Ask, in_part
+from fleetsim.engine.servers.training_requests import in_part
+from fleetsim.engine.tasks.task import TrainingRequest
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 
 FIVE = Work(WorkKind.TRAIN, epochs=5)
 
 
 def parts(usual: Work, chance: float, num: int = 4000) -> list[Work]:
-    asks = [Ask(client, usual) for client in range(num)]
-    return [ask.work for ask in in_part(asks, usual, chance=chance, address=(1, 2))]
+    requests = [TrainingRequest(client, usual) for client in range(num)]
+    return [one.work for one in in_part(requests, usual, chance=chance, address=(1, 2))]
 
 
 def test_every_number_of_epochs_below_the_full_one_is_as_likely():
@@ -40,19 +41,19 @@ def test_steps_are_counted_where_the_scenario_counts_them():
 
 
 def test_the_draw_is_the_clients_own_in_each_choice():
-    asks = [Ask(client, FIVE) for client in range(100)]
-    all_ = in_part(asks, FIVE, chance=0.5, address=(1, 2))
-    some = in_part(asks[::-3], FIVE, chance=0.5, address=(1, 2))
-    later = in_part(asks, FIVE, chance=0.5, address=(1, 3))
+    requests = [TrainingRequest(client, FIVE) for client in range(100)]
+    all_ = in_part(requests, FIVE, chance=0.5, address=(1, 2))
+    some = in_part(requests[::-3], FIVE, chance=0.5, address=(1, 2))
+    later = in_part(requests, FIVE, chance=0.5, address=(1, 3))
 
     assert some == all_[::-3]
     assert later != all_
 
 
 def test_who_was_asked_for_another_amount_does_all_of_it():
-    ask = Ask(0, Work(WorkKind.TRAIN, epochs=3))
+    request = TrainingRequest(0, Work(WorkKind.TRAIN, epochs=3))
 
-    assert in_part([ask], FIVE, chance=1.0, address=(1, 2)) == [ask]
+    assert in_part([request], FIVE, chance=1.0, address=(1, 2)) == [request]
 
 
 def test_seconds_and_flop_are_those_of_the_part(tiny):

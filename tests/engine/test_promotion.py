@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from tests.engine.tasks.test_task_batch import laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, Tiny
@@ -23,11 +23,10 @@ def world(tiny: Tiny) -> World:
     return world_of(tiny.fleet())
 
 
-def settled(course: Course, *, at_s: float | None = None) -> Any:
+def settled(batch: TaskBatch, *, at_s: float | None = None) -> Any:
     if at_s is not None:
-        course.cut(at_s, 0, Outcome.CANCELLED)
-    course.settle()
-    return course.tasks[0]
+        batch.cut(at_s, 0, Outcome.CANCELLED)
+    return batch.settle()[0]
 
 
 def test_the_first_transfer_waits_for_its_promotion_and_the_next_ones_do_not(world: World) -> None:
@@ -58,10 +57,9 @@ def test_a_task_that_begins_in_the_tail_of_the_last_begins_at_once(world: World)
 
 def test_those_who_wake_and_those_who_are_awake_go_together(world: World) -> None:
     first = settled(laid_out(world, [task(0, 0)]))
-    course = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
-    course.settle()
+    batch = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
 
-    assert [t.download_s for t in course.tasks] == pytest.approx([1.0, PROMOTION_S + 1.0])
+    assert [t.download_s for t in batch.settle()] == pytest.approx([1.0, PROMOTION_S + 1.0])
 
 
 def test_a_radio_takes_its_share_of_a_link_when_it_is_awake(tiny: Tiny) -> None:
@@ -69,10 +67,9 @@ def test_a_radio_takes_its_share_of_a_link_when_it_is_awake(tiny: Tiny) -> None:
     tiny.channel = {**CONSTANT, "unmetered_radio": "3g"}
     tiny.shared_links = {"server_out_bit_per_s": 8e6}
     first = settled(laid_out(world := world_of(tiny.fleet()), [task(0, 0)]))
-    course = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
-    course.settle()
+    batch = laid_out(world, [task(1, 0), task(2, 1)], first.finished_at_s + 1.0)
 
-    assert [t.download_s for t in course.tasks] == pytest.approx([2.0 - PROMOTION_S, 2.0])
+    assert [t.download_s for t in batch.settle()] == pytest.approx([2.0 - PROMOTION_S, 2.0])
 
 
 def test_a_task_that_is_cut_off_in_its_promotion_has_moved_nothing(world: World) -> None:

@@ -28,7 +28,7 @@ NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
 
 
 class Leaving(World):
-    """A world whose clients leave when the test says."""
+    """World whose clients leave at given moments."""
 
     def __init__(self, fleet, gone_s):
         super().__init__(fleet, EligibilitySettings())
@@ -39,8 +39,7 @@ class Leaving(World):
 
 
 def settled(world, tasks):
-    laid_out(world, tasks).settle()
-    return tasks
+    return laid_out(world, tasks).settle()
 
 
 def numbers(tasks):
@@ -164,7 +163,7 @@ def test_links_wide_enough_for_all_leave_every_task_as_it_was(tiny):
 def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
     tiny, seed, up_mbit_per_s, in_mbit_per_s, work
 ):
-    """With LTE's energy per bit, so that what the others draw depends on who has died.
+    """With LTE's energy per bit, so that the power of clients depends on earlier losses.
 
     A share that is free in one cell may even take from the other: both go to the server.
     """
@@ -190,9 +189,9 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
     flows = [
         Flow(
             start=Fraction(t.finished_at_s) - Fraction(t.upload_s),
-            bits=Fraction(t.upload_bit),
+            bits=Fraction(t.task.upload_bit),
             own=[(Fraction(0), Fraction(8_000_000))],
-            cell=int(fleet.links.cell[t.client]),
+            cell=int(fleet.links.cell[t.task.client]),
             lost=Fraction(t.finished_at_s) if t.outcome is Outcome.BATTERY else None,
             give_up=Fraction(3600),
         )
@@ -211,8 +210,10 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
     )
     for t in tasks:
         compute_j, _, transmit_j, _, idle_j = t.energy_j
-        left_j = float(fleet.initial_j[t.client]) - compute_j - transmit_j - idle_j
-        cutoff_j = fleet.batteries.cutoff_fraction * float(fleet.batteries.capacity_j[t.client])
+        left_j = float(fleet.initial_j[t.task.client]) - compute_j - transmit_j - idle_j
+        cutoff_j = fleet.batteries.cutoff_fraction * float(
+            fleet.batteries.capacity_j[t.task.client]
+        )
         if t.outcome is Outcome.BATTERY:
             assert left_j == pytest.approx(cutoff_j, abs=1e-6)
         else:
@@ -226,13 +227,13 @@ def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
     before_j = 0.0
     for cut_s in np.unique(np.append(whole.end_s, np.linspace(0.0, whole.end_s.max(), 20))):
         world, tasks = world_of(fleet), [task(c, c) for c in range(12)]
-        course = laid_out(world, tasks)
-        course.cut(float(cut_s), priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
-        spent_j = sum(math.fsum(t.energy_j) for t in tasks)
+        batch = laid_out(world, tasks)
+        batch.cut(float(cut_s), priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
+        spent_j = sum(math.fsum(t.energy_j) for t in results)
 
         assert spent_j == pytest.approx(world.energy_j.sum(), rel=1e-12)
-        assert all(t.finished_at_s <= cut_s for t in tasks)
+        assert all(t.finished_at_s <= cut_s for t in results)
         assert spent_j >= before_j - 1e-9
         before_j = spent_j
 

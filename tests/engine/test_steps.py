@@ -1,4 +1,4 @@
-"""Clients that train so many local steps instead of epochs, worked out by hand.
+"""Clients that train a number of local steps instead of epochs, calculated by hand.
 
 On the Nano a batch costs t_d + k_p P before its samples, P being a million parameters; forward and
 backward pass of a sample are 3 GFLOP at the rate of its convolutions. A megabyte takes a second.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Cohort, MemoryRecorder, Outcome, TaskRow
+from fleetsim.contracts import Cohort, MemoryRecorder, Outcome, TaskRow, Work, WorkKind
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.devices.profile import load_device
 from tests.engine.test_cohort import Particular
@@ -31,7 +31,7 @@ def by_steps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
 
     def in_steps(self, trainer, aggregator):
         whole = parts(self, trainer, aggregator)
-        learning = dataclasses.replace(whole.learning, epochs=0, steps=5)
+        learning = dataclasses.replace(whole.learning, training=Work(WorkKind.TRAIN, steps=5))
         return dataclasses.replace(whole, learning=learning)
 
     monkeypatch.setattr(Tiny, "parts", in_steps)
@@ -142,7 +142,7 @@ def test_an_interrupted_client_hands_in_its_share_of_the_steps(by_steps):
 
 
 class CyclingSteps(FirstCome):
-    """Now the scenario's steps, now others, now epochs."""
+    """Alternates between the scenario's steps, other steps, and epochs."""
 
     def select(self, view):
         clients = super().select(view)
@@ -151,7 +151,7 @@ class CyclingSteps(FirstCome):
         return Cohort(clients, **asked[view.round % 3])
 
 
-def test_flights_by_steps_are_lived_through_again(by_steps):
+def test_flights_by_steps_are_repeated(by_steps):
     by_steps.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
     by_steps.size, by_steps.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
     by_steps.server = {"concurrency": 4, "buffer_size": 2}
@@ -159,7 +159,7 @@ def test_flights_by_steps_are_lived_through_again(by_steps):
     by_steps.selector, by_steps.trainer = CyclingSteps(), KnownTrainer()
     by_steps.build_buffered().run()
     rows, states = list(by_steps.recorder.tasks), list(by_steps.recorder.states)
-    assert any(len(state["flight/at_s"]) > 1 for state in states)
+    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in states)
 
     for state in states[:-1]:
         by_steps.recorder.tasks.clear()

@@ -1,8 +1,7 @@
-"""Credits and heat carry over between tasks, through cuts, and through a stop and a resume."""
+"""CPU credits and heat persist between tasks, when tasks are cut off, and after a resume."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from fleetsim import bundled
 from fleetsim.contracts import MemoryRecorder, Outcome, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.schema import strict_yaml
 from tests.engine.tasks.test_task_batch import standing, task
@@ -23,7 +22,7 @@ from tests.engine.tiny import COST, FirstCome, Tiny
 
 
 def instance(folder: Path, launch: float) -> str:
-    """A t2.small with so many launch credits."""
+    """Device file of a t2.small with these launch credits."""
     data = strict_yaml.read(bundled.folder("devices") / "t2.small.yaml").data
     data["credits"]["launch"]["value"] = launch
     path = folder / f"t2-{launch:g}.yaml"
@@ -58,16 +57,17 @@ def test_throttled_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, clo
         alone, together = [
             [task(c, c, **kinds[c % 3], dispatched_at_s=now_s) for c in range(12)] for _ in range(2)
         ]
-        course = Course(worlds[0], together, now_s=now_s, cost=COST, batch_size=10)
-        cut_s = now_s + cut_share * (course.closing(6)[0] - now_s)
-        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
+        batch = TaskBatch(worlds[0], together, now_s=now_s, cost=COST, batch_size=10)
+        cut_s = now_s + cut_share * (batch.closing(6)[0] - now_s)
+        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
+        singles = []
         for each in alone:
-            single = Course(worlds[1], [each], now_s=now_s, cost=COST, batch_size=10)
+            single = TaskBatch(worlds[1], [each], now_s=now_s, cost=COST, batch_size=10)
             single.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-            single.settle()
+            singles += single.settle()
 
-        assert [dataclasses.astuple(t) for t in together] == [dataclasses.astuple(t) for t in alone]
+        assert results == singles
         assert standing(worlds[0]) == standing(worlds[1])
 
 
@@ -78,9 +78,9 @@ def test_a_task_that_is_cut_off_leaves_the_credits_and_the_heat_of_that_moment(t
     world = world_of(tiny)
     phone = world.fleet.device.tolist().index(1)
     tasks = [task(c, c, download_bit=0) for c in range(2)]
-    course = Course(world, tasks, now_s=100.0, cost=COST, batch_size=10)
-    course.cut(100.0 + computed_s, priority(Rank.STOP), Outcome.CANCELLED)
-    course.settle()
+    batch = TaskBatch(world, tasks, now_s=100.0, cost=COST, batch_size=10)
+    batch.cut(100.0 + computed_s, priority(Rank.STOP), Outcome.CANCELLED)
+    batch.settle()
     changed = world.take_changed()
     assert changed["client"].tolist() == [0, 1]
     condition = changed["condition"].astype(np.float64)
@@ -118,10 +118,10 @@ def test_a_rested_phone_trains_faster_than_one_that_has_just_trained(tiny):
     for pause_s in (0.0, 0.0, 3600.0):
         now_s += pause_s
         one = task(0, 0, dispatched_at_s=now_s)
-        course = Course(world, [one], now_s=now_s, cost=COST, batch_size=10)
-        course.settle()
-        took_s.append(one.compute_s)
-        now_s = one.finished_at_s
+        batch = TaskBatch(world, [one], now_s=now_s, cost=COST, batch_size=10)
+        [ended] = batch.settle()
+        took_s.append(ended.compute_s)
+        now_s = ended.finished_at_s
 
     assert took_s[1] > 1.1 * took_s[0]
     assert took_s[2] == pytest.approx(took_s[0], rel=1e-9)

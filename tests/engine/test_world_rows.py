@@ -1,4 +1,4 @@
-"""What a world says has changed is all that has."""
+"""Changed rows of a world: complete, and each once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def everything(world: World) -> dict[str, bytes]:
 
 
 def live(world: World, stream: np.random.Generator, round_: int) -> None:
-    """A few tasks, some of them cut off, and some clients counted."""
+    """Run a few tasks, cut some off, and count some clients."""
     now_s = 1000.0 * round_
     clients: IntArray = stream.choice(24, 5, replace=False)
     tasks = [task(5 * round_ + at, client) for at, client in enumerate(clients.tolist())]
-    course = laid_out(world, tasks, now_s=now_s)
-    course.cut(now_s + float(stream.uniform(0.0, 40.0)), priority(Rank.STOP), Outcome.CANCELLED)
-    course.settle()
+    batch = laid_out(world, tasks, now_s=now_s)
+    batch.cut(now_s + float(stream.uniform(0.0, 40.0)), priority(Rank.STOP), Outcome.CANCELLED)
+    batch.settle()
     counted = stream.choice(24, 2, replace=False).tolist()
     world.count(
         [Report(client, Purpose.TRAIN, Outcome.DELIVERED, now_s, now_s, 10) for client in counted]

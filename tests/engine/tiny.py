@@ -1,4 +1,4 @@
-"""A fleet small enough to work out by hand: boards on a constant channel, one-second transfers."""
+"""Small fleet for calculations by hand: boards on a constant channel, one-second transfers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from fleetsim.contracts import (
     State,
     StopReason,
     Trainer,
+    Work,
+    WorkKind,
 )
-from fleetsim.engine.servers.base import Parts
 from fleetsim.engine.servers.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.server import Parts
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
@@ -44,12 +46,12 @@ from fleetsim.settings import Settings
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
 PLAIN_RADIO = str(Path(__file__).parents[1] / "plain-radio.yaml")
-"""The device's Wi-Fi watts at any rate, over `channel`."""
+"""Radio with the device's Wi-Fi watts at any rate, over `channel`."""
 NANO = {"jetson-nano-cpu": 1.0}
 
 
 class FirstCome:
-    """Chooses the candidates with the lowest ids, after the probes that it was given."""
+    """Selects the candidates with the lowest numbers, after given probes."""
 
     needs_losses = False
     needs_probes = False
@@ -110,7 +112,7 @@ class KnownTrainer:
         return done
 
     def change(self, job: Job) -> np.float32:
-        """What a client adds."""
+        """Return the change of a client."""
         return np.float32(job.client + 1)
 
     def cancel(self, ticket: int) -> None:
@@ -133,10 +135,10 @@ class RateTrainer(KnownTrainer):
 
 @dataclass
 class Tiny:
-    """A run in the making; change what the test is about, then `run()`.
+    """Run with simple defaults; a test changes what it is about, then calls `run()`.
 
-    Everybody transfers over `channel` with a plain radio, unless it names another, and at once:
-    there is no transport protocol.
+    All clients transfer over `channel` with a plain radio, unless it names another, and without a
+    transport protocol.
     """
 
     folder: Path
@@ -158,7 +160,7 @@ class Tiny:
     stop: dict[str, Any] | Settings = field(default_factory=lambda: {"rounds": 1})
     selector: Selector = field(default_factory=FirstCome)
     idle: str = "not_charged"
-    """Whether waiting is charged; most tests are about tasks alone."""
+    """Charge for waiting; most tests are about tasks alone."""
     seed: int = 1
     cost: ModelCost = COST
     screen: Screen = refusal_reasons
@@ -172,7 +174,7 @@ class Tiny:
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
 
     def trace(self, text: str, span_s: int) -> None:
-        """Give everybody one user's states.
+        """Give all clients the states of one user.
 
         A line is `t_s,online,charging,unmetered,load`, then `ram_byte` if in all of them.
         """
@@ -217,17 +219,17 @@ class Tiny:
             learning=Learning(
                 parameters=self.parameters,
                 cost=self.cost,
-                epochs=self.epochs,
+                training=Work(WorkKind.TRAIN, epochs=self.epochs),
                 partial_fraction=self.partial_fraction,
                 batch_size=50,
                 learning_rate_at=self.learning_rate_at,
                 upload_byte=self.upload_byte or self.cost.payload_byte,
+                trainer=trainer or NullTrainer(fleet.num_samples),
+                uplink=Uplink(UncompressedSettings(), seed=self.seed),
+                screen=self.screen,
+                aggregator=aggregator,
             ),
             selector=self.selector,
-            trainer=trainer or NullTrainer(fleet.num_samples),
-            uplink=Uplink(UncompressedSettings(), seed=self.seed),
-            screen=self.screen,
-            aggregator=aggregator,
             recorder=self.recorder,
             energy=EnergySettings.model_validate({"idle": self.idle}),
         )

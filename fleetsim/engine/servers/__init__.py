@@ -1,1 +1,16 @@
-"""Package."""
+"""Servers: selection of clients, dispatch of tasks, aggregation and closing of rounds.
+
+- `server`: parts of a run, and what both servers share.
+- `synchronous`: rounds that wait for a cohort.
+- `buffered`: rounds that aggregate updates as they come.
+- `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.
+- `windows`: ends of the windows of a semi-synchronous server.
+- `selection`: calls of the selector, with probes and checks of its answers.
+- `training_requests`: training requests of a selector's answer.
+- `dispatch`: dispatch of tasks and collection of their results.
+- `waiting_clients`: clients that have answered and wait for the server.
+- `global_model`: server's side of learning, and the global model with its versions.
+- `rounds`: reports and table rows of tasks and rounds.
+- `round_closer`: closing of rounds.
+- `stop`: rules that end a run.
+"""

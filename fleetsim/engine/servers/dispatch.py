@@ -1,9 +1,9 @@
-"""Sending tasks out together and closing them together."""
+"""Dispatch of tasks: numbering, running them on the clock, and collecting their results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,41 +12,36 @@ import simpy
 from fleetsim.contracts import (
     Job,
     JobResult,
-    ModelCost,
     Outcome,
     Parameters,
-    Purpose,
-    Screen,
-    Trainer,
-    Uplink,
+    ProbeRequest,
     Work,
     WorkKind,
 )
-from fleetsim.counts import num_batches
+from fleetsim.counts import ceil_product, num_batches
 from fleetsim.engine.event_order import Clock, Rank, priority
+from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.rounds import check_bytes
-from fleetsim.engine.servers.waiting_clients import EnergySettings, Enlisted
+from fleetsim.engine.servers.waiting_clients import EnergySettings, WaitingClients
 from fleetsim.engine.tasks.interruption import InterruptionSettings
-from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.units import BIT_PER_BYTE
 
+_TRAIN_ADDRESS = 0
+_PROBE_ADDRESS = 1
+
 
 class Dispatcher:
-    """Numbers tasks, runs them on the clock, and fetches what they yield from the trainer."""
+    """Dispatcher of tasks on the clock, with the trainer's jobs of those under way."""
 
     def __init__(
         self,
         *,
         clock: Clock,
         world: World,
-        trainer: Trainer,
-        uplink: Uplink,
-        screen: Screen,
-        cost: ModelCost,
-        batch_size: int,
-        learning_rate_at: Callable[[int], float],
+        learning: Learning,
         stop_at_s: float,
         interruption: InterruptionSettings,
         energy: EnergySettings,
@@ -54,207 +49,261 @@ class Dispatcher:
     ) -> None:
         self._clock = clock
         self._world = world
-        self._trainer = trainer
-        self._uplink = uplink
-        self._screen = screen
-        self._cost = cost
-        self._batch_size = batch_size
-        self._learning_rate_at = lru_cache(maxsize=1)(learning_rate_at)  # asked task by task
+        self._learning = learning
+        # Asked for every task, and computed once a round.
+        self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
         self._interruption = interruption
-        self._enlisted = Enlisted(world, energy)
+        self._waiting = WaitingClients(world, energy)
+        self._tickets: dict[int, int] = {}
+        """Tickets of the trainer by the number of the task, until they are collected."""
         self.next_task = next_task
         self._stop_at_s = stop_at_s
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
-        """Succeeds when the run's virtual time is over."""
+        """Event at the end of the run's virtual time."""
 
-    def task(
+    def training(
         self,
-        client: int,
+        request: TrainingRequest,
         *,
         round_: int,
-        purpose: Purpose,
-        work: Work,
+        selection: int,
         base: Parameters,
         version: int,
-        address: tuple[int, ...],
-        needs_model: bool,
-        upload_byte: int,
-        download_byte: int = 0,
-        uploads_vector: bool = True,
-        upload_fraction: float = 1.0,
-        asks_resources: bool = False,
-        weight: float | None = None,
-        is_share: bool = False,
-        goes_on_from: Task | None = None,
     ) -> Task:
-        """A task for one client, numbered; it begins when `run` is given it.
+        """Return a training task, numbered; it begins when it is given to `run` or `launch`.
+
+        The job of a training that continues a probe is the whole training, with the draws of the
+        probe: its first epochs are the probe's.
 
         Args:
-            client: who.
-            round_: of which round.
-            purpose: what for.
-            work: what to compute, of a training that goes on with what is done of it.
-            base: model to compute it with [P].
-            version: version of the global model, -1 for a model that is not the global one.
-            address: the job's random address.
-            needs_model: whether to send the model; not sent again to a client that holds it.
-            upload_byte: size of the answer, vector and all.
-            download_byte: what the client is sent besides the model.
-            uploads_vector: whether the server gets the vector that the work yields.
-            upload_fraction: how much of the update it sends, of which `upload_byte` is the size.
-            asks_resources: whether the client says how it stands.
-            weight: what the answer counts, if the selector says so.
-            is_share: whether that is a share of the next model.
-            goes_on_from: the probe of this round with whose training of `base` it goes on. The job
-                is the whole training, by the draws of the probe: its first epochs are the probe's.
+            request: request to the client.
+            round_: round that determines the learning rate.
+            selection: number of the selection, part of the address of its draws.
+            base: global model [P].
+            version: version of that model.
         """
+        address: tuple[int, ...] = (_TRAIN_ADDRESS, selection)
+        before, work, draws = request.continues, request.work, address
+        if before is not None:
+            draws = before.address
+            if before.work.epochs:
+                work = replace(work, epochs=work.epochs - before.work.epochs)
+        return self._task(
+            request,
+            round_=round_,
+            work=work,
+            job=self._job(request, round_=round_, base=base, draws=draws),
+            address=address,
+            version=version,
+            download_byte=self._model_byte(request.client, version),
+            upload_byte=ceil_product(request.upload_fraction, self._learning.upload_byte),
+        )
+
+    def probe(
+        self, request: ProbeRequest, *, round_: int, stage: int, base: Parameters, version: int
+    ) -> Task:
+        """Return a probe task, numbered; it begins when it is given to `run`.
+
+        Args:
+            request: request to the client.
+            round_: round that it belongs to.
+            stage: stage of probing, part of the address of its draws.
+            base: global model [P], for requests without a model of their own.
+            version: version of that model.
+        """
+        if request.parameters is not None:
+            base, version = request.parameters, -1
+        address = (_PROBE_ADDRESS, round_, stage)
+        model_byte = self._model_byte(request.client, version) if request.needs_model else 0
+        yields_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
+        vector_byte = self._learning.cost.payload_byte
+        return self._task(
+            request,
+            round_=round_,
+            work=request.work,
+            job=self._job(request, round_=round_, base=base, draws=address),
+            address=address,
+            version=version,
+            download_byte=request.download_byte + model_byte,
+            upload_byte=request.upload_byte
+            + (vector_byte if yields_vector and request.uploads_vector else 0),
+        )
+
+    def _model_byte(self, client: int, version: int) -> int:
+        """Return the bytes of the model for a client: 0 if it holds this version already."""
         holds_it = version >= 0 and self._world.held_version[client] == version
-        model_byte = self._cost.payload_byte if needs_model and not holds_it else 0
-        job = None
-        if work.kind is not WorkKind.NONE:
-            rate = self._learning_rate_at(round_)
-            draws = address if goes_on_from is None else goes_on_from.address
-            job = self._counted(Job(client, work, base, draws, learning_rate=rate))
-        epochs_before = 0 if goes_on_from is None else goes_on_from.work.epochs
-        if epochs_before:
-            work = replace(work, epochs=work.epochs - epochs_before)
+        return 0 if holds_it else self._learning.cost.payload_byte
+
+    def _job(
+        self,
+        request: TrainingRequest | ProbeRequest,
+        *,
+        round_: int,
+        base: Parameters,
+        draws: tuple[int, ...],
+    ) -> Job | None:
+        if request.work.kind is WorkKind.NONE:
+            return None
+        rate = self._learning_rate_at(round_)
+        return self._counted(Job(request.client, request.work, base, draws, learning_rate=rate))
+
+    def _task(
+        self,
+        request: TrainingRequest | ProbeRequest,
+        *,
+        round_: int,
+        work: Work,
+        job: Job | None,
+        address: tuple[int, ...],
+        version: int,
+        download_byte: int,
+        upload_byte: int,
+    ) -> Task:
         task = Task(
-            task=self.next_task,
+            number=self.next_task,
             round=round_,
-            client=client,
-            purpose=purpose,
+            request=request,
             work=work,
             job=job,
             address=address,
             version=version,
-            download_bit=(download_byte + model_byte) * BIT_PER_BYTE,
+            download_bit=download_byte * BIT_PER_BYTE,
             upload_bit=upload_byte * BIT_PER_BYTE,
-            uploads_vector=uploads_vector,
-            upload_fraction=upload_fraction,
-            asks_resources=asks_resources,
             dispatched_at_s=float(self._clock.now),
-            weight=weight,
-            is_share=is_share,
-            epochs_before=epochs_before,
-            enlisted_idle_j=0.0 if self._enlisted.is_charged else None,
         )
         self.next_task += 1
         return task
 
     def _counted(self, job: Job) -> Job:
-        """The same training in epochs, the last of which may be cut short."""
+        """Return a job of steps as one of epochs, the last of which may be cut short."""
         steps = job.work.steps
         if steps is None:
             return job
         num_samples = int(self._world.fleet.num_samples[job.client])
-        per_epoch = num_batches(num_samples, self._batch_size)
+        per_epoch = num_batches(num_samples, self._learning.batch_size)
         work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
         return job._replace(work=work, most_steps=steps)
 
-    def launch(self, tasks: Sequence[Task], *, deadline_s: float | None) -> Course:
-        """Send tasks out now, to be given up (late) after `deadline_s`.
+    def launch(self, tasks: Sequence[Task], *, deadline_s: float | None) -> TaskBatch:
+        """Dispatch tasks now; they end (late) after `deadline_s`.
 
-        The trainer is told of the jobs that will be answered, unless the server cuts them off.
+        The jobs of tasks that will deliver, unless the server cuts them off, go to the trainer.
 
         Raises:
             SimulationError: a client is in a task already, or its battery left [0, capacity].
         """
         gives_up_at_s = math.inf if deadline_s is None else self._clock.now + deadline_s
-        course = Course(
+        batch = TaskBatch(
             self._world,
             tasks,
             now_s=float(self._clock.now),
-            cost=self._cost,
-            batch_size=self._batch_size,
+            cost=self._learning.cost,
+            batch_size=self._learning.batch_size,
             interruption=self._interruption,
             cut_at_s=min(gives_up_at_s, self._stop_at_s),
         )
         if deadline_s is not None:
-            course.give_up(gives_up_at_s)
-        for task, delivers in zip(tasks, course.is_delivered().tolist(), strict=True):
-            if task.job is not None and delivers:
-                task.ticket = self._trainer.submit(task.job)
-        return course
+            batch.give_up(gives_up_at_s)
+        for task, job in batch.jobs():
+            self._tickets[task.number] = self._learning.trainer.submit(job)
+        return batch
 
-    def settle(self, course: Course) -> None:
-        """The tasks of a course have ended.
+    def settle(self, batch: TaskBatch) -> list[TaskResult]:
+        """Charge the ended tasks of a batch to the world and return their results.
 
         Raises:
             SimulationError: bits got lost or appeared.
         """
-        course.settle()
-        for task in course.tasks:
-            check_bytes(task)
+        results = batch.settle()
+        for result in results:
+            check_bytes(result)
+        return results
 
     def run(
         self, tasks: Sequence[Task], *, enough: int, deadline_s: float | None
-    ) -> Generator[simpy.Event, None, None]:
+    ) -> Generator[simpy.Event, None, list[TaskResult]]:
         """Run tasks until `enough` have delivered, all have ended, the deadline, or the end.
 
-        Whoever still works then is cut off: late at the deadline, cancelled otherwise. When this
-        returns, every task has an outcome, and the trainer is at work on what `collect` will ask
-        for. Who delivered waits for the server until it is sent out again or `let_go`.
+        Clients that still work then are cut off: late at the deadline, cancelled otherwise. The
+        trainer starts on the jobs that `collect` will ask for. Clients that delivered wait for the
+        server until they are dispatched again or `release` is called.
+
+        Returns:
+            Results of the tasks, in their order.
         """
         if not tasks:
-            return
-        self._enlisted.call(tasks)
-        course = self.launch(tasks, deadline_s=deadline_s)
-        closes_at_s, last = course.closing(enough)
+            return []
+        self._waiting.dispatch(tasks)
+        batch = self.launch(tasks, deadline_s=deadline_s)
+        closes_at_s, last = batch.closing(enough)
         closed = self._clock.place(closes_at_s, last)
         yield self._clock.any_of([closed, self.time_is_up])
-        course.cut(
+        batch.cut(
             self._clock.now, last if closed.processed else priority(Rank.STOP), Outcome.CANCELLED
         )
-        self._trainer.start(
-            [
-                task.ticket
-                for task, delivers in zip(tasks, course.is_delivered().tolist(), strict=True)
-                if delivers and task.ticket is not None
-            ]
-        )
-        self.settle(course)
-        self._enlisted.answered(course, float(self._clock.now))
+        self._learning.trainer.start([self._tickets[task.number] for task, _ in batch.jobs()])
+        results = self.settle(batch)
+        self._waiting.add(batch, float(self._clock.now))
+        return results
 
-    def let_go(self) -> None:
-        """The clients that have answered need not wait for the server any longer."""
-        self._enlisted.let_go()
+    def release(self) -> None:
+        """Release the clients that have answered from waiting for the server."""
+        self._waiting.release()
 
-    def collect(self, tasks: Sequence[Task]) -> dict[int, JobResult]:
-        """What delivered tasks yield, by task number; the jobs of all others are cancelled.
+    def take_waiting_j(self, results: Sequence[TaskResult]) -> list[float | None]:
+        """Return the joules of waiting after each task, once; None where they are not charged."""
+        return self._waiting.take_joules(results)
 
-        Models come as the uplink lets them through; one that the server must not use makes its
-        task a refused one.
+    def collect(self, results: Sequence[TaskResult]) -> list[tuple[TaskResult, JobResult | None]]:
+        """Return ended tasks with what their jobs yielded; jobs of lost tasks are cancelled.
+
+        Models come as the uplink lets them through. A task whose model the server must not use
+        becomes a refused one.
         """
-        delivered: dict[int, Task] = {}
-        for task in tasks:
-            if task.ticket is None:
+        trainer = self._learning.trainer
+        tickets: dict[int, int] = {}
+        for result in results:
+            number = result.task.number
+            ticket = self._tickets.pop(number, None)
+            if ticket is None:
                 continue
-            if task.outcome is Outcome.DELIVERED:
-                delivered[task.ticket] = task
+            if result.is_delivered:
+                tickets[number] = ticket
             else:
-                self._trainer.cancel(task.ticket)
-        results = self._trainer.results(list(delivered))
-        by_task = {task.task: r for task, r in zip(delivered.values(), results, strict=True)}
-        self._take_in(
-            [task for task in delivered.values() if task.purpose is Purpose.TRAIN], by_task
-        )
-        return by_task
+                trainer.cancel(ticket)
+        yielded = dict(zip(tickets, trainer.results(list(tickets.values())), strict=True))
+        return self._receive([(result, yielded.get(result.task.number)) for result in results])
 
-    def _take_in(self, tasks: Sequence[Task], results: dict[int, JobResult]) -> None:
-        """Put the models of train tasks into their results as the server has them."""
+    def _receive(
+        self, collected: list[tuple[TaskResult, JobResult | None]]
+    ) -> list[tuple[TaskResult, JobResult | None]]:
+        """Replace the trained models by those that the server has of them."""
         sent = [
-            (task, task.job, vector)
-            for task in tasks
-            if task.job is not None and (vector := results[task.task].vector) is not None
+            (at, result.task.request, result.task.job, yielded, yielded.vector)
+            for at, (result, yielded) in enumerate(collected)
+            if isinstance(result.task.request, TrainingRequest)
+            and result.task.job is not None
+            and yielded is not None
+            and yielded.vector is not None
         ]
         vectors = [
-            self._uplink.receive(task.client, job.base, vector, task.address, task.upload_fraction)
-            for task, job, vector in sent
+            self._learning.uplink.receive(
+                request.client,
+                job.base,
+                vector,
+                collected[at][0].task.address,
+                request.upload_fraction,
+            )
+            for at, request, job, _, vector in sent
         ]
-        whys = self._screen([job.base for _, job, _ in sent], vectors)
-        for (task, _, vector), received, why in zip(sent, vectors, whys, strict=True):
-            if why is not None:
-                task.refused, task.outcome = why, Outcome.REFUSED
-                results[task.task] = results[task.task]._replace(vector=None)
+        reasons = self._learning.screen([job.base for _, _, job, _, _ in sent], vectors)
+        for (at, _, _, yielded, vector), received, reason in zip(
+            sent, vectors, reasons, strict=True
+        ):
+            result = collected[at][0]
+            if reason is not None:
+                refused = result._replace(outcome=Outcome.REFUSED, refused=reason)
+                collected[at] = (refused, yielded._replace(vector=None))
             elif received is not vector:
-                results[task.task] = results[task.task]._replace(vector=received)
+                collected[at] = (result, yielded._replace(vector=received))
+        return collected

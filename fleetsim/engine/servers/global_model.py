@@ -1,4 +1,4 @@
-"""The server's side of learning: the global model, its versions, and how good it is."""
+"""Server's side of learning: the global model, its versions and its evaluation."""
 
 from __future__ import annotations
 
@@ -13,62 +13,53 @@ from fleetsim.contracts import (
     ModelCost,
     Parameters,
     Report,
+    Screen,
     State,
     Trainer,
+    Uplink,
     Work,
-    WorkKind,
 )
 from fleetsim.errors import DivergenceError
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What the server needs to know of the learning task."""
+    """Server's side of the learning task: the model, its training and its aggregation."""
 
     parameters: Parameters
     """Initial model [P]."""
     cost: ModelCost
-    epochs: int
-    """Of a client's training; 0 where it counts in steps."""
+    training: Work
+    """Local training of a selected client, unless the selector asks for another."""
     batch_size: int
     learning_rate_at: Callable[[int], float]
-    """Of the clients' optimizer, by the number of the round; 1 is the first."""
+    """Learning rate of the clients' optimizer by the number of the round; 1 is the first."""
     upload_byte: int
-    """Bytes of a trained model on its way up, compressed or not."""
+    """Bytes of a whole trained model on its way up, compressed or not."""
+    trainer: Trainer
+    uplink: Uplink
+    screen: Screen
+    aggregator: Aggregator
     evaluate_every_rounds: int = 1
-    clock_fraction: float = 1.0
-    """Share of its full clock at which a client trains."""
-    steps: int | None = None
-    """Of a client's training, where it counts in steps."""
     partial_fraction: float = 0.0
-    """Chance that a client trains only a part of it."""
-
-    @property
-    def training(self) -> Work:
-        """What a client that was chosen is to do, unless the selector says otherwise."""
-        return Work(
-            WorkKind.TRAIN,
-            epochs=self.epochs,
-            steps=self.steps,
-            clock_fraction=self.clock_fraction,
-        )
+    """Chance that a client trains only a part of `training`."""
 
 
 class GlobalModel:
-    """The model that the server hands out; a new version with every aggregation."""
+    """Global model of the server, with a new version at every aggregation."""
 
-    def __init__(self, parameters: Parameters, *, aggregator: Aggregator, trainer: Trainer) -> None:
-        self.parameters = parameters
+    def __init__(self, learning: Learning) -> None:
+        self.parameters = learning.parameters
         """Current model [P]; replaced, never changed in place."""
         self.version = 0
         self.accuracy: float | None = None
-        """As of the last evaluation."""
-        self._aggregator = aggregator
-        self._trainer = trainer
+        """Accuracy at the last evaluation."""
+        self._aggregator = learning.aggregator
+        self._trainer = learning.trainer
         self._evaluated: tuple[int, Evaluation] | None = None
 
     def aggregate(self, delivered: Sequence[Report]) -> None:
-        """Make the next version from delivered reports (without vectors: the same model again).
+        """Make the next version from delivered reports; without vectors the model stays the same.
 
         Raises:
             ValueError: an update is not finite.
@@ -76,7 +67,7 @@ class GlobalModel:
         """
         if any(report.vector is not None for report in delivered):
             parameters = self._aggregator.aggregate(self.parameters, delivered)
-            # In one step in the usual case: with a weight that is not finite no sum is, either.
+            # One sum in the usual case: it is finite only if all weights are.
             if not np.isfinite(parameters.sum(dtype=np.float64)):
                 num_broken = int(np.count_nonzero(~np.isfinite(parameters)))
                 raise DivergenceError(
@@ -88,24 +79,24 @@ class GlobalModel:
         self.version += 1
 
     def replace(self, parameters: Parameters) -> None:
-        """Go on with another model [P], as the next version."""
+        """Replace the model [P]; this makes the next version."""
         self.parameters = parameters
         self.version += 1
 
     def evaluate(self) -> Evaluation:
-        """Accuracy and loss of this version; computed once per version."""
+        """Return accuracy and loss of this version; computed once per version."""
         if self._evaluated is None or self._evaluated[0] != self.version:
             self._evaluated = (self.version, self._trainer.evaluate(self.parameters))
         self.accuracy = self._evaluated[1].accuracy
         return self._evaluated[1]
 
     def validate(self) -> Evaluation | None:
-        """How this version does on the samples kept for selectors; None if none are kept."""
+        """Return the evaluation on the samples kept for selectors; None if none are kept."""
         return self._trainer.validate(self.parameters)
 
     def state(self) -> State:
-        """Everything that `restore` needs."""
-        parameters = self.parameters.view()  # never changed: nobody needs a copy
+        """Return everything that `restore` needs."""
+        parameters = self.parameters.view()  # never changed, so that no copy is needed
         parameters.flags.writeable = False
         own: State = {
             "parameters": parameters,
@@ -116,7 +107,7 @@ class GlobalModel:
         return own | {f"aggregator/{key}": value for key, value in parts.items()}
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
         prefix = "aggregator/"
         self._aggregator.restore(
             {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}

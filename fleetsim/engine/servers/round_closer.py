@@ -1,4 +1,4 @@
-"""Closing a round: evaluate, add up, check, record, tell the selector and whoever watches."""
+"""Closing of rounds: evaluation, sums, checks, records, and notices to selector and progress."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
-from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.global_model import GlobalModel, Learning
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
 from fleetsim.engine.world import World
 
 
-class Book:
-    """The rounds of a run so far."""
+class RoundCloser:
+    """Rounds of a run so far."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Book:
         model: GlobalModel,
         selector: Selector,
         recorder: Recorder,
-        evaluate_every_rounds: int,
+        learning: Learning,
         last_round: int | None,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
@@ -39,13 +39,13 @@ class Book:
         self._model = model
         self._selector = selector
         self._recorder = recorder
-        self._evaluate_every_rounds = evaluate_every_rounds
+        self._evaluate_every_rounds = learning.evaluate_every_rounds
         self._last_round = last_round
         self._on_progress = on_progress
         self.round = 0
         """Rounds closed so far."""
         self.energy_total_j = 0.0
-        """Joules on record, all rounds."""
+        """Joules of all rounds in the record."""
 
     def close(
         self,
@@ -58,10 +58,10 @@ class Book:
         """Close the next round.
 
         Args:
-            span: when it took place.
-            rows: every task that ended in it.
-            reports: what the server learnt of its train tasks, in the order of the choice.
-            aggregated: whether there is a new global model.
+            span: time of the round.
+            rows: rows of all tasks that ended in it.
+            reports: reports of its train tasks, in the order of the selection.
+            aggregated: true if there is a new global model.
 
         Raises:
             SimulationError: joules are not conserved.
@@ -97,7 +97,7 @@ class Book:
         return row
 
     def announce(self, row: RoundRow) -> None:
-        """Tell whoever watches of a round that is closed and safe."""
+        """Report the progress of a run after a round is closed and saved."""
         if self._on_progress is not None:
             self._on_progress(
                 Progress(
@@ -111,13 +111,13 @@ class Book:
             )
 
     def state(self) -> State:
-        """Everything that `restore` needs."""
+        """Return everything that `restore` needs."""
         return {
             "round": np.array(self.round),
             "energy_total_j": np.array(self.energy_total_j),
         }
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
         self.round = int(state["round"])
         self.energy_total_j = float(state["energy_total_j"])

@@ -1,4 +1,4 @@
-"""What a round's tasks add up to: reports for the selector, a row for the record."""
+"""Reports and table rows of ended tasks and rounds, and their conservation checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fleetsim.contracts import (
     TaskRow,
     WorkKind,
 )
-from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import Flow
@@ -40,49 +40,49 @@ _SEEN_BY_SERVER = (
 )
 
 
-def report_of(task: Task, result: JobResult | None, *, staleness: int = 0) -> Report:
-    """What the server learns of an ended task; every cause of a lost client looks the same."""
-    assert task.outcome is not None
-    is_delivered = task.outcome is Outcome.DELIVERED
+def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int = 0) -> Report:
+    """Return the report of an ended task; all causes of a lost client look the same."""
+    task, is_delivered = result.task, result.is_delivered
+    training = task.request if isinstance(task.request, TrainingRequest) else None
     return Report(
         client=task.client,
         purpose=task.purpose,
-        outcome=task.outcome if task.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
+        outcome=result.outcome if result.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
         dispatched_at_s=task.dispatched_at_s,
-        finished_at_s=task.finished_at_s,
-        num_samples=task.num_samples,
-        download_s=task.download_s if is_delivered else 0.0,
-        compute_s=task.compute_s if is_delivered else 0.0,
-        upload_s=task.upload_s if is_delivered else 0.0,
-        loss=result.loss if result else None,
-        loss_rms=result.loss_rms if result else None,
-        accuracy=result.accuracy if result else None,
-        vector=result.vector if result and task.uploads_vector else None,
-        update_norm=_update_norm(task, result),
-        energy_j=math.fsum(task.energy_j) if is_delivered else None,
-        resources=task.resources if is_delivered else None,
-        base=task.job.base if task.job and task.purpose is Purpose.TRAIN else None,
-        refused=task.refused,
+        finished_at_s=result.finished_at_s,
+        num_samples=result.num_samples,
+        download_s=result.download_s if is_delivered else 0.0,
+        compute_s=result.compute_s if is_delivered else 0.0,
+        upload_s=result.upload_s if is_delivered else 0.0,
+        loss=yielded.loss if yielded else None,
+        loss_rms=yielded.loss_rms if yielded else None,
+        accuracy=yielded.accuracy if yielded else None,
+        vector=yielded.vector if yielded and task.uploads_vector else None,
+        update_norm=_update_norm(task, yielded),
+        energy_j=math.fsum(result.energy_j) if is_delivered else None,
+        resources=result.resources if is_delivered else None,
+        base=task.job.base if task.job and training else None,
+        refused=result.refused,
         staleness=staleness,
-        completed_fraction=task.completed_fraction if is_delivered else 1.0,
-        weight_fraction=task.weight_fraction if is_delivered else 1.0,
-        epoch_losses=result.epoch_losses if result else None,
-        weight=task.weight,
-        is_share=task.is_share,
+        completed_fraction=result.completed_fraction if is_delivered else 1.0,
+        weight_fraction=result.weight_fraction if is_delivered else 1.0,
+        epoch_losses=yielded.epoch_losses if yielded else None,
+        weight=training.weight if training else None,
+        is_share=training is not None and training.is_share,
     )
 
 
-def _update_norm(task: Task, result: JobResult | None) -> float | None:
-    """How far a client that keeps its trained model to itself says that it has moved."""
+def _update_norm(task: Task, yielded: JobResult | None) -> float | None:
+    """Return the distance that a client reports which keeps its trained model to itself."""
     if task.job is None or task.work.kind is not WorkKind.TRAIN or task.uploads_vector:
         return None
-    if result is None or result.vector is None:
+    if yielded is None or yielded.vector is None:
         return None
-    return float(np.linalg.norm(task.job.base.astype(np.float64) - result.vector))
+    return float(np.linalg.norm(task.job.base.astype(np.float64) - yielded.vector))
 
 
 def refused_probe(client: int, now_s: float) -> Report:
-    """Report of a probe that was never sent, because the client is not there."""
+    """Return the report of a probe that was not sent, because the client is not available."""
     return Report(
         client=client,
         purpose=Purpose.PROBE,
@@ -94,51 +94,63 @@ def refused_probe(client: int, now_s: float) -> Report:
 
 
 def task_rows(
-    tasks: Sequence[Task],
+    results: Sequence[TaskResult],
     fleet: Fleet,
     *,
+    round_: int,
     train_losses: Sequence[float | None],
     staleness: Sequence[int],
+    waiting_j: Sequence[float | None],
 ) -> list[TaskRow]:
-    """The records of ended tasks; what is known of each beside it stands in their order."""
-    if not tasks:
+    """Return the table rows of tasks that ended in a round.
+
+    Args:
+        results: the ended tasks [n].
+        fleet: their fleet.
+        round_: number of the round.
+        train_losses: mean local loss of each training [n].
+        staleness: staleness of each update [n].
+        waiting_j: joules of waiting, enlisted, after each task [n].
+    """
+    if not results:
         return []
+    tasks = [result.task for result in results]
     names = [profile.name for profile in fleet.profiles]
     clients = [task.client for task in tasks]
     compute_j, receive_j, transmit_j, tail_j, idle_j = zip(
-        *(task.energy_j for task in tasks), strict=True
+        *(result.energy_j for result in results), strict=True
     )
-    # Made column by column: a hundred records by name take three times as long.
+    # By columns: making each row by name takes three times as long.
     columns: dict[str, Sequence[Any]] = {
-        "task": [task.task for task in tasks],
-        "round": [task.round for task in tasks],
+        "task": [task.number for task in tasks],
+        "round": [round_] * len(tasks),
         "client": clients,
         "device": [names[index] for index in fleet.device[clients].tolist()],
         "purpose": [task.purpose for task in tasks],
         "dispatched_at_s": [task.dispatched_at_s for task in tasks],
-        "download_s": [task.download_s for task in tasks],
-        "compute_s": [task.compute_s for task in tasks],
-        "upload_s": [task.upload_s for task in tasks],
-        "finished_at_s": [task.finished_at_s for task in tasks],
-        "outcome": [task.outcome for task in tasks],
+        "download_s": [result.download_s for result in results],
+        "compute_s": [result.compute_s for result in results],
+        "upload_s": [result.upload_s for result in results],
+        "finished_at_s": [result.finished_at_s for result in results],
+        "outcome": [result.outcome for result in results],
         "energy_compute_j": compute_j,
         "energy_receive_j": receive_j,
         "energy_transmit_j": transmit_j,
         "energy_tail_j": tail_j,
         "energy_idle_j": idle_j,
-        "download_byte": [int(task.downloaded_bit // BIT_PER_BYTE) for task in tasks],
-        "upload_byte": [int(task.uploaded_bit // BIT_PER_BYTE) for task in tasks],
-        "train_flop": [task.flop for task in tasks],
-        "num_samples": [task.num_samples for task in tasks],
+        "download_byte": [int(result.downloaded_bit // BIT_PER_BYTE) for result in results],
+        "upload_byte": [int(result.uploaded_bit // BIT_PER_BYTE) for result in results],
+        "train_flop": [result.flop for result in results],
+        "num_samples": [result.num_samples for result in results],
         "train_loss": train_losses,
         "staleness": staleness,
-        "refused": [task.refused for task in tasks],
-        "completed_fraction": [task.reported_fraction for task in tasks],
-        "num_pauses": [task.num_pauses for task in tasks],
-        "paused_s": [task.paused_s for task in tasks],
-        "opinion": [task.opinion for task in tasks],
-        "belief": [task.belief for task in tasks],
-        "energy_enlisted_idle_j": [task.enlisted_idle_j for task in tasks],
+        "refused": [result.refused for result in results],
+        "completed_fraction": [result.reported_fraction for result in results],
+        "num_pauses": [result.num_pauses for result in results],
+        "paused_s": [result.paused_s for result in results],
+        "opinion": [result.opinion for result in results],
+        "belief": [result.belief for result in results],
+        "energy_enlisted_idle_j": waiting_j,
     }
     in_order = (columns[name] for name in TaskRow._fields)
     return [TaskRow(*values) for values in zip(*in_order, strict=True)]
@@ -146,19 +158,19 @@ def task_rows(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a round took place, and how its time went by."""
+    """Time of a round and its use."""
 
     started_at_s: float
     finished_at_s: float
     idle_s: float
-    """Waiting for enough eligible clients."""
+    """Seconds of waiting for enough eligible clients."""
     probe_s: float
     num_eligible: int
-    """Eligible and idle clients when the server last looked."""
+    """Number of eligible and idle clients when the server last counted them."""
 
 
 class BatteryLevels(NamedTuple):
-    """What the fleet's batteries hold at the end of a round; the columns of a round's row."""
+    """Levels of the fleet's batteries at the end of a round, as columns of its row."""
 
     num_off: int
     battery_low_fraction: float
@@ -167,7 +179,7 @@ class BatteryLevels(NamedTuple):
 
 
 def battery_levels(world: World, now_s: float) -> BatteryLevels | None:
-    """What the fleet's batteries hold; None unless they live, and where nobody has one."""
+    """Return the levels of live batteries; None if batteries do not live or no client has one."""
     batteries = world.fleet.batteries
     if batteries.num_flows == 0 or not batteries.has_any:
         return None
@@ -187,7 +199,7 @@ def round_row(
     energy_before_j: float,
     batteries: BatteryLevels | None,
 ) -> RoundRow:
-    """Sum up the task rows of a round."""
+    """Return the row of a round from its task rows."""
     train = [row for row in rows if row.purpose is Purpose.TRAIN]
     outcomes = [row.outcome for row in train]
     durations_s = [
@@ -229,7 +241,7 @@ def round_row(
 
 
 def check_conserved(world: World, row: RoundRow) -> None:
-    """The clients' meters must hold what the records say was spent, and batteries what is left.
+    """Check that the clients' meters hold the recorded joules, and batteries the rest.
 
     Raises:
         SimulationError: they differ, or the round ended before it began.
@@ -250,26 +262,27 @@ def check_conserved(world: World, row: RoundRow) -> None:
         )
 
 
-def check_bytes(task: Task) -> None:
-    """A delivered task must have moved exactly what was to be moved.
+def check_bytes(result: TaskResult) -> None:
+    """Check that a delivered task has moved exactly its bits.
 
     Raises:
         SimulationError: bits got lost or appeared.
     """
-    moved = (task.downloaded_bit, task.uploaded_bit)
-    again_down, again_up = task.again_bit
+    task = result.task
+    moved = (result.downloaded_bit, result.uploaded_bit)
+    again_down, again_up = result.repeated_bit
     due = (task.download_bit + again_down, task.upload_bit + again_up)
-    if task.outcome is Outcome.DELIVERED and moved != due:
+    if result.is_delivered and moved != due:
         raise SimulationError(
             f"moved {moved} bit down and up instead of {due}",
-            time_s=task.finished_at_s,
+            time_s=result.finished_at_s,
             client=task.client,
-            task=task.task,
+            task=task.number,
         )
 
 
 def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> ClientColumns:
-    """The clients table at the end of a run; with what waiting took, where it is charged."""
+    """Return the clients table at the end of a run, with joules of waiting if they are charged."""
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
     charge = world.charge_at(now_s)

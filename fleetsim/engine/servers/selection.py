@@ -1,4 +1,4 @@
-"""How a server asks its selector: what it shows, what it sends out as probes, what it accepts."""
+"""Calls of the selector by the server: views, probes, and checks of its answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from fleetsim.contracts import (
     Cohort,
     FleetView,
     IntArray,
-    Outcome,
     Parameters,
     ProbeRequest,
-    Purpose,
     Report,
     RoundView,
     Selector,
@@ -27,20 +25,19 @@ from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel, Learning
 from fleetsim.engine.servers.rounds import refused_probe, report_of
-from fleetsim.engine.servers.training_requests import Ask, asks_of, in_part
-from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.servers.training_requests import in_part, requests_of
+from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.traces.periodic import freeze
 
-_PROBE_ADDRESS = 1
 _SETUP_STAGE = -1
 _MAX_STAGES = 1000
 _MAX_SHOWN = 500
 
 
-class Choice:
-    """Runs a selector against the world: set-up, probing in stages, and the choice itself."""
+class Selection:
+    """Selector in its world: set-up, probing in stages, and the selection itself."""
 
     def __init__(
         self,
@@ -64,10 +61,9 @@ class Choice:
         self._model = model
         self._learning = learning
         self._wanted = wanted
-        self._work = learning.training
         self._probe_deadline_s = probe_deadline_s
         self._shown: tuple[IntArray, IntArray] | None = None
-        """Candidates of the last view, and their samples."""
+        """Candidates of the last view, and their numbers of samples."""
         self._trained: dict[int, Task] = {}
         """Last delivered probe of each client that trained the global model in this round."""
         requests = self._requests(
@@ -77,8 +73,8 @@ class Choice:
                 seed=world.fleet.seed,
                 num_samples=_read_only(world.fleet.num_samples),
                 cohort=cohort,
-                epochs=learning.epochs,
-                steps=learning.steps,
+                epochs=learning.training.epochs,
+                steps=learning.training.steps,
                 batch_size=learning.batch_size,
                 learning_rate=learning.learning_rate_at(1),
                 planned_rounds=planned_rounds,
@@ -91,10 +87,10 @@ class Choice:
         self._setup_requests = [] if is_resumed else requests
 
     def refuse_probes(self, round_: int) -> None:
-        """For servers that cannot probe, where a selector says that it needs no probes.
+        """Check that a selector that declares to need no probes asks for none.
 
         Raises:
-            ScenarioError: it asks for something before its choice all the same.
+            ScenarioError: it asks clients before its selection.
         """
         view = self._view(round_, [], 0)
         if self._setup_requests or self._requests("probe", self._selector.probe, view):
@@ -105,19 +101,19 @@ class Choice:
             )
 
     def probe(
-        self, round_: int, reports: list[Report], tasks: list[Task]
+        self, round_: int, reports: list[Report], probes: list[TaskResult]
     ) -> Generator[simpy.Event, None, None]:
-        """Let the selector ask, stage by stage, until it asks nothing more.
+        """Let the selector probe, stage by stage, until it asks nothing more.
 
         Args:
-            round_: of which round.
-            reports: what came back is appended, in order of arrival.
-            tasks: ended probe tasks are appended, in order of dispatch.
+            round_: number of the round.
+            reports: list to which reports are appended, in order of arrival.
+            probes: list to which results of probes are appended, in order of dispatch.
         """
         self._trained = {c: task for c, task in self._trained.items() if task.round == round_}
         if self._setup_requests:
             requests, self._setup_requests = self._setup_requests, []
-            yield from self._send(round_, _SETUP_STAGE, requests, reports, tasks)
+            yield from self._send(round_, _SETUP_STAGE, requests, reports, probes)
         stage = 0
         while not self._dispatcher.time_is_up.processed:
             view = self._view(round_, reports, stage)
@@ -129,7 +125,7 @@ class Choice:
                     f"{type(self._selector).__name__}.probe has not ended after {stage} stages",
                     time_s=self._now_s,
                 )
-            yield from self._send(round_, stage, requests, reports, tasks)
+            yield from self._send(round_, stage, requests, reports, probes)
             stage += 1
 
     def _send(
@@ -138,38 +134,53 @@ class Choice:
         stage: int,
         requests: list[ProbeRequest],
         reports: list[Report],
-        tasks: list[Task],
+        probes: list[TaskResult],
     ) -> Generator[simpy.Event, None, None]:
-        """One stage of probing: everybody asked at once, until all have answered or failed."""
-        there = set(self._world.candidates(self._now_s).tolist())
+        """Run one stage of probing: all clients at once, until all have answered or failed."""
+        present = set(self._world.candidates(self._now_s).tolist())
         reports += [
             refused_probe(request.client, self._now_s)
             for request in requests
-            if request.client not in there
+            if request.client not in present
         ]
-        asked = [request for request in requests if request.client in there]
-        sent = [self._task(round_, stage, request) for request in asked]
-        yield from self._dispatcher.run(sent, enough=len(sent), deadline_s=self._probe_deadline_s)
-        results = self._dispatcher.collect(sent)
-        for task, request in zip(sent, asked, strict=True):
-            if task.outcome is Outcome.DELIVERED:
-                task.belief = request.belief
-                if request.is_opinion and task.task in results:
-                    task.opinion = results[task.task].accuracy
-        tasks += sent
-        self._trained |= {task.client: task for task in sent if self._can_go_on(task)}
-        by_arrival = sorted(sent, key=lambda task: (task.finished_at_s, task.task))
-        reports += [report_of(task, results.get(task.task)) for task in by_arrival]
+        asked = [request for request in requests if request.client in present]
+        sent = [
+            self._dispatcher.probe(
+                request,
+                round_=round_,
+                stage=stage,
+                base=self._model.parameters,
+                version=self._model.version,
+            )
+            for request in asked
+        ]
+        ended = yield from self._dispatcher.run(
+            sent, enough=len(sent), deadline_s=self._probe_deadline_s
+        )
+        collected = self._dispatcher.collect(ended)
+        probes += [
+            result._replace(opinion=yielded.accuracy)
+            if request.is_opinion and result.is_delivered and yielded is not None
+            else result
+            for request, (result, yielded) in zip(asked, collected, strict=True)
+        ]
+        self._trained |= {
+            result.task.client: result.task
+            for result, _ in collected
+            if self._can_be_continued(result)
+        }
+        collected.sort(key=lambda one: (one[0].finished_at_s, one[0].task.number))
+        reports += [report_of(result, yielded) for result, yielded in collected]
 
-    def choose(
+    def select(
         self, round_: int, reports: list[Report], *, at_most: int | None = None
-    ) -> list[Ask]:
-        """What is asked of whom among the present candidates, maybe of nobody.
+    ) -> list[TrainingRequest]:
+        """Return the requests of the selector to the present candidates, possibly none.
 
         Args:
-            round_: number of the choice.
-            reports: what probes brought back for it.
-            at_most: how many are wanted, if other than always.
+            round_: number of the selection.
+            reports: reports of the probes for it.
+            at_most: number of wanted clients, if not the usual one.
 
         Raises:
             SimulationError: the selector broke its contract.
@@ -189,20 +200,22 @@ class Choice:
         if chosen is None or not is_right:
             raise SimulationError(
                 f"{type(self._selector).__name__}.select must return at most {view.wanted} distinct"
-                f" candidates, got {_shown(cohort.clients)}",
+                f" candidates, got {_text_of(cohort.clients)}",
                 time_s=self._now_s,
             )
         try:
-            asks = asks_of(replace(cohort, clients=chosen), self._work, self._trained)
+            requests = requests_of(
+                replace(cohort, clients=chosen), self._learning.training, self._trained
+            )
         except ValueError as fault:
             raise SimulationError(
                 f"{type(self._selector).__name__}.select must give {fault}", time_s=self._now_s
             ) from None
-        if asks and cohort.start is not None:
+        if requests and cohort.start is not None:
             self._model.replace(self._start(cohort.start))
         return in_part(
-            asks,
-            self._work,
+            requests,
+            self._learning.training,
             chance=self._learning.partial_fraction,
             address=(self._world.fleet.seed, round_),
         )
@@ -210,7 +223,7 @@ class Choice:
     def _requests(
         self, name: str, ask: Callable[[Any], Sequence[ProbeRequest]], view: FleetView | RoundView
     ) -> list[ProbeRequest]:
-        """What a selector asks clients for.
+        """Return the probes that a selector asks for.
 
         Raises:
             SimulationError: the selector broke its contract.
@@ -220,12 +233,12 @@ class Choice:
             return list(answer)
         raise SimulationError(
             f"{type(self._selector).__name__}.{name} must return a sequence of ProbeRequests,"
-            f" () for none, got {_shown(answer)}",
+            f" () for none, got {_text_of(answer)}",
             time_s=self._now_s,
         )
 
     def _start(self, start: Parameters) -> Parameters:
-        """The model that a selector lets its cohort start from.
+        """Return the model from which a selector lets its cohort start.
 
         Raises:
             SimulationError: the selector broke its contract.
@@ -240,12 +253,12 @@ class Choice:
             )
         return parameters
 
-    def _can_go_on(self, task: Task) -> bool:
-        """Whether an ended probe trained the global model, so that its client can go on."""
+    def _can_be_continued(self, probe: TaskResult) -> bool:
+        """Return whether a probe trained the global model, so that its client can continue."""
         return (
-            task.outcome is Outcome.DELIVERED
-            and task.work.kind is WorkKind.TRAIN
-            and task.version == self._model.version
+            probe.is_delivered
+            and probe.task.work.kind is WorkKind.TRAIN
+            and probe.task.version == self._model.version
         )
 
     @property
@@ -272,29 +285,9 @@ class Choice:
             learning_rate=self._learning.learning_rate_at(round_),
         )
 
-    def _task(self, round_: int, stage: int, request: ProbeRequest) -> Task:
-        yields_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
-        uploads_vector = yields_vector and request.uploads_vector
-        payload_byte = self._learning.cost.payload_byte if uploads_vector else 0
-        own = request.parameters
-        return self._dispatcher.task(
-            request.client,
-            round_=round_,
-            purpose=Purpose.PROBE,
-            work=request.work,
-            base=self._model.parameters if own is None else own,
-            version=self._model.version if own is None else -1,
-            address=(_PROBE_ADDRESS, round_, stage),
-            needs_model=request.needs_model,
-            upload_byte=request.upload_byte + payload_byte,
-            download_byte=request.download_byte,
-            uploads_vector=uploads_vector,
-            asks_resources=request.asks_resources,
-        )
-
 
 def state_of(selector: Selector, *, time_s: float) -> State:
-    """What a selector must keep over a stop.
+    """Return the state of a selector for a checkpoint.
 
     Raises:
         SimulationError: the selector broke its contract.
@@ -307,38 +300,38 @@ def state_of(selector: Selector, *, time_s: float) -> State:
         return state
     raise SimulationError(
         f"{type(selector).__name__}.state must return a dict of arrays without objects, by name,"
-        f" got {_shown(state)}",
+        f" got {_text_of(state)}",
         time_s=time_s,
     )
 
 
 def _whole_numbers(answer: object) -> IntArray | None:
-    """Numbers of clients [n] as a selector gave them; None if they are no such thing."""
+    """Return numbers of clients [n] as a selector gave them; None if they are not whole numbers."""
     try:
         numbers = np.asarray(answer)
     except ValueError:
-        return None  # lists of several lengths in one list
+        return None  # lists of different lengths in one list
     is_empty = numbers.shape == (0,)
     if numbers.ndim != 1 or not (is_empty or numbers.dtype.kind in "iu"):
         return None
     return numbers.astype(np.int64)
 
 
-def _shown(answer: object) -> str:
-    """What a selector gave, on one line and not too long."""
+def _text_of(answer: object) -> str:
+    """Return an answer of a selector on one line, shortened."""
     listed = answer.tolist() if isinstance(answer, np.ndarray) else answer
     text = " ".join(repr(listed).split())
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _are_among(clients: IntArray, candidates: IntArray) -> bool:
-    """Whether all of some clients are among these, which ascend."""
+    """Return whether all clients are among the candidates, which ascend."""
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
     return bool((candidates[place] == clients).all())
 
 
 def _read_only(array: IntArray) -> IntArray:
-    """A copy that a selector cannot change."""
+    """Return a copy that a selector cannot change."""
     copy = array.copy()
     copy.flags.writeable = False
     return copy

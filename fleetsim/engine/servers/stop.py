@@ -1,4 +1,4 @@
-"""When a run ends, and how it says so."""
+"""Rules that end a run, and the reasons that it reports."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fleetsim.settings import Settings
 from fleetsim.units import S_PER_DAY
 
 MOST_ROUNDS = 100_000
-"""Rounds after which a run ends that has no `stop.rounds`."""
+"""Rounds after which a run without `stop.rounds` ends."""
 MOST_WAIT_S = 28 * S_PER_DAY
-"""Virtual time for which a server waits for eligible clients before the run ends: four weeks, in
-which a record of somebody's days comes round."""
+"""Virtual time for which a server waits for eligible clients before the run ends: four weeks, so
+that the record of an owner repeats."""
 _YEAR_S = 365.0 * S_PER_DAY
 
 
 class StopSettings(Settings):
-    """When a run ends: whichever comes first.
+    """Rules that end a run: the first that holds.
 
     A run also ends if its server has waited four weeks of virtual time for eligible clients.
     """
@@ -25,17 +25,17 @@ class StopSettings(Settings):
     acts_if = by_key(accuracy=TRAINING)
 
     rounds: Rounds | None = None
-    """After so many rounds; null: after 100,000, if no other rule ends the run before."""
+    """Number of rounds; null: 100,000, if no other rule ends the run before."""
     accuracy: PositiveFraction | None = None
-    """After the first evaluated round that reaches it."""
+    """Accuracy whose first evaluated round ends the run."""
     time_s: DurationS = _YEAR_S
-    """At this virtual time; a running round is cut off. A year unless said otherwise."""
+    """Virtual time at which the run ends and a running round is cut off; a year by default."""
     energy_j: EnergyJ | None = None
-    """After the first round that brings the fleet's total to it."""
+    """Total joules of the fleet whose first round ends the run."""
 
     @property
     def ends_without_accuracy(self) -> bool:
-        """Whether a rule other than `accuracy` was set, besides the bounds that every run has."""
+        """True if a rule other than `accuracy` was set, besides the bounds that every run has."""
         return self.rounds is not None or self.energy_j is not None or self.time_s < _YEAR_S
 
     @property
@@ -46,7 +46,7 @@ class StopSettings(Settings):
     def after_round(
         self, *, round_: int, accuracy: float | None, energy_total_j: float
     ) -> StopReason | None:
-        """The rule that holds after a round, if any."""
+        """Return the reason of the rule that holds after a round, if any."""
         if self.accuracy is not None and accuracy is not None and accuracy >= self.accuracy:
             return StopReason(
                 "accuracy", f"accuracy {accuracy:.4f} reached {self.accuracy:g} in round {round_}"
@@ -66,15 +66,15 @@ class StopSettings(Settings):
         return None
 
     def time_is_up(self, *, num_waiting_for: int) -> StopReason:
-        """The clock reached `time_s`; `num_waiting_for` clients were missing (0: a round ran)."""
+        """Return the reason `time_s`; `num_waiting_for` clients were missing (0: a round ran)."""
         text = f"virtual time {self.time_s:g} s is up"
         if num_waiting_for:
             text += f" while waiting for {num_waiting_for} eligible client(s)"
         return StopReason("time_s", text)
 
 
-def waited_in_vain(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
-    """The server has waited for `MOST_WAIT_S`, and too few clients became eligible."""
+def waited_too_long(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
+    """Return the reason that too few clients became eligible within `MOST_WAIT_S`."""
     return StopReason(
         "no_clients",
         f"waited {MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s, for {minimum} eligible"
@@ -83,11 +83,11 @@ def waited_in_vain(*, now_s: float, minimum: int, num_eligible: int) -> StopReas
     )
 
 
-def nobody_will_come(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
-    """The fleet will never change again, and too few clients are eligible."""
+def no_client_will_come(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
+    """Return the reason that too few clients are eligible and this will never change."""
     return StopReason(
         "no_clients",
         f"only {num_eligible} of the {minimum} client(s) that a round needs are eligible at"
-        f" {now_s:g} s, and nobody will ever become so; see server.eligibility and"
+        f" {now_s:g} s, and no further client will become eligible; see server.eligibility and"
         " server.minimum_reports",
     )

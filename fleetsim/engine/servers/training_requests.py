@@ -1,44 +1,29 @@
-"""What a selector's answer asks of everybody it chose, if it is an answer that can be given."""
+"""Training requests of a selector's answer, checked, and FedProx's partial training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim import rng
 from fleetsim.contracts import Cohort, FloatArray, IntArray, Work
-from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.task import Task, TrainingRequest
 
 
-class Ask(NamedTuple):
-    """What a client that was chosen is to do."""
-
-    client: int
-    work: Work
-    """Whole training, what it trained in a probe included."""
-    upload_fraction: float = 1.0
-    """Share of its update that it is to send."""
-    weight: float | None = None
-    """What its answer counts, see `Report.weight`."""
-    is_share: bool = False
-    goes_on_from: Task | None = None
-    """Probe whose training it goes on with; None: it begins anew."""
-
-
-def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[Ask]:
-    """What a selector's answer asks of each client, in its order.
+def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[TrainingRequest]:
+    """Return the requests of a selector's answer, in its order.
 
     Args:
         cohort: the answer; its clients are checked already.
-        usual: the scenario's training.
-        trained: by client, the delivered probe of this round that trained the global model.
+        usual: training of the scenario.
+        trained: delivered probes of this round that trained the global model, by client.
 
     Raises:
-        ValueError: it cannot be asked; the message says what must be given instead.
+        ValueError: the answer is not valid; the message says what must be given instead.
     """
     clients: list[int] = cohort.clients.tolist()
     size = len(clients)
@@ -53,7 +38,7 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
         cohort.continues,
     )
     if all(asked is None for asked in own) and not cohort.are_shares:
-        return [Ask(client, usual) for client in clients]
+        return [TrainingRequest(client, usual) for client in clients]
     clocks, works = cohort.clock_fraction, [usual] * size
     if cohort.epochs is not None:
         if cohort.steps is not None:
@@ -75,44 +60,46 @@ def asks_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[As
         weights = _numbers("weights", cohort.weights, 1.0, size)
     elif cohort.are_shares:
         raise ValueError("weights where they are shares, got None")
-    before = _continued(cohort, works, trained)
+    before = _continued_probes(cohort, works, trained)
     return [
-        Ask(client, work, upload, weight, cohort.are_shares, probe)
+        TrainingRequest(client, work, upload, weight, cohort.are_shares, probe)
         for client, work, upload, weight, probe in zip(
             clients, works, uploads, weights, before, strict=True
         )
     ]
 
 
-def in_part(asks: list[Ask], usual: Work, *, chance: float, address: tuple[int, int]) -> list[Ask]:
-    """What they come to where some clients train only a part, drawn 1 ... E - 1 epochs (or steps).
+def in_part(
+    requests: list[TrainingRequest], usual: Work, *, chance: float, address: tuple[int, int]
+) -> list[TrainingRequest]:
+    """Return the requests where some clients train a part only: 1 to E - 1 epochs (or steps).
 
-    Who was asked for more or less than usual, or goes on from a probe, does all of it.
+    A client that was asked for another amount than usual, or continues a probe, trains all of it.
 
     Args:
-        asks: what the selector asks of everybody.
-        usual: the scenario's training.
-        chance: that a client does only a part.
-        address: of the draws, seed and number of the choice; the client's id completes it.
+        requests: requests of the selector.
+        usual: training of the scenario.
+        chance: probability that a client trains only a part.
+        address: seed and number of the selection, completed by the client's number.
 
     Source: Li et al., "Federated optimization in heterogeneous networks", MLSys 2020, section 5.2,
-    and litian96/FedProx@d2a4501, where a given share of every cohort is drawn, not each by itself.
+    and litian96/FedProx@d2a4501, which draws a fixed share of every cohort instead.
     """
     if chance == 0.0:
-        return asks
+        return requests
     seed, number = address
 
-    def part(ask: Ask) -> Ask:
-        work = ask.work
+    def part(request: TrainingRequest) -> TrainingRequest:
+        work = request.work
         is_usual = (work.epochs, work.steps) == (usual.epochs, usual.steps)
-        draws = rng.stream(seed, "partial training", number, ask.client)
-        if not is_usual or ask.goes_on_from is not None or draws.random() >= chance:
-            return ask
+        draws = rng.stream(seed, "partial training", number, request.client)
+        if not is_usual or request.continues is not None or draws.random() >= chance:
+            return request
         count = int(draws.integers(1, usual.steps or usual.epochs))
         less = replace(work, epochs=count) if usual.steps is None else replace(work, steps=count)
-        return ask._replace(work=less)
+        return replace(request, work=less)
 
-    return [part(ask) for ask in asks]
+    return [part(request) for request in requests]
 
 
 def _counts(name: str, values: IntArray, size: int) -> list[int]:
@@ -126,7 +113,7 @@ def _counts(name: str, values: IntArray, size: int) -> list[int]:
 def _numbers(
     name: str, values: FloatArray | None, default: float, size: int, *, most: float | None = None
 ) -> list[float]:
-    """Finite numbers above 0, and at most `most`."""
+    """Return finite numbers above 0, at most `most`, as a list."""
     if values is None:
         return [default] * size
     array = np.asarray(values, dtype=np.float64)
@@ -138,8 +125,10 @@ def _numbers(
     return numbers
 
 
-def _continued(cohort: Cohort, works: list[Work], trained: Mapping[int, Task]) -> list[Task | None]:
-    """The probe that each goes on from."""
+def _continued_probes(
+    cohort: Cohort, works: list[Work], trained: Mapping[int, Task]
+) -> list[Task | None]:
+    """Return the probe that each client continues."""
     if cohort.continues is None:
         return [None] * len(works)
     asked = np.asarray(cohort.continues)
@@ -147,23 +136,23 @@ def _continued(cohort: Cohort, works: list[Work], trained: Mapping[int, Task]) -
         raise _fault("continues", f"{len(works)} truth values", asked)
     if cohort.start is not None and asked.any():
         raise ValueError(
-            "a model to start from or clients that go on with the global one, not both"
+            "a model to start from or clients that continue with the global one, not both"
         )
     before: list[Task | None] = []
-    for client, work, goes_on in zip(cohort.clients.tolist(), works, asked.tolist(), strict=True):
-        probe = trained.get(client) if goes_on else None
-        if goes_on and probe is None:
+    for client, work, continues in zip(cohort.clients.tolist(), works, asked.tolist(), strict=True):
+        probe = trained.get(client) if continues else None
+        if continues and probe is None:
             raise ValueError(
                 f"continues for clients that have trained the model in a probe of this round, which"
                 f" client {client} has not"
             )
         if probe is not None and (work.steps is not None or probe.work.steps is not None):
-            # A probe of some steps may end within an epoch; what is left is no whole number then.
+            # A probe of some steps may end within an epoch; the rest is no whole number of epochs.
             raise ValueError("continues for trainings that count in epochs, not in steps")
         if probe is not None and work.epochs < probe.work.epochs:
             raise ValueError(
                 f"epochs that include the {probe.work.epochs} of the probe that client {client}"
-                f" goes on from, got {work.epochs}"
+                f" continues, got {work.epochs}"
             )
         before.append(probe)
     return before

@@ -1,7 +1,7 @@
 """Ends of the windows of a semi-synchronous server: whole multiples of the window length.
 
-Window k ends at k * length, computed as this one product (k = 1, 2, ...). The window that a moment
-lies in is found from the moment alone, so a resumed run needs no counter.
+Window k ends at k * length, computed as this one product (k = 1, 2, ...). The window of a moment
+follows from the moment alone, so a resumed run needs no counter.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import math
 from fleetsim.errors import SimulationError
 
 _MAX_WINDOWS = 2**50
-"""Up to here the quotient of moment and length is off by less than one window."""
+"""Largest quotient of moment and length whose error is below one window."""
 
 
 def window_end_s(at_s: float, length_s: float, *, is_after: bool) -> float:
-    """First end of a window of this length (> 0) at or after a moment (>= 0), never 0.
+    """Return the first end of a window at or after a moment (>= 0), never 0.
 
     Args:
         at_s: the moment.
-        length_s: of every window.
-        is_after: whether an end at that very moment does not count.
+        length_s: length of every window, above 0.
+        is_after: true if an end at the moment itself does not count.
 
     Raises:
-        SimulationError: there are too many windows up to the moment to tell them apart.
+        SimulationError: too many windows lie before the moment for their ends to differ.
 
     >>> 9 * 3.3  # and floor(9 * 3.3 / 3.3) + 1 is 9 again
     29.7

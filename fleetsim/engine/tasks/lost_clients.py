@@ -1,10 +1,9 @@
-"""Which clients are lost in the middle of transfers that share links, and when.
+"""Losses of clients during transfers that share links.
 
-Whoever is lost leaves its share to the others, who are through sooner, or draw more power and run
-dry sooner: so when a battery meets its cut-off depends on who was lost before. But nothing depends
-on what comes later. So in a layout that knows of the losses up to a moment, the first battery to
-meet its cut-off after it does so at the right time, and that loss is known too: one layout per
-battery that dies, plus one.
+A lost client leaves its share to the others, which finish sooner, or draw more power and reach
+their cut-off level sooner. So the moment of a loss depends on earlier losses, but never on later
+ones. Given all losses up to a moment, the first battery that meets its cut-off level afterwards
+does so at the right time. This needs one timeline per battery that fails, plus one.
 """
 
 from __future__ import annotations
@@ -14,34 +13,34 @@ from collections.abc import Callable
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.engine.client_state import Standing
+from fleetsim.engine.client_state import ClientState
 from fleetsim.fleet.timeline import Timelines
 
-LaidOut = list[tuple[IntArray, Timelines]]
-"""(rows, their transfers), as of `Channel.transfers`."""
+TransferTimelines = list[tuple[IntArray, Timelines]]
+"""Pairs of rows and the timelines of their transfers, from `Channel.transfers`."""
 
 
 def until_lost(
-    lay_out: Callable[[FloatArray], LaidOut], standing: Standing, lost_at_s: FloatArray
-) -> LaidOut:
-    """Transfers of n tasks, laid out so that a client holds its share only until it is lost.
+    lay_out: Callable[[FloatArray], TransferTimelines], state: ClientState, lost_at_s: FloatArray
+) -> TransferTimelines:
+    """Return the transfers of n tasks in which a client holds its share only until it is lost.
 
     Args:
-        lay_out: lays the transfers out by when each client is lost [n].
-        standing: how the clients stand before them [n].
-        lost_at_s: when each client is lost for other reasons than its battery, or inf [n].
+        lay_out: function from the moments at which clients are lost [n] to their transfers.
+        state: state of the clients before them [n].
+        lost_at_s: moments at which clients are lost, but for their batteries, or inf [n].
     """
     while True:
         laid_out = lay_out(lost_at_s)
-        if standing.fleet.links is None or not standing.fleet.batteries.has_any:
+        if state.fleet.links is None or not state.fleet.batteries.has_any:
             return laid_out
         empty_s = np.full(lost_at_s.size, np.inf)
         for at, timelines in laid_out:
             end_s = np.minimum(timelines.end_s, lost_at_s[at])
             spent_j = timelines.energy_until(end_s)
-            at_risk = (~standing.take(at).is_safe(timelines, spent_j, end_s)).nonzero()[0]
+            at_risk = (~state.take(at).is_safe(timelines, spent_j, end_s)).nonzero()[0]
             rows, end_s = at[at_risk], end_s[at_risk]
-            _, met_s = standing.take(rows).drained(timelines.take(at_risk), spent_j[at_risk], end_s)
+            _, met_s = state.take(rows).drained(timelines.take(at_risk), spent_j[at_risk], end_s)
             empty_s[rows] = np.where(met_s < end_s, met_s, np.inf)
         first_s = empty_s.min()
         if first_s == np.inf:

@@ -1,69 +1,121 @@
-"""One piece of work for one client, and what has become of it; `course` says how it goes."""
+"""Tasks: what a client is asked, the task as dispatched, and its result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from fleetsim.contracts import Job, Outcome, Purpose, Resources, Work
-from fleetsim.fleet.energy import Component
+from fleetsim.contracts import Job, Outcome, ProbeRequest, Purpose, Resources, Work
 
 
-@dataclass(slots=True)
-class Task:
-    """One piece of work for one client; what stands below `ticket` is filled in when it ends."""
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """Training that the server asks of one selected client."""
 
-    task: int
-    round: int
     client: int
-    purpose: Purpose
     work: Work
-    """What the client computes in it."""
+    """Whole training, including the epochs of a probe that it continues."""
+    upload_fraction: float = 1.0
+    """Share of its update that the client sends."""
+    weight: float | None = None
+    """Weight of its answer, see `Report.weight`."""
+    is_share: bool = False
+    """True if the weight is a share of the next model, see `Report.is_share`."""
+    continues: Task | None = None
+    """Probe of this round whose training the client continues; None: it starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work for one client, as dispatched."""
+
+    number: int
+    round: int
+    """Round for which it was dispatched."""
+    request: TrainingRequest | ProbeRequest
+    work: Work
+    """Work that the client computes in it: without the epochs of a probe that it continues."""
     job: Job | None
-    """What the trainer is asked; None if nothing is computed."""
+    """Job for the trainer; None if nothing is computed."""
     address: tuple[int, ...]
-    """Random address of what happens in it, without the client."""
+    """Address of its random draws, without the client."""
     version: int
     """Version of the global model that it works on; -1: a model of the selector's own."""
     download_bit: int
     upload_bit: int
-    uploads_vector: bool
-    upload_fraction: float
-    """Share of the update that it sends."""
-    asks_resources: bool
     dispatched_at_s: float
-    weight: float | None = None
-    """What the answer counts if the selector says so; see `Report.weight`."""
-    is_share: bool = False
-    epochs_before: int = 0
-    """Epochs of the job that the client has computed before, in a probe that it goes on from."""
-    ticket: int | None = None
-    """Of its job, once the trainer has it."""
-    finished_at_s: float = 0.0
-    outcome: Outcome | None = None
-    download_s: float = 0.0
-    compute_s: float = 0.0
-    upload_s: float = 0.0
-    energy_j: tuple[float, ...] = (0.0,) * len(Component)
-    """By component."""
-    enlisted_idle_j: float | None = None
-    """Of waiting, after its end, for the server to let the client go; None: not charged."""
-    downloaded_bit: float = 0.0
-    uploaded_bit: float = 0.0
-    flop: float = 0.0
-    num_samples: int = 0
-    resources: Resources | None = None
+
+    @property
+    def client(self) -> int:
+        """Number of the client."""
+        return self.request.client
+
+    @property
+    def purpose(self) -> Purpose:
+        """Purpose of the task."""
+        return Purpose.TRAIN if isinstance(self.request, TrainingRequest) else Purpose.PROBE
+
+    @property
+    def uploads_vector(self) -> bool:
+        """True if the server receives the vector that the work yields, if it yields one."""
+        return isinstance(self.request, TrainingRequest) or self.request.uploads_vector
+
+    @property
+    def asks_resources(self) -> bool:
+        """True if the client reports its resources."""
+        return isinstance(self.request, ProbeRequest) and self.request.asks_resources
+
+    @property
+    def epochs_before(self) -> int:
+        """Epochs of the job that the client has computed before, in a probe."""
+        if isinstance(self.request, ProbeRequest) or self.request.continues is None:
+            return 0
+        return self.request.continues.work.epochs
+
+
+class TaskResult(NamedTuple):
+    """Outcome and resource use of an ended task."""
+
+    task: Task
+    outcome: Outcome
+    finished_at_s: float
+    download_s: float
+    compute_s: float
+    upload_s: float
+    downloaded_bit: float
+    uploaded_bit: float
+    energy_j: tuple[float, ...]
+    """Joules by component."""
+    flop: float
+    num_samples: int
+    repeated_bit: tuple[float, float]
+    """Bits moved in vain, down and up, by transfers that began anew."""
+    completed_fraction: float
+    """Share of the whole training that the client hands in."""
+    weight_fraction: float
+    """Factor of the answer's weight in the aggregation."""
+    num_pauses: int
+    paused_s: float
+    resources: Resources | None
+    """Resources that the client reported; None: it was not asked, or did not come so far."""
     refused: str | None = None
-    again_bit: tuple[float, float] = (0.0, 0.0)
-    """Moved for nothing, down and up, by transfers that began anew."""
-    completed_fraction: float = 1.0
-    weight_fraction: float = 1.0
-    num_pauses: int = 0
-    paused_s: float = 0.0
+    """Reason for which the server refuses the update."""
     opinion: float | None = None
-    belief: float | None = None
+    """Accuracy that the client measured for the global model, if it was asked for an opinion."""
+
+    @property
+    def is_delivered(self) -> bool:
+        """True if the answer arrived in time."""
+        return self.outcome is Outcome.DELIVERED
+
+    @property
+    def belief(self) -> float | None:
+        """Belief that a delivered probe puts on record."""
+        request = self.task.request
+        return request.belief if isinstance(request, ProbeRequest) and self.is_delivered else None
 
     @property
     def reported_fraction(self) -> float | None:
-        """What part of its training a delivered answer is made of; None for any other task."""
-        is_trained = self.purpose is Purpose.TRAIN and self.outcome is Outcome.DELIVERED
+        """Completed fraction of a delivered training; None for any other task."""
+        is_trained = self.task.purpose is Purpose.TRAIN and self.is_delivered
         return self.completed_fraction if is_trained else None

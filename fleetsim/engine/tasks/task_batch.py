@@ -1,4 +1,4 @@
-"""How tasks go that are sent out at the same moment, laid out ahead and cut off anywhere.
+"""Timelines of tasks dispatched at the same instant.
 
 ```
 dispatched --> download --> compute --> upload --> DELIVERED
@@ -10,13 +10,11 @@ dispatched --> download --> compute --> upload --> DELIVERED
                                            +--> CRASHED   the process dies
                                            +--> LATE, CANCELLED   the server cuts it off
 ```
-Clients at work do not influence each other and the world is a pure function of time, so what
-becomes of a task is known when it is sent out, unless the server cuts it off. Each phase is laid
-out as a timeline from where the one before ended, for all tasks of a course at once, and ends with
-whatever comes first. Where `interruption` says so, a task outlives that its owner takes the device
-away: what is left of the phase is a further leg, laid out from when the client is back. Nothing is
-charged to the world before a task ends (`settle`); then what was used up to that moment is charged
-whatever the outcome: every joule and byte of a failed task is on its record. Ties follow `ties`.
+Clients do not influence each other and the world is a pure function of time, so a task's whole
+timeline (download, compute, upload) is computed at dispatch. The server may cut it short later, at
+a deadline or when the cohort is complete. An interrupted task may resume (`interruption`): its
+remaining work becomes another segment, starting when the client returns. Joules and bytes are
+charged when a task ends (`settle`), for failed tasks too. Ties follow `event_order`.
 """
 
 from __future__ import annotations
@@ -27,20 +25,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Outcome, Work, WorkKind
+from fleetsim.contracts import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Job,
+    ModelCost,
+    Outcome,
+    Work,
+    WorkKind,
+)
 from fleetsim.counts import num_batches
-from fleetsim.engine.client_state import Standing
+from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import (
     InterruptionSettings,
     LoseSettings,
     PartialSettings,
-    Waiting,
+    PausePolicy,
 )
-from fleetsim.engine.tasks.lost_clients import LaidOut, until_lost
-from fleetsim.engine.tasks.phase_segments import Stage, Used
-from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, Lives, Phase
+from fleetsim.engine.tasks.lost_clients import TransferTimelines, until_lost
+from fleetsim.engine.tasks.phase_segments import Phase, Used
+from fleetsim.engine.tasks.task import Task, TaskResult
+from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, TaskOutcomes
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
 from fleetsim.fleet.network.direction import Direction
@@ -50,11 +57,11 @@ _NONE = np.empty(0, dtype=np.int64)
 _LOSE = LoseSettings()
 
 
-class Course:
-    """n tasks from their dispatch to their end.
+class TaskBatch:
+    """Timelines of n tasks from their dispatch to their end.
 
-    Rows of its arrays are tasks in the order given. All of it stands when it is made; `cut` takes
-    back what comes after a moment.
+    Rows of its arrays are tasks in the order given. All is computed when the batch is made; `cut`
+    takes back what comes after a moment.
     """
 
     def __init__(
@@ -68,16 +75,16 @@ class Course:
         interruption: InterruptionSettings = _LOSE,
         cut_at_s: float = np.inf,
     ) -> None:
-        """Lay the tasks out.
+        """Compute the timelines.
 
         Args:
-            world: the fleet and what it remembers.
-            tasks: what is sent out.
-            now_s: when.
-            cost: the model.
+            world: the fleet and its changing state.
+            tasks: tasks to dispatch.
+            now_s: moment of the dispatch.
+            cost: cost of the model.
             batch_size: samples of a full batch.
-            interruption: what becomes of tasks whose clients leave.
-            cut_at_s: when whatever has not ended will be cut off. Nothing is laid out beyond it:
+            interruption: treatment of tasks whose clients are interrupted.
+            cut_at_s: moment at which unfinished tasks will be cut off. No timeline goes beyond it:
                 a task that lasts longer ends just after it until it is cut off.
 
         Raises:
@@ -86,82 +93,90 @@ class Course:
         self.tasks = tasks
         self._world, self._cost, self._batch_size = world, cost, batch_size
         clients = np.array([task.client for task in tasks], dtype=np.int64)
-        self._waiting: Waiting | None = None
-        """How tasks bear interruptions; None: none does."""
+        self._pause_policy: PausePolicy | None = None
+        """Pause policy; None: an interrupted task is lost."""
         if not isinstance(interruption, LoseSettings):
-            self._waiting = Waiting(interruption, world.absences(clients, now_s), tasks)
-        self._lives = Lives(world, tasks, self._waiting, now_s=now_s, cut_at_s=cut_at_s)
+            self._pause_policy = PausePolicy(interruption, world.absences(clients, now_s), tasks)
+        self._outcomes = TaskOutcomes(
+            world, tasks, self._pause_policy, now_s=now_s, cut_at_s=cut_at_s
+        )
         self._arrives: BoolArray | None = None
-        """Whether each upload arrives if it is not cut off [n]; None: all do."""
+        """Uploads that arrive if they are not cut off [n]; None: all."""
         if (arrivals := world.fleet.channel.arrivals) is not None:
             self._arrives = arrivals.of(clients, [task.address for task in tasks])
+        self._most_steps: dict[int, int] = {}
+        """Whole steps of trainings that are handed in in part, by row."""
         rows = np.arange(len(tasks))
-        rows = self._transfer(Stage.DOWNLOAD, rows, [task.download_bit for task in tasks])
+        rows = self._transfer(Phase.DOWNLOAD, rows, [task.download_bit for task in tasks])
         rows = self._compute(rows)
         self._ask_resources(rows)
-        self._transfer(Stage.UPLOAD, rows, [task.upload_bit for task in tasks])
+        self._transfer(Phase.UPLOAD, rows, [task.upload_bit for task in tasks])
 
-    # --- laying out -------------------------------------------------------------------------------
+    # --- timelines --------------------------------------------------------------------------------
 
-    def _transfer(self, stage: Stage, rows: IntArray, bits: Sequence[int]) -> IntArray:
-        """Lay out a transfer of these tasks; returns those that go on after it."""
+    def _transfer(self, phase: Phase, rows: IntArray, bits: Sequence[int]) -> IntArray:
+        """Compute the transfers of these tasks; return those that continue after it."""
         bit = np.array(bits, dtype=np.float64)
         moving = rows[bit[rows] > 0.0]
         stays = [] if moving.size == rows.size else [rows[bit[rows] == 0.0]]
         for again in itertools.count():
             if moving.size == 0:
                 break
-            leg, moving, standing = self._lives.begin(stage, again, moving)
+            index, moving, state = self._outcomes.begin(phase, again, moving)
             if moving.size:
-                stays += self._move(leg, moving, standing, bit[moving])
-            moving = self._interrupted(stage, moving)
+                stays += self._move(index, moving, state, bit[moving])
+            moving = self._interrupted(phase, moving)
             if moving.size:
-                self._keep_bits(leg, moving, bit)
+                self._keep_bits(index, moving, bit)
         return _in_order(stays)
 
     def _move(
-        self, leg: int, moving: IntArray, standing: Standing, bit: FloatArray
+        self, index: int, moving: IntArray, state: ClientState, bit: FloatArray
     ) -> list[IntArray]:
-        """Lay out a leg of transfers of so many bits [k]; returns the tasks that go on after it."""
-        lives, fleet, stage = self._lives, self._world.fleet, self._lives.legs.stages[leg]
-        clients, start_s = lives.clients[moving], lives.end_s[moving]
-        direction = Direction.DOWN if stage == Stage.DOWNLOAD else Direction.UP
+        """Compute a segment of transfers [k]; return the tasks that continue after it."""
+        outcomes, fleet, phase = (
+            self._outcomes,
+            self._world.fleet,
+            self._outcomes.segments.phases[index],
+        )
+        clients, start_s = outcomes.clients[moving], outcomes.end_s[moving]
+        direction = Direction.DOWN if phase == Phase.DOWNLOAD else Direction.UP
         radio = fleet.radios_at(clients, start_s)
-        is_asleep = standing.is_asleep(radio, start_s)
+        is_asleep = state.is_asleep(radio, start_s)
 
-        def lay_out(lost_at_s: FloatArray) -> LaidOut:
+        def lay_out(lost_at_s: FloatArray) -> TransferTimelines:
             laid_out = fleet.transfers(
                 clients, direction, start_s, bit, radio, is_asleep, lost_at_s
             )
             return [
-                (at, standing.take(at).after_paid_tails(timelines, radio[at]))
+                (at, state.take(at).after_paid_tails(timelines, radio[at]))
                 for at, timelines in laid_out
             ]
 
         stays = []
-        for at, laid_out in until_lost(lay_out, standing, lives.lost_at_s(moving)):
+        for at, laid_out in until_lost(lay_out, state, outcomes.lost_at_s(moving)):
             timelines = laid_out
-            if stage == Stage.UPLOAD and self._arrives is not None:
+            if phase == Phase.UPLOAD and self._arrives is not None:
                 is_complete = laid_out.is_complete & self._arrives[moving[at]]
                 timelines = replace(laid_out, is_complete=is_complete)
-            phase = Phase(leg, moving[at], timelines, standing.take(at), radio[at])
-            stays.append(lives.live(phase))
+            plan = SegmentPlan(index, moving[at], timelines, state.take(at), radio[at])
+            stays.append(outcomes.carry_out(plan))
         return stays
 
     def _compute(self, rows: IntArray) -> IntArray:
-        """Lay out the computation of these tasks; returns those that go on after it."""
+        """Compute the computations of these tasks; return those that continue after it."""
         works = [self.tasks[row].work for row in rows.tolist()]
         stays = []
-        # Mostly all are one object; to compare records takes longer.
+        # Mostly one object for all tasks: comparing ids is faster than comparing records.
         for work in dict.fromkeys({id(work): work for work in works}.values()):
             same = rows[np.array([other is work or other == work for other in works])]
             if work.kind is WorkKind.NONE:
                 stays.append(same)
                 continue
             if _takes_steps(work):
-                # Once, when the computation begins: what training has the system leaves to it.
+                # Checked once, at the begin: the system does not take memory from running training.
                 dies = self._world.dies_of_memory(
-                    self._lives.clients[same], self._lives.end_s[same]
+                    self._outcomes.clients[same], self._outcomes.end_s[same]
                 )
                 self._work(same[dies], self._first_batch(work), ends_as=MEMORY)
                 same = same[~dies]
@@ -169,10 +184,10 @@ class Course:
         return _in_order(stays)
 
     def _work(self, rows: IntArray, work: Work, *, ends_as: int = DELIVERED) -> list[IntArray]:
-        """Lay out one work of these tasks; returns those that go on after it."""
-        lives, fleet, waiting = self._lives, self._world.fleet, self._waiting
-        held = fleet.samples_for(work)[lives.clients[rows]]
-        lives.flop[rows] = work_flop(
+        """Compute the timelines of one work of these tasks; return those that continue after it."""
+        outcomes, fleet, pause_policy = self._outcomes, self._world.fleet, self._pause_policy
+        held = fleet.samples_for(work)[outcomes.clients[rows]]
+        outcomes.flop[rows] = work_flop(
             self._cost, work, num_samples=held, batch_size=self._batch_size
         )
         stays: list[IntArray] = []
@@ -180,39 +195,41 @@ class Course:
         for again in itertools.count():
             if rows.size == 0:
                 break
-            leg, rows, standing = lives.begin(Stage.COMPUTE, again, rows)
+            index, rows, state = outcomes.begin(Phase.COMPUTE, again, rows)
             if rows.size == 0:
                 break
             has_begun = again > 0
-            resume_s = waiting.resume_s if has_begun and waiting is not None else 0.0
+            resume_s = pause_policy.resume_s if has_begun and pause_policy is not None else 0.0
             timelines = fleet.computations(
-                lives.clients[rows],
-                lives.end_s[rows],
-                standing.condition,
+                outcomes.clients[rows],
+                outcomes.end_s[rows],
+                state.condition,
                 self._cost,
                 work,
                 self._batch_size,
                 left_s=rest_s[rows] + resume_s if has_begun else None,
-                matters_until_s=np.minimum(lives.lost_at_s(rows), lives.cut_at_s),
+                matters_until_s=np.minimum(outcomes.lost_at_s(rows), outcomes.cut_at_s),
             )
             of_whole_s = whole_s[rows] if has_begun else None
             stays.append(
-                lives.live(Phase(leg, rows, timelines, standing, None, work, ends_as, of_whole_s))
+                outcomes.carry_out(
+                    SegmentPlan(index, rows, timelines, state, None, work, ends_as, of_whole_s)
+                )
             )
-            if waiting is None:
+            if pause_policy is None:
                 break
             if not has_begun:
                 whole_s[rows] = timelines.progress[:, -1]
                 rest_s = whole_s.copy()
                 if ends_as == DELIVERED:
-                    stays.append(self._hand_in(leg, lives.taken_away(rows), work))
-            rows = self._interrupted(Stage.COMPUTE, rows)
-            done_s = np.maximum(lives.legs.used[Used.DONE, leg, rows] - resume_s, 0.0)
+                    stays.append(self._hand_in(index, outcomes.interrupted(rows), work))
+            rows = self._interrupted(Phase.COMPUTE, rows)
+            done_s = np.maximum(outcomes.segments.used[Used.DONE, index, rows] - resume_s, 0.0)
             rest_s[rows] = np.maximum(rest_s[rows] - done_s, 0.0)
         return stays
 
     def _first_batch(self, work: Work) -> Work:
-        """What a device without the memory for a step gets done: one batch's forward pass."""
+        """Return the work of a device without memory for a step: one batch's forward pass."""
         return Work(
             WorkKind.EVALUATE,
             num_samples=self._batch_size,
@@ -222,104 +239,107 @@ class Course:
     def _ask_resources(self, rows: IntArray) -> None:
         for row in rows.tolist():
             if self.tasks[row].asks_resources:
-                self.tasks[row].resources = self._world.resources(
+                self._outcomes.resources[row] = self._world.resources(
                     self.tasks[row].client,
-                    float(self._lives.end_s[row]),
-                    level_j=float(self._lives.standing.level_j[row]),
+                    float(self._outcomes.end_s[row]),
+                    level_j=float(self._outcomes.state.level_j[row]),
                     cost=self._cost,
                     batch_size=self._batch_size,
                 )
 
     # --- interruptions ----------------------------------------------------------------------------
 
-    def _interrupted(self, stage: Stage, rows: IntArray) -> IntArray:
-        """Those of some tasks that have been interrupted in a stage and outlive it."""
-        if self._waiting is None:
+    def _interrupted(self, phase: Phase, rows: IntArray) -> IntArray:
+        """Return those of some tasks that were interrupted in a phase and survive it."""
+        if self._pause_policy is None:
             return _NONE
-        taken = self._lives.taken_away(rows)
-        return taken[self._waiting.bears(taken, stage)]
+        taken = self._outcomes.interrupted(rows)
+        return taken[self._pause_policy.tolerates(taken, phase)]
 
-    def _keep_bits(self, leg: int, rows: IntArray, bit: FloatArray) -> None:
-        """Transfers [k] of what is left of `bit` [n] were interrupted: what need not move again."""
-        assert self._waiting is not None
-        done = self._lives.legs.used[Used.DONE, leg]
-        # A byte is there or not; the last of them is not, or nothing would be left.
+    def _keep_bits(self, index: int, rows: IntArray, bit: FloatArray) -> None:
+        """Deduct from `bit` [n] what interrupted transfers [k] need not move again."""
+        assert self._pause_policy is not None
+        done = self._outcomes.segments.used[Used.DONE, index]
+        # Whole bytes only, and never the last one, or nothing would be left.
         moved = np.floor(done[rows] / BIT_PER_BYTE) * BIT_PER_BYTE
         done[rows] = moved = np.minimum(moved, bit[rows] - BIT_PER_BYTE)
-        if self._waiting.settings.transfers == "resume":
+        if self._pause_policy.settings.transfers == "resume":
             bit[rows] -= moved
             return
-        is_down = self._lives.legs.stages[leg] == Stage.DOWNLOAD
-        for row, again in zip(rows.tolist(), moved.tolist(), strict=True):
-            down, up = self.tasks[row].again_bit
-            self.tasks[row].again_bit = (down + again, up) if is_down else (down, up + again)
+        is_down = self._outcomes.segments.phases[index] == Phase.DOWNLOAD
+        self._outcomes.repeated_bit[rows, 0 if is_down else 1] += moved
 
-    def _hand_in(self, leg: int, rows: IntArray, work: Work) -> IntArray:
-        """Trainings were interrupted; returns those whose whole steps are to be uploaded."""
-        assert self._waiting is not None
-        settings, rows = self._waiting.settings, rows[self._waiting.hands_in[rows]]
+    def _hand_in(self, index: int, rows: IntArray, work: Work) -> IntArray:
+        """Return those of interrupted trainings whose completed steps are to be uploaded."""
+        assert self._pause_policy is not None
+        settings, rows = self._pause_policy.settings, rows[self._pause_policy.hands_in_part[rows]]
         if rows.size == 0 or not isinstance(settings, PartialSettings):
             return _NONE
-        fleet, clients = self._world.fleet, self._lives.clients[rows]
-        share = self._lives.legs.used[Used.SHARE, leg, rows]
+        fleet, clients = self._world.fleet, self._outcomes.clients[rows]
+        share = self._outcomes.segments.used[Used.SHARE, index, rows]
         steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
         num_samples = fleet.num_samples[clients]
-        # The answer holds what was trained in a probe before, too.
+        # The answer includes the training of a continued probe.
         before = np.array([self.tasks[row].epochs_before for row in rows.tolist()], dtype=np.int64)
         before *= num_batches(num_samples, self._batch_size)
         made = before + steps
         part = made / (before + num_steps(work, num_samples, self._batch_size))
         is_enough = (made >= 1) & (part >= settings.min_fraction)
-        rows = rows[is_enough]
-        for row, most_steps, fraction in zip(
-            rows.tolist(), made[is_enough].tolist(), part[is_enough].tolist(), strict=True
-        ):
-            task = self.tasks[row]
-            task.completed_fraction = fraction
-            task.weight_fraction = fraction if settings.weight == "processed" else 1.0
-            if task.job is not None:
-                task.job = task.job._replace(most_steps=most_steps)
-        self._lives.go_on(rows)
+        rows, part = rows[is_enough], part[is_enough]
+        self._outcomes.completed_fraction[rows] = part
+        if settings.weight == "processed":
+            self._outcomes.weight_fraction[rows] = part
+        self._most_steps |= dict(zip(rows.tolist(), made[is_enough].tolist(), strict=True))
+        self._outcomes.continue_with_next(rows)
         return rows
 
-    # --- as things stand --------------------------------------------------------------------------
+    # --- ends -------------------------------------------------------------------------------------
 
     @property
     def end_s(self) -> FloatArray:
-        """When each task ends [n]."""
-        return self._lives.end_s
+        """Moments at which the tasks end [n]."""
+        return self._outcomes.end_s
 
     def closing(self, enough: int) -> tuple[float, int]:
-        """When (time, priority) the `enough`-th task delivers, or else the last one ends."""
-        return self._lives.closing(enough)
+        """Return (time, priority) of the `enough`-th delivery, or else of the last end."""
+        return self._outcomes.closing(enough)
 
     def give_up(self, at_s: float) -> None:
-        """The server gives up, at its deadline, on whatever has not ended by then."""
-        self._lives.cut(at_s, Rank.DEADLINE, priority(Rank.DEADLINE), Outcome.LATE)
+        """Cut off the tasks that have not ended at the server's deadline."""
+        self._outcomes.cut(at_s, Rank.DEADLINE, priority(Rank.DEADLINE), Outcome.LATE)
 
     def cut(self, at_s: float, after: int, outcome: Outcome) -> None:
-        """Cut off whatever has not ended at `at_s`, when the event of priority `after` happens."""
-        self._lives.cut(at_s, Rank.STOP, after, outcome)
+        """Cut off the tasks that have not ended at `at_s`, at the event of priority `after`."""
+        self._outcomes.cut(at_s, Rank.STOP, after, outcome)
 
     def is_delivered(self) -> BoolArray:
-        """Which tasks deliver, as things stand [n]."""
-        return self._lives.is_delivered()
+        """Return which tasks deliver unless they are cut off [n]."""
+        return self._outcomes.is_delivered()
 
     def lost_at_s(self, rows: IntArray) -> FloatArray:
-        """When clients of tasks [k] that delivered leave by themselves, but for batteries [k]."""
-        return self._lives.lost_at_s(rows)
+        """Return when clients of delivered tasks [k] leave by themselves, but for batteries [k]."""
+        return self._outcomes.lost_at_s(rows)
 
-    def settle(self) -> None:
-        """The tasks have ended: write what became of them on their records and charge the world."""
-        self._lives.settle()
+    def jobs(self) -> list[tuple[Task, Job]]:
+        """Return the tasks that deliver, unless they are cut off, and compute, with their jobs."""
+        most_steps, delivers = self._most_steps, self.is_delivered().tolist()
+        return [
+            (task, task.job._replace(most_steps=most_steps[row]) if row in most_steps else task.job)
+            for row, task in enumerate(self.tasks)
+            if task.job is not None and delivers[row]
+        ]
+
+    def settle(self) -> list[TaskResult]:
+        """Charge the ended tasks to the world and return their results, in their order."""
+        return self._outcomes.settle()
 
 
 def _takes_steps(work: Work) -> bool:
-    """Whether it has a backward pass, for which the forward pass keeps what it computed."""
+    """Return whether work has a backward pass, for which activations are kept."""
     is_training = work.kind is WorkKind.TRAIN and (work.epochs > 0 or work.steps is not None)
     return is_training or work.kind is WorkKind.GRADIENT
 
 
 def _in_order(parts: Sequence[IntArray]) -> IntArray:
-    """All rows of the parts, ascending."""
+    """Return all rows of the parts, ascending."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NONE, *parts]))

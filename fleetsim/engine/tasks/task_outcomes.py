@@ -1,7 +1,7 @@
-"""What ends the legs of tasks, what they have used by then, and what is taken back by a cut.
+"""Outcomes and resource use of dispatched tasks, and their revision when the server cuts them off.
 
-The books of a course (`course`), which lays the legs out. Nothing is charged to the world before
-`settle`.
+`TaskBatch` computes the timelines of the segments; this module determines where they end and what
+was used by then. Nothing is charged to the world before `settle`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Work
-from fleetsim.engine.client_state import Standing
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Resources, Work
+from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.tasks.interruption import Waiting
-from fleetsim.engine.tasks.phase_segments import Legs, Stage, Used, comes_after
-from fleetsim.engine.tasks.task import Task
+from fleetsim.engine.tasks.interruption import PausePolicy
+from fleetsim.engine.tasks.phase_segments import Phase, PhaseSegments, Used, comes_after
+from fleetsim.engine.tasks.task import Task, TaskResult
 from fleetsim.engine.world import World
 from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.devices.compute import samples_of
@@ -37,38 +37,38 @@ DELIVERED, OFFLINE, BATTERY, LINK, CRASHED, MEMORY = (
     )
 )
 _COMPONENT = {
-    Stage.DOWNLOAD: Component.RECEIVE,
-    Stage.COMPUTE: Component.COMPUTE,
-    Stage.UPLOAD: Component.TRANSMIT,
+    Phase.DOWNLOAD: Component.RECEIVE,
+    Phase.COMPUTE: Component.COMPUTE,
+    Phase.UPLOAD: Component.TRANSMIT,
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Phase:
-    """A leg that several tasks live through."""
+class SegmentPlan:
+    """Segment as planned for several tasks."""
 
-    leg: int
+    index: int
     rows: IntArray
-    """Which tasks [k]."""
+    """Rows of the tasks [k]."""
     timelines: Timelines
-    standing: Standing
-    """How their clients stand before it [k]."""
+    state: ClientState
+    """State of their clients before it [k]."""
     radio: IntArray | None
     """Radio of each transfer [k]."""
     work: Work | None = None
-    """What they compute, all the same; None: they transfer."""
+    """Work that all of them compute; None: they transfer."""
     ends_as: int = DELIVERED
-    """Index of the outcome of a task that comes to the phase's end; not `DELIVERED`: it dies."""
+    """Index of the outcome of a task that reaches its end; not `DELIVERED`: the task is lost."""
     whole_s: FloatArray | None = None
-    """Unloaded seconds of each whole computation [k]; None: this is its first leg."""
+    """Seconds of each whole computation on an idle device [k]; None: this is its first segment."""
 
-    def take(self, at: IntArray) -> Phase:
-        """The same for some of the tasks."""
-        return Phase(
-            self.leg,
+    def take(self, at: IntArray) -> SegmentPlan:
+        """Return the plan for some of the tasks."""
+        return SegmentPlan(
+            self.index,
             self.rows[at],
             self.timelines.take(at),
-            self.standing.take(at),
+            self.state.take(at),
             None if self.radio is None else self.radio[at],
             self.work,
             self.ends_as,
@@ -76,19 +76,19 @@ class Phase:
         )
 
 
-class Lives:
-    """n tasks from their dispatch to their end; rows of arrays are tasks in the order given."""
+class TaskOutcomes:
+    """Outcomes of n tasks; rows of arrays are tasks in the order given."""
 
     def __init__(
         self,
         world: World,
         tasks: Sequence[Task],
-        waiting: Waiting | None,
+        pause_policy: PausePolicy | None,
         *,
         now_s: float,
         cut_at_s: float = np.inf,
     ) -> None:
-        """Tasks begin, and what has not ended at `cut_at_s` will be cut off.
+        """Begin tasks, of which those that have not ended at `cut_at_s` will be cut off.
 
         Raises:
             SimulationError: a client is in a task already.
@@ -96,26 +96,32 @@ class Lives:
         size = len(tasks)
         self.tasks = tasks
         self.cut_at_s = cut_at_s
-        """When whatever has not ended will be cut off; nothing is laid out beyond it."""
+        """Moment at which unfinished tasks will be cut off; no timeline goes beyond it."""
         self.clients = np.array([task.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
-        """When each task ends, as far as it is laid out [n]."""
+        """End of each task, as far as its timeline is known [n]."""
         self.flop = np.zeros(size)
-        """Of each whole computation [n]."""
-        self.legs = Legs(size, now_s)
+        """FLOP of each whole computation [n]."""
+        self.repeated_bit = np.zeros((size, 2))
+        """Bits moved in vain by each task, down and up [n, 2]."""
+        self.completed_fraction = np.ones(size)
+        self.weight_fraction = np.ones(size)
+        self.resources: dict[int, Resources] = {}
+        """Resources that clients reported, by row."""
+        self.segments = PhaseSegments(size, now_s)
         self._world = world
-        self._waiting = waiting
-        self._number = np.array([task.task for task in tasks], dtype=np.int64)
+        self._pause_policy = pause_policy
+        self._number = np.array([task.number for task in tasks], dtype=np.int64)
         self._version = np.array([task.version for task in tasks], dtype=np.int64)
         self._outcome = np.full(size, DELIVERED)
         self._priority = priority(Rank.DELIVERY) | self._number
-        self._stage = np.zeros(size, dtype=np.int64)
-        """In which each task ends."""
+        self._phase = np.zeros(size, dtype=np.int64)
+        """Phase in which each task ends."""
         self._worked_s = np.full(size, now_s)
-        """When each was last at work; then its client stood as `_before` says last."""
+        """Moment at which each was last at work, of which the last of `_before` is the state."""
         self._before = [world.begin(self.clients, now_s, self._number)]
-        """How the clients stand before each leg, and after the last."""
-        self._phases: list[Phase] = []
+        """States of the clients before each segment, and after the last."""
+        self._plans: list[SegmentPlan] = []
         self._gone_s = world.gone_after_s(self.clients, now_s)
         self._crash_s = np.full(size, np.inf)
         if world.fleet.crash_per_hour > 0.0:
@@ -124,237 +130,242 @@ class Lives:
             ]
 
     @property
-    def standing(self) -> Standing:
-        """How the clients stand after what is laid out [n]."""
+    def state(self) -> ClientState:
+        """State of the clients after the segments so far [n]."""
         return self._before[-1]
 
     def lost_at_s(self, rows: IntArray) -> FloatArray:
-        """When tasks [k] are next lost or interrupted, other than by their batteries [k]."""
+        """Return when tasks [k] are next lost or interrupted, but for their batteries [k]."""
         lost_s: FloatArray = np.minimum(self._gone_s[rows], self._crash_s[rows])
         return lost_s
 
-    def begin(self, stage: Stage, again: int, rows: IntArray) -> tuple[int, IntArray, Standing]:
-        """A leg of some tasks, whose owners may have to give them back first.
+    def begin(self, phase: Phase, again: int, rows: IntArray) -> tuple[int, IntArray, ClientState]:
+        """Begin a segment of some tasks, after a pause where the owner uses the device.
 
         Args:
-            stage: of which stage.
-            again: legs of this stage that the tasks have behind them.
-            rows: which tasks.
+            phase: phase of the segment.
+            again: number of earlier segments of this phase.
+            rows: rows of the tasks.
 
         Returns:
-            (the leg, the tasks that begin it, how they stand then).
+            (index of the segment, tasks that begin it, state of their clients).
         """
-        leg = self.legs.open(stage, again)
-        if leg == len(self._before) - 1:
+        index = self.segments.open(phase, again)
+        if index == len(self._before) - 1:
             self._before.append(self._before[-1].copy())
-        standing = self._before[leg].take(rows)
-        if self._waiting is None:
-            return leg, rows, standing
-        waits = (self._gone_s[rows] <= self.end_s[rows]) & self._waiting.bears(rows, stage)
-        at = waits.nonzero()[0]
+        state = self._before[index].take(rows)
+        if self._pause_policy is None:
+            return index, rows, state
+        pausing = (self._gone_s[rows] <= self.end_s[rows]) & self._pause_policy.tolerates(
+            rows, phase
+        )
+        at = pausing.nonzero()[0]
         if at.size == 0:
-            return leg, rows, standing
+            return index, rows, state
         away, from_s = rows[at], self.end_s[rows[at]]
-        until_s, gone_s, is_lost = self._waiting.begin(away, stage, from_s)
-        # A wait that outlasts the cut-off ends there, where the cut revises it.
+        until_s, gone_s, is_lost = self._pause_policy.begin(away, phase, from_s)
+        # A pause that outlasts the cut-off ends there, where the cut revises it.
         is_cut = until_s > self.cut_at_s
         until_s = np.where(is_cut, np.nextafter(self.cut_at_s, np.inf), until_s)
         is_lost = is_lost | is_cut
-        rested = standing.take(at).rested(from_s, until_s)
-        # A phone that ran empty meanwhile has forgotten its task.
+        rested = state.take(at).rested(from_s, until_s)
+        # A phone that ran empty during the pause has lost its task.
         is_empty = ~is_lost & rested.is_off
         is_lost |= is_empty
-        # A process that does not run does not die.
+        # A suspended process cannot crash.
         self._crash_s[away] += until_s - from_s
         self._gone_s[away] = gone_s
         self.end_s[away] = until_s
         last = priority(Rank.LOSS) | self._number[away]
-        self.legs.wait(leg, away, from_s, until_s, last, is_lost)
+        self.segments.pause(index, away, from_s, until_s, last, is_lost)
         self._outcome[away] = np.where(is_empty, BATTERY, OFFLINE)
-        self._priority[away], self._stage[away] = last, stage
-        standing.put(at, rested)
+        self._priority[away], self._phase[away] = last, phase
+        state.put(at, rested)
         begins = np.delete(np.arange(rows.size), at[is_lost])
-        return leg, rows[begins], standing.take(begins)
+        return index, rows[begins], state.take(begins)
 
-    def taken_away(self, rows: IntArray) -> IntArray:
-        """Those of some tasks that have ended because their owners took the devices away."""
+    def interrupted(self, rows: IntArray) -> IntArray:
+        """Return those of some tasks that ended by an interruption."""
         taken: IntArray = rows[self._outcome[rows] == OFFLINE]
         return taken
 
-    def go_on(self, rows: IntArray) -> None:
-        """Tasks that were taken away have done what they had to."""
+    def continue_with_next(self, rows: IntArray) -> None:
+        """Let interrupted tasks continue with their next phase."""
         self._outcome[rows] = DELIVERED
         self._priority[rows] = priority(Rank.DELIVERY) | self._number[rows]
 
-    # --- keeping the books ------------------------------------------------------------------------
+    # --- ends of segments -------------------------------------------------------------------------
 
-    def live(self, phase: Phase) -> IntArray:
-        """Put a phase on the books up to whatever ends it; returns the tasks that go on.
+    def carry_out(self, plan: SegmentPlan) -> IntArray:
+        """Record a segment up to its end; return the tasks that continue.
 
         On a tie the first of these ends it: done, offline, crash, battery.
         """
-        rows, timelines, standing = phase.rows, phase.timelines, phase.standing
+        rows, timelines, state = plan.rows, plan.timelines, plan.state
         end_s = timelines.end_s
-        outcome = np.where(timelines.is_complete, phase.ends_as, LINK)
+        outcome = np.where(timelines.is_complete, plan.ends_as, LINK)
         for loss_s, loss in ((self._gone_s[rows], OFFLINE), (self._crash_s[rows], CRASHED)):
             is_lost = loss_s < end_s
             if is_lost.any():
                 end_s, outcome = np.minimum(end_s, loss_s), np.where(is_lost, loss, outcome)
         lasts_too_long = end_s > self.cut_at_s
-        if lasts_too_long.any():  # lost just afterwards, as far as anybody will see
+        if lasts_too_long.any():  # lost just afterwards, until it is cut off
             end_s = np.where(lasts_too_long, np.nextafter(self.cut_at_s, np.inf), end_s)
             outcome = np.where(lasts_too_long, LINK, outcome)
         spent_j = timelines.energy_until(end_s)
-        charge, empty_s = standing.drained(timelines, spent_j, end_s)
+        charge, empty_s = state.drained(timelines, spent_j, end_s)
         is_empty = empty_s < end_s
         if is_empty.any():
             end_s, outcome = np.minimum(end_s, empty_s), np.where(is_empty, BATTERY, outcome)
             spent_j = timelines.energy_until(end_s)
-            charge, _ = standing.drained(timelines, spent_j, end_s)
-        self._book(phase, end_s, spent_j, charge)
+            charge, _ = state.drained(timelines, spent_j, end_s)
+        self._record(plan, end_s, spent_j, charge)
         goes_on = outcome == DELIVERED
         rank = np.where(goes_on, priority(Rank.DELIVERY), priority(Rank.LOSS))
-        leg = phase.leg
-        self.legs.is_in[leg, rows] = True
-        self._priority[rows] = self.legs.priorities[leg, rows] = rank | self._number[rows]
-        self._outcome[rows], self._stage[rows] = outcome, self.legs.stages[leg]
-        self._phases.append(phase)
+        index = plan.index
+        self.segments.is_in[index, rows] = True
+        self._priority[rows] = self.segments.priorities[index, rows] = rank | self._number[rows]
+        self._outcome[rows], self._phase[rows] = outcome, self.segments.phases[index]
+        self._plans.append(plan)
         going_on: IntArray = rows[goes_on]
         return going_on
 
-    def _book(self, phase: Phase, end_s: FloatArray, spent_j: FloatArray, charge: Charge) -> None:
-        """Book a phase that ends at `end_s` [k], with the joules of its component until then."""
-        rows, timelines, standing = phase.rows, phase.timelines, phase.standing
+    def _record(
+        self, plan: SegmentPlan, end_s: FloatArray, spent_j: FloatArray, charge: Charge
+    ) -> None:
+        """Record a segment that ends at `end_s` [k], with the joules of its component."""
+        rows, timelines, state = plan.rows, plan.timelines, plan.state
         awake_s = end_s - timelines.start_s
-        idle_j = standing.idle_w * awake_s
-        standing.check_drained(charge, spent_j + idle_j, awake_s, end_s)
-        after = standing.with_charge(
-            charge, standing.condition_after(phase.work, timelines.start_s, end_s)
+        idle_j = state.idle_w * awake_s
+        state.check_drained(charge, spent_j + idle_j, awake_s, end_s)
+        after = state.with_charge(
+            charge, state.condition_after(plan.work, timelines.start_s, end_s)
         )
         done = timelines.progress_until(end_s)
-        leg, used = phase.leg, self.legs.used
-        if phase.radio is not None:
-            used[Used.TAIL_J, leg, rows] = after.pay_tails(phase.radio, end_s)
-        elif phase.work is not None:
-            used[Used.SHARE, leg, rows] = self._share(phase, done)
-            if phase.whole_s is None:
-                held = self._world.fleet.samples_for(phase.work)[self.clients[rows]]
-                used[Used.NUM_SAMPLES, leg, rows] = samples_of(phase.work, held)
-        for later in self._before[leg + 1 :]:
+        index, used = plan.index, self.segments.used
+        if plan.radio is not None:
+            used[Used.TAIL_J, index, rows] = after.pay_tails(plan.radio, end_s)
+        elif plan.work is not None:
+            used[Used.SHARE, index, rows] = self._share(plan, done)
+            if plan.whole_s is None:
+                held = self._world.fleet.samples_for(plan.work)[self.clients[rows]]
+                used[Used.NUM_SAMPLES, index, rows] = samples_of(plan.work, held)
+        for later in self._before[index + 1 :]:
             later.put(rows, after)
-        self.legs.ends_s[leg, rows] = self.end_s[rows] = self._worked_s[rows] = end_s
-        used[Used.SECONDS, leg, rows] = awake_s
-        used[Used.DONE, leg, rows] = done
-        used[Used.SPENT_J, leg, rows] = spent_j
-        used[Used.IDLE_J, leg, rows] = idle_j
+        self.segments.ends_s[index, rows] = self.end_s[rows] = self._worked_s[rows] = end_s
+        used[Used.SECONDS, index, rows] = awake_s
+        used[Used.DONE, index, rows] = done
+        used[Used.SPENT_J, index, rows] = spent_j
+        used[Used.IDLE_J, index, rows] = idle_j
 
-    def _share(self, phase: Phase, done_s: FloatArray) -> FloatArray:
-        """Part of the whole computations that a leg adds [k], of which `done_s` [k] is done."""
-        whole_s = phase.whole_s
+    def _share(self, plan: SegmentPlan, done_s: FloatArray) -> FloatArray:
+        """Return the share of the whole computations that a segment adds with `done_s` [k]."""
+        whole_s = plan.whole_s
         if whole_s is None:
-            whole_s = phase.timelines.progress[:, -1]
-        elif self._waiting is not None:
-            done_s = np.maximum(done_s - self._waiting.resume_s, 0.0)
+            whole_s = plan.timelines.progress[:, -1]
+        elif self._pause_policy is not None:
+            done_s = np.maximum(done_s - self._pause_policy.resume_s, 0.0)
         return np.divide(done_s, whole_s, out=np.ones(done_s.size), where=whole_s > 0.0)
 
     # --- cutting off ------------------------------------------------------------------------------
 
     def closing(self, enough: int) -> tuple[float, int]:
-        """When (time, priority) the `enough`-th task delivers, or else the last one ends."""
+        """Return (time, priority) of the `enough`-th delivery, or else of the last end."""
         order = np.lexsort((self._priority, self.end_s))
         delivers = order[self._outcome[order] == DELIVERED]
         row = delivers[enough - 1] if delivers.size >= enough else order[-1]
         return float(self.end_s[row]), int(self._priority[row])
 
     def cut(self, at_s: float, by: Rank, after: int, outcome: Outcome) -> None:
-        """Cut off whatever has not ended at `at_s`, when the event of priority `after` happens.
+        """Cut off the tasks that have not ended at `at_s`, at the event of priority `after`.
 
-        From then on the ends of what is cut off have the rank `by`.
+        Their ends have the rank `by` from then on.
         """
         is_cut = comes_after(self.end_s, self._priority, at_s, after)
         if not is_cut.any():
             return
-        under_way = self.legs.under_way(at_s, after)
-        for leg in range(len(self.legs.stages)):
-            self.legs.forget(leg, np.flatnonzero(is_cut & (under_way < leg)))
+        under_way = self.segments.under_way(at_s, after)
+        for index in range(len(self.segments.phases)):
+            self.segments.forget(index, np.flatnonzero(is_cut & (under_way < index)))
         rows = np.flatnonzero(is_cut)
         self._priority[rows] = priority(by) | self._number[rows]
-        self.legs.priorities[under_way[rows], rows] = self._priority[rows]
-        if self._waiting is not None:
-            is_waiting = self._cut_waits(is_cut, under_way, at_s)
-            under_way = np.where(is_waiting, -1, under_way)
-        for phase in self._phases:
-            at = np.flatnonzero((is_cut & (under_way == phase.leg))[phase.rows])
+        self.segments.priorities[under_way[rows], rows] = self._priority[rows]
+        if self._pause_policy is not None:
+            is_paused = self._cut_pauses(is_cut, under_way, at_s)
+            under_way = np.where(is_paused, -1, under_way)
+        for plan in self._plans:
+            at = np.flatnonzero((is_cut & (under_way == plan.index))[plan.rows])
             if at.size:
-                self._cut_phase(phase, at, at_s)
+                self._cut_plan(plan, at, at_s)
         self._outcome[rows] = OUTCOMES.index(outcome)
 
-    def _cut_phase(self, phase: Phase, at: IntArray, at_s: float) -> None:
-        cut = phase.take(at)
+    def _cut_plan(self, plan: SegmentPlan, at: IntArray, at_s: float) -> None:
+        cut = plan.take(at)
         end_s = np.full(at.size, at_s)
         spent_j = cut.timelines.energy_until(end_s)
-        charge, _ = cut.standing.drained(cut.timelines, spent_j, end_s)
-        self._book(cut, end_s, spent_j, charge)
-        self._stage[cut.rows] = self.legs.stages[phase.leg]
+        charge, _ = cut.state.drained(cut.timelines, spent_j, end_s)
+        self._record(cut, end_s, spent_j, charge)
+        self._phase[cut.rows] = self.segments.phases[plan.index]
 
-    def _cut_waits(self, is_cut: BoolArray, under_way: IntArray, at_s: float) -> BoolArray:
-        """Cut off those who wait before the leg under way [n]; says who they are [n]."""
-        is_waiting = np.zeros_like(is_cut)
-        for leg, stage in enumerate(self.legs.stages):
-            rows = np.flatnonzero(is_cut & (under_way == leg))
-            rows = rows[self.legs.is_waiting(leg, rows, at_s)]
+    def _cut_pauses(self, is_cut: BoolArray, under_way: IntArray, at_s: float) -> BoolArray:
+        """Cut off the tasks that pause before the segment under way [n]; return which."""
+        is_paused = np.zeros_like(is_cut)
+        for index, phase in enumerate(self.segments.phases):
+            rows = np.flatnonzero(is_cut & (under_way == index))
+            rows = rows[self.segments.is_paused(index, rows, at_s)]
             if rows.size:
-                is_waiting[rows] = True
-                self._worked_s[rows] = self.legs.cut_wait(leg, rows, at_s)
-                self._before[-1].put(rows, self._before[leg].take(rows))
-                self.end_s[rows], self._stage[rows] = at_s, stage
-        return is_waiting
+                is_paused[rows] = True
+                self._worked_s[rows] = self.segments.cut_pause(index, rows, at_s)
+                self._before[-1].put(rows, self._before[index].take(rows))
+                self.end_s[rows], self._phase[rows] = at_s, phase
+        return is_paused
 
     # --- settling ---------------------------------------------------------------------------------
 
     def is_delivered(self) -> BoolArray:
-        """Which tasks deliver, as things stand [n]."""
+        """Return which tasks deliver unless they are cut off [n]."""
         delivers: BoolArray = self._outcome == DELIVERED
         return delivers
 
-    def settle(self) -> None:
-        """The tasks have ended: write what became of them on their records and charge the world."""
-        clients, world, legs = self.clients, self._world, self.legs
+    def settle(self) -> list[TaskResult]:
+        """Charge the ended tasks to the world and return their results, in their order."""
+        clients, world, segments = self.clients, self._world, self.segments
         meters_j, energy_j = world.energy_j[clients], np.zeros((clients.size, len(Component)))
         has_begun = np.zeros(clients.size, dtype=np.bool_)
-        for leg, stage in enumerate(legs.stages):  # in the order of time
+        for index, phase in enumerate(segments.phases):  # in the order of time
             for ledger_j in (meters_j, energy_j):
-                ledger_j[:, _COMPONENT[stage]] += legs.used[Used.SPENT_J, leg]
-                ledger_j[:, Component.IDLE] += legs.used[Used.IDLE_J, leg]
-                ledger_j[:, Component.TAIL] += legs.used[Used.TAIL_J, leg]
-            if stage == Stage.DOWNLOAD:
-                has_begun |= legs.is_in[leg]
+                ledger_j[:, _COMPONENT[phase]] += segments.used[Used.SPENT_J, index]
+                ledger_j[:, Component.IDLE] += segments.used[Used.IDLE_J, index]
+                ledger_j[:, Component.TAIL] += segments.used[Used.TAIL_J, index]
+            if phase == Phase.DOWNLOAD:
+                has_begun |= segments.is_in[index]
         world.energy_j[clients] = meters_j
-        has_model = has_begun & ((self._stage > Stage.DOWNLOAD) | self.is_delivered())
-        self._write(energy_j)
+        has_model = has_begun & ((self._phase > Phase.DOWNLOAD) | self.is_delivered())
         world.settle(clients, self._before[-1], self._worked_s)
         world.held_version[clients[has_model]] = self._version[has_model]
+        return self._results(energy_j)
 
-    def _write(self, energy_j: FloatArray) -> None:
-        legs = self.legs
-        for task, code, end_s, seconds, done, joules, num_samples, flop in zip(
+    def _results(self, energy_j: FloatArray) -> list[TaskResult]:
+        segments = self.segments
+        download_s, compute_s, upload_s = segments.by_phase(Used.SECONDS).tolist()
+        downloaded_bit, _, uploaded_bit = segments.by_phase(Used.DONE).tolist()
+        columns = (
             self.tasks,
-            self._outcome.tolist(),
+            [OUTCOMES[code] for code in self._outcome.tolist()],
             self.end_s.tolist(),
-            legs.by_stage(Used.SECONDS).T.tolist(),
-            legs.by_stage(Used.DONE).T.tolist(),
-            energy_j.tolist(),
-            legs.total(Used.NUM_SAMPLES).astype(np.int64).tolist(),
-            (self.flop * legs.total(Used.SHARE)).tolist(),
-            strict=True,
-        ):
-            task.outcome, task.finished_at_s = OUTCOMES[code], end_s
-            task.download_s, task.compute_s, task.upload_s = seconds
-            task.downloaded_bit, _, task.uploaded_bit = done
-            task.energy_j = tuple(joules)
-            task.num_samples, task.flop = num_samples, flop
-        if self._waiting is not None:
-            num_pauses, paused_s = legs.num_pauses(), legs.total(Used.PAUSED_S)
-            for row in num_pauses.nonzero()[0].tolist():
-                self.tasks[row].num_pauses = int(num_pauses[row])
-                self.tasks[row].paused_s = float(paused_s[row])
+            download_s,
+            compute_s,
+            upload_s,
+            downloaded_bit,
+            uploaded_bit,
+            map(tuple, energy_j.tolist()),
+            (self.flop * segments.total(Used.SHARE)).tolist(),
+            segments.total(Used.NUM_SAMPLES).astype(np.int64).tolist(),
+            map(tuple, self.repeated_bit.tolist()),
+            self.completed_fraction.tolist(),
+            self.weight_fraction.tolist(),
+            segments.num_pauses().tolist(),
+            segments.total(Used.PAUSED_S).tolist(),
+            [self.resources.get(row) for row in range(len(self.tasks))],
+        )
+        return [TaskResult(*values) for values in zip(*columns, strict=True)]

@@ -213,7 +213,7 @@ def test_work_that_no_aggregation_uses_is_never_computed(tiny):
     tiny.stop = {"rounds": 2}
     server = tiny.build_buffered()
     server.run()
-    trainer = server._model._trainer
+    trainer = server._learning.trainer
 
     assert sorted(trainer.computed) == [0, 0, 1, 2]
     assert trainer.jobs == {}
@@ -253,7 +253,7 @@ def busy_world(tiny, recorder, *, closes, crash_per_hour=4.0):
 
 
 def interrupt(tiny, interruption):
-    """Owners of a short patience, under a policy."""
+    """Clients with short absences under an interruption policy."""
     tiny.server["interruption"] = interruption
     if interruption["kind"] != "lose":
         text = "0,1,0,1,0 60,0,0,1,0 75,1,1,1,0.3 130,1,0,1,0 150,0,0,0,0 165,1,0,1,0.1"
@@ -301,7 +301,7 @@ def test_a_run_resumed_in_mid_flight_gives_the_same_rows(tiny, closes, interrupt
 
 
 def test_tasks_in_flight_keep_the_learning_rate_of_the_round_they_were_sent_in(tiny):
-    """Resumed too: a rate of the round in which it goes on would make other models."""
+    """Also when resumed: the rate of the round of the resume would give other models."""
     whole = MemoryRecorder()
     busy_world(tiny, whole, closes={"buffer_size": 3})
     tiny.learning_rate_at, tiny.trainer = (lambda round_: 1.0 / round_), RateTrainer()

@@ -1,4 +1,4 @@
-"""Whatever a selector of somebody else's answers, a broken contract is told as what it is."""
+"""Errors of plugins: every broken contract of a selector is reported as such."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engine.tiny import FirstCome
 
 
 class Answers(FirstCome):
-    """Answers one of its calls so, the others as it should."""
+    """Gives a wrong answer to one of its calls."""
 
     def __init__(self, **answers):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The synchronous server on a fleet that can be worked out by hand.
+"""Synchronous server on a fleet that can be calculated by hand.
 
 Jetson Nano (CPU): 4.958 GFLOP/s conv, 0.02 s per batch, 0.0105 s per batch and million parameters,
 2.1 W idle, 3.3 W training, 2.0 W on Wi-Fi. One task: 100 samples of 1 GFLOP forward, batches of
@@ -56,7 +56,7 @@ def test_a_task_takes_and_costs_what_the_profile_says(tiny):
 
 
 def test_a_task_is_trained_at_the_learning_rate_of_its_round(tiny):
-    """Everybody adds 1, 1/2 and 1/3 in rounds 1, 2 and 3; the loss is the first weight."""
+    """Every client adds 1, 1/2 and 1/3 in rounds 1, 2 and 3; the loss is the first weight."""
     tiny.learning_rate_at, tiny.trainer = (lambda round_: 1.0 / round_), RateTrainer()
     tiny.stop = {"rounds": 3}
     tiny.run()
@@ -307,7 +307,7 @@ def test_a_probe_may_bring_a_model_of_its_own(tiny):
 
 
 def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
-    """Round 2 asks for a gradient at what round 1 delivered: computing and the way up alone."""
+    """Round 2 asks for a gradient at the model of round 1: computation and upload only."""
 
     class LooksBack(FirstCome):
         def probe(self, view):

@@ -1,4 +1,4 @@
-"""Clients that have answered and wait for the server: who waits, how long, and who is charged.
+"""Clients that have answered and wait for the server: durations and charged energy.
 
 Jetson Nano (CPU) as in test_synchronous: 2.1 W idle, a client with n samples computes for
 c(n) = ceil(n / 50) * 0.0305 + 3 n / 4.958 s, and each transfer of the model takes 1 s.
@@ -37,7 +37,7 @@ def task_s(samples: int) -> float:
 
 @pytest.fixture
 def waiting(tiny: Tiny) -> Tiny:
-    """Three boards that are done after about 63, 123 and 184 s, and whose waiting is charged."""
+    """Three boards that end after about 63, 123 and 184 s, with charged waiting."""
     tiny.size, tiny.samples, tiny.idle = 3, [100, 200, 300], "charged"
     tiny.server = {"cohort": 3}
     return tiny
@@ -138,7 +138,7 @@ def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
 
 
 class Probing(FirstCome):
-    """Probes client 0 quickly, then client 1 slowly, and chooses the last candidate."""
+    """Probes client 0 quickly, then client 1 slowly, and selects the last candidate."""
 
     needs_probes = True
 
@@ -172,7 +172,7 @@ def test_whoever_answered_a_probe_waits_until_the_server_has_chosen(waiting):
 
 
 def phone_and_board(tiny, **battery) -> tuple[int, int]:
-    """A phone that is done soon and a board that takes half an hour; their numbers."""
+    """Return the numbers of a phone that ends soon and a board that takes half an hour."""
     tiny.devices, tiny.size = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}, 2
     tiny.idle, tiny.server = "charged", {"cohort": 2, "eligibility": {"min_battery_fraction": 0.2}}
     tiny.battery = battery
@@ -315,7 +315,7 @@ def test_a_resumed_run_charges_the_same_waits(tiny, battery):
 def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
     tiny, seed, crash_per_hour, battery
 ):
-    """The run itself checks that no battery gains or loses joules that nobody drew."""
+    """The run itself checks that the joules of every battery are conserved."""
     recorder = MemoryRecorder()
     mixed(tiny, recorder, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
     tiny.stop = {"rounds": 6, "time_s": 50_000.0}

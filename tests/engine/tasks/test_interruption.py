@@ -1,4 +1,4 @@
-"""What becomes of tasks whose owners take the device away: lost, paused, handed in in part.
+"""Interrupted tasks: lost, paused, or handed in in part.
 
 Jetson Nano (CPU) as in test_synchronous: download 1 s, upload 1 s, 100 samples in two steps of
 t_d + 0.0105 + 50 * 3 / 4.958 = 30.2847 s each. 2.1 W awake, 3.3 W computing, 2.0 W on Wi-Fi, and a
@@ -34,12 +34,12 @@ from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
-from tests.engine.away import Stay, lived
+from tests.engine.away import Stay, walked
 from tests.engine.tasks.test_task_batch import PAYLOAD_BIT, PHONES, standing, task, world_of
 from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny
 
@@ -59,7 +59,7 @@ policy_of = TypeAdapter[InterruptionSettings](InterruptionSettings).validate_pyt
 
 
 def one_task(tiny: Tiny, interruption: dict[str, Any], **server: Any) -> TaskRow:
-    """The task of the first client in one round of one."""
+    """Row of the first client's task in a run of one round."""
     tiny.size = 1
     tiny.server = {"cohort": 1, "interruption": interruption, **server}
     tiny.recorder = MemoryRecorder()
@@ -130,7 +130,7 @@ def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     assert promotion_s > 0.0
 
     assert long.download_s - short.download_s == pytest.approx(promotion_s)
-    # After 3 s the tail is paid for another tail_s - 3: that much of the second leg is cheaper.
+    # After 3 s the tail is paid for another tail_s - 3: that much of the second segment is cheaper.
     saved_j = promotion_s * radio.promotion_w[at] + tail_w * (tail_s - 3.0)
     spent = [row.energy_receive_j + row.energy_tail_j for row in (short, long)]
     assert spent[1] - spent[0] == pytest.approx(saved_j)
@@ -213,13 +213,11 @@ def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_
     tiny.trace(f"0,1,0,1,0 {pause_at_s},0,0,1,0 1000,1,0,1,0", span_s=5000)
     tasks = [task(0, 0), task(1, 1)]
     world = world_of(tiny.fleet())
-    course = Course(
+    batch = TaskBatch(
         world, tasks, now_s=0.0, cost=COST, batch_size=50, interruption=policy_of(PAUSE)
     )
-    course.cut(500.0, priority(Rank.STOP), Outcome.CANCELLED)
-    course.settle()
-
-    for each in tasks:
+    batch.cut(500.0, priority(Rank.STOP), Outcome.CANCELLED)
+    for each in batch.settle():
         assert (each.outcome, each.finished_at_s) == (Outcome.CANCELLED, 500.0)
         assert (each.num_pauses, each.paused_s) == (1, 500.0 - pause_at_s)
         assert each.energy_j[Component.COMPUTE] == pytest.approx(3.3 * (pause_at_s - 1.0))
@@ -230,7 +228,7 @@ def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_
 
 
 def test_what_ends_at_the_moment_of_an_interruption_is_done(tiny):
-    """The download ends at 1 s, when the owner comes; the next phase waits."""
+    """The download ends at 1 s, at the interruption; the next phase waits."""
     tiny.trace("0,1,0,1,0 1,0,0,1,0 11,1,0,1,0", span_s=1000)
     row = one_task(tiny, PAUSE)
 
@@ -368,11 +366,11 @@ def test_pauses_are_those_of_a_walk_second_by_second(
     bit = payload_s * 8_000_000
     one = task(0, 0, download_bit=bit, upload_bit=bit)
     world = world_of(tiny.fleet())
-    course = Course(world, [one], now_s=0.0, cost=tiny.cost, batch_size=50, interruption=policy)
-    course.give_up(float(deadline_s))
-    course.settle()
+    batch = TaskBatch(world, [one], now_s=0.0, cost=tiny.cost, batch_size=50, interruption=policy)
+    batch.give_up(float(deadline_s))
+    [ended] = batch.settle()
     compute_s = math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
-    expected = lived(
+    expected = walked(
         [Stay(at, index % 2 == 0) for index, at in enumerate(changes)],
         (float(payload_s), compute_s, float(payload_s)),
         max_pause_s=max_pause_s,
@@ -381,20 +379,20 @@ def test_pauses_are_those_of_a_walk_second_by_second(
         deadline_s=deadline_s,
     )
 
-    assert one.outcome is expected.outcome
-    assert one.finished_at_s == pytest.approx(expected.end_s)
-    assert one.num_pauses == expected.num_pauses
-    assert one.paused_s == pytest.approx(expected.paused_s)
-    seconds = (one.download_s, one.compute_s, one.upload_s)
+    assert ended.outcome is expected.outcome
+    assert ended.finished_at_s == pytest.approx(expected.end_s)
+    assert ended.num_pauses == expected.num_pauses
+    assert ended.paused_s == pytest.approx(expected.paused_s)
+    seconds = (ended.download_s, ended.compute_s, ended.upload_s)
     assert seconds == pytest.approx(expected.seconds, abs=1e-5)  # bytes are whole
     download_s, compute_s, upload_s = expected.seconds
-    assert one.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
-    assert one.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
-    assert one.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
-    assert one.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
+    assert ended.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
+    assert ended.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
+    assert ended.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
+    assert ended.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
     tails_j = TAIL_J * expected.num_transfers
-    assert one.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
-    moved = (one.downloaded_bit, one.uploaded_bit)
+    assert ended.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
+    moved = (ended.downloaded_bit, ended.uploaded_bit)
     assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
 
 
@@ -497,9 +495,9 @@ def test_under_partial_an_interrupted_download_or_probe_is_lost(tiny):
     tiny.cost = COST
     tiny.trace("0,1,0,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
     probe = task(0, 0, purpose=Purpose.PROBE)
-    laid_out(world_of(tiny.fleet()), [probe], 0.0, policy_of(PARTIAL)).settle()
+    [ended] = laid_out(world_of(tiny.fleet()), [probe], 0.0, policy_of(PARTIAL)).settle()
 
-    assert (probe.outcome, probe.finished_at_s, probe.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
+    assert (ended.outcome, ended.finished_at_s, ended.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
 
 
 @pytest.mark.parametrize(("weight", "expected"), [("samples", 1.0), ("processed", 0.5)])
@@ -549,8 +547,8 @@ def busy_fleet(seed: int, *, drains: bool = False) -> Fleet:
 
 def laid_out(
     world: World, tasks: list[Task], now_s: float, interruption: InterruptionSettings
-) -> Course:
-    return Course(world, tasks, now_s=now_s, cost=COST, batch_size=10, interruption=interruption)
+) -> TaskBatch:
+    return TaskBatch(world, tasks, now_s=now_s, cost=COST, batch_size=10, interruption=interruption)
 
 
 def busy_world(fleet: Fleet) -> World:
@@ -587,69 +585,67 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
         alone, together = [
             [task(c, c, **kinds[c % 4], dispatched_at_s=now_s) for c in clients] for _ in range(2)
         ]
-        course = laid_out(worlds[0], together, now_s, interruption)
-        closes_s, _ = course.closing(enough)
+        batch = laid_out(worlds[0], together, now_s, interruption)
+        closes_s, _ = batch.closing(enough)
         cut_s = now_s + cut_share * (closes_s - now_s)
-        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
+        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
+        singles = []
         for each in alone:
             single = laid_out(worlds[1], [each], now_s, interruption)
             single.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-            single.settle()
+            singles += single.settle()
 
-        assert [dataclasses.astuple(t) for t in together] == [dataclasses.astuple(t) for t in alone]
+        assert results == singles
         assert standing(worlds[0]) == standing(worlds[1])
-        spent_j = math.fsum(joules for each in together for joules in each.energy_j)
+        spent_j = math.fsum(joules for each in results for joules in each.energy_j)
         metered_j = float(worlds[0].energy_j.sum())
         assert metered_j - before_j == pytest.approx(spent_j, rel=1e-9, abs=1e-9)
         before_j = metered_j
-        ended_s = float(course.end_s.max())
+        ended_s = float(batch.end_s.max())
         worlds[0].check_batteries(ended_s)
-        for each in together:
-            at_work_s = each.download_s + each.compute_s + each.upload_s
-            assert each.finished_at_s - now_s == pytest.approx(at_work_s + each.paused_s)
-            awake_w = worlds[0].fleet.profile(each.client).power.idle_awake_w
-            assert each.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
+        for ended in results:
+            at_work_s = ended.download_s + ended.compute_s + ended.upload_s
+            assert ended.finished_at_s - now_s == pytest.approx(at_work_s + ended.paused_s)
+            awake_w = worlds[0].fleet.profile(ended.task.client).power.idle_awake_w
+            assert ended.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 @pytest.mark.parametrize("seed", [3])
 def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy, seed):
-    def course_of(world: World) -> tuple[Course, list[Task]]:
+    def batch_of(world: World) -> TaskBatch:
         clients = world.candidates(0.0).tolist()
         tasks = [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
-        return laid_out(world, tasks, 0.0, policy_of(policy)), tasks
+        return laid_out(world, tasks, 0.0, policy_of(policy))
 
     fleet = busy_fleet(seed)
-    whole, whole_tasks = course_of(busy_world(fleet))
+    whole = batch_of(busy_world(fleet))
     moments = np.unique(np.concatenate([whole.end_s, np.linspace(0.0, whole.end_s.max(), 12)]))
     before_j, num_in_pause = 0.0, 0
     for cut_s in moments.tolist():
         world = busy_world(fleet)
-        late, late_tasks = course_of(world)
+        late = batch_of(world)
         late.give_up(1.5 * cut_s + 1.0)  # a cut that another one precedes
         late.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        late.settle()
+        late_results = late.settle()
         levels = world.charge_at(1e5).level_j
         again = busy_world(fleet)
-        course, tasks = course_of(again)
-        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
+        batch = batch_of(again)
+        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
 
-        assert [dataclasses.astuple(t) for t in late_tasks] == [
-            dataclasses.astuple(t) for t in tasks
-        ]
+        assert late_results == results
         assert np.array_equal(levels, again.charge_at(1e5).level_j, equal_nan=True)
-        spent_j = sum(math.fsum(t.energy_j) for t in tasks)
+        spent_j = sum(math.fsum(t.energy_j) for t in results)
         assert spent_j == pytest.approx(again.energy_j.sum(), rel=1e-12)
         assert spent_j >= before_j - 1e-9
-        for t in tasks:
+        for t in results:
             at_work_s = t.download_s + t.compute_s + t.upload_s
             assert t.finished_at_s == pytest.approx(at_work_s + t.paused_s)
             num_in_pause += t.outcome is Outcome.CANCELLED and t.paused_s > 0.0
         before_j = spent_j
-    whole.settle()
-    assert before_j == pytest.approx(sum(math.fsum(t.energy_j) for t in whole_tasks))
+    assert before_j == pytest.approx(sum(math.fsum(t.energy_j) for t in whole.settle()))
     assert num_in_pause > 0
 
 

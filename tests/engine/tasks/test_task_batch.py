@@ -1,4 +1,4 @@
-"""A course of tasks: together as alone, and cut off anywhere."""
+"""Batches of tasks: each as if it were alone, and cut off at any moment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose, Work, WorkKind
+from fleetsim.contracts import FloatArray, IntArray, Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.tasks.task import Task
-from fleetsim.engine.tasks.task_batch import Course
+from fleetsim.engine.tasks.task import Task, TrainingRequest
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.energy import Component
@@ -24,24 +24,24 @@ from fleetsim.units import BIT_PER_BYTE
 from tests.engine.tiny import COST, Tiny
 
 PAYLOAD_BIT = COST.payload_byte * BIT_PER_BYTE
+EPOCH = Work(WorkKind.TRAIN, epochs=1)
 PHONES = {"pixel-6": 0.5, "redmi-note-10": 0.25, "jetson-nano-gpu": 0.25}
 
 
-def task(number: int, client: int, **changes: Any) -> Task:
+def task(
+    number: int, client: int, work: Work = EPOCH, purpose: Purpose = Purpose.TRAIN, **changes: Any
+) -> Task:
+    kind = TrainingRequest if purpose is Purpose.TRAIN else ProbeRequest
     fields: dict[str, Any] = {
-        "task": number,
+        "number": number,
         "round": 1,
-        "client": client,
-        "purpose": Purpose.TRAIN,
-        "work": Work(WorkKind.TRAIN, epochs=1),
+        "request": kind(client, work),
+        "work": work,
         "job": None,
         "address": (0, number),
         "version": 0,
         "download_bit": PAYLOAD_BIT,
         "upload_bit": PAYLOAD_BIT,
-        "uploads_vector": True,
-        "upload_fraction": 1.0,
-        "asks_resources": False,
         "dispatched_at_s": 0.0,
     }
     return Task(**(fields | changes))
@@ -70,8 +70,8 @@ def world_of(fleet: Fleet) -> World:
     return World(fleet, EligibilitySettings())
 
 
-def laid_out(world: World, tasks: list[Task], now_s: float = 0.0) -> Course:
-    return Course(world, tasks, now_s=now_s, cost=COST, batch_size=10)
+def laid_out(world: World, tasks: list[Task], now_s: float = 0.0) -> TaskBatch:
+    return TaskBatch(world, tasks, now_s=now_s, cost=COST, batch_size=10)
 
 
 def standing(world: World) -> dict[str, bytes]:
@@ -93,17 +93,18 @@ def test_tasks_go_together_as_they_go_alone(tiny, seed, cut_share, enough):
         alone, together = [
             [task(c, c, **kinds[c % 4], dispatched_at_s=now_s) for c in range(12)] for _ in range(2)
         ]
-        course = laid_out(worlds[0], together, now_s)
-        closes_s, _ = course.closing(enough)
+        batch = laid_out(worlds[0], together, now_s)
+        closes_s, _ = batch.closing(enough)
         cut_s = now_s + cut_share * (closes_s - now_s)
-        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
+        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
+        singles = []
         for each in alone:
             single = laid_out(worlds[1], [each], now_s)
             single.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-            single.settle()
+            singles += single.settle()
 
-        assert [dataclasses.astuple(t) for t in together] == [dataclasses.astuple(t) for t in alone]
+        assert results == singles
         assert standing(worlds[0]) == standing(worlds[1])
 
 
@@ -115,15 +116,16 @@ def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
     for cut_s in moments.tolist():
         world = world_of(fleet)
         tasks = [task(c, c) for c in range(12)]
-        course = laid_out(world, tasks)
-        course.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        course.settle()
-        spent_j = sum(math.fsum(t.energy_j) for t in tasks)
+        batch = laid_out(world, tasks)
+        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
+        results = batch.settle()
+        spent_j = sum(math.fsum(t.energy_j) for t in results)
 
         assert spent_j == pytest.approx(world.energy_j.sum(), rel=1e-12)
-        assert all(t.finished_at_s <= cut_s for t in tasks)
+        assert all(t.finished_at_s <= cut_s for t in results)
         assert all(
-            t.finished_at_s == pytest.approx(t.download_s + t.compute_s + t.upload_s) for t in tasks
+            t.finished_at_s == pytest.approx(t.download_s + t.compute_s + t.upload_s)
+            for t in results
         )
         assert spent_j >= before_j - 1e-9
         before_j = spent_j
@@ -132,22 +134,22 @@ def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
 def test_an_answer_at_the_moment_of_the_cut_counts_by_its_priority(tiny):
     tiny.size, tiny.samples = 2, [100, 100]  # equal boards on a constant channel
     tasks = [task(0, 0), task(1, 1)]
-    course = laid_out(world_of(tiny.fleet()), tasks)
-    closes_s, last = course.closing(1)
-    course.cut(closes_s, last, Outcome.CANCELLED)
-    course.settle()
+    batch = laid_out(world_of(tiny.fleet()), tasks)
+    closes_s, last = batch.closing(1)
+    batch.cut(closes_s, last, Outcome.CANCELLED)
+    results = batch.settle()
 
-    assert [t.outcome for t in tasks] == [Outcome.DELIVERED, Outcome.CANCELLED]
-    assert tasks[1].uploaded_bit == PAYLOAD_BIT
+    assert [t.outcome for t in results] == [Outcome.DELIVERED, Outcome.CANCELLED]
+    assert results[1].uploaded_bit == PAYLOAD_BIT
 
 
 def test_nothing_is_charged_before_a_task_has_ended(tiny):
     world = world_of(fleet_of(tiny, size=12, seed=5))
     before = standing(world)
-    course = laid_out(world, [task(c, c) for c in range(12)])
+    batch = laid_out(world, [task(c, c) for c in range(12)])
 
     assert standing(world) == before
-    course.settle()
+    batch.settle()
     assert standing(world) != before
 
 
@@ -165,7 +167,7 @@ def test_a_client_is_never_in_two_tasks(tiny):
 
 
 class Counted:
-    """What people do, and how often somebody asks for their load."""
+    """Usage that counts the calls for the owners' load."""
 
     def __init__(self, usage: Any) -> None:
         self._usage = usage
@@ -185,7 +187,7 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
     tiny.size, tiny.samples = 1, [10**9]
     fleet = tiny.fleet()
     usage = Counted(fleet.usage)
-    course = Course(
+    batch = TaskBatch(
         world_of(dataclasses.replace(fleet, usage=usage)),
         [task(0, 0)],
         now_s=0.0,
@@ -193,9 +195,8 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
         batch_size=10,
         cut_at_s=65.0,
     )
-    course.give_up(65.0)
-    course.settle()
-    [late] = course.tasks
+    batch.give_up(65.0)
+    [late] = batch.settle()
 
     assert usage.num_asked <= 10
     assert (late.outcome, late.finished_at_s, late.compute_s) == (Outcome.LATE, 65.0, 64.0)
@@ -208,17 +209,17 @@ def test_a_task_of_years_is_laid_out_up_to_its_deadline(tiny):
 @given(seed=st.integers(1, 10**6), deadline_s=st.floats(1.0, 60.0))
 def test_what_ends_before_the_deadline_is_as_if_there_were_none(tiny, seed, deadline_s):
     fleet = fleet_of(tiny, size=12, seed=seed)
-    known, unknown = ([task(c, c) for c in range(12)] for _ in range(2))
-    for tasks, cut_at_s in ((known, deadline_s), (unknown, math.inf)):
-        course = Course(
+    tasks, ended = [task(c, c) for c in range(12)], []
+    for cut_at_s in (deadline_s, math.inf):
+        batch = TaskBatch(
             world_of(fleet), tasks, now_s=0.0, cost=COST, batch_size=10, cut_at_s=cut_at_s
         )
-        course.give_up(deadline_s)
-        course.settle()
+        batch.give_up(deadline_s)
+        ended.append(batch.settle())
 
-    for ours, theirs in zip(known, unknown, strict=True):
+    for ours, theirs in zip(*ended, strict=True):
         if theirs.outcome is not Outcome.LATE:
-            assert dataclasses.astuple(ours) == dataclasses.astuple(theirs)
+            assert ours == theirs
         else:
             assert (ours.outcome, ours.finished_at_s) == (Outcome.LATE, deadline_s)
             assert ours.energy_j == pytest.approx(theirs.energy_j, rel=1e-9, abs=1e-12)

@@ -1,0 +1,109 @@
+"""Tasks in flight of a buffered server, and their columns in a checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import Parameters, State, Work, WorkKind
+from fleetsim.engine.tasks.task import Task, TrainingRequest
+from fleetsim.engine.tasks.task_batch import TaskBatch
+
+_Columns = Mapping[str, type]
+
+_FLIGHT: _Columns = {
+    "number": int,
+    "dispatched_at_s": float,
+    "round": int,
+    "selection": int,
+    "version": int,
+}
+_REQUEST: _Columns = {"client": int, "upload_fraction": float, "weight": float, "is_share": bool}
+_WORK: _Columns = {
+    "epochs": int,
+    "steps": int,
+    "clock_fraction": float,
+    "tells_epoch_losses": bool,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """Task in flight."""
+
+    task: Task
+    selection: int
+    """Number of the selection for which it was dispatched."""
+    batch: TaskBatch
+
+
+class SavedFlight(NamedTuple):
+    """Task in flight as a checkpoint holds it."""
+
+    number: int
+    dispatched_at_s: float
+    round: int
+    selection: int
+    version: int
+    request: TrainingRequest
+    base: Parameters
+    """Model that the task starts from [P]."""
+
+
+def state_of_flights(flights: Iterable[Flight]) -> State:
+    """Return the columns of flights by field name, and each base model once."""
+    in_order = sorted(flights, key=lambda flight: flight.task.number)
+    tasks = [flight.task for flight in in_order]
+    state: State = {}
+    for task in tasks:
+        if task.job is not None:
+            base = task.job.base.view()  # never changed, so that no copy is needed
+            base.flags.writeable = False
+            state[f"flight/base/{task.version}"] = base
+    requests = [task.request for task in tasks]
+    for name in _FLIGHT:
+        state[f"flight/{name}"] = _column(in_order if name == "selection" else tasks, name)
+    for name in _REQUEST:
+        state[f"flight/{name}"] = _column(requests, name)
+    for name in _WORK:
+        state[f"flight/{name}"] = _column([request.work for request in requests], name)
+    return state
+
+
+def saved_flights(state: State) -> list[SavedFlight]:
+    """Return the flights of `state_of_flights`, in the order of their dispatch."""
+    return [
+        SavedFlight(
+            **flight,
+            request=TrainingRequest(work=Work(WorkKind.TRAIN, **work), **request),
+            base=state[f"flight/base/{flight['version']}"].astype(np.float32, copy=False),
+        )
+        for flight, request, work in zip(
+            _records(state, _FLIGHT), _records(state, _REQUEST), _records(state, _WORK), strict=True
+        )
+    ]
+
+
+def first_dispatch_s(state: State) -> float:
+    """Return the moment at which the first of the saved flights was dispatched; inf if none."""
+    return float(np.min(state["flight/dispatched_at_s"], initial=np.inf))
+
+
+def _column(records: Sequence[object], name: str) -> Any:
+    """Return one field of records [n]; NaN where it is None."""
+    return np.array([getattr(record, name) for record in records], dtype=np.float64)
+
+
+def _records(state: State, columns: _Columns) -> list[dict[str, Any]]:
+    """Return the fields of each record, by name."""
+    values = {
+        name: [
+            None if math.isnan(value) else kind(value) for value in state[f"flight/{name}"].tolist()
+        ]
+        for name, kind in columns.items()
+    }
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]

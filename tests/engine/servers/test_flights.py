@@ -1,0 +1,68 @@
+"""Tasks in flight keep every field of what they were asked in a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.engine.servers.flights import (
+    Flight,
+    first_dispatch_s,
+    saved_flights,
+    state_of_flights,
+)
+from fleetsim.engine.tasks.task import Task, TrainingRequest
+
+FRACTIONS = st.floats(0.0, 1.0, exclude_min=True)
+EPOCHS = st.builds(
+    Work,
+    st.just(WorkKind.TRAIN),
+    epochs=st.integers(1, 100),
+    clock_fraction=FRACTIONS,
+    tells_epoch_losses=st.booleans(),
+)
+STEPS = st.builds(Work, st.just(WorkKind.TRAIN), steps=st.integers(1, 100))
+REQUESTS = st.builds(
+    TrainingRequest,
+    client=st.integers(0, 10**6),
+    work=EPOCHS | STEPS,
+    upload_fraction=FRACTIONS,
+    weight=st.none() | st.floats(1e-9, 1e9),
+    is_share=st.booleans(),
+)
+BASE = np.arange(3, dtype=np.float32)
+
+
+def flight(number: int, request: TrainingRequest) -> Flight:
+    job = Job(request.client, request.work, BASE, (0, 7))
+    at_s = 1.5 * number
+    task = Task(number, 4, request, request.work, job, (0, 7), 2, 8, 8, at_s)
+    return Flight(task, selection=7, batch=None)  # type: ignore[arg-type]  # not saved
+
+
+@given(st.lists(REQUESTS, max_size=4))
+def test_flights_come_back_from_a_checkpoint_as_they_were(requests):
+    flights = [flight(number, request) for number, request in enumerate(requests)]
+    saved = saved_flights(state_of_flights(reversed(flights)))
+
+    assert [one.request for one in saved] == requests
+    for one, number in zip(saved, range(len(requests)), strict=True):
+        assert (one.number, one.dispatched_at_s) == (number, 1.5 * number)
+        assert (one.round, one.selection, one.version) == (4, 7, 2)
+        assert (one.base == BASE).all()
+
+
+def test_every_field_of_a_request_has_a_column_of_its_name():
+    state = state_of_flights([flight(0, TrainingRequest(0, Work(WorkKind.TRAIN, epochs=1)))])
+    names = {field.name for field in fields(TrainingRequest)} - {"work", "continues"}
+    names |= {field.name for field in fields(Work)} - {"kind", "num_samples"}
+
+    assert names <= {key.removeprefix("flight/") for key in state}
+
+
+def test_the_first_dispatch_of_no_flights_never_comes():
+    assert first_dispatch_s(state_of_flights([])) == np.inf
