@@ -31,7 +31,7 @@ from fleetsim.contracts import (
     Selector,
     WorkKind,
 )
-from fleetsim.selectors.common.knowledge import Demand
+from fleetsim.selectors.demands import Demand
 
 COHORT = 10
 MOST_BYTE = 2 * 2**30

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetsim.scenario import load
-from fleetsim.selectors.common.knowledge import DEMANDS, Demand
+from fleetsim.selectors import DEMANDS
+from fleetsim.selectors.demands import Demand
 from fleetsim.simulate import run
 
 if TYPE_CHECKING:

@@ -1,14 +1,18 @@
-"""What each selector must know, what asking costs its clients, and what choosing costs the host.
+"""Price list of selectors: knowledge of the server, cost of probes, cost of choices.
 
     python -m benchmarks.selector_prices
     python -m benchmarks.selector_prices --only probing --kinds oort afl
 
 Writes three tables of docs/selectors.md, each between two marks, and leaves the rest of the page
-alone. What must be known is said beside the code (`fleetsim.selectors.common.knowledge`). What
-asking costs comes from runs in virtual time (`benchmarks.probing`): the same figures again. What
-choosing costs is measured on this machine (`benchmarks.choice_times`) in processor time, which
-others at work change less than the clock on the wall. With --kinds the other rows stay as they are
-in the page. All of it takes about 5 minutes on a machine that is idle.
+alone:
+
+- what must be known is the attribute `demands` of each settings class;
+- what asking costs comes from runs in virtual time (`benchmarks.probing`): the same figures again;
+- what choosing costs is measured on this machine (`benchmarks.choice_times`) in processor time,
+  which other work on the machine changes less than the clock on the wall.
+
+With --kinds the other rows stay as they are in the page. All of it takes about 5 minutes on an idle
+machine.
 """
 
 from __future__ import annotations
@@ -28,8 +32,8 @@ from benchmarks.cells import table
 from fleetsim.contracts import Selector
 from fleetsim.report.quantities import digits
 from fleetsim.schema import strict_yaml
-from fleetsim.selectors import SelectorSettings, build_selector
-from fleetsim.selectors.common.knowledge import DEMANDS, Demand
+from fleetsim.selectors import DEMANDS, SelectorSettings, build_selector
+from fleetsim.selectors.demands import Demand
 from fleetsim.units import MS_PER_S
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "selectors.md"

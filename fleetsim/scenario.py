@@ -51,10 +51,9 @@ from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Gain, Rounds
 from fleetsim.schema.strict_yaml import Document
-from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors import SelectorSettings, build_selector, requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.common import requirements
 from fleetsim.settings import Settings
 
 WORLD: tuple[tuple[str, ...], ...] = (

@@ -53,7 +53,7 @@ from fleetsim.record.run_folder import (
 )
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends
-from fleetsim.selectors.common import requirements
+from fleetsim.selectors import requirements
 
 RUNS = Path("runs")
 _HASH_LENGTH = 8

@@ -1,8 +1,33 @@
-"""Who takes part: one module a selector, named after its idea.
+"""Selectors: policies that choose the cohort, one package per paper.
 
-Adding one is a new file with a settings class (a `kind` of its own, and `build`) and its name in
-the union below; the contract test and `fleetsim list selectors` find it there. What a selector
-must do stands in `fleetsim.contracts.Selector`.
+A new selector is a new package with a settings class (`kind`, `demands` and `build`), whose name
+stands in the union below. The contract test and `fleetsim list selectors` find it there. The duties
+of a selector are in `fleetsim.contracts.Selector`.
+
+- `baselines`: random, round-robin and fixed selection.
+- `power_of_choice`: the largest losses among random candidates.
+- `oort`: useful and fast clients, with a share of new ones.
+- `pyramidfl`: Oort's clients, with individual work and uploads.
+- `afl`: sampling by valuations.
+- `divfl`: clients whose gradients represent those of all.
+- `fedcor`: clients whose losses correlate with those of all others.
+- `ucb`: bandit over sets of clients.
+- `quick_init_ucb`: the same with a cold start in groups.
+- `bp_ucb`: bandit over clients that agree with their neighbours.
+- `fedgra`: grey relational analysis of four metrics.
+- `gpfl`: gradients along the global direction, with a confidence bound.
+- `survey`: average loss, its confidence bound, or no repeats.
+- `tifl`: tiers of clients of similar latency.
+- `fedcs`: as many clients as fit into a round.
+- `rbcs_f`: short exchange times, with fairness.
+- `bandits`: parts that bandits share.
+- `probing`: requests to evaluate a model, and their answers as columns.
+- `training_loss`: losses that clients report from local training.
+- `tie_breaking`: the largest scores, and the order of equal ones.
+- `declared_state`: state for checkpoints, declared by name and type.
+- `argument_checks`: checks of the arguments of equations.
+- `requirements`: requirements of a selector on a run.
+- `demands`: information that the server needs for a selector.
 """
 
 from __future__ import annotations
@@ -17,6 +42,7 @@ from fleetsim.selectors.baselines.fixed import FixedSettings
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.selectors.demands import Demands
 from fleetsim.selectors.divfl import DivFlSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
@@ -31,7 +57,7 @@ from fleetsim.selectors.survey import SurveySettings
 from fleetsim.selectors.tifl import TiFLSettings
 from fleetsim.selectors.ucb import UcbSettings
 
-__all__ = ["KINDS", "SelectorSettings", "build_selector"]
+__all__ = ["DEMANDS", "KINDS", "SelectorSettings", "build_selector"]
 
 SelectorSettings = Annotated[
     RandomSettings
@@ -54,17 +80,24 @@ SelectorSettings = Annotated[
     | RBCSFSettings,
     Field(discriminator="kind"),
 ]
-"""Settings of any selector, told apart by `kind`."""
+"""Settings of any selector, distinguished by `kind`."""
 
 KINDS: dict[str, str] = {
     str(settings.model_fields["kind"].default): str(settings.__doc__).splitlines()[0]
     for settings in get_args(get_args(SelectorSettings)[0])
 }
-"""Kinds of selectors, each with one line on what it chooses."""
+"""Kinds of selectors, each with one line on the clients that it chooses."""
+
+
+DEMANDS: dict[str, Demands] = {
+    str(settings.model_fields["kind"].default): settings.demands
+    for settings in get_args(get_args(SelectorSettings)[0])
+}
+"""Demands of each kind, by the setting that changes them."""
 
 
 def build_selector(settings: SelectorSettings) -> Selector:
-    """New selector with these settings.
+    """Return a new selector with these settings.
 
     >>> build_selector(RandomSettings()).needs_losses
     False

@@ -9,7 +9,8 @@ import pytest
 from benchmarks import choice_times, probing
 from benchmarks import selector_prices as prices
 from fleetsim.contracts import ProbeRequest, Work, WorkKind
-from fleetsim.selectors.common.knowledge import DEMANDS, Demand
+from fleetsim.selectors import DEMANDS
+from fleetsim.selectors.demands import Demand
 
 ROWS = [(k, v, d) for k, variants in DEMANDS.items() for v, d in variants.items()]
 NAMES = [prices.label(kind, variant) for kind, variant, _ in ROWS]

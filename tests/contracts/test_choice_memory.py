@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.selector_prices import selector_of
 from fleetsim.contracts import Evaluation, FleetView, RoundView
-from fleetsim.selectors.common.knowledge import DEMANDS
+from fleetsim.selectors import DEMANDS
 
 COHORT = 10
 LINEAR = [

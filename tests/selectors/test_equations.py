@@ -1,4 +1,4 @@
-"""Equations are in the module of their paper, name their source, and are told how ties go."""
+"""Equations: exported by the package of their paper, with a source and keys for ties."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import pytest
 import fleetsim.selectors
 
 PAPERS = {
-    "afl": ("afl_equations",),
-    "bp_ucb": ("belief_propagation", "bp_ucb_equations"),
-    "divfl": ("divfl_equations",),
-    "fedcor": ("fedcor_equations", "fedcor_fit"),
-    "fedcs": ("fedcs_equations",),
-    "fedgra": ("fedgra_equations",),
-    "gpfl": ("gpfl_equations",),
-    "oort": ("oort_equations",),
-    "pyramidfl": ("pyramidfl_equations",),
-    "quick_init_ucb": ("ucb_equations",),
-    "rbcs_f": ("rbcs_f_equations",),
-    "survey": ("survey_equations",),
-    "tifl": ("tifl_equations",),
+    "afl": ("afl.equations",),
+    "bp_ucb": ("bp_ucb.belief_propagation", "bp_ucb.equations"),
+    "divfl": ("divfl.equations",),
+    "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),
+    "fedcs": ("fedcs.equations",),
+    "fedgra": ("fedgra.equations",),
+    "gpfl": ("gpfl.equations",),
+    "oort": ("oort.equations",),
+    "pyramidfl": ("pyramidfl.equations",),
+    "quick_init_ucb": ("bandits.equations",),
+    "rbcs_f": ("rbcs_f.equations",),
+    "survey": ("survey.equations",),
+    "tifl": ("tifl.equations",),
 }
-"""Modules of pure functions by the module of their paper."""
+"""Modules of pure functions by the package of the paper that gives their names."""
 
 
 def functions_of(module: str) -> dict[str, Callable[..., Any]]:
@@ -51,10 +51,11 @@ EQUATIONS = [
 
 
 def test_no_module_of_equations_is_left_out():
-    found = {module.name for module in pkgutil.iter_modules(fleetsim.selectors.__path__)}
-    named = {module for modules in PAPERS.values() for module in modules}
+    prefix = "fleetsim.selectors."
+    found = {m.name for m in pkgutil.walk_packages(fleetsim.selectors.__path__, prefix)}
+    named = {prefix + module for modules in PAPERS.values() for module in modules}
 
-    assert {name for name in found if name.endswith(("_equations", "_fit"))} <= named
+    assert {name for name in found if name.endswith((".equations", "_fit"))} <= named
 
 
 @pytest.mark.parametrize(("paper", "name", "function"), EQUATIONS)
@@ -76,13 +77,20 @@ def test_power_of_choice_has_its_draw_and_its_ranking_at_hand():
     assert module.best(loss, 2, np.array([0.0, 0.9, 0.1])).tolist() == [2, 1]
 
 
-@pytest.mark.parametrize(("paper", "name", "function"), EQUATIONS)
-def test_whoever_chooses_a_number_of_clients_is_told_how_ties_go(paper, name, function):
-    signature = inspect.signature(function)
-    limits = {"num", "wanted", "max_clients"} & set(signature.parameters)
+CHOOSERS = [
+    pytest.param(function, id=f"{module}.{name}")
+    for modules in PAPERS.values()
+    for module in modules
+    for name, function in functions_of(module).items()
+    if {"num", "wanted", "max_clients"} & set(inspect.signature(function).parameters)
+    and inspect.signature(function).return_annotation == "IntArray"
+]
+"""Functions that choose a number of clients."""
 
-    if limits and signature.return_annotation == "IntArray":
-        assert "keys" in signature.parameters
+
+@pytest.mark.parametrize("function", CHOOSERS)
+def test_a_function_that_chooses_clients_takes_keys_for_ties(function):
+    assert "keys" in inspect.signature(function).parameters
 
 
 ONES = np.ones(3)

@@ -1,4 +1,8 @@
-"""Package."""
+"""AFL: active federated learning.
+
+- `selector`: settings, and the valuations that it keeps.
+- `equations`: valuations, probabilities and the draw.
+"""
 
 from fleetsim.selectors.afl.equations import (
     choose,

@@ -1,6 +1,6 @@
-"""What active federated learning (AFL) computes: valuations, and whom chance then takes.
+"""Equations of active federated learning (AFL): valuations, and the random draw from them.
 
-The valuation of a client k is what its samples lose under the model that it last received,
+The valuation of a client k is the loss of its samples under the model that it last received,
 
     v_k = (1 / sqrt(n_k)) sum of Loss over its n_k samples = sqrt(n_k) * mean loss,
 
@@ -9,7 +9,7 @@ refreshed when k takes part and stale otherwise. Of the C candidates
 1. the floor(alpha_1 C) with the smallest valuations are left out of step 2;
 2. floor((1 - alpha_3) K) are drawn without replacement, each next one with probability
    proportional to exp(alpha_2 v_k);
-3. the others are drawn uniformly from all that remain, those left out in step 1 among them.
+3. the others are drawn uniformly from all that remain, including those left out in step 1.
 
 This is *active* federated learning, not agnostic federated learning, which shares its letters.
 
@@ -27,13 +27,13 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product, floor_product
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 Rounding = Literal["active", "random"]
 
 
 def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
-    """Valuation sqrt(n) * mean loss of each client [n].
+    """Return the valuation sqrt(n) * mean loss of each client [n].
 
     >>> valuations(np.array([4, 100]), np.array([1.5, 0.5])).tolist()
     [3.0, 5.0]
@@ -44,7 +44,7 @@ def valuations(num_samples: IntArray, mean_loss: FloatArray) -> FloatArray:
 
 
 def num_left_out(num_candidates: int, alpha_1: float) -> int:
-    """How many of the smallest valuations cannot be drawn actively: floor(alpha_1 C).
+    """Return the number of valuations that cannot be drawn actively: floor(alpha_1 C).
 
     Raises:
         ValueError: `alpha_1` is not in [0, 1].
@@ -59,7 +59,7 @@ def num_left_out(num_candidates: int, alpha_1: float) -> int:
 
 
 def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> int:
-    """How many are drawn by valuation; the rest of `wanted` are drawn uniformly.
+    """Return the number of clients drawn by valuation; the rest of `wanted` are drawn uniformly.
 
     Args:
         wanted: clients to choose (K).
@@ -85,14 +85,14 @@ def num_active(wanted: int, alpha_3: float, rounding: Rounding = "active") -> in
 def sampling_probabilities(
     values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray
 ) -> FloatArray:
-    """Chance of each candidate to be the first that is drawn actively [C]; they add up to 1.
+    """Return the probability of each candidate to be drawn first in the active draw [C]; sum 1.
 
-    All are 0 where nobody can be drawn actively (everybody left out, or of valuation -infinity).
+    All are 0 where no client can be drawn actively (all left out, or of valuation -infinity).
 
     Args:
         values: valuations [C]; -infinity for one that is not known, which is never drawn actively.
         alpha_1: fraction left out.
-        alpha_2: how sharply the chance rises with the valuation.
+        alpha_2: factor on valuations in the exponent.
         keys: order among equal valuations at the border of those left out [C]; the smaller key
             counts as the larger valuation.
 
@@ -122,16 +122,16 @@ def choose(
     keys: FloatArray,
     rounding: Rounding = "active",
 ) -> IntArray:
-    """Positions of the chosen candidates: the active ones in the order drawn, then the others.
+    """Return positions of the chosen candidates: the active ones in the order drawn, then others.
 
     The active draw is an exponential race, in logarithms: arrival i at log E_i - alpha_2 v_i. If
     fewer can be drawn actively than step 2 asks for, the uniform draw fills in.
 
     Args:
         values: valuations [C], as in `sampling_probabilities`.
-        wanted: how many to choose (all, if there are fewer).
+        wanted: number of clients to choose (all, if there are fewer).
         alpha_1: fraction left out.
-        alpha_2: how sharply the chance rises with the valuation.
+        alpha_2: factor on valuations in the exponent.
         alpha_3: share drawn uniformly.
         exponentials: independent Exp(1) variables of the race [C].
         uniforms: independent uniforms [C]; the uniform draw takes the smallest first.
@@ -160,7 +160,7 @@ def choose(
 
 
 def _exponents(values: FloatArray, alpha_1: float, alpha_2: float, keys: FloatArray) -> FloatArray:
-    """alpha_2 v of each candidate [C], -infinity for those that cannot be drawn actively."""
+    """Return alpha_2 v of each candidate [C], -infinity if it cannot be drawn actively."""
     is_bad = np.isnan(values) | (values == np.inf)
     if np.any(is_bad):
         raise ValueError(f"valuations must be finite or -infinity, got {values[is_bad][0]}")

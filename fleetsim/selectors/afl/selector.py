@@ -1,6 +1,6 @@
-"""AFL, active federated learning: the likelier, the more a client's samples lose; some by chance.
+"""AFL, active federated learning: sampling of clients by the loss of their samples.
 
-The server keeps of every client k a valuation, what its n_k samples lose under the model that it
+The server keeps a valuation of every client k, the loss of its n_k samples under the model that it
 last received,
 
     v_k = sqrt(n_k) * mean loss.
@@ -9,14 +9,14 @@ Of the C candidates the floor(alpha_1 C) with the smallest v are left out; floor
 are drawn without replacement with probability proportional to exp(alpha_2 v_k); the others are
 drawn uniformly from all that remain (`fleetsim.selectors.afl.equations`).
 
-v_k is refreshed when k delivers an update, from what the first epoch of its local training lost
-(each sample before the step of its batch, so the model moves by as many steps meanwhile), and is
+v_k is refreshed when k delivers an update, from the loss in the first epoch of its local training
+(each sample before the SGD step of its batch, so nearly under the model that it received), and is
 stale otherwise. Before that
 
 * `cold_start: evaluate` (default): a candidate without a valuation is asked to evaluate the model:
-  everybody in round 1, later those who are seen for the first time or did not answer before;
-* `cold_start: none`: nobody is asked. A client without a valuation counts as -infinity: it is left
-  out first and never drawn actively, so that only the uniform draw reaches it.
+  all in round 1, later those that appear for the first time or did not answer before;
+* `cold_start: none`: no client is asked. A client without a valuation counts as -infinity: it is
+  left out first and never drawn actively, so that only the uniform draw reaches it.
 
 A client that failed to answer counts as -infinity too. A loss that is not finite teaches nothing.
 
@@ -26,14 +26,14 @@ Yoruko-Tang/FedCor@d941083 (`src/federated_main.py`, `src/options.py`); `roundin
 loss seen in training as in facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in
 TL-System/plato@60d6779. Not agnostic federated learning, which shares the letters.
 
-The server must know n_k and the losses. The cold start costs every client once the model's way
-down, forward passes over its samples, and 8 byte up. State: one number a client.
+The server must know n_k and the losses. The cold start costs every client one model download,
+forward passes over its samples, and 8 byte of upload. State: one number per client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,36 +47,46 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
 )
 from fleetsim.schema.ranges import Weight
+from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import (
     Rounding,
     choose,
     valuations,
 )
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
-from fleetsim.selectors.common.training_loss import training_loss
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
+from fleetsim.selectors.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.training_loss import training_loss
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class AflSettings(Settings):
-    """Active federated learning: the likelier, the more a client's samples lose."""
+    """Active federated learning: clients drawn by the loss of their samples."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "n_k; losses of all clients once, then those of its cohorts",
+            "private",
+            PROBED_LOSS,
+            set_up_choices=1,
+        )
+    }
 
     kind: Literal["afl"] = "afl"
     alpha_1: _Fraction = 0.75
     """Share of the candidates, those of the smallest valuations, that is not drawn actively."""
     alpha_2: Weight = 0.01
-    """How sharply the chance rises with the valuation."""
+    """Factor on valuations in the exponent of the probability."""
     alpha_3: _Fraction = 0.1
     """Share of the cohort that is drawn uniformly."""
     rounding: Rounding = "active"
-    """Which part of the cohort is rounded down: the active or the random one."""
+    """Part of the cohort that is rounded down: the active or the random one."""
     cold_start: Literal["evaluate", "none"] = "evaluate"
-    """Whether clients without a valuation are asked to evaluate the model."""
+    """Request to clients without a valuation: to evaluate the model, or none."""
     ties: TieRule = "random"
     """Order among equal valuations."""
 
@@ -85,10 +95,11 @@ class AflSettings(Settings):
         return AflSelector(self)
 
 
-class AflSelector:
-    """A column of valuations over the fleet [N], -infinity where not known."""
+class AflSelector(DeclaredState):
+    """Selector with the valuations of the fleet [N], -infinity where not known."""
 
     needs_losses = True
+    state_fields = (Column("valuation", np.float64),)
 
     def __init__(self, settings: AflSettings) -> None:
         self.needs_probes = settings.cold_start != "none"
@@ -98,7 +109,7 @@ class AflSelector:
         self._valuation: FloatArray = np.empty(0)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without valuations; whoever is there in round 1 is asked then."""
+        """Begin without valuations; the candidates of round 1 are asked then."""
         self._seed = fleet.seed
         self._num_samples = fleet.num_samples
         self._valuation = np.full(fleet.num_samples.size, -np.inf)
@@ -106,15 +117,15 @@ class AflSelector:
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the candidates without a valuation, once for each choice."""
-        self._learn(answers.losses(view.reports, self._valuation.size))
+        self._learn(probing.losses(view.reports, self._valuation.size))
         if self._settings.cold_start == "none":
             return ()
-        there = answers.unasked(view)
-        return answers.evaluations(there[np.isneginf(self._valuation[there])])
+        there = probing.unasked(view)
+        return probing.evaluations(there[np.isneginf(self._valuation[there])])
 
     def select(self, view: RoundView) -> Cohort:
-        """Those drawn by valuation in the order drawn, then those drawn uniformly."""
-        self._learn(answers.losses(view.reports, self._valuation.size))
+        """Return the clients drawn by valuation in that order, then those drawn uniformly."""
+        self._learn(probing.losses(view.reports, self._valuation.size))
         settings, size = self._settings, self._valuation.size
         generator = rng.stream(self._seed, "select/afl", view.round)
         exponentials = generator.standard_exponential(size)
@@ -135,22 +146,14 @@ class AflSelector:
         return Cohort(there[places], asks_epoch_losses=True)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Refresh the valuations of those who delivered."""
-        told = np.full(self._valuation.size, np.nan)
+        """Refresh the valuations of the clients that delivered."""
+        reported = np.full(self._valuation.size, np.nan)
         for report in outcome.reports:
             loss = training_loss(report, "first_epoch")
             if loss is not None:
-                told[report.client] = loss
-        self._learn(told)
-
-    def state(self) -> State:
-        """The valuations."""
-        return {"valuation": self._valuation.copy()}
-
-    def restore(self, state: State) -> None:
-        """Take back the valuations."""
-        self._valuation = np.array(state["valuation"], dtype=np.float64)
+                reported[report.client] = loss
+        self._learn(reported)
 
     def _learn(self, mean_loss: FloatArray) -> None:
-        told = np.flatnonzero(~np.isnan(mean_loss))
-        self._valuation[told] = valuations(self._num_samples[told], mean_loss[told])
+        reported = np.flatnonzero(~np.isnan(mean_loss))
+        self._valuation[reported] = valuations(self._num_samples[reported], mean_loss[reported])

@@ -1,4 +1,4 @@
-"""What UCB over sets of clients computes: arms, indices, and the quick initialisation.
+"""Equations of UCB over sets of clients: arms, indices, and the quick initialisation.
 
 An arm is a set of K of the N clients. Its reward in slot t is the average opinion, the mean over
 all N clients of the accuracy that each finds on its own data for the model that the set trained.
@@ -10,17 +10,17 @@ with r_a the mean reward and Pi_a the number of plays. *Conventional UCB* has to
 first. *Quick-Init UCB* cuts the clients into ceil(N / K) groups, plays these, and gives every arm
 the mean over its members of the reward of the member's group, as if it had been played once.
 
-With mu = 1 an arm that was played twice lacks sqrt(ln t) (1 - 1/sqrt(2)) of bonus against one that
-was not, 0.67 in slot 200: more than accuracies differ, so that within the paper's 500 slots nearly
-every slot plays another arm, in the order of the first estimates.
+With mu = 1 the bonus of an arm that was played twice is smaller by sqrt(ln t) (1 - 1/sqrt(2)), 0.67
+in slot 200. Accuracies differ by less. So within the paper's 500 slots nearly every slot plays
+another arm, in the order of the first estimates.
 
 C(100, 5) is 75 million: the paper could not run Quick-Init with 100 clients, and `require_arms`
 refuses it.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: what
-"adds the reward of client i to the arms containing client i" means (`initial_means`), and what
-becomes of a last group that is not full (`cold_start_groups`).
+selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: the
+meaning of "adds the reward of client i to the arms containing client i" (`initial_means`), and the
+members of a last group that is not full (`cold_start_groups`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_ARMS = 1_000_000
 
 
 def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
-    """Number of sets of `size` out of `num_clients` clients, if they can be told apart at all.
+    """Return the number of sets of `size` out of `num_clients` clients, unless there are too many.
 
     Raises:
         ValueError: `size` is not in 1 ... `num_clients`, or there are more sets than `most`.
@@ -62,7 +62,7 @@ def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
 
 
 def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
-    """All sets of `size` clients, each ascending, in lexicographic order [A, K].
+    """Return all sets of `size` clients, each ascending, in lexicographic order [A, K].
 
     Raises:
         ValueError: as in `require_arms`.
@@ -78,7 +78,7 @@ def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
 
 
 def arm_of(clients: IntArray, num_clients: int) -> int:
-    """Number of a set of clients among `arms(num_clients, len(clients))`.
+    """Return the number of a set of clients among `arms(num_clients, len(clients))`.
 
     Raises:
         ValueError: a client is there twice, or not in 0 ... `num_clients` - 1.
@@ -101,7 +101,7 @@ def arm_of(clients: IntArray, num_clients: int) -> int:
 
 
 def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
-    """Arms [A] whose members [A, K] are all available [N].
+    """Return which arms [A] have only available [N] members [A, K].
 
     Source: Tong et al., "From learning to analytics", section IV.
     """
@@ -110,7 +110,7 @@ def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
 
 
 def average_opinion(opinions: FloatArray) -> float:
-    """Reward of a slot: the mean of the clients' opinions that arrived; NaN if none did.
+    """Return the reward of a slot: the mean of the opinions that arrived; NaN if none did.
 
     Args:
         opinions: accuracy of the new model on each client's own data [N], NaN where no answer
@@ -132,11 +132,11 @@ def average_opinion(opinions: FloatArray) -> float:
 
 
 def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArray:
-    """Psi of each arm [A]; infinite for one that was never played.
+    """Return Psi of each arm [A]; infinite for an arm that was never played.
 
     Args:
-        means: r, the mean reward of each arm [A]; not looked at where never played.
-        plays: Pi, how often each arm was played [A].
+        means: r, the mean reward of each arm [A]; not used where never played.
+        plays: Pi, the number of plays of each arm [A].
         slot: t, 1 for the first.
         mu: weight of the exploration.
 
@@ -161,13 +161,13 @@ def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArra
 def rewarded(
     means: FloatArray, plays: IntArray, played: IntArray, rewards: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Means and plays [A] after some arms brought rewards, (10); new arrays.
+    """Return means and plays [A] after some arms brought rewards, (10); new arrays.
 
     Args:
         means: r before [A].
         plays: Pi before [A].
         played: distinct numbers of the arms played [n].
-        rewards: what each brought [n].
+        rewards: reward of each [n].
 
     Raises:
         ValueError: a reward is not in [0, 1].
@@ -190,11 +190,11 @@ def rewarded(
 
 
 def cold_start_groups(order: IntArray, size: int, refill: IntArray) -> IntArray:
-    """The groups that Quick-Init plays first [ceil(N / K), K].
+    """Return the groups that Quick-Init plays first [ceil(N / K), K].
 
     Args:
-        order: all clients in random order [N]; ascending order would hand the answer to whoever
-            numbered the good clients first.
+        order: all clients in random order [N]; ascending order would favour experiments that
+            number the good clients first.
         size: clients in a group (K).
         refill: all clients in another random order [N]; if the last group is not full, the first
             of these that are not in it fill it up.
@@ -210,9 +210,9 @@ def cold_start_groups(order: IntArray, size: int, refill: IntArray) -> IntArray:
     """
     if not 1 <= size <= order.size:
         raise ValueError(f"a group must have 1 to {order.size} clients, got {size}")
-    everybody = np.arange(order.size)
+    all_clients = np.arange(order.size)
     for name, line in (("order", order), ("refill", refill)):
-        if not np.array_equal(np.sort(line), everybody):
+        if not np.array_equal(np.sort(line), all_clients):
             raise ValueError(f"{name} must hold each of {order.size} clients once, got {line}")
     num_missing = -order.size % size
     last = order[order.size - (size - num_missing) :]
@@ -221,7 +221,7 @@ def cold_start_groups(order: IntArray, size: int, refill: IntArray) -> IntArray:
 
 
 def client_rewards(groups: IntArray, rewards: FloatArray, num_clients: int) -> FloatArray:
-    """Reward of the first group that each client was in [N]; NaN for one that was in none.
+    """Return the reward of the first group of each client [N]; NaN for a client in no group.
 
     Args:
         groups: members of each group played [G, K].
@@ -234,20 +234,20 @@ def client_rewards(groups: IntArray, rewards: FloatArray, num_clients: int) -> F
     Source: Tong et al., "From learning to analytics", Algorithm 1.
     """
     result = np.full(num_clients, np.nan)
-    # The first group has the last word.
+    # Backwards, so that the first group overwrites later ones.
     for members, reward in zip(groups[::-1], rewards[::-1], strict=True):
         result[members] = reward
     return result
 
 
 def initial_means(sets: IntArray, of_clients: FloatArray, init: Init = "mean") -> FloatArray:
-    """Mean r of every arm after the cold start [A], to go with Pi = 1.
+    """Return the mean r of every arm after the cold start [A], which counts as one play.
 
     Args:
         sets: members of each arm [A, K].
         of_clients: reward of each client's group [N].
-        init: `mean` over the members, which is a reward like any other, or their `sum`, the
-            literal reading, which begins at up to K.
+        init: `mean` over the members, which lies in the range of rewards, or their `sum`, the
+            literal reading, which is up to K.
 
     Raises:
         ValueError: the reward of a member is not known.
@@ -262,7 +262,7 @@ def initial_means(sets: IntArray, of_clients: FloatArray, init: Init = "mean") -
     if unknown.size:
         raise ValueError(
             f"client {unknown[0]} was in no group that was played; "
-            "go on with the cold start until everybody was"
+            "go on with the cold start until all clients were"
         )
     total: FloatArray = of_members.sum(axis=1)
     return total / sets.shape[1] if init == "mean" else total

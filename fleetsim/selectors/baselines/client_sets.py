@@ -1,8 +1,8 @@
-"""Predefined sets of clients: which one is meant, and who stands in for its missing members.
+"""Predefined sets of clients: the draw of one set, and the order that fills in missing members.
 
-The sets stand in a circle. Random selection from sets draws one of them uniformly; round-robin
-takes them in turn. Either way the choice is the first K available clients of that set and, where
-members are missing, of the sets behind it (`fleetsim.selectors.baselines.round_robin.take_turn`).
+The sets form a circle. Random selection from sets draws one of them uniformly; round-robin takes
+them in turn. In both cases the choice is the first K available clients of that set and, where
+members are missing, of the sets after it (`fleetsim.selectors.baselines.round_robin.take_turn`).
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", whose random baseline is once said to choose clients and once one of predefined sets.
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from fleetsim.contracts import IntArray
-from fleetsim.selectors.common.checks import require_all
+from fleetsim.selectors.argument_checks import require_all
 
 
 def drawn_set(num_sets: int, uniform: float) -> int:
-    """Index of the set that a uniform variable in [0, 1) draws, each as likely as the others.
+    """Return the index of the set that a uniform variable in [0, 1) draws, all equally likely.
 
     Raises:
         ValueError: there is no set, or the variable is out of range.
@@ -33,9 +33,9 @@ def drawn_set(num_sets: int, uniform: float) -> int:
 
 
 def sets_in_line(sets: Sequence[IntArray], turn: int) -> IntArray:
-    """Ids of all sets one after the other, from number `turn` (0, 1, ...; round and round) on.
+    """Return the ids of all sets in sequence, from number `turn` (0, 1, ...; modulo their number).
 
-    A client that is in several sets stands in the line as many times.
+    A client that is in several sets occurs as many times.
 
     Raises:
         ValueError: there is no set, or the turn is negative.

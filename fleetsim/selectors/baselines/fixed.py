@@ -1,18 +1,18 @@
 """Fixed selection: always the same named clients.
 
-Every choice takes the available ones of `clients` in the given order, at most as many as wanted;
-nobody else ever stands in for a missing one. With the right clients this is the "optimal
-selection" that some papers compare with (the exhaustive oracle is out of reach beyond toy fleets):
-Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", always choose the five clients with i.i.d. data.
+Every choice takes the available ones of `clients` in the given order, at most as many as wanted. No
+other client replaces a missing one. With the right clients this is the "optimal selection" that
+some papers compare with, because an exhaustive search is infeasible beyond toy fleets: Tong et al.,
+"From learning to analytics: improving model efficacy with goal-directed client selection", always
+choose the five clients with i.i.d. data.
 
-The server must be told whom to take. No probes, no state.
+The server must be told the clients. No probes, no state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,11 +23,12 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.ranges import ClientId
+from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
 ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
@@ -36,6 +37,14 @@ ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
 
 class FixedSettings(Settings):
     """Always the same named clients, those of them that are available."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "the clients to take",
+            "oracle",
+            "which clients are the right ones shows after a run; a mere list of devices is real",
+        )
+    }
 
     kind: Literal["fixed"] = "fixed"
     clients: ClientIds = Field(examples=[(0, 1, 2)])
@@ -61,7 +70,7 @@ def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:
 
 
 def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:
-    """The first `wanted` of `clients` that are among the candidates, in their order.
+    """Return the first `wanted` of `clients` that are among the candidates, in their order.
 
     >>> available_in_order(np.array([7, 2, 5]), np.array([0, 2, 7]), 5).tolist()
     [7, 2]
@@ -69,8 +78,8 @@ def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> 
     return clients[np.isin(clients, candidates)][:wanted]
 
 
-class FixedSelector:
-    """Takes the same clients in every round; learns nothing."""
+class FixedSelector(DeclaredState):
+    """Selector of the same clients in every round, without a state."""
 
     needs_losses = False
     needs_probes = False
@@ -79,7 +88,7 @@ class FixedSelector:
         self._clients = np.array(settings.clients, dtype=np.int64)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Check the clients.
+        """Check that the fleet has the clients.
 
         Raises:
             ScenarioError: one of them is not in the fleet.
@@ -92,15 +101,8 @@ class FixedSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The available ones in the given order."""
+        """Return the available ones in the given order."""
         return available_in_order(self._clients, view.candidates, view.wanted)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing."""
-
-    def state(self) -> State:
-        """Nothing."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Nothing to take back."""

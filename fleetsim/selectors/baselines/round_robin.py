@@ -1,25 +1,25 @@
-"""Round-robin: every client in its turn.
+"""Round-robin selection: all clients in turn.
 
 A seeded random permutation of the N clients is cut into ceil(N / K) blocks of K, and each choice
 takes the next block. The last block is topped up with random clients of the other blocks, drawn
 anew in every cycle; then the first block comes again.
 
-More precisely the blocks stand in line and a choice takes the first `wanted` available clients
-from the present place on; the place then moves on by `wanted`. So an unavailable member of a block
-is skipped until the next cycle and the next block steps in, without losing its own turn; and with
-everybody available all are covered in ceil(N / wanted) choices, also where more than K are wanted
-at a time (over-commitment).
+More precisely, the blocks form a sequence. A choice takes the first `wanted` available clients from
+the present position on; then the position advances by `wanted`. So an unavailable member of a block
+is skipped until the next cycle; members of the next block replace it and keep their own turn. If
+all clients are available, all are covered in ceil(N / wanted) choices, also where more than K are
+wanted at a time (over-commitment).
 
 With `sets` each choice takes the next of these sets instead; missing members, and those wanted
 beyond the set, come from the sets that follow.
 
-With `slot_rounds` a turn lasts for so many rounds: the place moves on with the last round of every
-slot, unless nobody is there in it.
+With `slot_rounds` a turn lasts for so many rounds: the position advances after the last round of
+every slot, unless that round has no candidates.
 
 Source: the baseline of Tong et al., "From learning to analytics: improving model efficacy with
 goal-directed client selection", which cycles through five predefined sets of five among twenty
-clients, from one slot of L rounds to the next. The paper leaves open what becomes of unavailable
-clients; the rules above are fleetsim's.
+clients, from one slot of L rounds to the next. The paper leaves open how unavailable clients are
+treated; the rules above are fleetsim's.
 
 The server must know nothing. No probes; the state is one number.
 """
@@ -27,7 +27,7 @@ The server must know nothing. No probes; the state is one number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,16 +41,21 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     Selector,
-    State,
 )
 from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
 from fleetsim.selectors.baselines.client_sets import sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, require_clients
+from fleetsim.selectors.declared_state import DeclaredState, Scalar
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
 
 class RoundRobinSettings(Settings):
-    """Every client in its turn, in blocks of a random order or in given sets."""
+    """All clients in turn, in blocks of a random order or in given sets."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand("nothing", "yes", "nothing is asked, a place in the order is kept")
+    }
 
     kind: Literal["round-robin"] = "round-robin"
     sets: Annotated[tuple[ClientIds, ...], Field(min_length=1)] | None = Field(
@@ -68,7 +73,7 @@ class RoundRobinSettings(Settings):
 
 
 def top_up(permutation: IntArray, cohort: int, generator: np.random.Generator) -> IntArray:
-    """Clients that fill up the last block of `cohort`: random ones of the full blocks.
+    """Return clients that fill up the last block of `cohort`: random ones of the full blocks.
 
     >>> top_up(np.array([4, 0, 2, 1, 3]), 3, rng.stream(0, "doc")).size
     1
@@ -79,7 +84,7 @@ def top_up(permutation: IntArray, cohort: int, generator: np.random.Generator) -
 
 
 def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
-    """The first `wanted` distinct candidates in line, in its order.
+    """Return the first `wanted` distinct candidates of `line`, in its order.
 
     >>> take_turn(np.array([3, 1, 3, 0, 2]), 2, np.array([True, False, True, True])).tolist()
     [3, 0]
@@ -93,17 +98,18 @@ def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
 
 
 def candidate_mask(candidates: IntArray, num_clients: int) -> BoolArray:
-    """Whether each client of the fleet is a candidate [N]."""
+    """Return a mask of the candidates over the fleet [N]."""
     mask = np.zeros(num_clients, dtype=np.bool_)
     mask[candidates] = True
     return mask
 
 
-class RoundRobinSelector:
-    """Goes through the blocks of a permutation; `_position` is the place in line, all cycles."""
+class RoundRobinSelector(DeclaredState):
+    """Selector of blocks of a permutation; `_position` counts on over all cycles."""
 
     needs_losses = False
     needs_probes = False
+    state_fields = (Scalar("position", int),)
 
     def __init__(self, slot_rounds: int = 1) -> None:
         self._slot_rounds = slot_rounds
@@ -125,7 +131,7 @@ class RoundRobinSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The next block, topped up from the line behind it; the turn passes on."""
+        """Return the next block, topped up from the clients after it, and advance the position."""
         is_candidate = candidate_mask(view.candidates, self._permutation.size)
         chosen = take_turn(self._line(), view.wanted, is_candidate)
         if chosen.size and ends_slot(view.round, self._slot_rounds):
@@ -133,18 +139,10 @@ class RoundRobinSelector:
         return chosen
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: who was asked has had its turn, whatever came of it."""
-
-    def state(self) -> State:
-        """The place in line."""
-        return {"position": np.array(self._position, dtype=np.int64)}
-
-    def restore(self, state: State) -> None:
-        """Take back the place in line."""
-        self._position = int(state["position"])
+        """Learn nothing: a selected client has had its turn, whatever its outcome."""
 
     def _line(self) -> IntArray:
-        """One full cycle from the present place on; everybody stands in it."""
+        """Return one full cycle from the present position on, which holds all clients."""
         first = self._cycle(0)
         cycle, offset = divmod(self._position, first.size)
         return np.concatenate([self._cycle(cycle)[offset:], self._cycle(cycle + 1)[:offset]])
@@ -155,11 +153,12 @@ class RoundRobinSelector:
         return np.concatenate([self._permutation, extra])
 
 
-class SetRotationSelector:
-    """Goes through given sets, one a slot; `_turn` counts the slots."""
+class SetRotationSelector(DeclaredState):
+    """Selector of given sets in turn, one per slot; `_turn` counts the slots."""
 
     needs_losses = False
     needs_probes = False
+    state_fields = (Scalar("turn", int),)
 
     def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
         self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
@@ -168,7 +167,7 @@ class SetRotationSelector:
         self._turn = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Check the sets.
+        """Check that the fleet has the clients of the sets.
 
         Raises:
             ScenarioError: a client in them is not in the fleet.
@@ -184,7 +183,7 @@ class SetRotationSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The next set, topped up from the sets behind it; the turn passes on."""
+        """Return the next set, topped up from the sets after it, and advance the turn."""
         line = sets_in_line(self._sets, self._turn)
         chosen = take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
         if chosen.size and ends_slot(view.round, self._slot_rounds):
@@ -192,12 +191,4 @@ class SetRotationSelector:
         return chosen
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: a set that was asked has had its turn."""
-
-    def state(self) -> State:
-        """The number of turns that are over."""
-        return {"turn": np.array(self._turn, dtype=np.int64)}
-
-    def restore(self, state: State) -> None:
-        """Take back the number of turns that are over."""
-        self._turn = int(state["turn"])
+        """Learn nothing: a selected set has had its turn."""

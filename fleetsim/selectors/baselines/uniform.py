@@ -1,7 +1,6 @@
 """Random selection: K of the available clients, uniformly or in proportion to their data.
 
-Every round draws K clients without replacement, one after the other: each next client is i with
-probability
+Every round draws K clients without replacement, in sequence: each next client is i with probability
 
     w_i / (sum of w_j over the clients not yet drawn),    w_i = 1 or n_i
 
@@ -10,14 +9,14 @@ exponential race, which has exactly this law: client i arrives at E_i / w_i with
 E_i ~ Exp(1), and the first K arrivals are taken in their order. The logarithms of the arrivals
 are Gumbel variables, so this is also the Gumbel top-k draw.
 
-The E_i are drawn for the whole fleet, available or not. So a client that is missing changes
-nobody else's luck, and two runs of the same seed choose alike as far as they can.
+The E_i are drawn for the whole fleet, available or not. So a missing client does not change the
+draws of the others, and two runs of the same seed choose alike as far as they can.
 
 With `from_sets` each choice draws one of these predefined sets instead, each as likely as the
 others; missing members, and those wanted beyond the set, come from the sets that follow it.
 
-With `slot_rounds` a draw stands for a slot of so many rounds, as those of the bandits do. Whoever
-is away is stood in for by who comes next in the draw, until he is back.
+With `slot_rounds` a draw holds for a slot of so many rounds, as with the bandits. The next client
+in the draw replaces one that is missing, until it is back.
 
 Sources: uniform K of N is FedAvg's selection (McMahan et al., "Communication-efficient learning
 of deep networks from decentralized data", AISTATS 2017); in proportion to n_k is the baseline
@@ -34,7 +33,7 @@ The server must know nothing (uniform) or n_k (size). No probes, no state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -47,18 +46,24 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
 )
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, require_clients
 from fleetsim.selectors.baselines.round_robin import candidate_mask, take_turn
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.demands import DECLARED_SAMPLES, Demand, Demands
+from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
 
 
 class RandomSettings(Settings):
     """Random clients: uniformly, or in proportion to their number of samples."""
+
+    demands: ClassVar[Demands] = {
+        "weights: uniform": Demand("nothing", "yes", "nothing is asked, nothing is kept"),
+        "weights: size": Demand("n_k", "yes", DECLARED_SAMPLES),
+    }
 
     kind: Literal["random"] = "random"
     weights: Literal["uniform", "size"] = "uniform"
@@ -67,9 +72,9 @@ class RandomSettings(Settings):
     from_sets: Annotated[tuple[ClientIds, ...], Field(min_length=1)] | None = Field(
         default=None, examples=[((0, 1), (2,))]
     )
-    """Sets of clients of which one is drawn at each choice; null: clients are drawn."""
+    """Sets of clients, one of which is drawn at each choice; null: clients are drawn."""
     slot_rounds: SlotRounds = 1
-    """Rounds that a draw stands for."""
+    """Rounds that a draw holds for."""
 
     @model_validator(mode="after")
     def _sets_are_equally_likely(self) -> Self:
@@ -85,12 +90,12 @@ class RandomSettings(Settings):
 
 
 def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
-    """Positions of a weighted draw without replacement, in the order drawn.
+    """Return the positions of a weighted draw without replacement, in the order drawn.
 
     Args:
         weights: w >= 0 of each client considered [n]; those of weight 0 come last, in the order
             of their exponentials.
-        num: how many are drawn (all, if there are fewer).
+        num: number of clients drawn (all, if there are fewer).
         exponentials: independent Exp(1) variables [n].
 
     Raises:
@@ -109,8 +114,8 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
     return best(-arrivals, num, exponentials)
 
 
-class RandomSelector:
-    """Draws afresh in every slot; remembers nothing."""
+class RandomSelector(DeclaredState):
+    """Selector of random clients, drawn anew in every slot, without a state."""
 
     needs_losses = False
     needs_probes = False
@@ -131,12 +136,12 @@ class RandomSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The first `wanted` arrivals of the slot's race."""
+        """Return the first `wanted` arrivals of the slot's race."""
         slot = slot_of(view.round, self._settings.slot_rounds)
         generator = rng.stream(self._seed, "select/random", slot)
         exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
         if self._settings.weights == "uniform":
-            # Everybody arrives at E_i / 1.
+            # All clients arrive at E_i / 1.
             return view.candidates[best(-exponentials, view.wanted, exponentials)]
         weights = view.num_samples.astype(np.float64)
         return view.candidates[draw(weights, view.wanted, exponentials)]
@@ -144,16 +149,9 @@ class RandomSelector:
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing."""
 
-    def state(self) -> State:
-        """Nothing: every draw is addressed by its slot."""
-        return {}
 
-    def restore(self, state: State) -> None:
-        """Nothing to take back."""
-
-
-class RandomSetSelector:
-    """Draws one of the given sets in every slot; remembers nothing."""
+class RandomSetSelector(DeclaredState):
+    """Selector of one of the given sets, drawn anew in every slot, without a state."""
 
     needs_losses = False
     needs_probes = False
@@ -182,7 +180,7 @@ class RandomSetSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """The set drawn, topped up from the sets behind it."""
+        """Return the set drawn, topped up from the sets after it."""
         slot = slot_of(view.round, self._slot_rounds)
         uniform = float(rng.stream(self._seed, "select/random/sets", slot).random())
         line = sets_in_line(self._sets, drawn_set(len(self._sets), uniform))
@@ -190,10 +188,3 @@ class RandomSetSelector:
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing."""
-
-    def state(self) -> State:
-        """Nothing: every draw is addressed by its slot."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Nothing to take back."""

@@ -1,4 +1,10 @@
-"""Package."""
+"""BP-UCB: a bandit over clients that agree with their neighbours by belief propagation.
+
+- `selector`: settings, and the course of a slot.
+- `equations`: index of a client.
+- `belief_propagation`: beliefs of clients from messages between neighbours.
+- `neighbour_graph`: graph of neighbours, and gossip along it.
+"""
 
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bp_ucb.belief_propagation import (
@@ -9,8 +15,8 @@ from fleetsim.selectors.bp_ucb.belief_propagation import (
     local_potentials,
     propagated,
 )
-from fleetsim.selectors.bp_ucb.client_graph import client_graph, gossip, is_among_best
 from fleetsim.selectors.bp_ucb.equations import index, started
+from fleetsim.selectors.bp_ucb.neighbour_graph import client_graph, gossip, is_among_best
 from fleetsim.selectors.bp_ucb.selector import BpUcbSelector, BpUcbSettings
 
 __all__ = [

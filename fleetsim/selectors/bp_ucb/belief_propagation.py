@@ -1,12 +1,13 @@
-"""What neighbours make each other believe: the sum-product algorithm on a graph of clients.
+"""Belief propagation between neighbours: the sum-product algorithm on a graph of clients.
 
 Every client n has a state s_n, 1 if it should be selected and 0 if not, with a local potential
 phi_n(s_n) and, for each neighbour i, a compatibility psi_in(s_i, s_n). Neighbours send each other
 
     m_in(s_n) = sum over s_i of phi_i(s_i) psi_in(s_i, s_n) prod of m_ki(s_i)      (6)
 
-with the product over the neighbours k of i other than n; all at once, from uniform messages on,
-each normalised to 1, until they stay the same. Then, with the product over all neighbours i of n,
+with the product over the neighbours k of i other than n. All messages are sent at once, normalised
+to 1, from uniform ones on, until they stay the same. Then, with the product over all neighbours i
+of n,
 
     b_n(s_n) ~ phi_n(s_n) prod of m_in(s_n)                                       (4)
 
@@ -14,7 +15,7 @@ is the belief of client n: its exact marginal on a tree, an approximation on a g
 
 The potentials follow from the opinions r_n and from e = exp(-C d^beta) of two clients at distance
 d. In print (5, 7) they do not depend on the states, so that every belief is 1/2; that is `printed`.
-Two readings say something:
+Two readings carry information:
 
     agreement (default)   phi(1) = r^2,  psi(equal states) = (1 + e) / 2,
                           phi(0) = 1 - r^2,  psi(other states) = (1 - e) / 2
@@ -25,9 +26,9 @@ with `pue` far ones are opposites.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section III-B, (4) to (7), and theorem 2. In print the products run over all clients
-with a factor e_in in {0, 1}, which makes them 0 for everybody; they are read as products over
-neighbours. The readings of the potentials are fleetsim's; `pue` has its name from the primary user
-emulation of the paper's reference for (7), which was not at hand.
+with a factor e_in in {0, 1}, which makes all of them 0; they are read as products over neighbours.
+The readings of the potentials are fleetsim's; `pue` has its name from the primary user emulation of
+the paper's reference for (7), which was not at hand.
 """
 
 from __future__ import annotations
@@ -42,33 +43,32 @@ from fleetsim.contracts import FloatArray, IntArray
 Potentials = Literal["agreement", "printed", "pue"]
 
 LEAST_POTENTIAL = 1e-12
-"""Potentials are not below this, so that two certainties that contradict each other (opinion 1
-beside opinion 0 at distance 0) still have a belief between them."""
+"""Lower bound of potentials: two contradicting certainties (opinions 1 and 0 at distance 0) still
+give a belief."""
 
 
 class Propagation(NamedTuple):
-    """What an exchange of messages came to."""
+    """Result of an exchange of messages."""
 
     beliefs: FloatArray
-    """b_n(s_n), each row adding up to 1 [N, 2]."""
+    """b_n(s_n), each row of sum 1 [N, 2]."""
     num_exchanges: int
-    """How often every neighbour sent every other one a message (two scalars)."""
+    """Number of exchanges: in each, every client sends every neighbour two scalars."""
     is_converged: bool
-    """Whether the messages had stopped to change."""
+    """True if the messages stopped changing."""
 
 
 def distance_factors(
     distance_m: FloatArray, *, decay: float = 1e-3, exponent: float = 3.7, unit_m: float = 100.0
 ) -> FloatArray:
-    """Factors e = exp(-C d^beta) of pairs at these distances, shape kept.
+    """Return factors e = exp(-C d^beta) of pairs at these distances, of the same shape.
 
     Args:
-        distance_m: in metres.
+        distance_m: distances in metres.
         decay: C; the paper's -30 dB.
         exponent: beta, the paper's.
-        unit_m: the unit that d is counted in. The paper names none; in kilometres all clients in
-            its square of 1 km would be alike, in metres all strangers. With 100 m e falls to 1/e
-            at 647 m.
+        unit_m: unit of d in metres. The paper names none; in kilometres all clients in its square
+            of 1 km would be alike, in metres all independent. With 100 m e falls to 1/e at 647 m.
 
     Raises:
         ValueError: a distance is negative or not finite.
@@ -85,7 +85,7 @@ def distance_factors(
 
 
 def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> FloatArray:
-    """phi_n(s_n) [N, 2] of the clients' opinions [N].
+    """Return phi_n(s_n) [N, 2] of the clients' opinions [N].
 
     Raises:
         ValueError: an opinion is not in [0, 1].
@@ -104,7 +104,7 @@ def local_potentials(opinions: FloatArray, kind: Potentials = "agreement") -> Fl
 
 
 def compatibilities(factors: FloatArray, kind: Potentials = "agreement") -> FloatArray:
-    """psi_in(s_i, s_n) [E, 2, 2] of the pairs' distance factors e [E].
+    """Return psi_in(s_i, s_n) [E, 2, 2] of the pairs' distance factors e [E].
 
     Raises:
         ValueError: a factor is not in [0, 1].
@@ -136,14 +136,14 @@ def propagated(
     max_exchanges: int = 200,
     damping: float = 0.0,
 ) -> Propagation:
-    """Beliefs of all clients from their potentials.
+    """Return the beliefs of all clients from their potentials.
 
     Args:
         local: phi_n(s_n), above 0 [N, 2].
         edges: pairs of neighbours, each once [E, 2].
         pairs: psi(s_i, s_n), above 0, i the first and n the second client of the edge [E, 2, 2].
         tolerance: largest change of a normalised message that counts as none.
-        max_exchanges: after which the messages are taken as they are.
+        max_exchanges: limit, after which the present messages are used.
         damping: share of the old message that is kept, in [0, 1); helps where loops oscillate.
 
     Raises:
@@ -172,16 +172,16 @@ def propagated(
     num_exchanges, change = 0, math.inf if num_edges else 0.0
     while change > tolerance and num_exchanges < max_exchanges:
         log_messages = np.log(messages)
-        heard = _heard(log_local, log_messages, target)
-        # What n said itself is not told back to n.
-        said = _normalised(heard[source] - log_messages[backwards])
-        fresh = np.einsum("ds,dst->dt", said, factors)
+        products = _log_products(log_local, log_messages, target)
+        # A message to n leaves out the message from n.
+        outgoing = _normalised(products[source] - log_messages[backwards])
+        fresh = np.einsum("ds,dst->dt", outgoing, factors)
         fresh /= fresh.sum(axis=1, keepdims=True)
         fresh = (1.0 - damping) * fresh + damping * messages
         change = float(np.abs(fresh - messages).max())
         messages = fresh
         num_exchanges += 1
-    beliefs = _normalised(_heard(log_local, np.log(messages), target))
+    beliefs = _normalised(_log_products(log_local, np.log(messages), target))
     return Propagation(beliefs, num_exchanges, change <= tolerance)
 
 
@@ -193,11 +193,11 @@ def convergence_bound(
     exponent: float = 3.7,
     unit_m: float = 100.0,
 ) -> float:
-    """(N - 1) tanh(C d_max^beta); theorem 2 promises one fixed point if it is below 1.
+    """Return (N - 1) tanh(C d_max^beta); theorem 2 promises one fixed point if it is below 1.
 
-    Only fit for a warning: the theorem drops C on its way, takes J = -C d^beta for the coupling
-    where `agreement` has J = atanh e, and fails in the paper's own set-up; without C it is 19
-    there.
+    Only fit for a warning: the proof of the theorem loses C, takes J = -C d^beta for the coupling
+    where `agreement` has J = atanh e, and fails in the paper's own set-up, where the bound without
+    C is 19.
 
     >>> round(convergence_bound(20, 1414.2, unit_m=1000.0), 4)
     0.0685
@@ -208,11 +208,11 @@ def convergence_bound(
 
 
 def contraction(edges: IntArray, factors: FloatArray, num_clients: int) -> float:
-    """Mooij and Kappen's bound for `agreement`: one fixed point, always reached, if below 1.
+    """Return Mooij and Kappen's bound for `agreement`: if below 1, one fixed point, always reached.
 
-    It is the largest, over all clients n and neighbours k of theirs, of the sum of tanh |J_in| = e
-    over the other neighbours i (theorem 2 of the paper bounds this in turn); 0 without loops of
-    influence, such as with one neighbour each.
+    It is the maximum, over all clients n and their neighbours k, of the sum of tanh |J_in| = e over
+    the other neighbours i. Theorem 2 of the paper bounds this sum. It is 0 without loops, such as
+    with one neighbour each.
 
     Args:
         edges: pairs of neighbours, each once [E, 2].
@@ -231,15 +231,15 @@ def contraction(edges: IntArray, factors: FloatArray, num_clients: int) -> float
     return float((total[has_neighbours] - least[has_neighbours]).max(initial=0.0))
 
 
-def _heard(log_local: FloatArray, log_messages: FloatArray, target: IntArray) -> FloatArray:
-    """Logarithm of phi_n times all messages to n [N, 2]."""
+def _log_products(log_local: FloatArray, log_messages: FloatArray, target: IntArray) -> FloatArray:
+    """Return the logarithm of phi_n times all messages to n [N, 2]."""
     total = log_local.copy()
     np.add.at(total, target, log_messages)
     return total
 
 
 def _normalised(logarithms: FloatArray) -> FloatArray:
-    """Rows [n, 2] of numbers that add up to 1, from their logarithms."""
+    """Return rows [n, 2] of sum 1 from their logarithms."""
     values = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     result: FloatArray = values / values.sum(axis=1, keepdims=True)
     return result

@@ -1,17 +1,19 @@
-"""What BP-UCB computes: the index of a client, out of its own opinions and its neighbours' beliefs.
+"""Equations of BP-UCB: index of a client from its own opinions and its neighbours' beliefs.
 
 Arms are clients. In slot t client n has the index
 
     Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
 
 with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
-belief that it should be, and Pi_n how often it was. The K largest train. `started` is the state
-after the first slot, `ucb_equations.rewarded` takes in the opinions of those who trained, and the
-K best are `ties.best`, or, decided by each client on its own, `client_graph.is_among_best`.
+belief that it should be, and Pi_n the number of these slots. The K largest train. `started` is the
+state after the first slot, `bandits.equations.rewarded` adds the opinions of clients that trained.
+`tie_breaking.best` gives the K best, or `neighbour_graph.is_among_best`, by which each client decides
+on its own.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section V-A, Algorithm 2. The paper does not say who trains in slot 1; random K do here
-(the caller's draw), and everybody's opinion of that model is its r_n, with Pi_n = 1.
+selection", section V-A, Algorithm 2. The paper does not say which clients train in slot 1; here K
+random ones do (the caller's draw). The opinion that each client has of that model is its r_n, with
+Pi_n = 1.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from fleetsim.selectors.bandits import equations
 
 
 def started(opinions: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Means r and plays Pi of all clients [N] after slot 1, from the opinions of its model [N].
+    """Return means r and plays Pi of all clients [N] after slot 1, from opinions of its model [N].
 
     A client whose opinion is not known (NaN) has Pi = 0, and so an infinite index.
 
@@ -37,15 +39,15 @@ def started(opinions: FloatArray) -> tuple[FloatArray, IntArray]:
     Source: Tong et al., "From learning to analytics", Algorithm 2.
     """
     known = np.flatnonzero(~np.isnan(opinions))
-    nothing = np.zeros(opinions.size)
-    nobody = np.zeros(opinions.size, dtype=np.int64)
-    return equations.rewarded(nothing, nobody, known, opinions[known])
+    means = np.zeros(opinions.size)
+    plays = np.zeros(opinions.size, dtype=np.int64)
+    return equations.rewarded(means, plays, known, opinions[known])
 
 
 def index(
     means: FloatArray, plays: IntArray, beliefs: FloatArray, slot: int, mu: float = 0.01
 ) -> FloatArray:
-    """Psi of each client [N]; infinite for one that never had an opinion that counted.
+    """Return Psi of each client [N]; infinite for a client without a counted opinion.
 
     Args:
         means: r [N].

@@ -1,38 +1,40 @@
-"""BP-UCB: a bandit whose arms are clients, which make each other believe whether they should train.
+"""BP-UCB: a bandit over clients, which find by belief propagation whether they should train.
 
-The chosen clients train for a slot of L rounds (`slot_rounds`). Then everybody evaluates the model
-on its own data and keeps the accuracy, its opinion, to itself (FL&DA: nothing of it goes to the
-server). Neighbours exchange messages until they agree on beliefs
+The chosen clients train for a slot of L rounds (`slot_rounds`). Then all clients evaluate the model
+on their own data and keep the accuracy, their opinion (FL&DA: the server does not learn it).
+Neighbours exchange messages until they agree on beliefs
 (`fleetsim.selectors.bp_ucb.belief_propagation`); each client n computes
 
     Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)
 
-and gossips about it (`fleetsim.selectors.bp_ucb.client_graph`), until everybody knows everybody's
-index and so whether it is itself among the K best, who train in the next slot t. r_n is the mean of
-n's own opinions over the Pi_n slots in which it was selected, and b_n(1) its belief that it should
-be.
+and gossips about it (`fleetsim.selectors.bp_ucb.neighbour_graph`), until all clients know all indices.
+The K best train in the next slot t. r_n is the mean of n's own opinions over the Pi_n slots in
+which it was selected, and b_n(1) its belief that it should be.
 
-Beginning: random clients train in slot 1; the opinion of its model is everybody's first r_n, with
-Pi_n = 1. A client seen for the first time later begins likewise.
+Beginning: random clients train in slot 1. The opinion that each client has of its model is its
+first r_n, with Pi_n = 1. A client that appears later begins likewise.
 
-The graph (`graph`, `fleetsim.selectors.bp_ucb.client_graph`) is one of the clients present, by
-default of those that are mutually among their 4 nearest, joined where it falls apart; whoever is
-not there has no neighbours in this slot. Clients stand where they registered (`fleet.channel` with
-distances), else at random places in a square of `side_m`.
+The graph (`graph`, `fleetsim.selectors.bp_ucb.neighbour_graph`) connects the available clients, by
+default those that are mutually among their 4 nearest. Other clients have no neighbours in this
+slot. Clients are where they registered (`fleet.channel` with distances), else at random places in a
+square of `side_m`.
 
-What it costs: before the first choice after a slot
+Costs, before the first choice after a slot:
 
-1. everybody there downloads the model, unless it holds it, and evaluates it; nothing goes up;
-2. everybody with an opinion is charged, in one probe, with all the messages that it sends and
-   receives in the slot: for each of its neighbours 2 scalars for every exchange of beliefs, and the
-   index of everybody once; 8 byte a scalar, over its link to the outside. The clients that talk
-   most so take longest; the order of the messages, and that each one waits for others, is not
-   simulated, as in the paper, which ignores the time of all this.
+1. Every candidate downloads the model, unless it has it, and evaluates it without an upload.
+2. Every client with an opinion is charged, in one probe, with all messages that it sends and
+   receives in the slot: for each of its neighbours 2 scalars for every exchange of beliefs, and all
+   indices once; 8 byte per scalar, over its link to the outside. So clients with most messages
+   take longest. The order of the messages, and that each one waits for others, is not simulated;
+   the paper ignores the time of all this.
 
-Failures: who has no opinion (lost, or not there) takes no part in the exchange. Who does not finish
-the exchange cannot know that it is among the best. Both are chosen last. A slot in which a client
-was selected counts for it if it delivered at least once, to a model that was aggregated, and has an
-opinion of what came of it. In the course of a slot a missing member is missed; nobody stands in.
+Failures:
+
+* A client without an opinion (lost, or not available) takes no part in the exchange. A client that
+  does not finish the exchange cannot know that it is among the best. Both are chosen last.
+* A slot counts for a selected client if it delivered at least once, to a model that was aggregated,
+  and has an opinion of the result.
+* No client replaces a member that is missing later in the slot.
 
 With `model: reset` every slot begins with the initial model, see
 `fleetsim.selectors.bandits.slots`.
@@ -44,14 +46,15 @@ graph.
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", sections III-B and V, Algorithm 2 (mu 0.01, C -30 dB, beta 3.7, L 15, a square of 1 km).
 
-The server must know nothing but who trains. Host: N^2 distances for a graph, which is kept as long
-as the same clients are there, O(edges) for an exchange. State: two numbers a client, and the slot.
+The server must know nothing but the clients that train. Host: N^2 distances for a graph, which is
+kept while the same clients are available, O(edges) for an exchange. State: two numbers per client,
+and the slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -67,14 +70,14 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.schema.effects import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
+from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import rewarded
-from fleetsim.selectors.bandits.slots import Slot, SlotModel, sent_out
+from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
 from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Potentials,
@@ -85,7 +88,8 @@ from fleetsim.selectors.bp_ucb.belief_propagation import (
     local_potentials,
     propagated,
 )
-from fleetsim.selectors.bp_ucb.client_graph import (
+from fleetsim.selectors.bp_ucb.equations import index
+from fleetsim.selectors.bp_ucb.neighbour_graph import (
     MUTUAL_NEAREST,
     GraphSettings,
     client_graph,
@@ -94,9 +98,9 @@ from fleetsim.selectors.bp_ucb.client_graph import (
     farthest_m,
     gossip,
 )
-from fleetsim.selectors.bp_ucb.equations import index
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -112,7 +116,7 @@ _BELIEFS = beside("potentials", "agreement", "pue")
 
 
 class BpUcbSettings(Settings):
-    """Bandit over clients, which judge the model themselves and agree among neighbours."""
+    """Bandit over clients, which evaluate the model themselves and agree among neighbours."""
 
     acts_if = by_key(
         distance_decay=_BELIEFS,
@@ -124,19 +128,29 @@ class BpUcbSettings(Settings):
         max_exchanges=_BELIEFS,
     )
 
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "nothing; clients know their own accuracy and their neighbours' messages",
+            "small",
+            "clients need links to their neighbours, who learn their beliefs;"
+            " the simulation holds distances between all",
+            square_byte=42,
+        )
+    }
+
     kind: Literal["bp-ucb"] = "bp-ucb"
     mu: Weight = 0.01
     """Weight of the exploration."""
     slot_rounds: Rounds = Field(default=15, examples=[1])
-    """Rounds for which the chosen clients train before they are judged (L)."""
+    """Rounds for which the chosen clients train before they are evaluated (L)."""
     potentials: Potentials = "agreement"
-    """How opinions and distances become beliefs."""
+    """Rule by which opinions and distances become beliefs."""
     distance_decay: Gain = 1e-3
-    """C of exp(-C d^beta), which says how alike two clients are."""
+    """C of exp(-C d^beta), the similarity of two clients."""
     distance_exponent: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.7
     """beta."""
     distance_unit_m: LengthM = 100.0
-    """Unit in which d is counted."""
+    """Unit of d in metres."""
     graph: GraphSettings = Field(
         default=MUTUAL_NEAREST,
         examples=[
@@ -146,30 +160,30 @@ class BpUcbSettings(Settings):
             {"kind": "complete"},
         ],
     )
-    """Who is whose neighbour."""
+    """Rule by which clients are neighbours."""
     side_m: LengthM = 1000.0
-    """Side of the square in which clients stand, in a world without distances."""
+    """Side of the square of the clients' places, in a world without distances."""
     damping: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the old message that is kept in each exchange."""
     tolerance: Annotated[float, Field(ge=1e-300, le=1.0)] = 1e-9
     """Largest change of a message that counts as none."""
     max_exchanges: Steps = 200
-    """Exchanges after which beliefs are taken as they are."""
+    """Limit of exchanges, after which the present beliefs are used."""
     ties: TieRule = "random"
     """Order among equal indices."""
     model: SlotModel = "persist"
-    """Whether a slot goes on with the model of the one before, or begins with the initial one."""
+    """First model of a slot: that of the slot before, or the initial one."""
 
     def warning(self, position_m: FloatArray | None, *, num_clients: int, seed: int) -> str | None:
-        """What theorem 2 does not promise of clients at these places [N, 2]; None if it does.
+        """Return a warning if theorem 2 does not cover clients at these places; None if it does.
 
         Args:
-            position_m: where they registered; None in a world without distances.
-            num_clients: N.
-            seed: the scenario's.
+            position_m: registered places [N, 2]; None in a world without distances.
+            num_clients: size of the fleet N.
+            seed: seed of the scenario.
         """
         if self.potentials == "printed":
-            return None  # whose messages never change
+            return None  # printed potentials never change the messages
         if position_m is None:
             position_m = drawn_places_m(seed, num_clients, self.side_m)
         bound = convergence_bound(
@@ -193,15 +207,21 @@ class BpUcbSettings(Settings):
 
 
 def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
-    """Where clients stand in a world without distances: anywhere in a square [N, 2], in metres."""
+    """Return random places of clients in a square [N, 2], in metres."""
     return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
 
 
-class BpUcbSelector:
-    """What clients know of themselves, as columns [N], and the slot that is under way."""
+class BpUcbSelector(DeclaredState):
+    """Selector with the means and plays of clients as columns [N], and the present slot."""
 
     needs_losses = True
     needs_probes = True
+    state_parts = ("_slot",)
+    state_fields = (
+        Column("means", np.float64),
+        Column("plays", np.int64),
+        Scalar("num_slots", int),
+    )
 
     def __init__(self, settings: BpUcbSettings) -> None:
         self._settings = settings
@@ -212,7 +232,7 @@ class BpUcbSelector:
         self._plays: IntArray = np.empty(0, dtype=np.int64)
         self._slot = Slot(0)
         self._num_slots = 0
-        # Of the clients that talked last, the graph:
+        # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)
         self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
         self._num_indices: IntArray = np.empty(0, dtype=np.int64)
@@ -220,10 +240,10 @@ class BpUcbSelector:
         self._exchanged_in = 0
         self._num_before = 0
         self._belief: FloatArray = np.empty(0)
-        self._is_in_touch: BoolArray = np.empty(0, dtype=np.bool_)
+        self._has_exchanged: BoolArray = np.empty(0, dtype=np.bool_)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Note where everybody stands."""
+        """Store the places of all clients."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._position_m = (
@@ -236,20 +256,20 @@ class BpUcbSelector:
         self._plays = np.zeros(size, dtype=np.int64)
         self._slot = Slot(size)
         self._belief = np.full(size, _NO_BELIEF)
-        self._is_in_touch = np.zeros(size, dtype=np.bool_)
+        self._has_exchanged = np.zeros(size, dtype=np.bool_)
         return ()
 
     def graph(self) -> nx.Graph[int]:
-        """Who is whose neighbour when everybody is there; to draw or to analyse, after `setup`."""
+        """Return the graph of all clients, to draw or to analyse, after `setup`."""
         return client_graph(self._position_m, self._settings.graph)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """After a slot: everybody's opinion first, then what they tell each other."""
+        """After a slot: ask for opinions first, then charge the messages between neighbours."""
         if self._num_slots == 0 or not self._slot.is_over:
             return ()
-        silent = answers.unasked(view)
+        silent = probing.unasked(view)
         if silent.size:
-            return answers.evaluations(silent, upload_byte=0, is_opinion=True)
+            return probing.evaluations(silent, upload_byte=0, is_opinion=True)
         if self._exchanged_in == view.round:
             return ()
         self._exchanged_in = view.round
@@ -257,37 +277,22 @@ class BpUcbSelector:
         return self._exchange(view)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """Those of the slot's clients that are there."""
+        """Return those of the slot's clients that are candidates."""
         start = None
         if self._slot.is_over and view.candidates.size:
             clients = self._next_clients(view)
             self._num_slots += 1
             self._slot.begin(clients, self._settings.slot_rounds)
             start = self._start
-        return sent_out(self._slot.members(view.candidates, view.wanted), start)
+        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """One round of the slot is over."""
+        """Count one round of the slot."""
         self._slot.observe(outcome)
 
-    def state(self) -> State:
-        """Means, plays, and the slot."""
-        return self._slot.state() | {
-            "means": self._means.copy(),
-            "plays": self._plays.copy(),
-            "num_slots": np.array(self._num_slots, dtype=np.int64),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._slot.restore(state)
-        self._means = np.array(state["means"], dtype=np.float64)
-        self._plays = np.array(state["plays"], dtype=np.int64)
-        self._num_slots = int(state["num_slots"])
-
     def _exchange(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Beliefs of those who have an opinion, and what their messages cost them."""
-        opinions = answers.accuracies(view.reports, self._means.size)
+        """Compute the beliefs of clients with an opinion; return their messages as probes."""
+        opinions = probing.accuracies(view.reports, self._means.size)
         clients = view.candidates[~np.isnan(opinions[view.candidates])]
         if not np.array_equal(clients, self._connected):
             self._connected = clients
@@ -299,10 +304,10 @@ class BpUcbSelector:
         found = self._propagated(opinions[clients], edges, apart_m)
         self._belief = np.full(self._means.size, _NO_BELIEF)
         self._belief[clients] = found.beliefs[:, 1]
-        self._is_in_touch = np.zeros(self._means.size, dtype=np.bool_)
-        self._is_in_touch[clients] = True
+        self._has_exchanged = np.zeros(self._means.size, dtype=np.bool_)
+        self._has_exchanged[clients] = True
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
-        # Neighbours know of the same clients, so as much comes in as goes out.
+        # Neighbours know the same clients, so each receives as many bytes as it sends.
         message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
         return [
             ProbeRequest(
@@ -338,26 +343,26 @@ class BpUcbSelector:
         )
 
     def _next_clients(self, view: RoundView) -> IntArray:
-        """Random clients for the first slot; later the best, as they agreed."""
+        """Return random clients for the first slot, and later the best by index."""
         settings, size, there = self._settings, self._means.size, view.candidates
         generator = rng.stream(self._seed, "select/bp-ucb", view.round)
         if self._num_slots == 0:
             exponentials = generator.standard_exponential(size)[there]
             return there[draw(np.ones(there.size), view.wanted, exponentials)]
-        self._learn(answers.accuracies(view.reports, size))
+        self._learn(probing.accuracies(view.reports, size))
         scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
         keys = tie_keys(settings.ties, size, generator)
         replies = view.reports[self._num_before :]
-        has_agreed = np.zeros(size, dtype=np.bool_)
-        has_agreed[[report.client for report in replies if report.is_delivered]] = True
-        has_agreed &= self._is_in_touch
-        agreed, others = there[has_agreed[there]], there[~has_agreed[there]]
-        first = agreed[best(scores[agreed], view.wanted, keys[agreed])]
+        has_answered = np.zeros(size, dtype=np.bool_)
+        has_answered[[report.client for report in replies if report.is_delivered]] = True
+        has_answered &= self._has_exchanged
+        answered, others = there[has_answered[there]], there[~has_answered[there]]
+        first = answered[best(scores[answered], view.wanted, keys[answered])]
         last = others[best(scores[others], view.wanted - first.size, keys[others])]
         return np.concatenate([first, last])
 
     def _learn(self, opinions: FloatArray) -> None:
-        """Take opinions in: of those who trained, and the first one of everybody."""
+        """Add the opinions of clients that trained, and the first opinion of each client."""
         has_trained = self._slot.delivered | (self._plays == 0)
         counted = np.flatnonzero(has_trained & ~np.isnan(opinions))
         self._means, self._plays = rewarded(self._means, self._plays, counted, opinions[counted])

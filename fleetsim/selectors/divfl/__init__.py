@@ -1,4 +1,8 @@
-"""Package."""
+"""DivFL: diverse clients by the facility location of their gradients.
+
+- `selector`: settings, and the gradients that it keeps.
+- `equations`: distances of gradients, and greedy choices.
+"""
 
 from fleetsim.selectors.divfl.equations import (
     cluster_sizes,

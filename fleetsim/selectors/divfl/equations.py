@@ -1,16 +1,16 @@
-"""What DivFL computes: how unlike clients' gradients are, and a set that stands for all of them.
+"""Equations of DivFL: distances between gradients, and a set that represents all of them.
 
     d_ik = |g_i - g_k|_2                                    dissimilarity
     cost(S) = sum over all clients i of min over k in S of d_ik
 
-DivFL takes the S of K clients with the least cost, that is, whose gradients lie nearest to
-everybody's (facility location). The greedy rule takes the client that lowers the cost most, K
+DivFL takes the S of K clients with the least cost, that is, whose gradients lie nearest to those of
+all clients (facility location). The greedy rule takes the client that lowers the cost most, K
 times; the first is the medoid. With d_0 >= all d the gain f(S) = N d_0 - cost(S) is monotone and
 submodular with f({}) = 0, so that the greedy set reaches (1 - 1/e) of the best f. The stochastic
-rule looks at a random sample of the candidates in each step.
+rule considers a random sample of the candidates in each step.
 
-Who is represented (rows) and who can be chosen (columns) may differ: a client that is not
-available has a gradient, if an old one, and still is to be represented.
+The represented clients (rows) and the candidates (columns) may differ: a client that is not
+available still has an old gradient, and is to be represented.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
 learning via submodular maximization", ICLR 2022, as in melodi-lab/divfl@4a5b80d
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.rounding import ROUNDING_SLACK
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 Metric = Literal["l2", "squared_l2"]
 Vectors = NDArray[np.floating[Any]]
@@ -44,9 +44,9 @@ _CANCELLED = 1e-6
 def dissimilarities(
     gradients: Vectors, others: Vectors | None = None, metric: Metric = "l2"
 ) -> FloatArray:
-    """Distances d of gradients [A, P] to other gradients [B, P] or among themselves: [A, B].
+    """Return distances d of gradients [A, P] to others [B, P] or among themselves: [A, B].
 
-    Equal gradients are at 0 exactly, and d_ik = d_ki exactly where they are compared among
+    Equal gradients have distance 0 exactly, and d_ik = d_ki exactly where they are compared among
     themselves.
 
     Args:
@@ -71,12 +71,12 @@ def dissimilarities(
 def refreshed(
     dissimilarity: FloatArray, gradients: Vectors, clients: IntArray, metric: Metric = "l2"
 ) -> FloatArray:
-    """Dissimilarities [N, N] after the gradients of some clients have changed.
+    """Return dissimilarities [N, N] after the gradients of some clients have changed.
 
     Args:
-        dissimilarity: as it was [N, N]; not changed.
-        gradients: of all clients, the new ones among them [N, P].
-        clients: ids of those that changed [n].
+        dissimilarity: dissimilarities before [N, N]; not changed.
+        gradients: gradients of all clients, including the new ones [N, P].
+        clients: ids of the clients whose gradient changed [n].
         metric: as in `dissimilarities`.
 
     Source: the lazy refresh of DivFL (Balakrishnan et al., ICLR 2022).
@@ -93,7 +93,7 @@ def refreshed(
 
 
 def cost(dissimilarity: FloatArray, chosen: IntArray) -> float:
-    """Sum over the rows of the least dissimilarity to a chosen column; infinite if none is.
+    """Return the sum over rows of the least dissimilarity to a chosen column; infinite for none.
 
     >>> cost(np.array([[0.0, 2.0, 5.0], [2.0, 0.0, 3.0], [5.0, 3.0, 0.0]]), np.array([1]))
     5.0
@@ -106,11 +106,11 @@ def cost(dissimilarity: FloatArray, chosen: IntArray) -> float:
 
 
 def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
-    """Columns that lower the cost most, one after the other, the medoid first.
+    """Return the columns that lower the cost most, chosen in sequence, the medoid first.
 
     Args:
-        dissimilarity: of those to be represented (rows) to the candidates (columns) [A, C].
-        num: how many to choose (all, if there are fewer).
+        dissimilarity: represented clients (rows) to candidates (columns) [A, C].
+        num: number of columns to choose (all, if there are fewer).
         keys: order among candidates that lower the cost equally [C]; the smaller goes first.
 
     Raises:
@@ -126,7 +126,7 @@ def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
 
 
 def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
-    """Candidates that each step of the stochastic rule looks at: max(K, floor(fraction C)).
+    """Return the sample size of a step of the stochastic rule: max(K, floor(fraction C)).
 
     Raises:
         ValueError: `fraction` is not in [0, 1].
@@ -144,14 +144,14 @@ def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
 def stochastic_greedy(
     dissimilarity: FloatArray, num: int, keys: FloatArray, uniforms: FloatArray, size: int
 ) -> IntArray:
-    """As `greedy`, but step s chooses among a random sample of the candidates that are left.
+    """Return columns as `greedy` does, with step s limited to a random sample of those left.
 
     Args:
         dissimilarity: as in `greedy` [A, C].
-        num: how many to choose (all, if there are fewer).
+        num: number of columns to choose (all, if there are fewer).
         keys: as in `greedy` [C].
-        uniforms: independent uniforms [num, C]; the sample of step s are the `size` candidates
-            left with the smallest of row s.
+        uniforms: independent uniforms [num, C]; the sample of step s are the `size` remaining
+            candidates with the smallest values of row s.
         size: candidates in a sample, >= 1; see `sample_size`.
 
     Raises:
@@ -169,9 +169,9 @@ def stochastic_greedy(
 
 
 def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:
-    """How many rows each chosen column stands for [n]; one of equal distance goes to the first.
+    """Return the number of rows that each chosen column represents [n]; ties go to the first.
 
-    These are the paper's weights gamma_k of an aggregation that lets each chosen client speak for
+    These are the paper's weights gamma_k of an aggregation in which each chosen client represents
     its cluster.
 
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
@@ -215,10 +215,10 @@ def _greedy(
 
 
 def _costs(nearest: FloatArray) -> FloatArray:
-    """Sums of the columns [A, C] -> [C], exact for those that are the least or next to it.
+    """Return sums of the columns [A, C] -> [C], exact for those near the least sum.
 
-    Of two clients that are nearest to each other either lowers the cost by as much: a tie, of the
-    same terms in another order, which must not be decided by how a sum rounds.
+    Two clients that are nearest to each other lower the cost equally: a tie with the same terms in
+    another order, which the rounding of a sum must not decide.
     """
     costs: FloatArray = nearest.sum(axis=0)
     for column in np.flatnonzero(costs <= costs.min() * (1.0 + ROUNDING_SLACK)):
@@ -244,7 +244,7 @@ def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:
     if not np.all(np.isfinite(norms)):
         raise ValueError("gradients must be finite; leave out clients whose training diverged")
     squared = norms - 2.0 * products
-    # Near pairs lose their digits in the difference.
+    # The difference cancels the digits of near pairs.
     for i, k in zip(*np.nonzero(squared <= _CANCELLED * norms), strict=True):
         difference = a[i].astype(np.float64) - b[k].astype(np.float64)
         squared[i, k] = difference @ difference

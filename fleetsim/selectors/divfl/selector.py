@@ -1,46 +1,46 @@
-"""DivFL: clients whose gradients together stand for everybody's.
+"""DivFL: clients whose gradients together represent those of all clients.
 
 With g_k the gradient of client k, the cohort is
 
     S = argmin over sets of K candidates of the sum over clients i of min over k in S |g_i - g_k|_2
 
-found greedily, the medoid first (`fleetsim.selectors.divfl.equations`). Everybody whose gradient is
-known is represented, also who is not there at the moment.
+found greedily, the medoid first (`fleetsim.selectors.divfl.equations`). All clients with a known
+gradient are represented, also those that are not available.
 
-When gradients are asked for:
+Requests for gradients:
 
-* once: a candidate without a gradient is asked for that of all its samples (everybody in round 1);
-* `refresh: lazy` (default, the authors' code): those just chosen compute it anew, of the model that
-  they are about to train, and it counts from the next choice on; all others stay stale;
+* once: a candidate without a gradient is asked for that of all its samples (all in round 1);
+* `refresh: lazy` (default, the authors' code): the clients just chosen compute it anew, of the
+  model that they are about to train; it counts from the next choice on, all others stay stale;
 * `refresh: ideal`: every candidate is asked before every choice.
 
-With `vectors: update` the rows are what local training changes instead of gradients: asked for by a
-whole local training at first (or, `ideal`, in every round), and afterwards taken from the updates
-that arrive anyway, so that `lazy` costs nothing beyond the first round.
+With `vectors: update` the rows are updates of local training instead of gradients. The first one is
+requested by a whole local training (with `ideal`, one in every round). Later ones are the delivered
+updates, so that `lazy` costs nothing after the first round.
 
-Candidates that lower the cost equally go by id, as in the authors' code (`ties`). Candidates
-without a gradient (no answer, or one that is not finite) are chosen last, at random, if the others
-are fewer than wanted. Of the chosen ones those who leave while they compute their
-gradients are out; if all did, there is a new choice among those who are there.
+Candidates that lower the cost equally are ordered by id, as in the authors' code (`ties`).
+Candidates without a gradient (no answer, or one that is not finite) are chosen last, at random, if
+the others are fewer than wanted. Chosen clients that leave while they compute their gradients are
+out; if all leave, a new choice is made among the available clients.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, "Diverse client selection for federated
 learning via submodular maximization", ICLR 2022, as in melodi-lab/divfl@4a5b80d; updates and
 squared distances as in euphoria0-0/Active-Client-Selection-for-Communication-efficient-
 Federated-Learning@b7f98a2. By default the server's aggregator weighs the updates, by samples as in
-the authors' code; with `weights: gamma` each of the chosen counts as many clients as it stands for,
-itself among them, by the distances that it was chosen by, as in the paper. Who was chosen without a
-gradient stands for itself alone (fleetsim's rule).
+the authors' code. With `weights: gamma`, as in the paper, the weight of a chosen client is the
+number of clients that it represents, including itself, by the distances of the choice. A client
+chosen without a gradient represents itself alone (fleetsim's rule).
 
 The server must hold all gradients and their distances: 4 N P + 8 N^2 byte, in memory and in every
-checkpoint (100 clients of 1.7 million parameters: 0.7 GB), and computes N K P multiplications a
-round. Each gradient costs its client a forward and a backward pass over all samples and the
-model's size up; the model it needs for training anyway.
+checkpoint (100 clients of 1.7 million parameters: 0.7 GB), and computes N K P multiplications per
+round. Each gradient costs its client a forward and a backward pass over all samples and an upload
+of the model's size; the client needs the model for training anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -57,13 +57,13 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors import probing
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.divfl.equations import (
     Metric,
     cluster_sizes,
@@ -72,44 +72,74 @@ from fleetsim.selectors.divfl.equations import (
     sample_size,
     stochastic_greedy,
 )
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
-_STRANGERS = "select/divfl/strangers"
+_UNKNOWN = "select/divfl/strangers"
 
 
 class DivFlSettings(Settings):
-    """Diverse clients, whose gradients stand for everybody's."""
+    """Diverse clients, whose gradients represent those of all."""
 
     acts_if = by_key(
         sample_fraction=beside("search", "stochastic"),
     )
 
+    demands: ClassVar[Demands] = {
+        "refresh: lazy": Demand(
+            "gradients of all clients, those of its cohorts anew",
+            "small",
+            "the server holds all clients' gradients and their distances, 4 N P + 8 N^2 byte",
+            set_up_choices=1,
+            square_byte=8,
+        ),
+        "refresh: ideal": Demand(
+            "gradients of all clients, anew for each choice",
+            "small",
+            "the server holds all clients' gradients and their distances, 4 N P + 8 N^2 byte",
+            square_byte=8,
+        ),
+        "vectors: update": Demand(
+            "updates of all clients once, then those of its cohorts",
+            "small",
+            "the server holds all clients' updates and their distances, 4 N P + 8 N^2 byte",
+            set_up_choices=1,
+            square_byte=8,
+        ),
+    }
+
     kind: Literal["divfl"] = "divfl"
     refresh: Literal["lazy", "ideal"] = "lazy"
-    """Who computes its gradient anew in a round: those chosen, or everybody before the choice."""
+    """Clients that compute their gradient anew in a round: those chosen, or all before the choice.
+    """
     vectors: Literal["gradient", "update"] = "gradient"
-    """What is compared: gradients of all samples, or what local training changes."""
+    """Vectors that are compared: gradients of all samples, or updates of local training."""
     metric: Metric = "l2"
     """Distance between two of them, or its square."""
     search: Literal["greedy", "stochastic"] = "greedy"
-    """Whether a step of the greedy choice looks at all candidates or at a random sample."""
+    """Candidates that a step of the greedy choice considers: all, or a random sample."""
     sample_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
-    """Share of the candidates in that sample, of at least as many as are wanted."""
+    """Share of the candidates in that sample, at least as many as are wanted."""
     weights: Literal["aggregator", "gamma"] = "aggregator"
-    """Whether the server's aggregator weighs the updates, or how many clients each stands for."""
+    """Weights of updates: the server's aggregator's, or the number of clients represented."""
     ties: TieRule = "lowest_id"
-    """Order among candidates that serve equally well: by id, as in the authors' code, or random."""
+    """Order among equal candidates: by id, as in the authors' code, or random."""
 
     def build(self) -> DivFlSelector:
         """Selector with these settings."""
         return DivFlSelector(self)
 
 
-class DivFlSelector:
-    """Gradients [N, P] and their distances [N, N]; rows that are not known are 0 and not used."""
+class DivFlSelector(DeclaredState):
+    """Selector with gradients [N, P], 0 where not known, and their distances [N, N]."""
 
     needs_losses = True
     needs_probes = True
+    state_fields = (
+        Column("vectors", np.float32),
+        Column("is_known", np.bool_),
+        Column("apart", np.float64),
+    )
 
     def __init__(self, settings: DivFlSettings) -> None:
         self._settings = settings
@@ -120,11 +150,11 @@ class DivFlSelector:
         self._apart: FloatArray = np.empty((0, 0))
         self._chosen: IntArray | None = None
         self._chosen_by: tuple[IntArray, FloatArray] = self._known_apart()
-        """Who was known at the last choice, and their distances [N, N] then."""
+        """Clients known at the last choice, and the distances [N, N] then."""
         self._num_read = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without gradients; whoever is there in round 1 is asked then."""
+        """Begin without gradients; the candidates of round 1 are asked then."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._training = fleet.training
@@ -134,25 +164,25 @@ class DivFlSelector:
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for what is missing; then, lazily, those chosen for their gradients of today."""
+        """Ask for missing gradients; then, with `lazy`, for those of the chosen clients."""
         if view.stage == 0:
             self._chosen = None
             self._num_read = 0
         self._read(view)
-        silent = answers.unasked(view)
+        silent = probing.unasked(view)
         if self._settings.refresh == "ideal":
             return self._requests(silent)
-        strangers = silent[~self._is_known[silent]]
-        if strangers.size or self._settings.vectors == "update":
-            return self._requests(strangers)
+        unknown = silent[~self._is_known[silent]]
+        if unknown.size or self._settings.vectors == "update":
+            return self._requests(unknown)
         if self._chosen is not None:
             return ()
         self._chosen = self._choice(view)
-        # What was told in this round is of today already.
+        # Gradients reported in this round are of the present model already.
         return self._requests(self._chosen[np.isin(self._chosen, silent)])
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """Representatives in the order of the greedy choice, then clients not known yet."""
+        """Return representatives in the order of the greedy choice, then unknown clients."""
         chosen = self._chosen
         if chosen is not None:
             chosen = chosen[np.isin(chosen, view.candidates)][: view.wanted]
@@ -164,27 +194,13 @@ class DivFlSelector:
         return Cohort(chosen, weights=self._gamma(chosen))
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """With updates for vectors, take those that arrived."""
+        """Store the delivered updates, with `vectors: update`."""
         if self._settings.vectors == "update":
             self._learn(
                 (report.client, report.vector - report.base)
                 for report in outcome.reports
                 if report.is_delivered and report.vector is not None and report.base is not None
             )
-
-    def state(self) -> State:
-        """All gradients, of whom they are known, and their distances."""
-        return {
-            "vectors": self._vectors.copy(),
-            "is_known": self._is_known.copy(),
-            "apart": self._apart.copy(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._vectors = np.array(state["vectors"], dtype=np.float32)
-        self._is_known = np.array(state["is_known"], dtype=np.bool_)
-        self._apart = np.array(state["apart"], dtype=np.float64)
 
     def _requests(self, clients: IntArray) -> Sequence[ProbeRequest]:
         is_gradient = self._settings.vectors == "gradient"
@@ -204,29 +220,29 @@ class DivFlSelector:
             num = sample_size(view.wanted, known.size, settings.sample_fraction)
             uniforms = generator.random((view.wanted, size))[:, known]
             chosen = stochastic_greedy(apart, view.wanted, keys[known], uniforms, num)
-        strangers = view.candidates[~self._is_known[view.candidates]]
-        at_random = tie_keys("random", size, rng.stream(self._seed, _STRANGERS, view.round))
-        extra = best(np.zeros(strangers.size), view.wanted - chosen.size, at_random[strangers])
-        return np.concatenate([known[chosen], strangers[extra]])
+        unknown = view.candidates[~self._is_known[view.candidates]]
+        at_random = tie_keys("random", size, rng.stream(self._seed, _UNKNOWN, view.round))
+        extra = best(np.zeros(unknown.size), view.wanted - chosen.size, at_random[unknown])
+        return np.concatenate([known[chosen], unknown[extra]])
 
     def _known_apart(self) -> tuple[IntArray, FloatArray]:
         return np.flatnonzero(self._is_known), self._apart
 
     def _gamma(self, chosen: IntArray) -> FloatArray:
-        """How many clients each of the chosen [n] stands for [n], at least itself."""
+        """Return the number of clients that each chosen one represents [n], at least itself."""
         known, apart = self._chosen_by
         gamma = np.ones(chosen.size)
         stands = np.flatnonzero(np.isin(chosen, known))
         columns = np.arange(stands.size)
         if stands.size:
             between = apart[np.ix_(known, chosen[stands])]
-            # Itself, also where another gradient is as near.
+            # A client represents itself, also where another gradient is as near.
             between[np.searchsorted(known, chosen[stands]), columns] = -1.0
             gamma[stands] = cluster_sizes(between, columns)
         return gamma
 
     def _read(self, view: RoundView) -> None:
-        """Learn from the probes that came back since the last look."""
+        """Learn from the reports of probes since the last call."""
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         self._learn(self._answered(fresh, view.parameters))
@@ -239,9 +255,9 @@ class DivFlSelector:
                 is_gradient = self._settings.vectors == "gradient"
                 yield report.client, report.vector if is_gradient else report.vector - parameters
 
-    def _learn(self, told: Iterable[tuple[int, Parameters]]) -> None:
+    def _learn(self, reported: Iterable[tuple[int, Parameters]]) -> None:
         clients = []
-        for client, vector in told:
+        for client, vector in reported:
             if np.all(np.isfinite(vector)):
                 self._vectors[client] = vector
                 clients.append(client)

@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 SumOver = Literal["remaining", "all"]
 

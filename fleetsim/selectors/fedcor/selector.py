@@ -45,7 +45,7 @@ client and one for each observation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -59,15 +59,15 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
+from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor.correlation_fit import (
     fitted,
     initial_points,
@@ -80,6 +80,7 @@ from fleetsim.selectors.fedcor.equations import (
     choose,
     covariance,
 )
+from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 
 _Count = Steps
@@ -93,6 +94,16 @@ class FedCorSettings(Settings):
         warm_up_fit_steps=beside("mean", "zero"),
         observed_fit_steps=beside("mean", "observed"),
     )
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "n_k; losses of all clients in the warm-up, later two at a time",
+            "small",
+            "a covariance over pairs of clients, O(K N^2) a choice; all clients tell their losses",
+            set_up_choices=16,
+            square_byte=16,
+        )
+    }
 
     kind: Literal["fedcor"] = "fedcor"
     warm_up_rounds: _Count = Field(default=15, examples=[2])
@@ -129,11 +140,19 @@ class FedCorSettings(Settings):
         return FedCorSelector(self)
 
 
-class FedCorSelector:
+class FedCorSelector(DeclaredState):
     """Points [D, N], observations [S, N] and the losses after the last round [N]."""
 
     needs_losses = True
     needs_probes = True
+    state_fields = (
+        Column("points", np.float64),
+        Column("alpha", np.float64),
+        Column("changes", np.float64),
+        Column("changed_in", np.int64),
+        Column("loss", np.float64),
+        Scalar("is_new_model", bool),
+    )
 
     def __init__(self, settings: FedCorSettings) -> None:
         self._settings = settings
@@ -175,16 +194,16 @@ class FedCorSelector:
             self._asked_in = view.round
             self._awaits = "loss"
             self._num_read = len(view.reports)
-            return answers.evaluations(view.candidates)
+            return probing.evaluations(view.candidates)
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if self._awaits == "loss":
-            return self._take_losses(view, answers.losses(fresh, self._alpha.size))
+            return self._take_losses(view, probing.losses(fresh, self._alpha.size))
         if self._awaits == "models":
             return self._show_shadow(view, fresh)
         if self._awaits == "shadow loss":
             self._awaits = "nothing"
-            self._note(answers.losses(fresh, self._alpha.size), view.round - 1)
+            self._note(probing.losses(fresh, self._alpha.size), view.round - 1)
             self._fit(view.round - 1, self._settings.fit_steps)
             self._forget(view.round - 1)
         return ()
@@ -212,26 +231,6 @@ class FedCorSelector:
         if outcome.round > self._settings.warm_up_rounds:
             self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
         self._is_new_model |= outcome.aggregated
-
-    def state(self) -> State:
-        """Points, factors, observations, and the losses to compare the next ones with."""
-        return {
-            "points": self._points.copy(),
-            "alpha": self._alpha.copy(),
-            "changes": self._changes.copy(),
-            "changed_in": self._changed_in.copy(),
-            "loss": self._loss.copy(),
-            "is_new_model": np.array(self._is_new_model),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._points = np.array(state["points"], dtype=np.float64)
-        self._alpha = np.array(state["alpha"], dtype=np.float64)
-        self._changes = np.array(state["changes"], dtype=np.float64)
-        self._changed_in = np.array(state["changed_in"], dtype=np.int64)
-        self._loss = np.array(state["loss"], dtype=np.float64)
-        self._is_new_model = bool(state["is_new_model"])
 
     def _is_due(self, num_finished: int) -> bool:
         if num_finished <= self._settings.warm_up_rounds:
@@ -263,12 +262,12 @@ class FedCorSelector:
 
     def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
         self._awaits = "nothing"
-        model = answers.average_model(reports)
+        model = probing.average_model(reports)
         if model is None:
             return ()
         self._awaits = "shadow loss"
         answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        return answers.evaluations(answered, parameters=model)
+        return probing.evaluations(answered, parameters=model)
 
     def _note(self, loss: FloatArray, num_finished: int) -> None:
         change = loss - self._loss

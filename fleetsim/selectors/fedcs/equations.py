@@ -25,8 +25,8 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product
-from fleetsim.selectors.common.checks import require_all, require_lengths
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.tie_breaking import best
 
 
 def num_asked(num_candidates: int, fraction: float = 0.1) -> int:

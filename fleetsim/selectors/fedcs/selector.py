@@ -33,7 +33,7 @@ of three scalars. No losses, no state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,15 +47,16 @@ from fleetsim.contracts import (
     Resources,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcs.equations import num_asked, pack
+from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
@@ -66,6 +67,14 @@ _Seconds = DelayS
 
 class FedCSSettings(Settings):
     """As many clients as a round has time for, by what they say of their resources."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "n_k; speed and link of a tenth of the fleet, as they say; size of the model",
+            "yes",
+            "answers are of the device; a client that overstates its speed is chosen more often",
+        )
+    }
 
     kind: Literal["fedcs"] = "fedcs"
     round_s: DurationS = 180.0
@@ -86,7 +95,7 @@ class FedCSSettings(Settings):
         return FedCSSelector(self)
 
 
-class FedCSSelector:
+class FedCSSelector(DeclaredState):
     """Asks anew in every round; remembers nothing."""
 
     needs_losses = False
@@ -147,13 +156,6 @@ class FedCSSelector:
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing: the next round asks anew."""
-
-    def state(self) -> State:
-        """Nothing outlasts a round."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Nothing to take back."""
 
     def _drawn(self, view: RoundView, num: int) -> IntArray:
         """Random candidates, in the order drawn."""

@@ -1,4 +1,8 @@
-"""Package."""
+"""FedGRA: grey relational analysis of four metrics.
+
+- `selector`: settings, and selections in every fifth round.
+- `equations`: metrics, grades, fairness and the choice.
+"""
 
 from fleetsim.selectors.fedgra.equations import (
     choose,

@@ -34,8 +34,8 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters
-from fleetsim.selectors.common.checks import require_all, require_lengths
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.tie_breaking import best
 
 HIGHER_IS_BETTER: BoolArray = np.array([False, True, True, True])
 """Of loss, weight divergence, processing power and memory, in this order [4]."""

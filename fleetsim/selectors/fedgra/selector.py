@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -58,13 +58,13 @@ from fleetsim.contracts import (
     Resources,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.fixed import available_in_order
-from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra.equations import (
     Mapping,
     Overflow,
@@ -79,6 +79,7 @@ from fleetsim.selectors.fedgra.equations import (
     smoothed,
     weight_divergence,
 )
+from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 
 _SCALAR_BYTE = 8
@@ -87,6 +88,15 @@ _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 class FedGRASettings(Settings):
     """The best of four metrics at once, asked of everybody, with a turn for all."""
+
+    demands: ClassVar[Demands] = {
+        f"divergence_at: {place}": Demand(
+            f"every 5 rounds of all clients: loss, {what} after an epoch, speed, memory",
+            "private",
+            f"the server is told the loss and {what} of single clients that it does not choose",
+        )
+        for place, what in (("server", "the model"), ("client", "the length of the update"))
+    }
 
     kind: Literal["fedgra"] = "fedgra"
     every_rounds: Rounds = 5
@@ -117,11 +127,18 @@ class FedGRASettings(Settings):
         return FedGRASelector(self)
 
 
-class FedGRASelector:
+class FedGRASelector(DeclaredState):
     """Columns over the fleet [N]; `_set` are the clients of the last selection."""
 
     needs_losses = True
     needs_probes = True
+    state_fields = (
+        Column("fairness", np.float64),
+        Column("is_forced", np.bool_),
+        Column("power", np.float64),
+        Column("memory", np.float64),
+        Column("set", np.int64),
+    )
 
     def __init__(self, settings: FedGRASettings) -> None:
         self._settings = settings
@@ -193,24 +210,6 @@ class FedGRASelector:
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing: selections go by what clients answer."""
-
-    def state(self) -> State:
-        """Fairness, smoothed metrics and the present set."""
-        return {
-            "fairness": self._fairness.copy(),
-            "is_forced": self._is_forced.copy(),
-            "power": self._power.copy(),
-            "memory": self._memory.copy(),
-            "set": self._set.copy(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._fairness = np.array(state["fairness"], dtype=np.float64)
-        self._is_forced = np.array(state["is_forced"], dtype=np.bool_)
-        self._power = np.array(state["power"], dtype=np.float64)
-        self._memory = np.array(state["memory"], dtype=np.float64)
-        self._set = np.array(state["set"], dtype=np.int64)
 
     def _close_selection(self, chosen: IntArray) -> None:
         is_selected = np.zeros(self._fairness.size, dtype=np.bool_)

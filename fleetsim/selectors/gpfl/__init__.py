@@ -1,4 +1,8 @@
-"""Package."""
+"""GPFL: clients whose gradients point along the global direction.
+
+- `selector`: settings, and the projections and rewards that it keeps.
+- `equations`: projections, rewards and confidence bounds.
+"""
 
 from fleetsim.selectors.gpfl.equations import (
     client_vector,

@@ -32,7 +32,7 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters
-from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.argument_checks import require_all, require_lengths
 
 Vector = Literal["gradient", "delta"]
 """What stands for a client's direction: (w - w_i) / eta or w - w_i."""

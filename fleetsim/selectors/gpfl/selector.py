@@ -48,7 +48,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -69,7 +69,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.gpfl.equations import (
     Adjustment,
     PlayCount,
@@ -86,11 +87,22 @@ from fleetsim.selectors.gpfl.equations import (
     rewards,
     with_rewards,
 )
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
 
 class GPFLSettings(Settings):
     """Updates that point along the global direction, with a bonus for clients rarely seen."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "gradients of all clients once, then each update of its cohorts; stop.rounds; samples"
+            " to validate with",
+            "private",
+            "the server sees single gradients and single updates, and must have samples",
+            set_up_choices=1,
+        )
+    }
 
     kind: Literal["gpfl"] = "gpfl"
     exploration: Weight = 1.0
@@ -126,12 +138,42 @@ class _Due:
     """(8)"""
     is_aggregated: bool
 
+    def state(self) -> State:
+        """Return copies of the fields by name."""
+        return {
+            "due/clients": self.clients.copy(),
+            "due/models": self.models.copy(),
+            "due/factor": np.array(self.factor),
+            "due/is_aggregated": np.array(self.is_aggregated),
+        }
 
-class GPFLSelector:
+    @classmethod
+    def restored(cls, state: State) -> _Due:
+        """Return the round that `state` described."""
+        return cls(
+            clients=np.array(state["due/clients"], dtype=np.int64),
+            models=np.array(state["due/models"], dtype=np.float32),
+            factor=float(state["due/factor"]),
+            is_aggregated=bool(state["due/is_aggregated"]),
+        )
+
+
+class GPFLSelector(DeclaredState):
     """Columns over the fleet [N]; a client was heard of when its projection is not NaN."""
 
     needs_losses = True
     needs_probes = True
+    state_fields = (
+        Scalar("num_rounds", int),
+        Column("was_asked", np.bool_),
+        Column("projection", np.float64),
+        Column("num_pulls", np.int64),
+        Column("reward_sum", np.float64),
+        Column("num_rewards", np.int64),
+        Column("direction", np.float64),
+        Scalar("accuracy", float),
+        Scalar("loss", float),
+    )
 
     def __init__(self, settings: GPFLSettings) -> None:
         self._settings = settings
@@ -240,48 +282,13 @@ class GPFLSelector:
         self._learn(vectors, factor, is_aggregated=outcome.aggregated)
 
     def state(self) -> State:
-        """Columns, the direction, and how good the model was."""
-        return {
-            "num_rounds": np.array(self._num_rounds, dtype=np.int64),
-            "was_asked": self._was_asked.copy(),
-            "projection": self._projection.copy(),
-            "num_pulls": self._num_pulls.copy(),
-            "reward_sum": self._reward_sum.copy(),
-            "num_rewards": self._num_rewards.copy(),
-            "direction": self._direction.copy(),
-            "accuracy": np.array(self._accuracy),
-            "loss": np.array(self._loss),
-        } | self._due_state()
+        """Return the declared state, and the round whose gradients are still to be asked for."""
+        return super().state() | ({} if self._due is None else self._due.state())
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._num_rounds = int(state["num_rounds"])
-        self._was_asked = np.array(state["was_asked"], dtype=np.bool_)
-        self._projection = np.array(state["projection"], dtype=np.float64)
-        self._num_pulls = np.array(state["num_pulls"], dtype=np.int64)
-        self._reward_sum = np.array(state["reward_sum"], dtype=np.float64)
-        self._num_rewards = np.array(state["num_rewards"], dtype=np.int64)
-        self._direction = np.array(state["direction"], dtype=np.float64)
-        self._accuracy = float(state["accuracy"])
-        self._loss = float(state["loss"])
-        self._due = None
-        if "due/clients" in state:
-            self._due = _Due(
-                clients=np.array(state["due/clients"], dtype=np.int64),
-                models=np.array(state["due/models"], dtype=np.float32),
-                factor=float(state["due/factor"]),
-                is_aggregated=bool(state["due/is_aggregated"]),
-            )
-
-    def _due_state(self) -> State:
-        if self._due is None:
-            return {}
-        return {
-            "due/clients": self._due.clients.copy(),
-            "due/models": self._due.models.copy(),
-            "due/factor": np.array(self._due.factor),
-            "due/is_aggregated": np.array(self._due.is_aggregated),
-        }
+        """Replace the state by a copy of what `state` returned."""
+        super().restore(state)
+        self._due = _Due.restored(state) if "due/clients" in state else None
 
     def _work(self, num_samples: int) -> Work:
         batch = self._settings.initial_batch

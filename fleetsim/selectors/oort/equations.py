@@ -1,8 +1,8 @@
-"""What Oort computes: shares, utilities, penalties, the pool, the pacer's question.
+"""Equations of Oort: shares, utilities, penalties, pools and the pacer.
 
-Pure functions of arrays over the clients considered [n]. How they fit together, and the sources,
-stand in `fleetsim.selectors.oort`; which of them and which figures the published implementations
-take, in `fleetsim.selectors.oort.profiles`.
+Pure functions of arrays over the clients considered [n]. Their use and the sources are described in
+`fleetsim.selectors.oort.selector`, the choices of published implementations in
+`fleetsim.selectors.oort.profiles`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.rounding import ROUNDING_SLACK
-from fleetsim.selectors.common.checks import require_all
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all
+from fleetsim.selectors.tie_breaking import best
 
 
 def exploration_fraction(round_: int, start: float, decay: float, floor: float) -> float:
-    """Share of explorers (epsilon) in round 1, 2, ...
+    """Return the share of explorers (epsilon) in round 1, 2, ...
 
     >>> exploration_fraction(2, 0.9, 0.5, 0.2), exploration_fraction(9, 0.9, 0.5, 0.2)
     (0.45, 0.2)
@@ -30,7 +30,7 @@ def exploration_fraction(round_: int, start: float, decay: float, floor: float) 
 
 
 def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexplored: int) -> int:
-    """How many explored clients are chosen; the rest of `wanted` are explorers.
+    """Return the number of explored clients to choose; the rest of `wanted` are explorers.
 
     >>> num_exploited(10, 0.9, 50, 50), num_exploited(10, 0.9, 50, 2), num_exploited(10, 0.2, 3, 9)
     (1, 8, 3)
@@ -43,7 +43,7 @@ def num_exploited(wanted: int, exploration: float, num_explored: int, num_unexpl
 
 
 def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatArray:
-    """U = |B| sqrt(mean of squared losses) of each client [n].
+    """Return U = |B| sqrt(mean of squared losses) of each client [n].
 
     Raises:
         ValueError: a utility is negative or not finite.
@@ -57,9 +57,9 @@ def statistical_utility(num_samples: FloatArray, loss_rms: FloatArray) -> FloatA
 
 
 def smoothed_mean_square(batch_mean_squares: FloatArray, weight: float = 0.2) -> float:
-    """Mean squared loss as the authors' clients track it over the batches of an epoch [b].
+    """Return the mean squared loss as the authors' clients track it over batches [b] of an epoch.
 
-    Begins with the first batch's; then each next one's counts with `weight`.
+    It begins with the first batch; each later batch counts with `weight`.
 
     Raises:
         ValueError: there is no batch, or the weight is not in (0, 1].
@@ -79,7 +79,7 @@ def smoothed_mean_square(batch_mean_squares: FloatArray, weight: float = 0.2) ->
 
 
 def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntArray:
-    """min(n, steps * batch): samples that local training of so many steps sees [n].
+    """Return min(n, steps * batch): samples that local training of so many steps uses [n].
 
     Their number is |B| of a client's utility, and the utility assumed of one never explored.
 
@@ -94,7 +94,7 @@ def num_trained(num_samples: IntArray, num_steps: int, batch_size: int) -> IntAr
 
 
 def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
-    """Utilities [n], none above that of 0-based rank min(floor(n * fraction), n - 1).
+    """Return utilities [n] clipped at that of 0-based rank min(floor(n * fraction), n - 1).
 
     >>> clipped(np.array([9.0, 1.0, 2.0, 3.0]), 0.5).tolist()
     [3.0, 1.0, 2.0, 3.0]
@@ -110,9 +110,10 @@ def clipped(utilities: FloatArray, fraction: float) -> FloatArray:
 
 
 def scaled(utilities: FloatArray, fraction: float) -> FloatArray:
-    """Utilities [n], clipped, and moved and stretched into [0, 1] as the authors' code does.
+    """Return utilities [n], clipped and scaled into [0, 1] as the authors' code does.
 
-    (min(U, clip) - 0.999 min U) / max(max U - 0.999 min U, 0.0001): max and min before the clip.
+    (min(U, clip) - 0.999 min U) / max(max U - 0.999 min U, 0.0001), with max and min before the
+    clip.
 
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """
@@ -124,7 +125,7 @@ def scaled(utilities: FloatArray, fraction: float) -> FloatArray:
 
 
 def temporal_bonus(round_: int, last_round: IntArray) -> FloatArray:
-    """sqrt(0.1 ln R / L) of clients last asked in rounds L >= 1 [n].
+    """Return sqrt(0.1 ln R / L) of clients last selected in rounds L >= 1 [n].
 
     Raises:
         ValueError: an L, or R, is less than 1.
@@ -137,10 +138,10 @@ def temporal_bonus(round_: int, last_round: IntArray) -> FloatArray:
 
 
 def duration_at(durations_s: FloatArray, percentile: float) -> float:
-    """Preferred duration T as a percentile of all known durations [n].
+    """Return the preferred duration T as a percentile of all known durations [n].
 
-    That of 0-based rank min(floor(n * percentile / 100), n - 1); infinity, which is no preference,
-    from 100 on; NaN where no duration is known.
+    It is the one of 0-based rank min(floor(n * percentile / 100), n - 1); infinity, which is no
+    preference, from 100 on; NaN where no duration is known.
 
     Raises:
         ValueError: the percentile is negative.
@@ -161,7 +162,7 @@ def duration_at(durations_s: FloatArray, percentile: float) -> float:
 
 
 def system_penalty(duration_s: FloatArray, preferred_s: float, alpha: float) -> FloatArray:
-    """(T / t)^alpha of clients slower than T, else 1; 1 too where t or T is not known (NaN) [n].
+    """Return (T / t)^alpha of clients slower than T, else 1; 1 also where t or T is NaN [n].
 
     Raises:
         ValueError: alpha is negative.
@@ -184,7 +185,7 @@ def utility(
     preferred_s: float,
     alpha: float,
 ) -> FloatArray:
-    """Util of each client [n] from its clipped statistical utility, duration and last round.
+    """Return Util of each client [n] from its clipped statistical utility, duration, last round.
 
     Source: Oort (Lai et al., OSDI 2021), Util of Algorithm 1.
     """
@@ -193,7 +194,7 @@ def utility(
 
 
 def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> IntArray:
-    """Positions with a utility of at least c times the `quota`-th largest; at least `quota`.
+    """Return positions with a utility of at least c times the `quota`-th largest one.
 
     Raises:
         ValueError: the quota is negative, or greater than the number of utilities.
@@ -213,14 +214,14 @@ def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> 
 
 
 def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatArray) -> IntArray:
-    """Positions of the window * num largest weights (rounded down): whom explorers are drawn among.
+    """Return positions of the window * num largest weights (rounded down), the pool of explorers.
 
-    The authors' code draws among five times as many as it wants; infinity lets everybody in.
+    The authors' code draws among five times as many as it wants; infinity admits all clients.
 
     Args:
         weights: utility assumed of each client never explored [n].
-        num: how many explorers are wanted.
-        window: how many times as many are let in.
+        num: number of explorers wanted.
+        window: size of the pool, in times of `num`.
         keys: the smaller goes first among equal weights [n].
 
     Raises:
@@ -235,7 +236,7 @@ def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatAr
 
 
 def is_declining(achieved: FloatArray, window: int) -> bool:
-    """Whether the last `window` rounds gathered less utility than the `window` before them.
+    """Return whether the last `window` rounds gathered less utility than the `window` before.
 
     False as long as there are not two windows.
 
@@ -247,12 +248,12 @@ def is_declining(achieved: FloatArray, window: int) -> bool:
 
 
 def paced_percentile(percentile: float, achieved: FloatArray, window: int, step: float) -> float:
-    """Percentile of the preferred duration after the authors' pacer has judged.
+    """Return the percentile of the preferred duration after the authors' pacer.
 
-    With a the mean utility gathered in the `window` rounds before the last `window` ones, and b in
-    those: `step` more, at most 100, if b is within 10 % of a (it has become flat); else `step`
-    less, but not below `step`, if they differ by 5 a or more. Unchanged as long as there are not
-    two windows. The authors' code gathers the mean U of the exploited clients that delivered.
+    With b the mean utility gathered in the last `window` rounds and a in the `window` rounds
+    before: `step` more, at most 100, if b is within 10 % of a; else `step` less, but not below
+    `step`, if they differ by 5 a or more. Unchanged as long as there are not two windows. The
+    authors' code gathers the mean U of the exploited clients that delivered.
 
     Raises:
         ValueError: the window is less than 1.

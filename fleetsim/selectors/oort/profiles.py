@@ -1,16 +1,16 @@
-"""Which figures and rules the published implementations of Oort take.
+"""Figures and rules of the published implementations of Oort.
 
 The defaults of `fleetsim.selectors.oort.OortSettings` are the paper's. The implementations differ
 from it in more than figures:
 
-* `is_scaled`: utilities are scaled to [0, 1] before the bonus is added (`scaled`), so that it
-  weighs as much as they do;
+* `is_scaled`: utilities are scaled to [0, 1] before the bonus is added (`scaled`), so that both
+  have the same weight;
 * `preferred_percentile`: T is a percentile of all known durations (`duration_at`), which the pacer
   moves (`paced_percentile`) in steps of percent; elsewhere T is a duration, and its steps seconds;
 * `exploration_window`: explorers are drawn among so many times as many (`exploration_pool`).
 
-`PLATO` differs further in what has no name here: its number of exploited clients is rounded up, and
-a client's score is kept as it was when it last took part.
+`PLATO` has two more differences, which no setting covers: its number of exploited clients is
+rounded up, and a client keeps the score of the round in which it last took part.
 
 The functions named are those of `fleetsim.selectors.oort.equations`.
 
@@ -40,7 +40,7 @@ class OortProfile:
     clip_fraction: float
     """Quantile at which U is clipped; 1: not at all."""
     is_scaled: bool
-    """Whether utilities are scaled to [0, 1]."""
+    """True if utilities are scaled to [0, 1]."""
     preferred_percentile: float | None
     """Percentile of durations that T begins with; None: T is a duration."""
     preferred_duration_s: float | None
@@ -50,22 +50,22 @@ class OortProfile:
     pacer_window_rounds: int
     """W."""
     pacer_every: str
-    """`window` or `round`: how often the pacer judges."""
+    """Interval of the pacer's comparisons: `window` or `round`."""
     penalty_exponent: float
     """alpha."""
     over_commit: float | None
-    """Clients asked for each that is wanted; None: it says nothing."""
+    """Clients selected for each one wanted; None: not given."""
     max_selections: int | None
-    """A client asked so often is barred from exploitation; None: no limit."""
+    """Number of selections after which a client is barred from exploitation; None: no limit."""
     max_blacklist_fraction: float
     """At most this share of the fleet is barred; 1: no limit."""
     exploration_weights: str
     """`size` (times the penalty) or `uniform`."""
     exploration_window: float
-    """Explorers are drawn among so many times as many; infinity: among all."""
+    """Size of the pool of explorers, in times of their number; infinity: all clients."""
 
     def settings(self) -> dict[str, Any]:
-        """The same as keys of `fleetsim.selectors.oort.OortSettings`."""
+        """Return the same as keys of `fleetsim.selectors.oort.OortSettings`."""
         has_percentile = self.preferred_percentile is not None
         has_window = math.isfinite(self.exploration_window)
         figures: dict[str, Any] = {
@@ -142,7 +142,7 @@ PLATO = OortProfile(
     pacer_every="round",
     penalty_exponent=2.0,
     over_commit=None,
-    # It bars those asked more than 10 times.
+    # It bars clients selected more than 10 times.
     max_selections=11,
     max_blacklist_fraction=1.0,
     exploration_weights="uniform",
@@ -150,10 +150,10 @@ PLATO = OortProfile(
 )
 
 Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
-"""Whose figures Oort takes."""
+"""Source of Oort's figures."""
 PROFILES: dict[str, OortProfile] = {
     "oort_repo": OORT_REPO,
     "fedscale": FEDSCALE,
     "plato": PLATO,
 }
-"""Every profile by its name, but the paper's, which are the defaults of `OortSettings`."""
+"""All profiles by name, except the paper's, whose figures are the defaults of `OortSettings`."""

@@ -1,9 +1,9 @@
 """Oort: clients of high statistical utility that are fast enough, and a share of new ones.
 
-Of a client i that delivered an update, the server keeps what it saw during local training:
+Of a client i that delivered an update, the server keeps
 
     U(i)    = |B_i| sqrt( (1 / |B_i|) sum of Loss(k)^2 over its samples k )    statistical utility
-    t(i)    its duration from dispatch to answer;  L(i) the last round in which it was asked
+    t(i)    its duration from dispatch to answer;  L(i) the last round in which it was selected
 
 In round R the *explored* clients (those with a U) that are available score
 
@@ -15,31 +15,33 @@ with clip the 95th percentile of their U, and T the preferred duration. Of the K
   Util, from the pool of all with Util >= c * (the (1 - epsilon) K-th largest Util);
 * exploration: the others are drawn among the clients never explored, in proportion to their
   cold-start utility n_i (the samples of one local pass, min(n, steps * batch)) or uniformly.
-  One whose duration is known already suffers the same penalty as above.
+  The penalty above applies if the duration is already known.
 
-epsilon(R) = max(0.9 * 0.98^(R-1), 0.2). Either part fills in for what the other cannot offer, so
-the first round explores only.
+epsilon(R) = max(0.9 * 0.98^(R-1), 0.2). Each part fills places that the other cannot fill, so the
+first round explores only.
 
-Pacer: the preferred duration T is relaxed by Delta when the statistical utility gathered shrinks,
-that is when sum U over the rounds (R-2W, R-W] > sum U over (R-W, R]. It is asked once a window, in
-rounds W, 2W, ... as the authors' code does; `pacer_every: round` asks in every round, which is the
-literal reading of Algorithm 1 and counts one decline up to W times over. T begins as
-`preferred_duration_s`; by default as the median duration of the first round that delivered
-anything. Delta is `pacer_step_s`; by default the T of the beginning (Algorithm 1 begins with
-T = Delta). Before T is known there is no penalty.
+Pacer: the preferred duration T grows by Delta when the statistical utility gathered shrinks, that
+is when sum U over the rounds (R-2W, R-W] > sum U over (R-W, R].
 
-Stragglers: a client that was asked but did not deliver (late, lost, or cut off by over-commitment)
-is registered with the mean U of those that delivered in that round, and counts as explored; its
-duration is the greater of the one known and the time after which it was given up, a lower bound. In
-a round in which nobody delivered a finite loss, utilities stay as they were and nobody new counts
-as explored. In runs without losses Oort therefore explores for ever.
+* It compares once per window, in rounds W, 2W, ..., as the authors' code does. `pacer_every: round`
+  compares in every round, the literal reading of Algorithm 1, which counts one decline up to W
+  times.
+* T begins as `preferred_duration_s`; by default as the median duration of the first round with a
+  delivery. Delta is `pacer_step_s`; by default the first T (Algorithm 1 begins with T = Delta).
+  Before T is known there is no penalty.
+
+Stragglers: a client that was selected but did not deliver (late, lost, or cancelled by
+over-commitment) is registered with the mean U of those that delivered in that round, and counts as
+explored. Its duration is the greater of the known one and the time after which it was given up, a
+lower bound. In a round without a finite loss utilities stay, and no further client counts as
+explored. In runs without losses Oort therefore always explores.
 
 `profile` takes the figures of a published implementation instead of the paper's for all settings
 that are not given (`fleetsim.selectors.oort.profiles`), and with them its rules:
 
 * `scale_utilities`: utilities are clipped and scaled to [0, 1] before the bonus is added;
 * `preferred_percentile`: T is this percentile of all known durations, infinite from 100 on. Its
-  pacer looks at the mean U of the exploited clients that delivered: with a gathered in rounds
+  pacer compares the mean U of the exploited clients that delivered: with a gathered in rounds
   (R-2W, R-W] and b in (R-W, R], the percentile grows by `pacer_step_percent` if b is within 10 %
   of a, and shrinks by it if they differ by 5 a or more;
 * `exploration_window`: explorers are drawn among so many times as many, those of the largest
@@ -47,10 +49,10 @@ that are not given (`fleetsim.selectors.oort.profiles`), and with them its rules
 
 Source: Lai, Zhu, Madhyastha, Chowdhury, "Oort: efficient federated learning via guided participant
 selection", OSDI 2021, Algorithm 1; stragglers, clip by rank, cold start, and the rhythm of the
-pacer from SymbioticLab/Oort@05a3aa1. That code departs from the paper in more; `profile: paper`
-follows the paper, and with utilities in the hundreds the bonus only decides between near-equals.
-What the profiles leave out of their implementations: smoothing of the clients' losses over batches,
-and what `fleetsim.selectors.oort.profiles` says of `plato`.
+pacer from SymbioticLab/Oort@05a3aa1. That code has more differences from the paper; `profile:
+paper` follows the paper. With utilities in the hundreds the bonus decides only between near-equals.
+Not in the profiles: the smoothing of clients' losses over batches, and two rules of `plato`
+(`fleetsim.selectors.oort.profiles`).
 
 The server must know n_i, and of its cohort losses and durations. No probes. Over-commitment (the
 paper's 1.3) is the server's setting, not Oort's.
@@ -60,7 +62,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -74,13 +76,13 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
 )
 from fleetsim.counts import floor_product
 from fleetsim.schema.effects import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort.equations import (
     clipped,
     cut_off_pool,
@@ -96,6 +98,7 @@ from fleetsim.selectors.oort.equations import (
     utility,
 )
 from fleetsim.selectors.oort.profiles import PROFILES, Profile
+from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -103,7 +106,7 @@ _Seconds = DurationS
 
 
 class OortOptions(Settings):
-    """What can be set of the choice; selectors that choose as Oort does share it."""
+    """Settings of the choice, for all selectors that choose as Oort does."""
 
     acts_if = by_key(
         pacer_step_s=beside("preferred_percentile", None),
@@ -123,13 +126,13 @@ class OortOptions(Settings):
     exploration_window: Annotated[float, Field(ge=1.0, le=1e9)] | None = Field(
         default=None, examples=[2.0]
     )
-    """Explorers are drawn among so many times as many as are wanted; null: among all."""
+    """Size of the pool of explorers, in times of their number; null: all clients."""
     cut_off_fraction: _Fraction = 0.95
     """Share of the cut-off utility that still admits a client to the pool (c)."""
     clip_fraction: PositiveFraction = 0.95
     """Statistical utilities are clipped at this quantile."""
     scale_utilities: bool = Field(default=False, examples=[True])
-    """Whether statistical utilities are scaled to [0, 1] before the bonus is added."""
+    """True to scale statistical utilities to [0, 1] before the bonus is added."""
     penalty_exponent: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
     """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
     preferred_duration_s: _Seconds | None = None
@@ -137,19 +140,19 @@ class OortOptions(Settings):
     preferred_percentile: Annotated[float, Field(ge=0.0, le=100.0)] | None = Field(
         default=None, examples=[30.0]
     )
-    """Percentile of all known durations that T is, to begin with; null: T is a duration."""
+    """First percentile of all known durations that is T; null: T is a duration."""
     pacer_step_s: _Seconds | None = None
-    """Step Delta by which T grows; null: as long as T was in the beginning."""
+    """Step Delta by which T grows; null: the first T."""
     pacer_step_percent: Annotated[float, Field(ge=1e-6, le=100.0)] = 5.0
     """Step by which the percentile grows or shrinks; with preferred_percentile only."""
     pacer_window_rounds: Rounds = 20
     """Rounds in each of the two windows that the pacer compares (W)."""
     pacer_every: Literal["window", "round"] = "window"
-    """Whether the pacer compares once a window or in every round."""
+    """Interval of the pacer's comparisons: once per window, or every round."""
     max_selections: Rounds | None = Field(default=None, examples=[10])
-    """A client asked so many times is not exploited any more; null: no limit."""
+    """Number of selections after which a client is not exploited any more; null: no limit."""
     max_blacklist_fraction: _Fraction = 0.3
-    """At most this share of the fleet is barred by `max_selections`, the most asked first."""
+    """Largest share of the fleet barred by `max_selections`, the most selected first."""
 
     @model_validator(mode="after")
     def _one_preferred_duration(self) -> Self:
@@ -173,9 +176,18 @@ class OortOptions(Settings):
 class OortSettings(OortOptions):
     """Useful and fast clients, by loss and duration, and a share of new ones."""
 
+    demands: ClassVar[Demands] = {
+        f"profile: {name}": Demand(
+            "n_k; root mean square losses and durations of its cohorts",
+            "private",
+            f"{COHORT_LOSS}; no message of its own",
+        )
+        for name in get_args(Profile)
+    }
+
     kind: Literal["oort"] = "oort"
     profile: Profile = "paper"
-    """Whose figures count where a setting is not given."""
+    """Source of the figures for settings that are not given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -190,11 +202,22 @@ class OortSettings(OortOptions):
         return OortSelector(self)
 
 
-class OortSelector:
-    """Columns over the fleet [N]; a client is explored when its utility is not NaN."""
+class OortSelector(DeclaredState):
+    """Selector with columns over the fleet [N]; the utility of unexplored clients is NaN."""
 
     needs_losses = True
     needs_probes = False
+    state_fields = (
+        Column("utility", np.float64),
+        Column("duration_s", np.float64),
+        Column("last_round", np.int64),
+        Column("num_selected", np.int64),
+        Column("achieved", np.float64),
+        Scalar("num_rounds", int),
+        Scalar("preferred_s", float),
+        Scalar("step_s", float),
+        Scalar("percentile", float),
+    )
 
     def __init__(self, settings: OortOptions) -> None:
         self._settings = settings
@@ -210,7 +233,7 @@ class OortSelector:
         self._percentile = math.nan
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with nobody explored."""
+        """Begin without explored clients."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._utility = np.full(size, np.nan)
@@ -228,7 +251,7 @@ class OortSelector:
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """Exploited clients first, then the explorers."""
+        """Return the exploited clients, then the explorers."""
         settings = self._settings
         generator = rng.stream(self._seed, "select/oort", view.round)
         exponentials = generator.standard_exponential(self._utility.size)
@@ -250,7 +273,7 @@ class OortSelector:
         return np.concatenate([exploited, explorers])
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Register what the cohort did, then let the pacer judge."""
+        """Register losses and durations of the cohort, then pace."""
         if outcome.selected.size == 0:
             return
         self._num_selected[outcome.selected] += 1
@@ -264,7 +287,7 @@ class OortSelector:
             np.array([report.num_samples for report in told], dtype=np.float64),
             np.array([report.loss_rms for report in told], dtype=np.float64),
         )
-        # Who has a utility comes by exploitation, everybody else to be explored.
+        # Clients with a utility were exploited, all others explored.
         of_exploited = utilities[np.isfinite(self._utility[clients])]
         self._utility[clients] = utilities
         for report in outcome.reports:
@@ -280,32 +303,6 @@ class OortSelector:
         else:
             self._pace(float(of_exploited.mean()) if of_exploited.size else 0.0)
             self._preferred_s = duration_at(self._duration_s, self._percentile)
-
-    def state(self) -> State:
-        """Columns, the pacer's history and its duration."""
-        return {
-            "utility": self._utility.copy(),
-            "duration_s": self._duration_s.copy(),
-            "last_round": self._last_round.copy(),
-            "num_selected": self._num_selected.copy(),
-            "achieved": self._achieved.copy(),
-            "num_rounds": np.array(self._num_rounds, dtype=np.int64),
-            "preferred_s": np.array(self._preferred_s),
-            "step_s": np.array(self._step_s),
-            "percentile": np.array(self._percentile),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._utility = np.array(state["utility"], dtype=np.float64)
-        self._duration_s = np.array(state["duration_s"], dtype=np.float64)
-        self._last_round = np.array(state["last_round"], dtype=np.int64)
-        self._num_selected = np.array(state["num_selected"], dtype=np.int64)
-        self._achieved = np.array(state["achieved"], dtype=np.float64)
-        self._num_rounds = int(state["num_rounds"])
-        self._preferred_s = float(state["preferred_s"])
-        self._step_s = float(state["step_s"])
-        self._percentile = float(state["percentile"])
 
     def _exploit(
         self, round_: int, explored: IntArray, quota: int, exponentials: FloatArray
@@ -341,7 +338,7 @@ class OortSelector:
         )
 
     def _blacklist(self, keys: FloatArray) -> BoolArray:
-        """Clients barred from exploitation [N]; the keys decide between equally often asked."""
+        """Return a mask of clients barred from exploitation [N]; the keys break ties."""
         is_barred = np.zeros(self._num_selected.size, dtype=np.bool_)
         if self._settings.max_selections is not None:
             often = np.flatnonzero(self._num_selected >= self._settings.max_selections)

@@ -1,7 +1,9 @@
-"""Package."""
+"""Power-of-choice: the largest losses among random candidates.
+
+- `selector`: settings, its probed and its reported variant.
+"""
 
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.common.tie_breaking import best, tie_keys
 from fleetsim.selectors.power_of_choice.selector import (
     PowerOfChoiceSettings,
     ProbedPowerOfChoice,
@@ -9,6 +11,7 @@ from fleetsim.selectors.power_of_choice.selector import (
     losses_of,
     num_asked,
 )
+from fleetsim.selectors.tie_breaking import best, tie_keys
 
 __all__ = [
     "PowerOfChoiceSettings",

@@ -1,9 +1,9 @@
-"""Power-of-choice: of d random candidates those with the largest losses.
+"""Power-of-choice: the largest losses among d random candidates.
 
 1. Draw d candidates without replacement among the available clients, with probability
    proportional to their samples n_k (the sequential draw of
    `fleetsim.selectors.baselines.uniform`).
-2. Know each candidate's local loss F_k(w) of the present model w.
+2. Obtain each candidate's local loss F_k(w) of the present model w.
 3. Take the m wanted ones with the largest losses.
 
 d = m is size-proportional random selection, d = N is greedy; d is raised to m where it is less.
@@ -12,29 +12,29 @@ The variants differ in step 2:
 * `pow-d`: a probe: the candidate downloads w and evaluates it on all its training samples;
 * `cpow-d`: a cheaper probe: on a random mini-batch of `batch` samples;
 * `rpow-d`: no probe: the mean loss that the client reported when it last took part, over its last
-  local epoch (default), its first or all of them (`fleetsim.selectors.common.training_loss`); a
+  local epoch (default), its first or all of them (`fleetsim.selectors.training_loss`); a
   client that never did counts as +infinity and so goes first.
 
-All variants of a run draw the same candidates in the same round. Candidates whose answer to the
-probe was not delivered, or who have left since, are out; if fewer than m answered, only those are
-chosen. If nobody answered, the choice falls back to the first m candidates still there, in the
-order of the draw. An answer without a loss, or with a NaN, ranks below all losses.
+All variants of a run draw the same candidates in the same round. Candidates that did not answer the
+probe, or that have left since, are out; if fewer than m answered, only those are chosen. If none
+answered, the choice falls back to the first m candidates still available, in the order of the draw.
+An answer without a loss, or with a NaN, ranks below all losses.
 
 Source: Cho, Wang, Joshi, "Towards understanding biased client selection in federated learning",
 AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`; the
 papers that compare with it rarely state d, so d = 2 m, which is the d = 10 for 5 clients of
-Yoruko-Tang/FedCor@d941083. The paper's full text was not at hand: that rpow-d's loss is there the
-average over all local iterations is from memory; the last epoch is what Flower's clients report.
+Yoruko-Tang/FedCor@d941083. The paper's full text was not at hand: that its rpow-d averages the loss
+over all local iterations is from memory; Flower's clients report the last epoch.
 
-The server must know n_k and, as said, the losses: a probe costs each of the d candidates one model
-download, its forward passes and the upload of one scalar.
+The server must know n_k and the losses: a probe costs each of the d candidates one model download,
+its forward passes and the upload of one scalar.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -48,15 +48,16 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     Selector,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.common.training_loss import Epochs, asking, training_loss
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import COHORT_LOSS, PROBED_LOSS, Demand, Demands
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_loss
 from fleetsim.settings import Settings
 
 
@@ -68,6 +69,14 @@ class PowerOfChoiceSettings(Settings):
         loss=beside("variant", "rpow-d"),
     )
 
+    demands: ClassVar[Demands] = {
+        "variant: pow-d": Demand("n_k; losses of d candidates", "private", PROBED_LOSS),
+        "variant: cpow-d": Demand(
+            "n_k; losses of d candidates on a mini-batch", "private", PROBED_LOSS
+        ),
+        "variant: rpow-d": Demand("n_k; losses of its cohorts", "private", COHORT_LOSS),
+    }
+
     kind: Literal["power-of-choice"] = "power-of-choice"
     variant: Literal["pow-d", "cpow-d", "rpow-d"] = "pow-d"
     """Loss by a probe on all samples, by a probe on one mini-batch, or as last reported."""
@@ -76,7 +85,7 @@ class PowerOfChoiceSettings(Settings):
     batch: Samples = 64
     """Samples of the mini-batch; cpow-d only."""
     loss: Epochs = "last_epoch"
-    """Of which local epochs the reported loss is the mean; rpow-d only."""
+    """Local epochs over which the reported loss is averaged; rpow-d only."""
     ties: TieRule = "random"
     """Order among equal losses."""
 
@@ -88,7 +97,7 @@ class PowerOfChoiceSettings(Settings):
 
 
 def num_asked(d: int | None, wanted: int) -> int:
-    """How many candidates are drawn.
+    """Return the number of candidates drawn.
 
     >>> num_asked(None, 5), num_asked(8, 5), num_asked(3, 5)
     (10, 8, 5)
@@ -97,7 +106,7 @@ def num_asked(d: int | None, wanted: int) -> int:
 
 
 def losses_of(clients: IntArray, answers: dict[int, float | None]) -> FloatArray:
-    """Loss that each client answered, NaN for an answer without one.
+    """Return the loss that each client answered, NaN for an answer without one.
 
     >>> losses_of(np.array([4, 2]), {2: None, 4: 0.5}).tolist()
     [0.5, nan]
@@ -107,7 +116,7 @@ def losses_of(clients: IntArray, answers: dict[int, float | None]) -> FloatArray
 
 
 class _Draws:
-    """The random part of every variant, addressed by the round."""
+    """Random draws of all variants, addressed by the round."""
 
     def __init__(self, settings: PowerOfChoiceSettings, fleet: FleetView) -> None:
         self._settings = settings
@@ -115,21 +124,21 @@ class _Draws:
         self._num_clients = fleet.num_samples.size
 
     def candidates(self, view: RoundView) -> IntArray:
-        """Ids of the d candidates, in the order drawn."""
+        """Return the ids of the d candidates, in the order drawn."""
         generator = rng.stream(self._seed, "select/power-of-choice", view.round)
         exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
         num = num_asked(self._settings.d, view.wanted)
         return view.candidates[draw(view.num_samples.astype(np.float64), num, exponentials)]
 
     def largest(self, view: RoundView, clients: IntArray, losses: FloatArray) -> IntArray:
-        """Ids of the wanted ones with the largest losses, largest first."""
+        """Return the ids of the wanted ones with the largest losses, largest first."""
         generator = rng.stream(self._seed, "select/power-of-choice/ties", view.round)
         keys = tie_keys(self._settings.ties, self._num_clients, generator)
         return clients[best(losses, view.wanted, keys[clients])]
 
 
-class ProbedPowerOfChoice:
-    """pow-d and cpow-d: asks the candidates for their losses before each choice."""
+class ProbedPowerOfChoice(DeclaredState):
+    """Selector of pow-d and cpow-d: the candidates are probed before each choice."""
 
     needs_losses = True
     needs_probes = True
@@ -140,7 +149,7 @@ class ProbedPowerOfChoice:
         self._asked: IntArray = np.empty(0, dtype=np.int64)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Note the seed and the size of the fleet."""
+        """Store the seed and the size of the fleet."""
         self._draws = _Draws(self._settings, fleet)
         return ()
 
@@ -157,11 +166,11 @@ class ProbedPowerOfChoice:
         ]
 
     def select(self, view: RoundView) -> IntArray:
-        """The largest losses among those who answered."""
+        """Return the clients with the largest losses among those that answered."""
         assert self._draws is not None
         there = self._asked[np.isin(self._asked, view.candidates)]
         if there.size == 0:
-            # Everybody asked has left, others came: a fresh draw, as if nobody had answered.
+            # All probed clients have left, others came: a new draw, as if none had answered.
             there = self._draws.candidates(view)
         answers = {report.client: report.loss for report in view.reports if report.is_delivered}
         answered = there[[client in answers for client in there.tolist()]]
@@ -172,24 +181,18 @@ class ProbedPowerOfChoice:
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing: the next round asks anew."""
 
-    def state(self) -> State:
-        """Nothing outlasts a round."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Nothing to take back."""
-
     def _work(self, num_samples: int) -> Work:
         if self._settings.variant == "pow-d":
             return Work(WorkKind.EVALUATE)
         return Work(WorkKind.EVALUATE, num_samples=min(self._settings.batch, num_samples))
 
 
-class ReportedPowerOfChoice:
-    """rpow-d: keeps the loss that each client last reported, +infinity before the first."""
+class ReportedPowerOfChoice(DeclaredState):
+    """Selector of rpow-d with the last reported losses, +infinity before the first [N]."""
 
     needs_losses = True
     needs_probes = False
+    state_fields = (Column("last_loss", np.float64),)
 
     def __init__(self, settings: PowerOfChoiceSettings) -> None:
         self._settings = settings
@@ -198,7 +201,7 @@ class ReportedPowerOfChoice:
         self._last_loss: FloatArray = np.empty(0)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with an empty table of losses."""
+        """Begin without any reported loss."""
         self._draws = _Draws(self._settings, fleet)
         self._last_loss = np.full(fleet.num_samples.size, np.inf)
         return ()
@@ -208,23 +211,15 @@ class ReportedPowerOfChoice:
         return ()
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """The largest last reported losses among the d candidates."""
+        """Return the clients with the largest last reported losses among the d candidates."""
         assert self._draws is not None
         drawn = self._draws.candidates(view)
         largest = self._draws.largest(view, drawn, self._last_loss[drawn])
-        return asking(largest, self._epochs)
+        return answer_requesting(largest, self._epochs)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Note the losses of those who delivered; a loss that is not finite is none."""
+        """Store the finite losses of the clients that delivered."""
         for report in outcome.reports:
             loss = training_loss(report, self._epochs)
             if loss is not None:
                 self._last_loss[report.client] = loss
-
-    def state(self) -> State:
-        """The table of losses."""
-        return {"last_loss": self._last_loss.copy()}
-
-    def restore(self, state: State) -> None:
-        """Take back the table of losses."""
-        self._last_loss = np.array(state["last_loss"], dtype=np.float64)

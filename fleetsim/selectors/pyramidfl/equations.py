@@ -1,7 +1,6 @@
-"""What PyramidFL computes beside Oort's selection: how much each chosen client trains and uploads.
+"""Equations of PyramidFL: the work and the upload of each chosen client.
 
-Clients are chosen as Oort chooses them. The gradient utility of a client is what its last update
-was worth,
+Clients are chosen as by Oort. The gradient utility of a client measures its last update,
 
     G_k = |Delta_k|_2 * min(n_k, samples trained) / 100,
 
@@ -12,7 +11,7 @@ and among the K that are kept the one with the largest G has rank 0. Then
     T         = max_k T_k                         the round
     ratio_k   = 1 + min(10, beta floor((T - T_k) / (T_comp,k / steps)) / steps)
 
-so that whoever matters less uploads less, and whoever would wait trains longer: floor(ratio_k
+so that less important clients upload less, and clients that would wait train longer: floor(ratio_k
 steps) local steps.
 
 Source: Li, Zeng, Zhang, Cao, "PyramidFL: a fine-grained client selection framework for efficient
@@ -30,13 +29,13 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.rounding import ROUNDING_SLACK
 
 MOST_EXTRA = 10.0
-"""No client trains more than this many times its usual work beyond it."""
+"""Largest extra work of a client, in times of its usual work."""
 
 
 def gradient_utilities(
     update_norm: FloatArray, num_samples: IntArray, num_trained: IntArray
 ) -> FloatArray:
-    """G of each client [n] from the norm of its update, its samples and those it trained on.
+    """Return G of each client [n] from the norm of its update, its samples and those trained on.
 
     `num_trained` counts a sample as often as it was used.
 
@@ -49,7 +48,7 @@ def gradient_utilities(
 
 
 def ranks(utilities: FloatArray) -> IntArray:
-    """How many clients have a larger utility [n]; equals share the better rank.
+    """Return the number of clients with a larger utility [n]; equals share the better rank.
 
     Raises:
         ValueError: a utility is NaN.
@@ -68,13 +67,13 @@ def ranks(utilities: FloatArray) -> IntArray:
 def dropout_fractions(
     rank: IntArray, *, lowest: float = 0.1, highest: float = 0.6, cohort: int | None = None
 ) -> FloatArray:
-    """Share of its update that each client does not upload [n].
+    """Return the share of its update that each client does not upload [n].
 
     Args:
-        rank: from 0, the best [n].
+        rank: rank of each client, 0 for the best [n].
         lowest: share of the best (lo).
-        highest: share that nobody quite reaches (hi): rank K - 1 drops hi - (hi - lo) / K.
-        cohort: K; None: as many as there are ranks.
+        highest: upper limit of the share (hi): rank K - 1 drops hi - (hi - lo) / K.
+        cohort: K; None: the number of ranks.
 
     Raises:
         ValueError: not 0 <= lowest <= highest <= 1, or a rank is not below the cohort.
@@ -95,10 +94,10 @@ def dropout_fractions(
 def durations_s(
     compute_s: FloatArray, communicate_s: FloatArray, dropout_fraction: FloatArray
 ) -> FloatArray:
-    """T of each client [n]: its computing, and its transfers without what it drops, in seconds.
+    """Return T of each client [n]: seconds of computing and of transfers without the dropped share.
 
-    As in the authors' code the model's way down shrinks with its way up; whoever knows the two
-    apart gives the upload alone as `communicate_s` and adds the download to `compute_s`.
+    As in the authors' code the download shrinks with the upload. A caller that knows both gives the
+    upload alone as `communicate_s` and adds the download to `compute_s`.
 
     Source: PyramidFL (Li et al., MobiCom 2022), as in liecn/PyramidFL@527b73e.
     """
@@ -113,21 +112,21 @@ def step_ratios(
     beta: float = 1.0,
     round_s: float | None = None,
 ) -> FloatArray:
-    """How many times its usual work each client does [n], from 1 to 11.
+    """Return the work of each client in times of its usual work [n], from 1 to 11.
 
     Args:
         duration_s: T of each client with its usual work [n].
-        compute_s: its computing of the usual work, > 0 [n].
+        compute_s: seconds of computing of the usual work, > 0 [n].
         num_steps: local steps (or epochs) of the usual work, >= 1.
         beta: share of the idle steps that is filled; 1 in the authors' options, 0.5 in their
             experiments.
-        round_s: length of the round; None: the slowest of `duration_s`. Slower clients do their
+        round_s: seconds of the round; None: the largest of `duration_s`. Slower clients do their
             usual work.
 
     Raises:
         ValueError: `num_steps` is below 1, or a computing time is not above 0.
 
-    A round of 30 s, steps of 1 s: the first idles 20 s, which is 20 steps more.
+    A round of 30 s, steps of 1 s: the first is idle for 20 s, which are 20 more steps.
 
     >>> step_ratios(np.array([10.0, 30.0]), np.array([5.0, 25.0]), num_steps=5).tolist()
     [5.0, 1.0]
@@ -147,7 +146,7 @@ def step_ratios(
 
 
 def num_local_steps(ratio: FloatArray, num_steps: int) -> IntArray:
-    """floor(ratio * steps) of each client [n].
+    """Return floor(ratio * steps) of each client [n].
 
     >>> num_local_steps(np.array([1.0, 1.25]), 10).tolist()
     [10, 12]

@@ -1,4 +1,4 @@
-"""PyramidFL: Oort's cohort; who matters less uploads less, who would wait trains longer.
+"""PyramidFL: Oort's cohort, with smaller uploads of less important clients and more work for fast.
 
 Clients are chosen exactly as by `fleetsim.selectors.oort`, with the same settings and the same
 draws. Among the K' chosen ones, rank 0 is the one with the largest gradient utility
@@ -12,26 +12,30 @@ Delta_k being the last update that arrived; before the first one G_k = n_k. Then
     T_k       = down_k + E c_k + (1 - dropout_k) up_k       its round with the usual E local epochs
     epochs_k  = E + floor(min(10 E, beta floor((max T - T_k) / c_k)))
 
-with the seconds of an epoch c_k, of the model's way down, and of the whole update's way up as the
-client last measured them. A client that has delivered nothing yet trains the usual E epochs and
-does not count for max T. Where the scenario counts local steps (`task.local.steps`), E, c_k and
-what is asked of a client are in steps, as in the authors' code.
+with the seconds c_k of an epoch, down_k of the model's download and up_k of the whole update's
+upload as the client last measured them. A client that has not delivered yet trains the usual E
+epochs and does not count for max T. Where the scenario counts local steps (`task.local.steps`), E,
+c_k and the work of a client are in steps, as in the authors' code.
 
 Source: Li, Zeng, Zhang, Cao, "PyramidFL: a fine-grained client selection framework for efficient
 federated learning", MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.1, hi 0.6, beta 1; 0.5 in
-its experiments). Differences: that code always counts local steps, ranks the K clients that it
-expects to finish first where here all chosen ones are ranked, takes durations from profiles where
-here they are measured, shrinks the model's way down as well, and drops whole tensors at random
-where here single entries at random stay behind (`fleetsim.contracts.Cohort.upload_fraction`).
+its experiments). Differences of that code:
 
-The server must know what Oort must, and of its cohort the updates and the times of the phases. No
-probes. State: Oort's and six numbers a client.
+* it always counts local steps;
+* it ranks the K clients that it expects to finish first, here all chosen ones are ranked;
+* it takes durations from profiles, here they are measured;
+* it also shrinks the download;
+* it drops whole tensors at random, here single entries
+  (`fleetsim.contracts.Cohort.upload_fraction`).
+
+The server must know the same as for Oort, and of its cohort the updates and the times of the
+phases. No probes. State: Oort's and six numbers per client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -45,8 +49,9 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    State,
 )
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import OortOptions, OortSelector
 from fleetsim.selectors.pyramidfl.equations import (
     dropout_fractions,
@@ -61,15 +66,23 @@ _Dropout = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class PyramidFlSettings(OortOptions):
-    """Oort's clients; less important ones upload less, those who would wait train longer."""
+    """Oort's clients; less important ones upload less, those that would wait train longer."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "as oort; norms of updates, times of download, epochs and upload",
+            "private",
+            f"{COHORT_LOSS}, and the length of its update; no message of its own",
+        )
+    }
 
     kind: Literal["pyramidfl"] = "pyramidfl"
     lowest_dropout: _Dropout = 0.1
     """Share of its update that the most important client does not upload (lo)."""
     highest_dropout: _Dropout = 0.6
-    """Share that nobody quite reaches (hi)."""
+    """Upper limit of that share, which no client reaches (hi)."""
     idle_share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
-    """Share of the epochs or steps that fit into a client's waiting that it trains more (beta)."""
+    """Share of a client's waiting time that is filled with extra epochs or steps (beta)."""
 
     @model_validator(mode="after")
     def _lowest_below_highest(self) -> Self:
@@ -85,14 +98,23 @@ class PyramidFlSettings(OortOptions):
         return PyramidFlSelector(self)
 
 
-class PyramidFlSelector:
-    """Oort, and columns over the fleet [N]; seconds are NaN for who has not delivered yet.
+class PyramidFlSelector(DeclaredState):
+    """Selector with Oort's and columns over the fleet [N]; seconds are NaN before a delivery.
 
     Work is counted in the scenario's unit: epochs, or steps, which then have a batch size.
     """
 
     needs_losses = True
     needs_probes = False
+    state_parts = ("_oort",)
+    state_fields = (
+        Column("gradient_utility", np.float64),
+        Column("down_s", np.float64),
+        Column("unit_s", np.float64),
+        Column("up_s", np.float64),
+        Column("asked", np.int64),
+        Column("asked_fraction", np.float64),
+    )
 
     def __init__(self, settings: PyramidFlSettings) -> None:
         self._settings = settings
@@ -100,7 +122,7 @@ class PyramidFlSelector:
         self._usual = 1
         self._batch_size: int | None = None
         self._num_samples: IntArray = np.empty(0, dtype=np.int64)
-        self._utility: FloatArray = np.empty(0)
+        self._gradient_utility: FloatArray = np.empty(0)
         self._down_s: FloatArray = np.empty(0)
         self._unit_s: FloatArray = np.empty(0)
         self._up_s: FloatArray = np.empty(0)
@@ -113,7 +135,7 @@ class PyramidFlSelector:
         self._usual = fleet.epochs if fleet.steps is None else fleet.steps
         self._batch_size = None if fleet.steps is None else fleet.batch_size
         self._num_samples = fleet.num_samples
-        self._utility = fleet.num_samples.astype(np.float64)
+        self._gradient_utility = fleet.num_samples.astype(np.float64)
         self._down_s = np.full(size, np.nan)
         self._unit_s = np.full(size, np.nan)
         self._up_s = np.full(size, np.nan)
@@ -126,11 +148,11 @@ class PyramidFlSelector:
         return self._oort.probe(view)
 
     def select(self, view: RoundView) -> Cohort:
-        """Oort's choice, with everybody's epochs or steps and share of the update."""
+        """Return Oort's choice, with the epochs or steps and the share of the update of each."""
         settings = self._settings
         chosen = self._oort.select(view)
         dropout = dropout_fractions(
-            ranks(self._utility[chosen]),
+            ranks(self._gradient_utility[chosen]),
             lowest=settings.lowest_dropout,
             highest=settings.highest_dropout,
         )
@@ -142,37 +164,16 @@ class PyramidFlSelector:
         return Cohort(chosen, steps=amounts, upload_fraction=1.0 - dropout)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Note updates and times of those who delivered, and let Oort learn."""
+        """Store updates and times of the clients that delivered, and let Oort learn."""
         for report in outcome.reports:
             if report.is_delivered:
                 self._note(report)
         self._oort.observe(outcome)
 
-    def state(self) -> State:
-        """Oort's columns and those of this class."""
-        return self._oort.state() | {
-            "gradient_utility": self._utility.copy(),
-            "down_s": self._down_s.copy(),
-            "unit_s": self._unit_s.copy(),
-            "up_s": self._up_s.copy(),
-            "asked": self._asked.copy(),
-            "asked_fraction": self._asked_fraction.copy(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._oort.restore(state)
-        self._utility = np.array(state["gradient_utility"], dtype=np.float64)
-        self._down_s = np.array(state["down_s"], dtype=np.float64)
-        self._unit_s = np.array(state["unit_s"], dtype=np.float64)
-        self._up_s = np.array(state["up_s"], dtype=np.float64)
-        self._asked = np.array(state["asked"], dtype=np.int64)
-        self._asked_fraction = np.array(state["asked_fraction"], dtype=np.float64)
-
     def _amounts(self, chosen: IntArray, dropout: FloatArray) -> IntArray:
-        """Epochs or steps of each [n]."""
+        """Return the epochs or steps of each chosen client [n]."""
         amounts = np.full(chosen.size, self._usual, dtype=np.int64)
-        # Who computes in no time at all, as in worlds without devices, has nothing to fill.
+        # Clients that compute in no time, as in worlds without devices, have no work to add.
         is_timed = self._unit_s[chosen] > 0.0
         timed = chosen[is_timed]
         compute_s = self._usual * self._unit_s[timed]
@@ -187,7 +188,7 @@ class PyramidFlSelector:
 
     def _note(self, report: Report) -> None:
         client = report.client
-        # Fewer than asked for where the owner interrupted it.
+        # Less than requested where the owner interrupted it.
         amount = float(self._asked[client]) * report.completed_fraction
         if amount == 0.0:
             return
@@ -197,9 +198,9 @@ class PyramidFlSelector:
         if report.vector is not None and report.base is not None:
             norm = float(np.linalg.norm(report.vector.astype(np.float64) - report.base))
             if np.isfinite(norm):
-                # Of cut epochs all batches are full; from the first whole one on n_k is less.
+                # All batches of a cut epoch are full; from a whole one on n_k is the minimum.
                 per_unit = report.num_samples if self._batch_size is None else self._batch_size
                 num_trained = np.array([round(per_unit * amount)])
-                self._utility[client] = gradient_utilities(
+                self._gradient_utility[client] = gradient_utilities(
                     np.array([norm]), self._num_samples[[client]], num_trained
                 )[0]

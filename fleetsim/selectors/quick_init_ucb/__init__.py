@@ -1,4 +1,7 @@
-"""Package."""
+"""Quick-Init UCB: the bandit over sets with a cold start in groups.
+
+- `selector`: settings, and the groups of the cold start.
+"""
 
 from fleetsim.selectors.bandits.equations import (
     arm_of,

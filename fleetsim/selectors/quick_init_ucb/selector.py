@@ -1,36 +1,35 @@
 """Quick-Init UCB: the bandit over sets, with a first estimate of every arm after N / K slots.
 
 As `fleetsim.selectors.ucb`, but the first slots play groups: the clients in random order, cut into
-ceil(N / K) groups of K. Every client keeps the reward of the first group that it was in, and every
-arm begins with the mean over its members of these, as if it had been played once. From then on the
-arm with the largest index is played, so the early slots of the bandit go to arms whose members did
-well in the cold start.
+ceil(N / K) groups of K. Every client keeps the reward of its first group. Every arm begins with the
+mean of these over its members, as if it had been played once. From then on the arm with the largest
+index is played, so the early slots of the bandit play arms whose members did well in the cold
+start.
 
 Open in the paper, decided here:
 
 * "adds the reward of client i to the arms containing client i": the mean over the members
   (`init: mean`) is a reward like any other; their sum (`init: sum`) is the literal reading.
 * A last group that is not full is filled up with random clients.
-* The groups' order is random; `ties: lowest_id` takes the order of the ids, which hands the answer
-  to whoever numbered the good clients first.
-* The model goes on from group to group, so that later groups are judged on a better one
+* The order of the groups is random; `ties: lowest_id` takes the order of the ids, which favours
+  experiments that number the good clients first.
+* The model continues from group to group, so later groups start from a better one
   (`cold_start: persist`). With `cold_start: reset` every group trains from the initial model, in
-  probes before the first slot whose models are thrown away
-  (`fleetsim.selectors.bandits.rehearsals`): one group after the other, L trainings of its K members
-  and N evaluations each. So the first slot is the bandit's already; who comes later is rehearsed
-  then.
-* Absences: a group takes the first clients in line that are there and have no reward yet. Whoever
-  comes later is played in a group then, before the bandit goes on; it knows all arms among those
-  that are there. A group of which nobody says anything is played again.
+  probes before the first slot whose models are discarded (`fleetsim.selectors.bandits.rehearsals`):
+  L trainings of the K members and N evaluations per group, in sequence. The first slot is then the
+  bandit's already; clients that appear later are rehearsed when they appear.
+* Absences: a group takes the first candidates in the order that have no reward yet. Clients that
+  appear later are played in a group then, before the bandit continues. So the bandit knows all arms
+  of available clients. A group without any answer is played again.
 
-With mu = 1 an arm that was played twice lacks more bonus than accuracies differ, so that the bandit
-goes through the arms in the order of their first estimates
+With mu = 1 the bonus that an arm loses by a second play is larger than the differences of
+accuracies. So the bandit plays the arms in the order of their first estimates
 (`fleetsim.selectors.bandits.equations`).
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section IV, Algorithm 1.
 
-What the server must know and what it costs: as `fleetsim.selectors.ucb`.
+Knowledge of the server and costs: as `fleetsim.selectors.ucb`.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from fleetsim.contracts import (
     Parameters,
     ProbeRequest,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
+from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import (
     Init,
     arm_of,
@@ -62,19 +61,19 @@ from fleetsim.selectors.bandits.equations import (
     initial_means,
 )
 from fleetsim.selectors.bandits.rehearsals import Rehearsal
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import tie_keys
+from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.selectors.ucb.selector import NO_ARM, SetBanditOptions, UcbSelector
 
 
 class QuickInitUcbSettings(SetBanditOptions):
-    """Bandit over all sets of clients, which begins with what groups of them reached."""
+    """Bandit over all sets of clients, which begins with the results of groups of them."""
 
     kind: Literal["quick-init-ucb"] = "quick-init-ucb"
     init: Init = "mean"
     """First estimate of a set: the mean of its members' rewards in the cold start, or their sum."""
     cold_start: Literal["persist", "reset"] = "persist"
-    """Whether the model goes on from group to group, or each begins anew, in probes."""
+    """First model of a group: that of the group before, or the initial one, in probes."""
 
     def build(self) -> QuickInitUcbSelector:
         """Selector with these settings."""
@@ -82,7 +81,12 @@ class QuickInitUcbSettings(SetBanditOptions):
 
 
 class QuickInitUcbSelector(UcbSelector):
-    """The bandit over sets, and the reward of every client's first group [N], NaN before."""
+    """Bandit over sets with the reward of every client's first group [N], NaN before."""
+
+    state_fields = (
+        *UcbSelector.state_fields,
+        Column("client_reward", np.float64),
+    )
 
     def __init__(self, settings: QuickInitUcbSettings) -> None:
         super().__init__(settings)
@@ -92,16 +96,16 @@ class QuickInitUcbSelector(UcbSelector):
         self._training = Work(WorkKind.NONE)
         self._order: IntArray = np.empty(0, dtype=np.int64)
         self._refill: IntArray = np.empty(0, dtype=np.int64)
-        self._of_clients: FloatArray = np.empty(0)
+        self._client_reward: FloatArray = np.empty(0)
         # Of one choice:
         self._rehearsal: Rehearsal | None = None
-        self._is_tried: BoolArray = np.empty(0, dtype=np.bool_)
+        self._is_rehearsed: BoolArray = np.empty(0, dtype=np.bool_)
         self._probed_in = 0
         self._num_read = 0
         self._num_opinions: int | None = None
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Put the clients in line for the cold start.
+        """Draw the order of the clients for the cold start.
 
         Raises:
             ScenarioError: there are too many arms.
@@ -111,13 +115,13 @@ class QuickInitUcbSelector(UcbSelector):
         generator = rng.stream(fleet.seed, "select/quick-init-ucb/groups")
         self._order = np.argsort(tie_keys(self._settings.ties, size, generator))
         self._refill = np.argsort(tie_keys(self._settings.ties, size, generator))
-        self._of_clients = np.full(size, np.nan)
+        self._client_reward = np.full(size, np.nan)
         self._initial = fleet.parameters
         self._training = fleet.training
         return requests
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """After a slot ask everybody for an opinion; then rehearse, if groups are rehearsed."""
+        """After a slot ask all for an opinion; then rehearse with `cold_start: reset`."""
         if not self._rehearses:
             return super().probe(view)
         if view.stage == 0:
@@ -126,39 +130,30 @@ class QuickInitUcbSelector(UcbSelector):
             self._probed_in = view.round
             self._rehearsal = None
             self._num_opinions = None
-            self._is_tried = np.zeros(self._num_clients, dtype=np.bool_)
+            self._is_rehearsed = np.zeros(self._num_clients, dtype=np.bool_)
             opinions = super().probe(view)
             if opinions:
                 return opinions
         return self._rehearse(view) if self._slot.is_over else ()
 
-    def state(self) -> State:
-        """The bandit's state and the rewards of the cold start."""
-        return super().state() | {"of_clients": self._of_clients.copy()}
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        super().restore(state)
-        self._of_clients = np.array(state["of_clients"], dtype=np.float64)
-
     def _rehearse(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """The next stage of this group's rehearsal, or of the next group's."""
+        """Return the requests of the next stage of this rehearsal, or of the next group's."""
         if self._num_opinions is None:
             self._num_opinions = self._num_read = len(view.reports)
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if self._rehearsal is not None and self._rehearsal.is_over:
-            reward = average_opinion(answers.accuracies(fresh, self._num_clients))
+            reward = average_opinion(probing.accuracies(fresh, self._num_clients))
             if not math.isnan(reward):
-                self._begin_arms(self._rehearsal.clients, reward)
+                self._start_arms(self._rehearsal.clients, reward)
             self._rehearsal = None
         if self._rehearsal is None:
             is_there = np.zeros(self._num_clients, dtype=np.bool_)
             is_there[view.candidates] = True
-            group = self._group(is_there, is_there & ~self._is_tried)
+            group = self._group(is_there, is_there & ~self._is_rehearsed)
             if group.size < self._sets.shape[1]:
                 return ()
-            self._is_tried[group] = True
+            self._is_rehearsed[group] = True
             self._rehearsal = Rehearsal(
                 group, self._initial, num_rounds=self._settings.slot_rounds, work=self._training
             )
@@ -166,14 +161,17 @@ class QuickInitUcbSelector(UcbSelector):
             self._rehearsal.take(fresh)
         return self._rehearsal.requests(view.candidates)
 
-    def _judge(self, view: RoundView) -> None:
-        # Opinions of rehearsed models came after those of the slot's.
-        super()._judge(replace(view, reports=view.reports[: self._num_opinions]))
+    def _evaluate_slot(self, view: RoundView) -> None:
+        # Opinions of rehearsed models come after those of the slot's model.
+        super()._evaluate_slot(replace(view, reports=view.reports[: self._num_opinions]))
 
     def _group(self, is_there: BoolArray, is_eligible: BoolArray) -> IntArray:
-        """The first in line without a reward, filled up; nobody if all have one, few if few are."""
+        """Return the first clients without a reward, filled up to K.
+
+        Empty if all have a reward; fewer than K if fewer are available.
+        """
         size = self._sets.shape[1]
-        is_new = is_eligible & np.isnan(self._of_clients)
+        is_new = is_eligible & np.isnan(self._client_reward)
         group = self._order[is_new[self._order]][:size]
         if group.size == 0:
             return group
@@ -181,7 +179,7 @@ class QuickInitUcbSelector(UcbSelector):
         return np.concatenate([group, others[: size - group.size]])
 
     def _next_arm(self, round_: int, is_there: BoolArray, slot: int) -> int:
-        """The next group while anybody there has no reward yet, then as the bandit says."""
+        """Return the next group while a candidate has no reward yet, then the bandit's arm."""
         group = self._group(is_there, is_there)
         if group.size == 0:
             return super()._next_arm(round_, is_there, slot)
@@ -189,16 +187,16 @@ class QuickInitUcbSelector(UcbSelector):
 
     def _credit(self, reward: float) -> None:
         members = self._sets[self._arm]
-        if np.isnan(self._of_clients[members]).any():
-            self._begin_arms(members, reward)
+        if np.isnan(self._client_reward[members]).any():
+            self._start_arms(members, reward)
         else:
             super()._credit(reward)
 
-    def _begin_arms(self, members: IntArray, reward: float) -> None:
-        """A group has its reward; arms of which every member has one begin with their mean."""
-        is_new = np.isnan(self._of_clients[members])
-        self._of_clients[members[is_new]] = reward
-        is_known = np.isfinite(self._of_clients[self._sets]).all(axis=1)
+    def _start_arms(self, members: IntArray, reward: float) -> None:
+        """Store the reward of a group; start arms of which every member has one with their mean."""
+        is_new = np.isnan(self._client_reward[members])
+        self._client_reward[members[is_new]] = reward
+        is_known = np.isfinite(self._client_reward[self._sets]).all(axis=1)
         begun = np.flatnonzero(is_known & (self._plays == 0))
-        self._means[begun] = initial_means(self._sets[begun], self._of_clients, self._init)
+        self._means[begun] = initial_means(self._sets[begun], self._client_reward, self._init)
         self._plays[begun] = 1

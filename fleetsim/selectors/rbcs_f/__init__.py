@@ -1,4 +1,8 @@
-"""Package."""
+"""RBCS-F: short exchange times, with a guaranteed share of rounds for all clients.
+
+- `selector`: settings, and the queues and regressions that it keeps.
+- `equations`: queues, estimates of exchange times, and the choice.
+"""
 
 from fleetsim.selectors.rbcs_f.equations import (
     choose,

@@ -27,8 +27,8 @@ import heapq
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.common.checks import require_all, require_lengths
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.tie_breaking import best
 
 NUM_FEATURES = 3
 """Length of a context."""

@@ -28,7 +28,7 @@ candidate the upload of two scalars. No losses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -43,13 +43,13 @@ from fleetsim.contracts import (
     Resources,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
-from fleetsim.selectors.common.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.rbcs_f.equations import (
     NUM_FEATURES,
     choose,
@@ -60,6 +60,7 @@ from fleetsim.selectors.rbcs_f.equations import (
     require_guarantee,
     with_exchanges,
 )
+from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
@@ -69,6 +70,15 @@ _ANSWER_BYTE = 16
 
 class RBCSFSettings(Settings):
     """Short exchanges, learned client by client, with a share of rounds guaranteed to all."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "free processor and link of all clients, as they say; durations of its cohorts; size of"
+            " the model",
+            "yes",
+            "answers are of the device; all candidates are asked before each choice",
+        )
+    }
 
     kind: Literal["rbcs-f"] = "rbcs-f"
     guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
@@ -87,11 +97,17 @@ class RBCSFSettings(Settings):
         return RBCSFSelector(self)
 
 
-class RBCSFSelector:
+class RBCSFSelector(DeclaredState):
     """Queues [N], regressions [N, 3, 3] and [N, 3]; `_context` are the figures of this round."""
 
     needs_losses = False
     needs_probes = True
+    state_fields = (
+        Column("queue", np.float64),
+        Column("gram", np.float64),
+        Column("moment", np.float64),
+        Column("took_part", np.bool_),
+    )
 
     def __init__(self, settings: RBCSFSettings) -> None:
         self._settings = settings
@@ -169,22 +185,6 @@ class RBCSFSelector:
         self._took_part = np.zeros(self._queue.size, dtype=np.bool_)
         self._took_part[outcome.selected] = True
         self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
-
-    def state(self) -> State:
-        """Queues, regressions, and who was selected in the last round."""
-        return {
-            "queue": self._queue.copy(),
-            "gram": self._gram.copy(),
-            "moment": self._moment.copy(),
-            "took_part": self._took_part.copy(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._queue = np.array(state["queue"], dtype=np.float64)
-        self._gram = np.array(state["gram"], dtype=np.float64)
-        self._moment = np.array(state["moment"], dtype=np.float64)
-        self._took_part = np.array(state["took_part"], dtype=np.bool_)
 
     def _take_in(self, view: RoundView) -> None:
         """The figures of those who answered; NaN for all others."""

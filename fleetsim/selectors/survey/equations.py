@@ -8,7 +8,7 @@ L_k is the sum of the mean training losses that client k has reported, N_k how m
 bonus of policy 2 is multiplied by p_k too. Print divides by N_k = 0: a client that never reported
 scores +infinity, so that the first rounds go through everybody. The logarithm is the natural one.
 
-Policies 1 and 2 take the largest scores (`fleetsim.selectors.common.tie_breaking.best`). Policy 3
+Policies 1 and 2 take the largest scores (`fleetsim.selectors.tie_breaking.best`). Policy 3
 needs twice as many clients as are wanted; with fewer it takes all others first and fills up at
 random.
 
@@ -23,8 +23,8 @@ import math
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.common.checks import require_all, require_lengths
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.tie_breaking import best
 
 
 def sample_shares(num_samples: IntArray) -> FloatArray:

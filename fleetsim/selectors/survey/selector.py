@@ -10,7 +10,7 @@ Whoever does not deliver keeps L_k and N_k. Policy 3 counts whoever was asked as
 clients of the round before if there are too few others.
 
 The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
-all of them (`fleetsim.selectors.common.training_loss`). Line 9 of its Algorithm 1 prints the next
+all of them (`fleetsim.selectors.training_loss`). Line 9 of its Algorithm 1 prints the next
 model as (1/K) sum over the selected of p_k w_k, whose weights sum to about 1/N, so that the model
 shrinks to nothing: `weights: printed` does that, for tests. By default the aggregator of the
 scenario weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -41,11 +41,10 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     Selector,
-    State,
 )
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.common.training_loss import Epochs, asking, training_loss
+from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.survey.equations import (
     average_loss_scores,
     choose_others,
@@ -53,6 +52,8 @@ from fleetsim.selectors.survey.equations import (
     sample_shares,
     with_losses,
 )
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_loss
 from fleetsim.settings import Settings
 
 
@@ -63,6 +64,12 @@ class SurveySettings(Settings):
         loss=beside("policy", 1, 2),
         ties=beside("policy", 1, 2),
     )
+
+    demands: ClassVar[Demands] = {
+        "policy: 1": Demand("n_k; losses of its cohorts", "private", COHORT_LOSS),
+        "policy: 2": Demand("n_k; losses of its cohorts", "private", COHORT_LOSS),
+        "policy: 3": Demand("nothing", "yes", "keeps the clients that it asked last, nothing else"),
+    }
 
     kind: Literal["survey"] = "survey"
     policy: Literal[1, 2, 3] = 1
@@ -84,7 +91,7 @@ def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> I
     """What is asked of the chosen ones [n], of whom each has a share of all data [n]."""
     loss = "last_epoch" if settings.policy == 3 else settings.loss
     if settings.weights == "aggregator" or chosen.size == 0:
-        return asking(chosen, loss)
+        return answer_requesting(chosen, loss)
     return Cohort(
         chosen,
         asks_epoch_losses=loss != "last_epoch",
@@ -93,11 +100,15 @@ def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> I
     )
 
 
-class AverageLossSelector:
+class AverageLossSelector(DeclaredState):
     """Policies 1 and 2: sums and numbers of reported losses over the fleet [N]."""
 
     needs_losses = True
     needs_probes = False
+    state_fields = (
+        Column("loss_sum", np.float64),
+        Column("num_losses", np.int64),
+    )
 
     def __init__(self, settings: SurveySettings) -> None:
         self._settings = settings
@@ -141,21 +152,13 @@ class AverageLossSelector:
             self._loss_sum, self._num_losses, clients, np.array(losses, dtype=np.float64)
         )
 
-    def state(self) -> State:
-        """Sums and numbers of losses."""
-        return {"loss_sum": self._loss_sum.copy(), "num_losses": self._num_losses.copy()}
 
-    def restore(self, state: State) -> None:
-        """Take back sums and numbers of losses."""
-        self._loss_sum = np.array(state["loss_sum"], dtype=np.float64)
-        self._num_losses = np.array(state["num_losses"], dtype=np.int64)
-
-
-class NoRepeatsSelector:
+class NoRepeatsSelector(DeclaredState):
     """Policy 3: remembers who was selected in the last round [N]."""
 
     needs_losses = False
     needs_probes = False
+    state_fields = (Column("took_part", np.bool_),)
 
     def __init__(self, settings: SurveySettings) -> None:
         self._settings = settings
@@ -186,11 +189,3 @@ class NoRepeatsSelector:
         if outcome.selected.size:
             self._took_part = np.zeros(self._took_part.size, dtype=np.bool_)
             self._took_part[outcome.selected] = True
-
-    def state(self) -> State:
-        """Who was selected in the last round."""
-        return {"took_part": self._took_part.copy()}
-
-    def restore(self, state: State) -> None:
-        """Take back who was selected in the last round."""
-        self._took_part = np.array(state["took_part"], dtype=np.bool_)

@@ -1,4 +1,8 @@
-"""Package."""
+"""TiFL: tiers of clients of similar latency.
+
+- `selector`: settings, profiling and the choice of a tier.
+- `equations`: latencies, tiers, credits, probabilities and the choice.
+"""
 
 from fleetsim.selectors.tifl.equations import (
     DROPPED,

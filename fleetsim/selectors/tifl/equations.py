@@ -34,8 +34,8 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.selectors.common.checks import require_all, require_lengths
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.argument_checks import require_all, require_lengths
+from fleetsim.selectors.tie_breaking import best
 
 DROPPED = -1
 """Tier of a client that never answered in time."""

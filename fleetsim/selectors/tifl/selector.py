@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -51,13 +51,14 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    State,
     Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Clients, DurationS, Rounds
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl.equations import (
     DROPPED,
     Fill,
@@ -87,6 +88,22 @@ class TiFLSettings(Settings):
         trigger=beside("rule", "rank", "rank_to_zero", "error"),
     )
 
+    demands: ClassVar[Demands] = {
+        "rule: rank": Demand(
+            "seconds of a training task of all clients; their accuracies every 10 rounds;"
+            " stop.rounds",
+            "private",
+            "the server is told accuracies on single clients' samples",
+            set_up_choices=1,
+        ),
+        "rule: none": Demand(
+            "seconds of a training task of all clients; stop.rounds",
+            "yes",
+            "seconds are of the device; a model trained for a profile is discarded",
+            set_up_choices=1,
+        ),
+    }
+
     kind: Literal["tifl"] = "tifl"
     num_tiers: Clients = 5
     """Tiers that clients are cut into by latency (m)."""
@@ -114,10 +131,20 @@ class TiFLSettings(Settings):
         return TiFLSelector(self)
 
 
-class TiFLSelector:
+class TiFLSelector(DeclaredState):
     """Profiles [N, R] and tiers [N] of the fleet; credits, chances and accuracies of tiers [m]."""
 
     needs_probes = True
+    state_fields = (
+        Column("observed_s", np.float64),
+        Column("num_asked", np.int64),
+        Column("tier_of", np.int64),
+        Scalar("longest_s", float),
+        Column("credit", np.float64),
+        Column("probability", np.float64),
+        Column("accuracy", np.float64),
+        Scalar("tier", int),
+    )
 
     def __init__(self, settings: TiFLSettings) -> None:
         self.needs_losses = settings.rule != "none"
@@ -200,30 +227,6 @@ class TiFLSelector:
         """Learn nothing of the cohort; the next choice reads its reports from the first one on."""
         self._num_read = 0
         self._is_measuring = False
-
-    def state(self) -> State:
-        """Profiles and tiers, and what is known of each tier."""
-        return {
-            "observed_s": self._observed_s.copy(),
-            "num_asked": self._num_asked.copy(),
-            "tier_of": self._tier_of.copy(),
-            "longest_s": np.array(self._longest_s),
-            "credit": self._credit.copy(),
-            "probability": self._probability.copy(),
-            "accuracy": self._accuracy.copy(),
-            "tier": np.array(self._tier, dtype=np.int64),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._observed_s = np.array(state["observed_s"], dtype=np.float64)
-        self._num_asked = np.array(state["num_asked"], dtype=np.int64)
-        self._tier_of = np.array(state["tier_of"], dtype=np.int64)
-        self._longest_s = float(state["longest_s"])
-        self._credit = np.array(state["credit"], dtype=np.float64)
-        self._probability = np.array(state["probability"], dtype=np.float64)
-        self._accuracy = np.array(state["accuracy"], dtype=np.float64)
-        self._tier = int(state["tier"])
 
     def _take_in(self, view: RoundView) -> None:
         """Read the answers to what was asked last."""

@@ -1,4 +1,7 @@
-"""Package."""
+"""UCB over sets: a bandit whose arms are all sets of K clients.
+
+- `selector`: settings, and the means and plays that it keeps.
+"""
 
 from fleetsim.selectors.bandits.equations import (
     arms,

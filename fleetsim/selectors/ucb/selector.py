@@ -1,42 +1,48 @@
 """UCB over sets: a bandit whose arms are all sets of K clients.
 
-The clients of an arm train for a slot of L rounds (`slot_rounds`); then everybody evaluates the
-model on its own data. The reward of the arm is the average opinion, the mean accuracy. The next
+The clients of an arm train for a slot of L rounds (`slot_rounds`); then all clients evaluate the
+model on their own data. The reward of the arm is the average opinion, the mean accuracy. The next
 slot plays the arm with the largest
 
     Psi_a = r_a + mu sqrt(ln t / Pi_a)
 
 with r_a the mean reward, Pi_a the number of plays and t the number of the slot
 (`fleetsim.selectors.bandits.equations`). An arm that was never played goes first. With 15,504 arms
-(20 clients, cohort 5) this stays random selection for longer than anybody trains; the cold start
-of `fleetsim.selectors.quick_init_ucb` is the way out.
+(20 clients, cohort 5) this stays random selection for longer than any run trains; the cold start of
+`fleetsim.selectors.quick_init_ucb` avoids that.
 
-Before the first choice after a slot all candidates are asked to evaluate the model (FL&FA: what
-they say goes to the server); the mean is taken over those who answered. A slot in which all failed
-is judged by the model as it was. A slot of which nobody says anything brings no reward: means and
-plays stay as they were, but its number t is used up. After the last slot nobody is asked. With
-`model: reset` every slot begins with the initial model
-(`fleetsim.selectors.bandits.slots`).
+Evaluation of a slot:
 
-K is the cohort (`server.cohort`), or everybody where the fleet is smaller. Over-commitment does not
-make the set larger. Only arms whose members are all there are played. In the course of a slot a
-missing member is missed; nobody stands in. With fewer than K candidates all of them train for one
-round, which is no slot and is not judged.
+* Before the first choice after a slot all candidates are asked to evaluate the model (FL&FA: the
+  server receives the accuracies); the mean is taken over those that answered.
+* A slot in which all clients failed is evaluated with the unchanged model.
+* A slot without any answer brings no reward: means and plays stay, but its number t is used up.
+* No client is asked after the last slot.
+* With `model: reset` every slot begins with the initial model (`fleetsim.selectors.bandits.slots`).
+
+Members of a slot:
+
+* K is the cohort (`server.cohort`), or all clients where the fleet is smaller. Over-commitment does
+  not make the set larger.
+* Only arms whose members are all available are played. No client replaces a member that is missing
+  later in the slot.
+* With fewer than K candidates all of them train for one round, which is no slot and is not
+  evaluated.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", section IV (mu = 1, L = 15). That fleets with more than a million sets (`max_sets`) are
-refused is fleetsim's; the paper could not run the 75 million of 100 clients and cohort 5 either.
+selection", section IV (mu = 1, L = 15). The limit of a million sets (`max_sets`) is fleetsim's; the
+paper could not run the 75 million sets of 100 clients and cohort 5 either.
 
-The server must know the opinions. Costs: after every slot the model's way down to everybody, a
-forward pass over its own samples (`task.holdout_fraction`), 8 byte up. State: two numbers an arm,
-and K numbers an arm in memory.
+The server must know the opinions. Costs: after every slot each client downloads the model, makes a
+forward pass over its own samples (`task.holdout_fraction`) and uploads 8 byte. State: two numbers
+per arm, and K numbers per arm in memory.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -52,10 +58,10 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Rounds, Weight
+from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import (
     MOST_ARMS,
     arms,
@@ -64,28 +70,38 @@ from fleetsim.selectors.bandits.equations import (
     is_playable,
     rewarded,
 )
-from fleetsim.selectors.bandits.slots import Slot, SlotModel, sent_out
-from fleetsim.selectors.common import answers
-from fleetsim.selectors.common.tie_breaking import TieRule, best, tie_keys
+from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
+from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar, StateFields
+from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
 NO_ARM = -1
 
 
 class SetBanditOptions(Settings):
-    """What can be set of any bandit over sets."""
+    """Settings of all bandits over sets."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "accuracies of all clients after every slot",
+            "small",
+            "all C(N, K) sets are listed, a million at most; single clients tell their accuracy",
+            has_sets=True,
+        )
+    }
 
     kind: str
     mu: Weight = 1.0
     """Weight of the exploration."""
     slot_rounds: Rounds = Field(default=15, examples=[1])
-    """Rounds for which a set trains before it is judged (L)."""
+    """Rounds for which a set trains before it is evaluated (L)."""
     ties: TieRule = "random"
     """Order among sets of equal index, and of clients in the cold start."""
     model: SlotModel = "persist"
-    """Whether a slot goes on with the model of the one before, or begins with the initial one."""
+    """First model of a slot: that of the slot before, or the initial one."""
     max_sets: Annotated[int, Field(ge=1, le=5_000_000)] = MOST_ARMS
-    """Sets beyond which a run is refused: each takes memory, 16 byte and 8 for each member."""
+    """Largest number of sets; each takes memory, 16 byte and 8 for each member."""
 
 
 class UcbSettings(SetBanditOptions):
@@ -98,11 +114,18 @@ class UcbSettings(SetBanditOptions):
         return UcbSelector(self)
 
 
-class UcbSelector:
-    """Mean reward and number of plays of every arm [A], and the slot that is under way."""
+class UcbSelector(DeclaredState):
+    """Selector with the mean reward and number of plays of every arm [A], and the present slot."""
 
     needs_losses = True
     needs_probes = True
+    state_parts = ("_slot",)
+    state_fields: ClassVar[StateFields] = (
+        Column("means", np.float64),
+        Column("plays", np.int64),
+        Scalar("num_slots", int),
+        Scalar("arm", int),
+    )
 
     def __init__(self, settings: SetBanditOptions) -> None:
         self._settings = settings
@@ -140,44 +163,27 @@ class UcbSelector:
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """After a slot, ask everybody for an opinion of its model."""
+        """After a slot, ask all candidates for an opinion of its model."""
         if self._arm == NO_ARM or not self._slot.is_over:
             return ()
-        return answers.evaluations(answers.unasked(view), is_opinion=True)
+        return probing.evaluations(probing.unasked(view), is_opinion=True)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """Those of the slot's set that are there."""
+        """Return those of the slot's set that are candidates."""
         start = None
         if self._slot.is_over and view.candidates.size:
-            self._judge(view)
+            self._evaluate_slot(view)
             self._begin(view)
             start = self._start
-        return sent_out(self._slot.members(view.candidates, view.wanted), start)
+        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """One round of the slot is over."""
+        """Count one round of the slot."""
         self._slot.observe(outcome)
 
-    def state(self) -> State:
-        """Means, plays, and the slot."""
-        return self._slot.state() | {
-            "means": self._means.copy(),
-            "plays": self._plays.copy(),
-            "num_slots": np.array(self._num_slots, dtype=np.int64),
-            "arm": np.array(self._arm, dtype=np.int64),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
-        self._slot.restore(state)
-        self._means = np.array(state["means"], dtype=np.float64)
-        self._plays = np.array(state["plays"], dtype=np.int64)
-        self._num_slots = int(state["num_slots"])
-        self._arm = int(state["arm"])
-
-    def _judge(self, view: RoundView) -> None:
+    def _evaluate_slot(self, view: RoundView) -> None:
         if self._arm != NO_ARM:
-            reward = average_opinion(answers.accuracies(view.reports, self._num_clients))
+            reward = average_opinion(probing.accuracies(view.reports, self._num_clients))
             if not math.isnan(reward):
                 self._credit(reward)
 
@@ -192,7 +198,7 @@ class UcbSelector:
             self._slot.begin(self._sets[self._arm], self._settings.slot_rounds)
 
     def _next_arm(self, round_: int, is_there: BoolArray, slot: int) -> int:
-        """Arm of the largest index among those that are all there [N]."""
+        """Return the arm of the largest index, of those whose members are all available [N]."""
         playable = np.flatnonzero(is_playable(self._sets, is_there))
         if playable.size == 0:
             return NO_ARM
@@ -202,7 +208,7 @@ class UcbSelector:
         return int(playable[best(scores, 1, keys[playable])[0]])
 
     def _credit(self, reward: float) -> None:
-        """The arm that was played has brought a reward."""
+        """Add a reward to the arm that was played."""
         played = np.array([self._arm], dtype=np.int64)
         self._means, self._plays = rewarded(
             self._means, self._plays, played, np.array([reward], dtype=np.float64)

@@ -21,7 +21,7 @@ from fleetsim.selectors.bandits.equations import (
     require_arms,
     rewarded,
 )
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 
 @pytest.mark.parametrize(("num_clients", "size"), [(1, 1), (5, 1), (5, 5), (6, 3), (8, 2)])

@@ -7,7 +7,7 @@ import pytest
 
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bp_ucb.equations import index, started
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 
 def test_two_slots_by_hand():

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.selectors.common.tie_breaking import best
 from fleetsim.selectors.gpfl.equations import (
     client_vector,
     confidence_bound,
@@ -21,6 +20,7 @@ from fleetsim.selectors.gpfl.equations import (
     rewards,
     with_rewards,
 )
+from fleetsim.selectors.tie_breaking import best
 
 VECTORS = [np.array([3.0, 4.0]), np.array([0.0, 5.0]), np.array([-3.0, 0.0])]
 PROJECTIONS = st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=12).map(np.array)

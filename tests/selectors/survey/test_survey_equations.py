@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.common.tie_breaking import best
 from fleetsim.selectors.survey.equations import (
     average_loss_scores,
     choose_others,
@@ -16,6 +15,7 @@ from fleetsim.selectors.survey.equations import (
     sample_shares,
     with_losses,
 )
+from fleetsim.selectors.tie_breaking import best
 
 SHARES = np.array([0.5, 0.3, 0.2])
 LOSS_SUM = np.array([4.0, 3.0, 0.0])

@@ -195,7 +195,7 @@ def test_groups_first_then_the_set_whose_groups_did_best(ready, play):
     state = selector.state()
 
     assert chosen == [[0, 1], [2, 3], [0, 4], [2, 3], [2, 4]]
-    assert state["of_clients"].tolist() == pytest.approx([0.2, 0.2, 0.6, 0.6, 0.4])
+    assert state["client_reward"].tolist() == pytest.approx([0.2, 0.2, 0.6, 0.6, 0.4])
     sets = arms(5, 2).tolist()
     assert state["plays"].tolist() == [2 if arm == [2, 3] else 1 for arm in sets]
     assert state["means"][sets.index([2, 3])] == pytest.approx(0.35)
@@ -240,11 +240,11 @@ def test_absent_clients_are_passed_over_and_have_their_group_when_they_come(read
     assert play(fleet, selector, 1, candidates=there) == [1, 2]
     assert play(fleet, selector, 2, 0.3, candidates=there) == [1, 3]
     assert play(fleet, selector, 3, 0.7, candidates=there) in ([1, 3], [2, 3])
-    np.testing.assert_allclose(selector.state()["of_clients"], [math.nan, 0.3, 0.3, 0.7])
+    np.testing.assert_allclose(selector.state()["client_reward"], [math.nan, 0.3, 0.3, 0.7])
     assert play(fleet, selector, 4, 0.5) == [0, 1]
     play(fleet, selector, 5, 0.9)
     state = selector.state()
-    assert state["of_clients"].tolist() == pytest.approx([0.9, 0.3, 0.3, 0.7])
+    assert state["client_reward"].tolist() == pytest.approx([0.9, 0.3, 0.3, 0.7])
     assert state["means"][:3].tolist() == pytest.approx([0.6, 0.6, 0.8])
     assert (state["plays"] > 0).all()
 
@@ -295,7 +295,7 @@ def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes(ready, view_
         (WorkKind.EVALUATE, everybody, {7.5}),
     ]
     assert selector.select(view_of(fleet, reports=reports)).tolist() == [2, 3]
-    assert selector.state()["of_clients"].tolist() == [0.25, 0.25, 0.75, 0.75]
+    assert selector.state()["client_reward"].tolist() == [0.25, 0.25, 0.75, 0.75]
     assert selector.state()["plays"].tolist() == [1] * 6
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fleetsim.selectors.common.checks import require_all, require_lengths
+from fleetsim.selectors.argument_checks import require_all, require_lengths
 
 
 def test_the_first_value_that_breaks_the_rule_is_named():

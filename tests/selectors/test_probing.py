@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleetsim.contracts import Outcome
-from fleetsim.selectors.common import answers
+from fleetsim.selectors import probing
 
 
 def test_of_whom_anything_was_heard_is_not_asked_again_even_if_it_failed(
@@ -12,10 +12,10 @@ def test_of_whom_anything_was_heard_is_not_asked_again_even_if_it_failed(
     reports = [report_of(3, loss=0.5), report_of(1, outcome=Outcome.OFFLINE), report_of(5)]
     view = view_of(fleet_of([10] * 6), candidates=[0, 1, 3, 4], reports=reports)
 
-    assert answers.unasked(view).tolist() == [0, 4]
+    assert probing.unasked(view).tolist() == [0, 4]
 
 
 def test_without_a_word_everybody_is_unasked(fleet_of, view_of):
     view = view_of(fleet_of([10] * 6), candidates=[2, 5])
 
-    assert answers.unasked(view).tolist() == [2, 5]
+    assert probing.unasked(view).tolist() == [2, 5]

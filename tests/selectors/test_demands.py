@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 import yaml
 
-from fleetsim.selectors import KINDS, SelectorSettings, build_selector
-from fleetsim.selectors.common.knowledge import DEMANDS, Use
+from fleetsim.selectors import DEMANDS, SelectorSettings, build_selector
+from fleetsim.selectors.demands import Demand, Use
 
 UNION = {cls.model_fields["kind"].default: cls for cls in get_args(get_args(SelectorSettings)[0])}
 ROWS = [(kind, variant) for kind, variants in DEMANDS.items() for variant in variants]
@@ -20,8 +20,12 @@ def settings_of(kind, variant):
     return cls(**required, **(yaml.safe_load(variant) or {} if variant else {}))
 
 
-def test_every_kind_has_its_demands():
-    assert set(DEMANDS) == set(KINDS)
+@pytest.mark.parametrize("kind", UNION)
+def test_every_kind_has_its_demands(kind):
+    demands = DEMANDS[kind].values()
+
+    assert demands
+    assert all(isinstance(demand, Demand) for demand in demands)
 
 
 @pytest.mark.parametrize(("kind", "variant"), ROWS)

@@ -1,7 +1,7 @@
-"""What many selectors ask everybody, how good is this model, and what comes back.
+"""Requests to evaluate a model, and the answers as columns over the fleet.
 
-Losses and accuracies are columns over the fleet [N], NaN where there is none: nothing was
-delivered, the run does not train, or the number is not finite.
+Losses and accuracies are columns [N], NaN where there is none: nothing was delivered, the run does
+not train, or the number is not finite.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fleetsim.contracts import (
 
 
 def unasked(view: RoundView) -> IntArray:
-    """Candidates of whom nothing was heard since the last choice, not even that they failed."""
+    """Return the candidates without a report since the last choice, not even of a failure."""
     if not view.reports:
         return view.candidates
     heard_of = [report.client for report in view.reports]
@@ -38,7 +38,7 @@ def evaluations(
     parameters: Parameters | None = None,
     is_opinion: bool = False,
 ) -> Sequence[ProbeRequest]:
-    """Requests to evaluate a model, the global one if none is given, on all own samples."""
+    """Return requests to evaluate a model on all own samples; None: the global model."""
     work = Work(WorkKind.EVALUATE)
     return [
         ProbeRequest(
@@ -49,18 +49,18 @@ def evaluations(
 
 
 def losses(reports: Iterable[Report], num_clients: int) -> FloatArray:
-    """Mean loss that each client last told of [N]."""
+    """Return the mean loss that each client reported last [N]."""
     return _column(((report.client, report.loss) for report in _delivered(reports)), num_clients)
 
 
 def accuracies(reports: Iterable[Report], num_clients: int) -> FloatArray:
-    """Accuracy that each client last told of, its opinion of the model [N]."""
+    """Return the accuracy that each client reported last, its opinion of the model [N]."""
     told = ((report.client, report.accuracy) for report in _delivered(reports))
     return _column(told, num_clients)
 
 
 def average_model(reports: Iterable[Report]) -> Parameters | None:
-    """Mean by samples of the models [P] that came back; None if no finite one did."""
+    """Return the mean of the finite models [P] that came back, by samples; None without one."""
     models = [
         (report.num_samples, report.vector)
         for report in _delivered(reports)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.common.tie_breaking import best, tie_keys
+from fleetsim.selectors.tie_breaking import best, tie_keys
 
 FEW_LEVELS = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf])
 

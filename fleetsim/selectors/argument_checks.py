@@ -1,4 +1,4 @@
-"""Which arguments the equations of selectors refuse, and in which words."""
+"""Checks of the arguments of selectors' equations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ def require_all(rule: str, values: npt.ArrayLike, is_good: npt.ArrayLike) -> Non
     """Refuse values [...] where any breaks the rule.
 
     Args:
-        rule: what is asked, with the name: "rates must be positive".
-        values: any shape.
-        is_good: the same shape; whether each keeps the rule.
+        rule: the rule with the name of the values: "rates must be positive".
+        values: values of any shape.
+        is_good: true where a value keeps the rule; the same shape.
 
     Raises:
         ValueError: the rule, and the first value that breaks it.
@@ -28,7 +28,7 @@ def require_all(rule: str, values: npt.ArrayLike, is_good: npt.ArrayLike) -> Non
 
 
 def require_lengths(num: int, **arrays: npt.NDArray[np.generic]) -> None:
-    """Refuse arrays that do not have one entry a client.
+    """Refuse arrays that do not have one entry per client.
 
     Raises:
         ValueError: names the first array whose first axis is not `num` long, and its shape.

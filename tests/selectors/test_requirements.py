@@ -10,10 +10,9 @@ import pytest
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import build_selector
+from fleetsim.selectors import build_selector, requirements
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.common import requirements
 from fleetsim.selectors.oort import OortSettings
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
 from tests.selector_modes import UNION, modes

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.bp_ucb import client_graph as module
-from fleetsim.selectors.bp_ucb.client_graph import (
+from fleetsim.selectors.bp_ucb import neighbour_graph as module
+from fleetsim.selectors.bp_ucb.neighbour_graph import (
     CompleteSettings,
     GraphSettings,
     MutualNearestSettings,
@@ -24,7 +24,7 @@ from fleetsim.selectors.bp_ucb.client_graph import (
     is_among_best,
     num_gossip_steps,
 )
-from fleetsim.selectors.common.tie_breaking import best
+from fleetsim.selectors.tie_breaking import best
 
 KINDS: list[GraphSettings] = [
     *(MutualNearestSettings(num_nearest=num) for num in (1, 2, 4)),

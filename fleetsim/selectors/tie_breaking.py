@@ -1,8 +1,8 @@
-"""Who goes first: the score descending, then a seeded random permutation of the clients' ids.
+"""Order of clients by descending score, with ties broken at random.
 
-Lowest id first would leak whatever order the clients were numbered in: in published experiments
-the well-behaved clients are often exactly the first ones. It remains as an option, for comparison
-with implementations that break ties so.
+Ties follow a seeded random permutation of the clients' ids. Lowest id first would leak the order in
+which clients were numbered: in published experiments the well-behaved clients are often exactly the
+first ones. It remains as an option, for comparison with implementations that break ties so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TieRule = Literal["random", "lowest_id"]
 
 
 def tie_keys(rule: TieRule, num_clients: int, generator: np.random.Generator) -> FloatArray:
-    """Keys of all clients [N]; among equal scores the smaller key goes first.
+    """Return keys of all clients [N]; among equal scores the smaller key goes first.
 
     >>> from fleetsim import rng
     >>> tie_keys("lowest_id", 3, rng.stream(0, "doc")).tolist()
@@ -25,19 +25,19 @@ def tie_keys(rule: TieRule, num_clients: int, generator: np.random.Generator) ->
     """
     if rule == "lowest_id":
         return np.arange(num_clients, dtype=np.float64)
-    # The order of independent uniforms is a uniform random permutation; ids keep their key
-    # whoever else is available.
+    # The order of independent uniforms is a uniform random permutation. An id keeps its key,
+    # whichever other clients are available.
     return generator.random(num_clients)
 
 
 def best(scores: FloatArray, num: int, keys: FloatArray) -> IntArray:
-    """Positions of the `num` largest scores (all, if there are fewer), largest first.
+    """Return the positions of the `num` largest scores (all, if there are fewer), largest first.
 
-    Takes O(n + num log num). NaN ranks below everything, as a score that is not known.
+    Takes O(n + num log num). NaN, a score that is not known, ranks below all numbers.
 
     Args:
         scores: one per client considered [n].
-        num: how many are wanted, >= 0.
+        num: number of positions, >= 0.
         keys: one per client considered [n]; the smaller goes first among equal scores.
 
     Raises:

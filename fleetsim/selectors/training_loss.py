@@ -1,14 +1,14 @@
-"""Which of the losses that a client sees in local training a selector goes by.
+"""Losses of local training that clients report.
 
-A client sees the loss of every sample just before the step of its batch, epoch after epoch. What is
-told of it is
+A client computes the loss of each sample just before the SGD step of its batch, in every epoch. It
+reports one of
 
 * `last_epoch`: the mean over the last local epoch, which every delivered training brings;
-* `first_epoch`: over the first, what its samples lose under the model that the client received, but
-  for the steps that it takes meanwhile;
-* `all_epochs`: the mean of all epochs' means.
+* `first_epoch`: the mean over the first epoch: nearly the loss under the model that the client
+  received, except for the steps taken within that epoch;
+* `all_epochs`: the mean of the means of all epochs.
 
-With one local epoch the three are the same number. The last two must be asked for.
+With one local epoch the three are the same number. The last two must be requested.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fleetsim.contracts import Cohort, IntArray, Report
 Epochs = Literal["last_epoch", "first_epoch", "all_epochs"]
 
 
-def asking(clients: IntArray, epochs: Epochs) -> IntArray | Cohort:
-    """The answer of a selector that goes by these losses of the clients it chooses [n]."""
+def answer_requesting(clients: IntArray, epochs: Epochs) -> IntArray | Cohort:
+    """Return the answer of a selector that uses these losses of its clients [n]."""
     return clients if epochs == "last_epoch" else Cohort(clients, asks_epoch_losses=True)
 
 
 def training_loss(report: Report, epochs: Epochs) -> float | None:
-    """Mean loss of a client's training; None if none was told, or it is not finite.
+    """Return the mean loss of a client's training; None if not reported or not finite.
 
     >>> from fleetsim.contracts import Outcome, Purpose
     >>> report = Report(0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10, loss=1.0)

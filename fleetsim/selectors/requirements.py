@@ -1,9 +1,9 @@
-"""What a selector needs of a run, and in which words a run without it is refused.
+"""Requirements of a selector on a run, checked before any data are loaded.
 
-A selector declares two needs, `needs_losses` and `needs_probes` of `fleetsim.contracts.Selector`,
-and refuses in its `setup` what else does not suit it: too many sets, a cohort that is too small, no
-samples kept for selectors, an open number of rounds. `set_up` sets a selector up for a scenario of
-which nothing but its settings is known, so that all of this is found before any data are loaded.
+A selector declares two needs, `needs_losses` and `needs_probes` of `fleetsim.contracts.Selector`.
+Its `setup` refuses other scenarios that do not suit it: too many sets, a cohort that is too small,
+no samples kept for selectors, an open number of rounds. `set_up` calls it with nothing but the
+settings of a scenario.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PROBES = (
 
 
 def unmet(selector: Selector, *, is_trained: bool = True, is_buffered: bool = False) -> str | None:
-    """What the selector needs that the run does not have, and the way out; None if nothing.
+    """Return the need of the selector that the run does not meet, with the way out, or None.
 
     Args:
-        selector: before or after its set-up.
-        is_trained: whether models are really trained.
-        is_buffered: whether the server is a buffered one.
+        selector: the selector, before or after its set-up.
+        is_trained: true if models are really trained.
+        is_buffered: true for a buffered server.
     """
     if selector.needs_losses and not is_trained:
         return LOSSES
@@ -49,19 +49,19 @@ def set_up(
     planned_rounds: int | None,
     has_validation: bool,
 ) -> None:
-    """Set a selector up, to be thrown away, without data, model and places.
+    """Set up a selector that is then discarded, without data, model and places.
 
     Args:
-        selector: a new one.
-        seed: as the rest, what `FleetView` says.
-        num_clients: N.
+        selector: a new selector.
+        seed: seed of the scenario; all arguments are those of `FleetView`.
+        num_clients: size of the fleet N.
         cohort: clients wanted in a round.
-        epochs: of local training; 0 where it counts in steps.
-        steps: of local training; None where it counts in epochs.
-        batch_size: of local training.
-        learning_rate: in the first round.
-        planned_rounds: after which the run ends; None if another rule ends it.
-        has_validation: whether the server keeps samples for selectors.
+        epochs: epochs of local training; 0 where it counts in steps.
+        steps: steps of local training; None where it counts in epochs.
+        batch_size: batch size of local training.
+        learning_rate: learning rate in the first round.
+        planned_rounds: number of rounds of the run; None if another rule ends it.
+        has_validation: true if the server keeps samples for selectors.
 
     Raises:
         ScenarioError: the selector does not suit the scenario.
@@ -69,7 +69,7 @@ def set_up(
     selector.setup(
         FleetView(
             seed=seed,
-            # One number that stands N times, and takes the memory of one.
+            # One number seen N times, which takes the memory of one.
             num_samples=np.broadcast_to(np.int64(1), num_clients),
             cohort=cohort,
             epochs=epochs,

@@ -1,20 +1,19 @@
-"""Which clients are neighbours, and how word goes round among them.
+"""Graph of neighbouring clients, and gossip along its edges.
 
 In the FL&DA framework clients talk to their neighbours instead of the server: they exchange beliefs
 (`fleetsim.selectors.bp_ucb.belief_propagation`) and gossip about their indices, so that each can
-tell whether it is among the K best. Everybody sends what it knows to its neighbours, who keep it
-and pass it on: an index reaches a client h edges away after h steps, and every client sends every
-index once.
+tell whether it is among the K best. Every client sends each index that it learns to its neighbours,
+once. So an index reaches a client h edges away after h steps.
 
-`client_graph` makes a `networkx.Graph` of the clients' places, whose kinds are
+`client_graph` makes a `networkx.Graph` of the clients' places. Its kinds are
 
     mutual-nearest    each of two neighbours is among the other's nearest
-    nearest           one of them is
-    radius            they stand no farther apart than that
-    complete          everybody is everybody's neighbour
+    nearest           one of two neighbours is among the other's nearest
+    radius            neighbours are no farther apart than a radius
+    complete          all clients are neighbours
 
-and joins what is then still apart by the shortest edges that do so, the ones of a minimum spanning
-tree (Boruvka's algorithm). It takes O(N^2) time and O(N) memory besides the edges.
+Parts that are not connected are then joined by the shortest edges that do so, those of a minimum
+spanning tree (Boruvka's algorithm). It takes O(N^2) time and O(N) memory besides the edges.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", sections III-B and V-A. The paper shows a graph and does not say how it was made; all
@@ -36,10 +35,10 @@ from fleetsim.settings import Settings
 if TYPE_CHECKING:
     import networkx as nx
 
-# networkx is imported where a graph is made: most runs have none and should not wait for it.
+# networkx is imported where a graph is made: most runs have no graph and should not wait for it.
 
 _BLOCK = 1 << 21
-"""Distances that are looked at together; bounds the memory, changes no result."""
+"""Distances in memory at once; changes no result."""
 
 
 class MutualNearestSettings(Settings):
@@ -51,7 +50,7 @@ class MutualNearestSettings(Settings):
 
 
 class NearestSettings(Settings):
-    """Two clients are neighbours if one is among the other's nearest."""
+    """Two clients are neighbours if at least one is among the other's nearest."""
 
     kind: Literal["nearest"] = "nearest"
     num_nearest: Clients = 4
@@ -67,7 +66,7 @@ class RadiusSettings(Settings):
 
 
 class CompleteSettings(Settings):
-    """Everybody is everybody's neighbour; N (N - 1) / 2 edges, for some hundreds of clients."""
+    """All clients are neighbours: N (N - 1) / 2 edges, for some hundreds of clients."""
 
     kind: Literal["complete"] = "complete"
 
@@ -80,22 +79,21 @@ MUTUAL_NEAREST = MutualNearestSettings()
 
 
 class Gossip(NamedTuple):
-    """What going round came to."""
+    """Result of gossip."""
 
     known: BoolArray
-    """Whether client n (row) has heard from client m (column) [N, N]."""
+    """True where client n (row) has heard from client m (column) [N, N]."""
     num_sent: int
     """Indices sent to neighbours, each by a client to all its neighbours at once."""
 
 
 def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEAREST) -> nx.Graph[int]:
-    """Connected graph of the clients 0 ... N - 1 that stand at these places [N, 2], in metres.
+    """Return a connected graph of the clients 0 ... N - 1 at these places [N, 2], in metres.
 
-    Nodes have the attribute `position_m`, a pair, and edges `distance_m`; so does
+    Nodes have the attribute `position_m`, a pair, and edges `distance_m`. To draw the clients at
+    their places:
 
         networkx.draw(graph, networkx.get_node_attributes(graph, "position_m"))
-
-    draw the clients where they stand.
 
     Raises:
         ValueError: a place is not finite, or not a pair.
@@ -122,7 +120,7 @@ def client_graph(position_m: FloatArray, settings: GraphSettings = MUTUAL_NEARES
 
 
 def edges_of(graph: nx.Graph[int]) -> IntArray:
-    """Edges, each once and lower id first, ascending [E, 2].
+    """Return the edges, each once and lower id first, ascending [E, 2].
 
     >>> import networkx as nx
     >>> edges_of(nx.Graph([(2, 0), (0, 1)])).tolist()
@@ -134,7 +132,7 @@ def edges_of(graph: nx.Graph[int]) -> IntArray:
 
 
 def distance_m(position_m: FloatArray, pairs: IntArray) -> FloatArray:
-    """How far apart these pairs [E, 2] of clients at these places [N, 2] stand [E], in metres.
+    """Return the distances [E] of pairs [E, 2] of clients at these places [N, 2], in metres.
 
     >>> distance_m(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0, 1]])).tolist()
     [5.0]
@@ -144,7 +142,7 @@ def distance_m(position_m: FloatArray, pairs: IntArray) -> FloatArray:
 
 
 def farthest_m(position_m: FloatArray) -> float:
-    """Largest distance between any two of these places [N, 2]; 0 for fewer than two.
+    """Return the largest distance between any two of these places [N, 2]; 0 for fewer than two.
 
     >>> farthest_m(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
     5.0
@@ -154,7 +152,7 @@ def farthest_m(position_m: FloatArray) -> float:
 
 
 def gossip(graph: nx.Graph[int]) -> Gossip:
-    """Who hears of whom, and at what cost; the clients are 0 ... N - 1.
+    """Return which clients hear from which, and the number of messages; clients are 0 ... N - 1.
 
     >>> import networkx as nx
     >>> gossip(nx.Graph([(0, 1), (1, 2)])).num_sent
@@ -167,7 +165,7 @@ def gossip(graph: nx.Graph[int]) -> Gossip:
 
 
 def num_gossip_steps(graph: nx.Graph[int]) -> int:
-    """Steps after which nobody hears anything new: the longest of all shortest paths.
+    """Return the steps after which no client hears anything new: the longest of all shortest paths.
 
     >>> import networkx as nx
     >>> num_gossip_steps(nx.Graph([(0, 1), (1, 2)]))
@@ -180,36 +178,37 @@ def num_gossip_steps(graph: nx.Graph[int]) -> int:
 
 
 def is_among_best(indices: FloatArray, known: BoolArray, num: int, keys: FloatArray) -> BoolArray:
-    """Whether each client finds itself among the `num` best of those that it has heard of [N].
+    """Return which clients are among the `num` best of those that they have heard from [N].
 
-    Where everybody has heard of everybody these are the `num` best of all.
+    If all clients have heard from all, these are the `num` best of all.
 
     Args:
-        indices: of the clients [N].
-        known: as in `Gossip` [N, N].
-        num: how many are wanted (K).
+        indices: indices of the clients [N].
+        known: `known` of `Gossip` [N, N].
+        num: number of clients wanted (K).
         keys: order among equal indices [N]; the smaller goes first.
 
     Raises:
         ValueError: an index is NaN, or `num` is negative.
 
-    >>> everybody = np.ones((3, 3), dtype=np.bool_)
-    >>> is_among_best(np.array([0.2, 0.9, 0.2]), everybody, 2, np.array([0.5, 0.1, 0.3])).tolist()
+    >>> known = np.ones((3, 3), dtype=np.bool_)
+    >>> is_among_best(np.array([0.2, 0.9, 0.2]), known, 2, np.array([0.5, 0.1, 0.3])).tolist()
     [False, True, True]
     """
     if num < 0:
         raise ValueError(f"num must not be negative, got {num}")
     if np.any(np.isnan(indices)):
         raise ValueError(f"indices must be numbers, got {indices.tolist()}")
-    ahead = (indices > indices[:, None]) | ((indices == indices[:, None]) & (keys < keys[:, None]))
-    among_best: BoolArray = (ahead & known).sum(axis=1) < num
+    is_tie = indices == indices[:, None]
+    is_better = (indices > indices[:, None]) | (is_tie & (keys < keys[:, None]))
+    among_best: BoolArray = (is_better & known).sum(axis=1) < num
     return among_best
 
 
 def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Some clients [b] after the others, and how far everybody is from them [b, N].
+    """Yield blocks of clients [b] with the distances of all clients from them [b, N].
 
-    Everybody is infinitely far from itself.
+    The distance of a client from itself is infinite.
     """
     num = position_m.shape[0]
     num_rows = max(1, _BLOCK // max(num, 1))
@@ -222,7 +221,7 @@ def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
 
 
 def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
-    """Pairs of neighbours before anything is joined, in any order, each once or twice [E, 2]."""
+    """Return pairs of neighbours before parts are joined, each once or twice [E, 2]."""
     found = [np.empty((0, 2), dtype=np.int64)]
     for some, away in _distances(position_m):
         if isinstance(settings, RadiusSettings):
@@ -242,7 +241,7 @@ def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
 
 
 def _is_nearest(away: FloatArray, num: int) -> BoolArray:
-    """Whether each client [N] is one of the `num` nearest to each of some [b, N]."""
+    """Return which clients [N] are among the `num` nearest to each of some [b, N]."""
     if num >= away.shape[1]:
         return np.isfinite(away)
     last = np.partition(away, num - 1, axis=1)[:, num - 1 : num]
@@ -261,7 +260,7 @@ def _add(graph: nx.Graph[int], position_m: FloatArray, pairs: IntArray) -> None:
 
 
 def _parts(graph: nx.Graph[int]) -> IntArray:
-    """Number of the connected part that each client 0 ... N - 1 is in [N]."""
+    """Return the number of the connected part of each client 0 ... N - 1 [N]."""
     import networkx as nx  # noqa: PLC0415 - slow to import
 
     part = np.zeros(graph.number_of_nodes(), dtype=np.int64)

@@ -1,0 +1,49 @@
+"""Demands of selectors: what the server must know, and whether a real server could know it.
+
+The settings class of each selector has an attribute `demands`: one `Demand` for each value of a
+setting that changes what the selector asks or knows, by that setting as a scenario writes it
+("variant: pow-d"), or by "" if there is none. The price list of docs/selectors.md is made from
+them and from runs.
+
+Four words say whether a selector may be used for real:
+
+* `yes`: the server learns nothing of a single client's samples but their number;
+* `private`: it learns what a single client's samples do to a model: losses, accuracies, gradients
+  or single updates. Secure aggregation, which shows the server only sums, hides these;
+* `small`: memory or time of the host grows faster than the fleet; it may be private, too;
+* `oracle`: it needs what a server cannot know before the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Use = Literal["yes", "private", "small", "oracle"]
+
+DECLARED_SAMPLES = "clients declare n_k; a client that overstates it is chosen more often"
+PROBED_LOSS = "the server is told the loss of a single client's samples, also of clients not chosen"
+COHORT_LOSS = "the server is told the loss of every chosen client's samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Information and memory that a selector needs."""
+
+    knows: str
+    """Information that the server needs; n_k are the samples of client k."""
+    use: Use
+    """Whether a real server could use the selector."""
+    because: str
+    """Reason for `use`."""
+    set_up_choices: int = 0
+    """Number of first choices whose probes are asked once; later probes repeat."""
+    square_byte: int = 0
+    """Bytes of the largest arrays over pairs of clients, for each pair; 0: there are none."""
+    has_sets: bool = False
+    """Whether it lists all sets of clients, of which there are C(N, K)."""
+
+
+Demands = Mapping[str, Demand]
+"""Demands of a selector by the setting that changes them."""
