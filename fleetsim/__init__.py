@@ -1,11 +1,35 @@
-"""fleetsim: discrete-event simulation of edge fleets that train models together.
+"""Discrete-event simulation of edge fleets that train models together.
 
     scenario = fleetsim.load("quickstart", ["server.selector.kind=oort"])
     run = fleetsim.run(scenario, out="runs/quickstart-oort")
     run.time_to_accuracy(0.8), run.energy_to_accuracy(0.8), run.rounds, run.tasks, run.clients
 
-The picture: scenarios/*.yaml -> scenario -> simulate (fleet, engine, selectors, learning, record)
--> runs/<id>/ -> report. See docs/architecture.md.
+Data flows one way: scenarios/*.yaml -> scenario -> simulate (fleet, engine, selectors, learning,
+record) -> runs/<id>/ -> report. See docs/architecture.md.
+
+- `cli`: the command line.
+- `scenario`: one YAML file that describes a run, and its checks.
+- `simulate`: one run from a scenario to its run folder.
+- `plugin`: selectors of the user's own.
+- `contracts`: types and protocols between packages.
+- `fleet`: clients and the world around them: devices, networks, batteries, people.
+- `engine`: servers and tasks on the virtual clock.
+- `selectors`: policies that choose the cohort.
+- `learning`: data, models and training.
+- `record`: run folders: tables, checkpoints, measures.
+- `report`: figures and HTML pages of runs.
+- `validation`: models compared with measurements and theory.
+- `catalogue`: names that a scenario may use.
+- `progress`: progress of a run on a terminal.
+- `schema`: strict YAML, and faults in it.
+- `settings`: base of every settings class.
+- `bundled`: files that come with fleetsim, by name.
+- `rng`: random streams with addresses.
+- `units`: conversions between units.
+- `counts`: whole numbers from fractions.
+- `errors`: exceptions.
+- `quoting`: foreign text in messages.
+- `host`: files, memory, signals and numerics of the host.
 """
 
 from __future__ import annotations
@@ -37,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names, imported when they are first used."""
+    """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'fleetsim' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

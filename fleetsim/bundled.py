@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from fleetsim.host import paths
-from fleetsim.schema.faults import did_you_mean
+from fleetsim.schema.spelling import did_you_mean
 
 Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measurements"]
 

@@ -1,4 +1,4 @@
-"""What a scenario can name, as tables for `fleetsim list`."""
+"""Names that a scenario may use, as tables for `fleetsim list`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table of names with what they stand for."""
+    """A table of names with their meaning."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -28,7 +28,7 @@ class Listing:
 
 
 def listing(what: str) -> Listing:
-    """The table of `devices`, `selectors`, `datasets`, `models`, `traces` or `scenarios`."""
+    """Return the table of devices, selectors, datasets, models, traces or scenarios."""
     return _LISTINGS[what]()
 
 
@@ -64,7 +64,7 @@ def _devices() -> Listing:
     note = (
         "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
         " not measured on, or published for, the device; devices/NAME.yaml has every source."
-        " `market` stands for phones as fast as those on the market (docs/devices.md)."
+        " `market`: phones whose speeds follow the market (docs/devices.md)."
         f" Not physical, for comparison with a paper alone: {', '.join(reproduction_names())}."
     )
     return Listing(columns, rows, note)
@@ -72,14 +72,14 @@ def _devices() -> Listing:
 
 def _selectors() -> Listing:
     note = (
-        "What each must know and costs: docs/selectors.md. One of your own: `fleetsim run SCENARIO"
-        " --plugin MODULE:CLASS`."
+        "Requirements and costs of each: docs/selectors.md. A selector of your own: `fleetsim run"
+        " SCENARIO --plugin MODULE:CLASS`."
     )
     return Listing(("kind", "what it chooses"), list(KINDS.items()), note)
 
 
 def _kinds(union: Any) -> list[tuple[str, str]]:
-    """Kind and first line of the docstring of every member of a settings union."""
+    """Return kind and first docstring line of every member of a settings union."""
     return [_kind(member) for member in get_args(get_args(union)[0])]
 
 

@@ -1,9 +1,9 @@
-"""Whole counts: batches of samples, and fractions as they are written (1.1 times 100 is 110).
+"""Whole counts: batches of samples, and decimal fractions of counts (1.1 times 100 is 110).
 
-In binary 1.1 * 100 is 110.00000000000001 and 0.29 * 100 is 28.999999999999996, so that a ceiling or
-a floor of the product is off by one. Quotients have no such fault: 110 / 100 is the float that 1.1
-is read as, and so is every quotient of whole numbers the float of its decimal number. So counts are
-compared as quotients. That is decimal arithmetic, and right for 5 / 3 of 3 as well.
+In binary 1.1 * 100 is 110.00000000000001 and 0.29 * 100 is 28.999999999999996, so a ceiling or a
+floor of the product is off by one. Quotients do not have this error: 110 / 100 is the float that
+1.1 is read as, and likewise for every quotient of whole numbers. So counts are compared as
+quotients. This also holds for 5 / 3 of 3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def num_batches(num_samples: Count, batch_size: int) -> Count:
 
 
 def ceil_product(number: float, count: int) -> int:
-    """Least whole number m >= 0 with m / count >= number; 0 for a count of 0.
+    """Return the least whole number m >= 0 with m / count >= number; 0 for a count of 0.
 
     Args:
         number: at least 0 and finite.
@@ -46,12 +46,12 @@ def ceil_product(number: float, count: int) -> int:
 
 
 def floor_product(number: float, count: int, *, per: int = 1) -> int:
-    """Largest whole number m with m * per / count <= number; 0 for a count of 0.
+    """Return the largest whole number m with m * per / count <= number; 0 for a count of 0.
 
     Args:
         number: at least 0 and finite; in percent where `per` is 100.
         count: at least 0.
-        per: what the number is counted per.
+        per: base of the number: 1 for a fraction, 100 for percent.
 
     >>> floor_product(0.29, 100), floor_product(0.29, 99), floor_product(1 / 3, 9)
     (29, 28, 3)

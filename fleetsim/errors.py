@@ -1,4 +1,4 @@
-"""What can go wrong, and whose turn it is.
+"""Exceptions of fleetsim, by the party that must act.
 
 ```
 FleetsimError
@@ -16,11 +16,11 @@ from fleetsim.quoting import one_line
 
 
 class FleetsimError(Exception):
-    """Anything fleetsim raises on purpose."""
+    """Base of all exceptions that fleetsim raises on purpose."""
 
 
 class ScenarioError(FleetsimError):
-    """The scenario or the command line is wrong; one line per fault.
+    """Faults of the scenario or of the command line, one line each.
 
     Attributes:
         faults: one finished line per fault, each naming file, line or key and the way out.
@@ -35,7 +35,7 @@ class ScenarioError(FleetsimError):
 
 
 class DataError(FleetsimError):
-    """A file that the simulation reads is missing or wrong; one line per fault.
+    """Faults of a file that the simulation reads, one line each.
 
     Attributes:
         faults: one finished line per fault, each naming file and row and the way out.
@@ -50,15 +50,15 @@ class DataError(FleetsimError):
 
 
 class TrainingError(FleetsimError):
-    """A process that trains failed or was killed; the run can be resumed."""
+    """Failure or kill of a process that trains; the run can be resumed."""
 
 
 class DivergenceError(FleetsimError):
-    """The global model has weights that are not finite; no later number would mean anything."""
+    """Weights of the global model that are not finite; no later number would have a meaning."""
 
 
 class SimulationError(FleetsimError):
-    """An invariant of the simulation broke: a bug of fleetsim or of a plug-in, never of the user.
+    """A broken invariant of the simulation: a bug of fleetsim or of a plug-in, not of the user.
 
     Attributes:
         message: what broke.
@@ -70,7 +70,7 @@ class SimulationError(FleetsimError):
     def __init__(
         self, message: str, time_s: float, client: int | None = None, task: int | None = None
     ) -> None:
-        # SimPy builds a failed process's exception anew from its args.
+        # SimPy builds the exception of a failed process again from its args.
         super().__init__(message, time_s, client, task)
         self.message = message
         self.time_s = time_s

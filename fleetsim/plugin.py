@@ -33,6 +33,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
+from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
@@ -122,7 +123,7 @@ def load_plugin(name: str) -> Plugin:
     if not isinstance(found, type):
         says = "has no class" if found is None else "means no class by"
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        hint = faults.did_you_mean(class_name, classes)
+        hint = did_you_mean(class_name, classes)
         place = getattr(module, "__file__", None) or module_name
         raise _refused(name, f"{place} {says} {quoted(class_name)}{hint}")
     own = _own_settings(found, name)

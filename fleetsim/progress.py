@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on; nothing at all where no person is watching."""
+"""Progress of a run on a terminal; nothing where the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watch(scenario: Scenario, console: Console) -> Iterator[Callable[[Progress], None] | None]:
-    """A live line with round, virtual time, accuracy, joules and time left; None when quiet."""
+    """Show a live line: round, virtual time, accuracy, joules, time left; None when quiet."""
     if not console.is_terminal:
         yield None
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[standing]}"),
+        TextColumn("{task.fields[state]}"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=console, transient=True) as bar:
-        line = bar.add_task(scenario.name, total=1.0, standing="")
+        line = bar.add_task(scenario.name, total=1.0, state="")
 
         def show(progress: Progress) -> None:
             bar.update(
                 line,
                 completed=fraction_done(scenario.stop, progress),
-                standing=standing(progress),
+                state=progress_text(progress),
             )
 
         yield show
@@ -45,7 +45,7 @@ def watch(scenario: Scenario, console: Console) -> Iterator[Callable[[Progress],
 
 @contextmanager
 def steps(names: Sequence[str], console: Console) -> Iterator[Callable[[str], None]]:
-    """A live line on which of some steps is under way; call what it yields as each begins."""
+    """Show a live line with the step in progress; call the yielded function as each begins."""
     if not console.is_terminal:
         yield lambda name: None
         return
@@ -55,7 +55,7 @@ def steps(names: Sequence[str], console: Console) -> Iterator[Callable[[str], No
 
 
 def fraction_done(stop: StopSettings, progress: Progress) -> float:
-    """How far a run is on its way to the stop rule that it is nearest to."""
+    """Return the share of a run that is done, by the stop rule that is nearest."""
     parts = [progress.now_s / stop.time_s]
     if stop.rounds is not None:
         parts.append(progress.round / stop.rounds)
@@ -66,8 +66,8 @@ def fraction_done(stop: StopSettings, progress: Progress) -> float:
     return min(1.0, max(parts))
 
 
-def standing(progress: Progress) -> str:
-    """One line on where a run stands."""
+def progress_text(progress: Progress) -> str:
+    """Return the state of a run in one line."""
     accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.3f}"
     return (
         f"round {progress.round}  {duration_text(progress.now_s)}  accuracy {accuracy}"
@@ -77,7 +77,7 @@ def standing(progress: Progress) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Virtual time for people.
+    """Return virtual time as text.
 
     >>> duration_text(93784.2)
     '1d 02:03:04'

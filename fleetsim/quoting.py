@@ -1,4 +1,4 @@
-"""Text of others in messages: on one line, without control characters, and not at full length."""
+"""Foreign text in messages: on one line, without control characters, of bounded length."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MAX_LINES = 20
 
 
 def quoted(value: object) -> str:
-    r"""A value as Python writes it, in quotes if it is text, cut to `MAX_VALUE` characters.
+    r"""Return a value as Python writes it, quoted if it is text, cut to `MAX_VALUE` characters.
 
     >>> print(quoted("up\nand away"), quoted(10), len(quoted("x" * 100)))
     'up\nand away' 10 80
     """
-    # The first characters alone: nobody needs to escape a megabyte to show a line of it.
+    # Only the first characters: escaping a megabyte to show a line of it would be slow.
     if isinstance(value, str) and len(value) > MAX_VALUE:
         return f"{repr(value[:MAX_VALUE])[: MAX_VALUE - 3]}..."
     return cut(repr(value))
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Return a number with its noun.
 
     >>> counted(1, "item"), counted(2, "item")
     ('1 item', '2 items')
@@ -32,14 +32,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str) -> str:
-    """The text, or as much of its beginning as fits into `MAX_VALUE` characters."""
+    """Return the text, cut to `MAX_VALUE` characters."""
     return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 3]}..."
 
 
 def one_line(text: str) -> str:
-    r"""A message with every character that is not printable as its code, and of bounded length.
+    r"""Return a message of bounded length, with unprintable characters as their codes.
 
-    A line end or an escape sequence in somebody else's file or name must not reach the terminal.
+    A line end or an escape sequence in a foreign file or name must not reach the terminal.
 
     >>> print(one_line("\x1b[2Jno.yaml: no such\nfile"))
     \x1b[2Jno.yaml: no such\nfile
@@ -53,7 +53,7 @@ def one_line(text: str) -> str:
 
 
 def listed(lines: list[str], *, num_unsaid: int = 0) -> list[str]:
-    """The first `MAX_LINES` lines, and how many more there are.
+    """Return the first `MAX_LINES` lines, and a line with the number of the others.
 
     >>> listed(["a: missing"], num_unsaid=3)
     ['a: missing', '... and 3 more']

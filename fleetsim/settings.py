@@ -1,4 +1,4 @@
-"""The base of every settings class: frozen, unknown keys refused, no NaN or infinity."""
+"""Base of every settings class: frozen, unknown keys refused, no NaN or infinity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetsim.schema.effects import ActsIf, AllOf, EntryActsIf
 class Settings(BaseModel):
     """Base of all scenario settings.
 
-    A settings class stands beside its owner, carries units in its key names, and writes each
+    A settings class is defined beside its owner, has units in its key names, and writes each
     default once. Field docstrings become the descriptions of the JSON Schema.
     """
 
@@ -27,27 +27,27 @@ class Settings(BaseModel):
     )
 
     acts_if: ClassVar[Mapping[str, ActsIf | AllOf]] = {}
-    """Keys that can change a run in some scenarios only, with the condition; a subclass adds to
-    those of its parents. Keys that are not named act in every scenario that sets them."""
+    """Keys that can change a run only in some scenarios, with the condition. A subclass adds to
+    those of its parents. All other keys act in every scenario that sets them."""
 
     entries_act_if: ClassVar[Mapping[str, tuple[EntryActsIf, ...]]] = {}
-    """Keys that hold a list or mapping whose entries can change a run in some scenarios only, with
-    the conditions on each entry, the first of which that fails is told; inherited like `acts_if`.
+    """Keys of lists or mappings whose entries can change a run only in some scenarios, with the
+    conditions on each entry. The first condition that fails is reported. Inherited like `acts_if`.
     """
 
     @classmethod
     def conditions(cls) -> dict[str, ActsIf | AllOf]:
-        """`acts_if` of this class and of its parents."""
+        """Return `acts_if` of this class and of its parents."""
         return cls._joined("acts_if")
 
     @classmethod
     def entry_conditions(cls) -> dict[str, tuple[EntryActsIf, ...]]:
-        """`entries_act_if` of this class and of its parents."""
+        """Return `entries_act_if` of this class and of its parents."""
         return cls._joined("entries_act_if")
 
     @classmethod
     def _joined(cls, attribute: str) -> dict[str, Any]:
-        """A mapping of this class and of its parents, in which the class itself comes first."""
+        """Return a mapping of this class and of its parents; the class itself has priority."""
         found: dict[str, Any] = {}
         for parent in reversed(cls.__mro__):
             found |= parent.__dict__.get(attribute, {})

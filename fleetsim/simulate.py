@@ -34,25 +34,32 @@ from fleetsim.learning.data.prefetch import ReadAhead
 from fleetsim.learning.local.learning_rate_decay import learning_rate_at
 from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
 from fleetsim.quoting import quoted
-from fleetsim.record.failures import Baseline, Course, failures
-from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import (
+from fleetsim.record.failures import Baseline, RunHistory, failures
+from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
     PluginRecord,
-    create_folder,
-    find_run,
-    fresh_folder,
-    held,
-    is_free,
     read_manifest,
     require_same_plugin,
     versions,
     with_platform,
     write_manifest,
 )
+from fleetsim.record.recorder import RunRecorder
+from fleetsim.record.run_folder import (
+    create_folder,
+    find_run,
+    fresh_folder,
+    held,
+    is_free,
+)
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.scenario import BufferedServerSettings, Scenario, doubts, never_ends
+from fleetsim.scenario import (
+    BufferedServerSettings,
+    Scenario,
+    never_ends,
+    scenario_warnings,
+)
 from fleetsim.selectors import requirements
 
 RUNS = Path("runs")
@@ -249,7 +256,7 @@ def _run(
         write_manifest(folder, standing(status="failed", stop_text=says))
         raise
     found = failures(
-        Course.read(folder),
+        RunHistory.read(folder),
         baseline=manifest.baseline,
         stop_rule=reason.rule,
         stop_text=reason.text,
@@ -324,7 +331,7 @@ def _folder(
         world_hash=scenario.world_hash,
         platforms=(platform,),
         versions=versions(),
-        warnings=tuple(doubts(scenario, train=trainer != UNTRAINED)),
+        warnings=tuple(scenario_warnings(scenario, train=trainer != UNTRAINED)),
         baseline=None if labels is None else Baseline.of(labels),
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)

@@ -1,4 +1,4 @@
-"""What all tests share: where real data are, and that no test is timed.
+"""Settings of all tests: the folder of real data, and no time limits of hypothesis.
 
 Real data: `$FLEETSIM_DATA`, then a `shared` folder beside the checkout.
 """

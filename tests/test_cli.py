@@ -14,7 +14,7 @@ from fleetsim import __version__, bundled
 from fleetsim.cli import app
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
-from fleetsim.progress import duration_text, fraction_done, standing, watch
+from fleetsim.progress import duration_text, fraction_done, progress_text, watch
 from fleetsim.scenario import SynchronousServerSettings, load
 
 COMMANDS = {
@@ -144,7 +144,7 @@ def test_nothing_is_shown_where_nobody_watches(capsys):
 
 
 def test_a_person_sees_round_time_accuracy_and_joules():
-    text = standing(Progress(7, 3725.0, 0.8125, 12_345.0, 9, 13))
+    text = progress_text(Progress(7, 3725.0, 0.8125, 12_345.0, 9, 13))
 
     assert text == "round 7  01:02:05  accuracy 0.812  12.3 kJ  9/13 delivered"
 

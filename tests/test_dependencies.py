@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for is what the two files of constraints install."""
+"""The two files of constraints install the requirements of pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of the README and the docs can be run one after the other, in one folder."""
+"""Commands of the README and the docs can be run in sequence, in one folder."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from fleetsim.engine.servers.stop import MOST_ROUNDS, MOST_WAIT_S, StopSettings
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.scenario import doubts, load
+from fleetsim.scenario import load, scenario_warnings
 from fleetsim.simulate import run
 
 QUICK = ("fleet.size=6", "server.cohort=2", "server.over_commit=1.0", "task.partition={kind: iid}")
@@ -39,14 +39,14 @@ def test_a_target_beside_another_rule_is_warned_of_without_training(tmp_path):
     done = run(scenario, out=tmp_path / "run", train=False)
 
     assert done.manifest.stop_rule == "rounds"
-    assert doubts(scenario) == []
-    (line,) = doubts(scenario, train=False)
+    assert scenario_warnings(scenario) == []
+    (line,) = scenario_warnings(scenario, train=False)
     assert line.startswith("stop.accuracy = 0.9: has no effect")
     assert done.manifest.warnings == (line,)
 
 
 def test_a_scenario_that_does_not_say_when_it_ends_is_refused():
-    with pytest.raises(ScenarioError, match="stop: says nothing of when the run ends"):
+    with pytest.raises(ScenarioError, match="stop: does not say when the run ends"):
         quick("stop={}")
     quick("stop={time_s: 31536000}")
 

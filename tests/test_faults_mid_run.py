@@ -19,8 +19,8 @@ from pandas.testing import assert_frame_equal
 from fleetsim import cli, simulate
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.termination import Terminated
+from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.saved_run import open_run
 from fleetsim.scenario import load
 from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings

@@ -1,4 +1,4 @@
-"""Entries of lists and mappings: none stands twice, and those without effect are warned of."""
+"""Entries of lists and mappings: none is repeated, and a warning names those without effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetsim import bundled
 from fleetsim.cli import main
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import build_fleet
-from fleetsim.scenario import doubts, load, schema
+from fleetsim.scenario import load, scenario_warnings, schema
 from fleetsim.schema.distinct import Distinct
 from fleetsim.selectors.baselines.fixed import ClientIds
 from fleetsim.simulate import run
@@ -103,11 +103,11 @@ ALL_ACT = {
     "EligibilitySettings.all_of": "likewise",
     "EligibilitySettings.any_of": "likewise",
     "EligibilitySettings.none_of": "likewise",
-    "FixedSettings.clients": "any can stand in for those before it",
+    "FixedSettings.clients": "any can replace those before it",
     "RandomSettings.from_sets": "each set is drawn",
     "ResistiveSettings.from_fraction": "a curve",
     "ResistiveSettings.open_circuit_v": "a curve",
-    "RoundRobinSettings.sets": "any can stand in for those before it",
+    "RoundRobinSettings.sets": "any can replace those before it",
     "TaperedChargingSettings.from_fraction": "a curve",
     "TaperedChargingSettings.power_fraction": "a curve",
     "TransferSettings.upload_success": "each share is drawn",
@@ -216,13 +216,13 @@ def test_every_list_says_which_of_its_entries_act():
 @pytest.mark.parametrize("example", [entry for found in EXAMPLES.values() for entry in found])
 def test_an_entry_that_is_said_to_have_no_effect_has_none(example, base, tmp_path):
     present, absent = load(base, example.present), load(base, example.absent)
-    lines = [line for line in doubts(present) if example.key in line]
+    lines = [line for line in scenario_warnings(present) if example.key in line]
     digests = [
         run(scenario, out=tmp_path / str(number), train=example.trains, workers=1).manifest.digest
         for number, scenario in enumerate((present, absent))
     ]
 
-    assert not [line for line in doubts(absent) if example.key in line]
+    assert not [line for line in scenario_warnings(absent) if example.key in line]
     (line,) = lines
     assert f": {example.key} = {example.entry}: has no effect: " in line
     assert example.says in line
@@ -257,7 +257,7 @@ def test_an_entry_that_stands_twice_is_refused_where_it_stands_again(change, pla
     ],
 )  # fmt: skip
 def test_entries_that_act_are_not_warned_of(changes, base):
-    assert doubts(load(base, changes)) == []
+    assert scenario_warnings(load(base, changes)) == []
 
 
 def test_the_line_of_an_entry_names_file_and_line(base):
@@ -266,7 +266,7 @@ def test_the_line_of_an_entry_names_file_and_line(base):
     )
     base.write_text(BASE.replace("server:", usage + "server:"), encoding="utf-8")
 
-    (line,) = doubts(load(base))
+    (line,) = scenario_warnings(load(base))
 
     assert line.startswith(f"{base}:14: fleet.usage.kinds[1] = 'board': has no effect: ")
 
@@ -277,7 +277,7 @@ def test_a_device_of_ones_own_that_nobody_has_is_named_as_it_was_written(base, t
     devices = "{t2.small: 0.99, mine.yaml: 0.01}"
     base.write_text(BASE.replace("{pixel-6: 0.5, t2.small: 0.5}", devices), encoding="utf-8")
 
-    (line,) = [line for line in doubts(load(base)) if "mine" in line]
+    (line,) = [line for line in scenario_warnings(load(base)) if "mine" in line]
 
     assert ': fleet.devices["mine.yaml"] = 0.01: has no effect' in line
 
@@ -285,7 +285,7 @@ def test_a_device_of_ones_own_that_nobody_has_is_named_as_it_was_written(base, t
 def test_at_most_twenty_lines_are_said_of_entries(base):
     rounds = list(range(1, 31))
 
-    said = doubts(load(base, [STEPS.format(rounds)]))
+    said = scenario_warnings(load(base, [STEPS.format(rounds)]))
 
     # Of 30 rounds the first acts, as the run has two.
     assert len(said) == 21
@@ -295,7 +295,7 @@ def test_at_most_twenty_lines_are_said_of_entries(base):
 def test_time_zones_that_all_show_virtual_time_are_warned_of(base):
     zones = "fleet.usage.time_zones=[{utc_offset_h: 0, weight: 2}]"
 
-    (line,) = doubts(load(base, [MADE_UP, zones]))
+    (line,) = scenario_warnings(load(base, [MADE_UP, zones]))
 
     assert "fleet.usage.time_zones" in line
     assert "has no effect: all clocks show virtual time" in line

@@ -10,7 +10,7 @@ import fleetsim
 from fleetsim import bundled
 from fleetsim.cli import main
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.scenario import doubts, load
+from fleetsim.scenario import load, scenario_warnings
 from fleetsim.simulate import run
 from tests.settings_walk import all_classes, declaring, scenario_classes
 
@@ -404,7 +404,7 @@ def test_a_key_that_is_said_to_have_no_effect_has_none(name, base, tmp_path):
     key = example.change.partition("=")[0]
     before = load(base, example.rest)
     after = load(base, [*example.rest, example.change])
-    lines = [line for line in doubts(after) if line not in doubts(before)]
+    lines = [line for line in scenario_warnings(after) if line not in scenario_warnings(before)]
 
     assert lines
     assert all(line.startswith(f"--set {example.change}: {key}") for line in lines), lines
@@ -423,7 +423,7 @@ def test_a_key_that_is_said_to_have_no_effect_has_none(name, base, tmp_path):
 
 @pytest.mark.parametrize("name", bundled.names("scenarios"))
 def test_no_key_of_a_bundled_scenario_is_without_effect(name):
-    assert not [line for line in doubts(load(name)) if "has no effect" in line]
+    assert not [line for line in scenario_warnings(load(name)) if "has no effect" in line]
 
 
 @pytest.mark.parametrize(
@@ -440,13 +440,13 @@ def test_no_key_of_a_bundled_scenario_is_without_effect(name):
     ],
 )
 def test_keys_that_act_or_have_their_default_are_not_warned_of(changes, base):
-    assert doubts(load(base, changes)) == []
+    assert scenario_warnings(load(base, changes)) == []
 
 
 def test_the_key_of_a_mapping_without_effect_is_named_by_its_line(base):
     base.write_text(BASE.replace("cohort: 2}", "cohort: 2,\n  eligibility: {charging: true}}"))
 
-    (line,) = doubts(load(base))
+    (line,) = scenario_warnings(load(base))
 
     assert line.startswith(f"{base}:11: server.eligibility.charging = true: has no effect: ")
 
@@ -454,7 +454,7 @@ def test_the_key_of_a_mapping_without_effect_is_named_by_its_line(base):
 def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(
     base, tmp_path, monkeypatch, capsys
 ):
-    told = "fleet.usage.starts_at_s = 5: has no effect: nobody in the fleet has an owner"
+    told = "fleet.usage.starts_at_s = 5: has no effect: no client has an owner"
     for verb in (["validate"], ["run", "--no-train", "--out", str(tmp_path / "run")]):
         words = ["fleetsim", verb[0], str(base), *verb[1:], "--set", "fleet.usage.starts_at_s=5"]
         monkeypatch.setattr("sys.argv", words)

@@ -1,4 +1,4 @@
-"""What the command line does about its own bugs, and about output that cannot be written."""
+"""Messages of the command line about its own bugs, and about output that cannot be written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fleetsim import cli
+from fleetsim.cli import entry
 
 NEEDS_A_FULL_DEVICE = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 
@@ -30,7 +31,7 @@ def test_a_bug_is_one_line_and_its_traceback_is_in_a_file(fault, tmp_path, monke
     def broken(**_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(cli, "app", broken)
+    monkeypatch.setattr(entry, "app", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["fleetsim", "run", "a b"])
     with pytest.raises(SystemExit) as end:
@@ -52,7 +53,7 @@ def test_where_no_file_can_be_written_the_traceback_is_shown(tmp_path, monkeypat
     def broken(**_: object) -> None:
         raise RuntimeError("a")
 
-    monkeypatch.setattr(cli, "app", broken)
+    monkeypatch.setattr(entry, "app", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -85,7 +86,7 @@ def test_full_errors_leave_the_exit_code(tmp_path):
             stderr=full,
             check=False,
             cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])},
+            env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])},
         )
 
     assert (done.returncode, done.stdout) == (2, b"")

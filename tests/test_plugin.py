@@ -13,7 +13,7 @@ import pytest
 
 from fleetsim import cli, simulate
 from fleetsim.errors import ScenarioError
-from fleetsim.record.run_folder import PluginRecord
+from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema

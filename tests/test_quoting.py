@@ -1,4 +1,4 @@
-"""What messages show of what users wrote."""
+"""Values of users in messages."""
 
 from __future__ import annotations
 

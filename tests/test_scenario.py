@@ -1,4 +1,4 @@
-"""What a scenario is, beyond its single settings; bad ones are in test_bad_input."""
+"""Scenarios beyond their single settings; bad ones are in bad_input."""
 
 from __future__ import annotations
 

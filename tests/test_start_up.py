@@ -1,4 +1,4 @@
-"""What a run leaves unimported: it would cost its user seconds and memory."""
+"""Libraries that a run does not import, since they cost seconds and memory."""
 
 from __future__ import annotations
 

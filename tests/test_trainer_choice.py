@@ -1,4 +1,4 @@
-"""`trainer.kind`: which trainer a run gets, and what that is part of."""
+"""`trainer.kind`: the trainer of a run, and the hashes that it is part of."""
 
 from __future__ import annotations
 

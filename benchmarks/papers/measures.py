@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.papers.studies import SLOT_ROUNDS
-from fleetsim.record import cost_to_target
+from fleetsim.record.measures import cost_to_target
 from fleetsim.record.saved_run import Run
 
 _SMOOTHED_ROUNDS = 10

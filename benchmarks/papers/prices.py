@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.saved_run import Run
-from fleetsim.report.figures.curves import energy_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ from fleetsim.fleet.usage.time_zones import assign_time_zones
 from fleetsim.fleet.usage.usage import Usage, UsageSettings, build_usage
 from fleetsim.quoting import cut, quoted
 from fleetsim.schema import faults
-from fleetsim.schema.effects import ASSIGNED, BATTERIES, WIFI, WIRELESS, by_key
+from fleetsim.schema.effects import ASSIGNED_DEVICE, BATTERIES, WIFI, WIRELESS, by_key
 from fleetsim.schema.ranges import RatePerHour
 from fleetsim.settings import Settings
 from fleetsim.units import S_PER_HOUR
@@ -80,7 +80,7 @@ class FleetSettings(Settings):
         network=WIRELESS,
         wifi=WIFI,
     )
-    entries_act_if = by_key(devices=(ASSIGNED,))
+    entries_act_if = by_key(devices=(ASSIGNED_DEVICE,))
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""

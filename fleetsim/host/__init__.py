@@ -1,1 +1,10 @@
-"""Package."""
+"""The host on which fleetsim runs: files, memory, signals and numerics.
+
+- `paths`: paths that a user names.
+- `csv_rows`: rows of CSV text of bounded length.
+- `unpacking`: limit of the size of unpacked files.
+- `memory`: memory that this process may use.
+- `numerics`: numerical modes: fastest, or equal on all processors.
+- `termination`: SIGTERM as an exception.
+- `crash_file`: file with the traceback of an unexpected exception.
+"""

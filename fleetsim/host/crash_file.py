@@ -14,7 +14,7 @@ from fleetsim import __version__
 
 
 def write(fault: BaseException) -> Path:
-    """Write a new file in the temporary folder: what was called, with what, and the traceback.
+    """Write a new file in the temporary folder: versions, command line and traceback.
 
     Raises:
         OSError: it cannot be written.

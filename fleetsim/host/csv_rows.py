@@ -1,7 +1,7 @@
 """Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`.
 
-Without that bound a file of one endless line, or an open quote, becomes one row that takes many
-times the file's size in memory.
+Without that bound a file of one very long line, or with an open quote, becomes one row that takes
+many times the file's size in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CsvRows:
         return self
 
     def __next__(self) -> list[str]:
-        """The next row, as text.
+        """Return the next row, as text.
 
         Raises:
             csv.Error: the text is no CSV, or a row or field is too long.

@@ -9,11 +9,11 @@ _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where Linux says what a container may use: control groups of version 2 and 1."""
+"""Files in which Linux states the limit of a container: control groups of version 2 and 1."""
 
 
 def usable_byte() -> int | None:
-    """The machine's memory, or what a container may use of it; None where nobody says."""
+    """Return the machine's memory or the limit of its container; None where it is unknown."""
     found = [limit for limit in (_physical_byte(), *map(_limit_in, _CGROUP_LIMITS)) if limit]
     return min(found, default=None)
 
@@ -26,7 +26,7 @@ def _physical_byte() -> int | None:
 
 
 def _limit_in(path: Path) -> int | None:
-    """The number in a file; None if there is no such file, or no limit in it."""
+    """Return the number in a file; None if there is no such file, or no limit in it."""
     try:
         text = path.read_text().strip()
     except OSError:

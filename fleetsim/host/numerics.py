@@ -1,12 +1,12 @@
-"""Numerical modes: as fast as the processor allows, or the same results on every x86-64 of today.
+"""Numerical modes: as fast as the processor allows, or equal results on all x86-64-v3 processors.
 
 NumPy, torch, MKL, OpenBLAS and numba each choose their kernels by the processor, and kernels round
 differently. `portable` limits all of them to the instructions of x86-64-v3 (AVX2 and FMA: Intel
 from Haswell, 2013, AMD from Zen, 2017, on), by the environment variables that they read when they
 are loaded. So the mode is chosen before they are imported: by `fleetsim run --numerics portable`,
-or by `FLEETSIM_NUMERICS=portable` in the environment, which `import fleetsim` acts on.
+or by `FLEETSIM_NUMERICS=portable` in the environment, which `import fleetsim` applies.
 
-No library is imported here. `learning.numerical_platform` checks what came of it.
+No library is imported here. `numerical_platform` of the CPU kernels checks the result.
 
 Sources: intel.com, oneMKL developer guide, "Conditional Numerical Reproducibility" (COMPATIBLE is
 the one branch that processors of all makers share); numpy.org, "CPU build options", "Runtime
@@ -39,7 +39,7 @@ _PORTABLE = {
     "OPENBLAS_CORETYPE": "Haswell",
 }
 _BEYOND_V3 = "X86_V4 AVX512_ICL AVX512_SPR"
-"""NumPy's names, from 2.4 on, for what it uses beyond x86-64-v3."""
+"""NumPy's names, from 2.4 on, of instructions beyond x86-64-v3."""
 _BEYOND_V3_BEFORE_2_4 = (
     "AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 )
@@ -69,7 +69,7 @@ class Numerics(StrEnum):
 
 
 def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
-    """The mode that the environment names; `fastest` unless it names one.
+    """Return the mode that the environment names; `fastest` unless it names one.
 
     Raises:
         ScenarioError: it names none that exists.
@@ -84,16 +84,16 @@ def chosen(environment: MutableMapping[str, str] = os.environ) -> Numerics:
 
 
 def portable_variables() -> dict[str, str]:
-    """Environment variables of the portable mode, for the NumPy that is installed."""
+    """Return the environment variables of the portable mode, for the installed NumPy."""
     major, minor = (int(part) for part in metadata.version("numpy").split(".")[:2])
     beyond = _BEYOND_V3 if (major, minor) >= (2, 4) else _BEYOND_V3_BEFORE_2_4
     return {**_PORTABLE, _NUMPY_VARIABLE: beyond}
 
 
 def settle(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables of the portable mode if it is asked for and no library is loaded yet.
+    """Set the variables of the portable mode if it is chosen and no library is loaded yet.
 
-    What is set too late would have no effect; `require_settled` then refuses.
+    Later they would have no effect; `require_settled` then refuses.
     """
     if environment.get(VARIABLE) != Numerics.PORTABLE.value:
         return
@@ -101,16 +101,16 @@ def settle(environment: MutableMapping[str, str] = os.environ) -> None:
         environment.update(portable_variables())
 
 
-def require_settled(environment: MutableMapping[str, str] = os.environ) -> None:
+def require_settled() -> None:
     """Check that the variables of the mode are in place.
 
     Raises:
-        ScenarioError: the portable mode is asked for and they are not.
+        ScenarioError: the portable mode is chosen and they are not.
     """
-    if chosen(environment) is Numerics.FASTEST:
+    if chosen() is Numerics.FASTEST:
         return
     wanted = portable_variables()
-    missing = [name for name, value in wanted.items() if environment.get(name) != value]
+    missing = [name for name, value in wanted.items() if os.environ.get(name) != value]
     if missing:
         exports = " ".join(f"{name}='{wanted[name]}'" for name in missing)
         raise ScenarioError(
@@ -121,10 +121,10 @@ def require_settled(environment: MutableMapping[str, str] = os.environ) -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the BLAS libraries that are loaded to one thread while it lasts.
+    """Limit the loaded BLAS libraries to one thread within the block.
 
-    On several threads OpenBLAS sums in another order, so that the number of cores would show in
-    the last bits of dot products of more than 10,000 numbers and of matrix products.
+    On several threads OpenBLAS sums in another order. The number of cores would then change the
+    last bits of dot products of more than 10,000 numbers and of matrix products.
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - light commands need none
 

@@ -1,4 +1,4 @@
-"""Paths that a user names: what is there, and one line of error where it cannot be used.
+"""Paths that a user names, with a one-line error where a path cannot be used.
 
 Only regular files are opened. A FIFO, a socket or a device could block or never end, so they are
 refused before they are opened. Every error names the path and the way out.
@@ -42,7 +42,7 @@ def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path
     Args:
         name: the path as the user wrote it.
         error: what to raise.
-        key: what named it, such as `task.dataset.folder`; begins the message.
+        key: key that names it, such as `task.dataset.folder`; begins the message.
 
     Raises:
         error: there is no such user, or this one has no home folder.
@@ -56,7 +56,7 @@ def expanded(name: str, error: InputError = DataError, *, key: str = "") -> Path
 
 
 def kind_of(path: Path, error: InputError = DataError) -> Kind | None:
-    """What a path leads to, through symbolic links; None if nothing is, or can be, there.
+    """Return the kind of a path, through symbolic links; None if nothing is, or can be, there.
 
     Raises:
         error: it is neither a file nor a folder, or cannot be looked at.
@@ -71,12 +71,12 @@ def kind_of(path: Path, error: InputError = DataError) -> Kind | None:
 
 
 def is_file(path: Path, error: InputError = DataError) -> bool:
-    """Whether a file is there; raises as `kind_of` does."""
+    """Return whether a file is there; raises as `kind_of` does."""
     return kind_of(path, error) == "file"
 
 
 def is_folder(path: Path, error: InputError = DataError) -> bool:
-    """Whether a folder is there; raises as `kind_of` does."""
+    """Return whether a folder is there; raises as `kind_of` does."""
     return kind_of(path, error) == "folder"
 
 
@@ -89,7 +89,7 @@ def opened(
     Args:
         path: the file.
         error: what to raise.
-        what: what should be named where a folder is.
+        what: noun of what to name instead of a folder.
 
     Raises:
         error: it is missing, no regular file, or cannot be read.
@@ -106,33 +106,32 @@ def opened(
 
 
 def read(path: Path, error: InputError = DataError) -> bytes:
-    """Content of a regular file; raises as `opened` does."""
+    """Return the content of a regular file; raises as `opened` does."""
     with opened(path, error) as file:
         return file.read()
 
 
-def matches(folder: Path, pattern: str, error: InputError = DataError) -> list[Path]:
-    """What a folder holds under names of a pattern, sorted; nothing if the folder is not there.
+def matches(folder: Path, pattern: str) -> list[Path]:
+    """Return the paths in a folder whose names match, sorted; none if there is no folder.
 
     Args:
-        folder: where to look.
+        folder: the folder.
         pattern: as of `Path.match`, such as `*.npz`.
-        error: what to raise.
 
     Raises:
-        error: the folder cannot be looked into.
+        DataError: the folder cannot be looked into.
     """
-    if not is_folder(folder, error):
+    if not is_folder(folder):
         return []
     try:
-        # `Path.glob` would take a folder that may not be read for an empty one.
+        # `Path.glob` returns nothing for a folder that may not be read.
         return sorted(path for path in folder.iterdir() if path.match(pattern))
     except OSError as fault:
-        raise error(_line(folder, "cannot be looked into", fault)) from fault
+        raise DataError(_line(folder, "cannot be looked into", fault)) from fault
 
 
 def _mode(path: Path, error: InputError) -> int:
-    """Mode of what a path leads to.
+    """Return the mode of a path, through symbolic links.
 
     Raises:
         error: it is neither a file nor a folder, or no path.

@@ -1,4 +1,4 @@
-"""SIGTERM, by which schedulers and systems ask a process to end, as an exception like Ctrl-C's."""
+"""SIGTERM as an exception, like Ctrl-C: schedulers and systems ask a process to end with it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from types import FrameType
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end by SIGTERM; whoever handles Ctrl-C handles this."""
+    """Request to end by SIGTERM; a handler of Ctrl-C handles it too."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
     """Raise `Terminated` in the block on the first SIGTERM; further ones are ignored.
 
-    A second one must not cut short what is saved because of the first. Nothing changes outside of
-    the main thread, which alone may handle signals, or where SIGTERM is handled or ignored already.
+    A second one must not interrupt the saving that the first one caused. Nothing changes outside
+    the main thread, since only that may handle signals, or where SIGTERM is already handled or
+    ignored.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

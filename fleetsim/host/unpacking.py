@@ -1,10 +1,9 @@
-"""How many bytes a compressed file may unpack to, and gzip streams that hold to it.
+"""Limit of the bytes that a compressed file may unpack to, and gzip streams that keep it.
 
-A few megabytes of gzip or zip can unpack to gigabytes. What is unpacked may take
-`LEAST_LIMIT_BYTE`, or `MOST_RATIO` times the compressed size where that is more; images and traces
-shrink by less (the traces that fleetsim carries by 4 to 6, MNIST by 5). The environment variable
-`FLEETSIM_UNPACK_LIMIT_BYTE` sets another limit. Files that are not compressed have no limit here:
-they take the memory that their size shows.
+A few megabytes of gzip or zip can unpack to gigabytes. The limit is `LEAST_LIMIT_BYTE`, or
+`MOST_RATIO` times the compressed size where that is more. Images and traces compress less: the
+bundled traces by 4 to 6, MNIST by 5. The environment variable `FLEETSIM_UNPACK_LIMIT_BYTE` sets
+another limit. Files that are not compressed have no limit here.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ LEAST_LIMIT_BYTE = 64 << 20
 MOST_RATIO = 32
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_FAULTS = (gzip.BadGzipFile, EOFError, zlib.error)
-"""What a damaged gzip stream raises while it is read."""
+"""Exceptions that a damaged gzip stream raises while it is read."""
 
 RAISE_LIMIT = (
     "if the file is yours, unpack it, or set the environment variable"
     f" {LIMIT_VARIABLE} to the bytes that a file may unpack to; else get it anew"
 )
-"""Ends the message about a file that unpacks to more than its limit."""
+"""End of the message about a file that unpacks to more than its limit."""
 
 _MOST_DIGITS = 18
 _CHUNK_BYTE = 1 << 16
 
 
 def limit_byte(packed_byte: int) -> int:
-    """How many bytes so many compressed bytes may unpack to.
+    """Return the number of bytes that compressed bytes may unpack to.
 
     Raises:
-        DataError: the environment variable is set to what is no number of bytes.
+        DataError: the environment variable is not a number of bytes.
     """
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
@@ -52,19 +51,19 @@ def limit_byte(packed_byte: int) -> int:
 
 
 def too_large(place: str, packed_byte: int, limit: int) -> DataError:
-    """An error about what unpacks to more than its limit; `place` is what the error calls it."""
+    """Return the error about a file that unpacks to more than its limit; `place` names it."""
     return DataError(
         f"{place}: {packed_byte} compressed bytes unpack to more than {limit}; {RAISE_LIMIT}"
     )
 
 
 def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.BufferedReader:
-    """Stream of what a gzip stream holds; reading raises `GZIP_FAULTS` where it is damaged.
+    """Return the unpacked gzip stream; reading raises `GZIP_FAULTS` where it is damaged.
 
     Args:
         file: the gzip stream, at its start.
         packed_byte: its length.
-        place: what errors call it.
+        place: its name in errors.
 
     Raises:
         DataError: when more is read than `limit_byte` allows.
@@ -73,9 +72,9 @@ def unpacked(file: io.BufferedIOBase, packed_byte: int, place: str) -> io.Buffer
 
 
 def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
-    """Unpack a gzip stream once and keep nothing, for readers that are slow; then go back.
+    """Unpack a gzip stream once, keep nothing, and return to its start; for slow readers.
 
-    A damaged stream is let through: whoever reads it can tell where the damage is.
+    A damaged stream passes: its reader can say where the damage is.
 
     Raises:
         DataError: it unpacks to more than `limit_byte` allows.
@@ -88,7 +87,7 @@ def require_within_limit(file: io.BufferedIOBase, packed_byte: int, place: str) 
 
 
 def gunzip(content: bytes, place: str) -> bytes:
-    """What gzipped bytes hold; other bytes as they are. `place` is what errors call them.
+    """Return unpacked bytes; bytes that are not gzip unchanged. `place` names them in errors.
 
     Raises:
         DataError: they are damaged, or unpack to more than `limit_byte` allows.
@@ -102,7 +101,7 @@ def gunzip(content: bytes, place: str) -> bytes:
 
 
 class _Bounded(io.RawIOBase):
-    """What a gzip stream holds, up to its limit."""
+    """Unpacked gzip stream that ends with an error at its limit."""
 
     def __init__(self, file: io.BufferedIOBase, packed_byte: int, place: str) -> None:
         self._stream = gzip.GzipFile(fileobj=file, mode="rb")

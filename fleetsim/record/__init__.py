@@ -1,1 +1,13 @@
-"""What happened: the tables of a run, how they survive a kill, and how they are read back."""
+"""Run folders: writing a run so that it survives a kill, and reading it back.
+
+- `run_folder`: the folder of a run, its name and its lock.
+- `manifest`: what was run, with what, and how it ended.
+- `tables`: tables of rounds, tasks and clients, their files and digests.
+- `recorder`: rows and states of a run that goes on.
+- `checkpoint`: files from which a killed run resumes.
+- `atomic_files`: files that are written whole or not at all.
+- `failures`: failures of a whole run, read from its tables.
+- `saved_run`: a run folder for reading, with its measures.
+- `saved_tables`: saved tables, compared with their digests.
+- `measures`: measures of a run, computed from its tables.
+"""

@@ -1,8 +1,8 @@
-"""How the files of a run folder come to be whole or not at all, whenever the host dies.
+"""Files that are written whole or not at all, even if the host dies.
 
-A file is written under a temporary name beside its place, forced to the disk, and renamed, which
-POSIX does atomically; then the folder is forced to the disk, so that the new name survives a power
-cut too. A temporary file left behind by a kill has a name of its own and is swept away later.
+A file is written under a temporary name beside its place, forced to the disk, and renamed, which is
+atomic under POSIX. Then the folder is forced to the disk, so that the new name survives a power
+cut. A temporary file that a kill left behind is removed later.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FOLDER_SYNC_UNSUPPORTED = (errno.EBADF, errno.EINVAL)
 
 
 @contextlib.contextmanager
-def telling(path: Path, says: str, way_out: str) -> Iterator[None]:
-    """Turn what the operating system refuses into one line for people.
+def one_line_error(path: Path, says: str, way_out: str) -> Iterator[None]:
+    """Turn an OSError of the block into a one-line error.
 
     Raises:
-        DataError: an OSError came out of the block.
+        DataError: the block raised an OSError.
 
-    >>> with telling(Path("a"), "cannot be written", "make room"):
+    >>> with one_line_error(Path("a"), "cannot be written", "make room"):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
     fleetsim.errors.DataError: a: cannot be written: [Errno 28] No space left on device; make room
@@ -50,14 +50,14 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool =
         path: the file; its folder exists.
         data: all of its content.
         way_out: ends the message of the error.
-        syncs_folder: False: whoever writes several files calls `sync_folder` after the last; until
-            then their content is on the disk, and their names may not be.
+        syncs_folder: False for several files, after which the caller calls `sync_folder`; until
+            then their content is on the disk, but maybe not their names.
 
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
     """
     unfinished = temporary(path)
-    with telling(path, "cannot be written", way_out):
+    with one_line_error(path, "cannot be written", way_out):
         try:
             with unfinished.open("wb") as file:
                 file.write(data)
@@ -67,15 +67,15 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool =
             if syncs_folder:
                 _sync_folder(path.parent)
         except OSError:
-            # On a full disk the half-written file takes the room of whatever comes next. If it
-            # cannot be removed either, the first fault is still the one to tell.
+            # On a full disk the half-written file would take the room of later files. If it cannot
+            # be removed either, the first fault is still the one to report.
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
 
 
 def temporary(path: Path) -> Path:
-    """The name under which a file is written before it takes its place."""
+    """Return the temporary name under which a file is written."""
     return path.with_name(f".{path.name}.tmp")
 
 
@@ -85,29 +85,29 @@ def sync_folder(folder: Path) -> None:
     Raises:
         DataError: the disk refuses.
     """
-    with telling(folder, "cannot be written", GO_ON):
+    with one_line_error(folder, "cannot be written", GO_ON):
         _sync_folder(folder)
 
 
 def read(path: Path, *, way_out: str) -> bytes:
-    """Content of a file.
+    """Return the content of a file.
 
     Raises:
         DataError: it is missing, no regular file, or cannot be read.
     """
-    with telling(path, "cannot be read", way_out):
+    with one_line_error(path, "cannot be read", way_out):
         paths.kind_of(path)  # a pipe would block
         return path.read_bytes()
 
 
 def read_json(path: Path, *, way_out: str) -> dict[str, Any]:
-    """The object in a file that fleetsim has written.
+    """Return the JSON object in a file that fleetsim has written.
 
     Raises:
         DataError: the file is missing, cannot be read, is longer than any that fleetsim writes, or
             is no JSON object.
     """
-    with telling(path, "cannot be read", way_out):
+    with one_line_error(path, "cannot be read", way_out):
         paths.kind_of(path)  # a pipe would block
         with path.open("rb") as file:
             content = file.read(_MAX_JSON_BYTE + 1)
@@ -122,29 +122,29 @@ def read_json(path: Path, *, way_out: str) -> dict[str, Any]:
     return data
 
 
-def make_folder(path: Path, *, way_out: str, exist_ok: bool = True) -> None:
+def make_folder(path: Path, *, way_out: str) -> None:
     """Make a folder and its parents, durably.
 
     Raises:
-        DataError: it cannot be made, a file is in the way, or it is there and `exist_ok` is false.
+        DataError: it cannot be made, or a file is in the way.
     """
-    with telling(path, "cannot make this folder", way_out):
-        path.mkdir(parents=True, exist_ok=exist_ok)
+    with one_line_error(path, "cannot make this folder", way_out):
+        path.mkdir(parents=True, exist_ok=True)
         _sync_folder(path.parent)
 
 
 def remove(path: Path) -> None:
-    """Remove a file; one that is gone already is no fault.
+    """Remove a file; a missing file is no fault.
 
     Raises:
         DataError: it cannot be removed.
     """
-    with telling(path, "cannot be removed", GO_ON):
+    with one_line_error(path, "cannot be removed", GO_ON):
         path.unlink(missing_ok=True)
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Sweep away what a kill in the middle of `write` left in a folder.
+    """Remove the files that a kill during `write` left in a folder.
 
     Raises:
         DataError: one cannot be removed.

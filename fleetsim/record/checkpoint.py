@@ -1,21 +1,20 @@
-"""How a run is saved so that it can go on after a kill at any moment.
+"""Checkpoints, from which a run resumes after a kill at any moment.
 
 `checkpoint/latest.json` names one state file and the segments that hold all rows up to it, each
 with its SHA-256. A checkpoint is made in this order, every file atomically:
 
 1. new segments `rounds-FIRST-LAST.arrow` and `tasks-FIRST-LAST.arrow` (numbers of rows from 0);
-2. a new segment `clients-ROUNDS.npz`: the clients that have changed since the segment before, as
-   they stand after so many rounds; who is in none stands as at the beginning, who is in several
-   as in the last of them;
-3. `state-ROUNDS.npz`, everything else after so many rounds;
-4. `latest.json`, which makes them count;
-5. only then are files removed that the previous `latest.json` alone named.
+2. a new segment `clients-ROUNDS.npz`: the state of the clients that changed since the segment
+   before. A client in no segment has its initial state, one in several that of the last;
+3. `state-ROUNDS.npz`, all other state after that many rounds;
+4. `latest.json`, which makes them valid;
+5. removal of the files that only the previous `latest.json` named.
 
-So whatever `latest.json` names is there, and what it does not name does not count. A new segment
-takes in the last ones while they hold less than twice its rows (the logarithmic method of Bentley
-and Saxe, "Decomposable searching problems I", 1980): n rows lie in O(log n) segments, each row is
-written O(log n) times, and a checkpoint costs in proportion to its new rows, over the run: to what
-has happened and not to the size of the fleet.
+So all files that `latest.json` names exist, and other files do not count. A new segment absorbs
+the last ones while they hold less than twice its rows (the logarithmic method of Bentley and Saxe,
+"Decomposable searching problems I", 1980). So n rows lie in O(log n) segments, and each row is
+written O(log n) times. Over the run, the cost of a checkpoint grows with its new rows, not with
+the size of the fleet.
 """
 
 from __future__ import annotations
@@ -61,19 +60,19 @@ class Segment(SavedFile):
 
     @staticmethod
     def file_of(name: RowTable, first_row: int, num_rows: int) -> str:
-        """Name of the file that holds these rows of a table."""
+        """Return the name of the file that holds these rows of a table."""
         return f"{name}-{first_row}-{first_row + num_rows - 1}.arrow"
 
 
 class ClientSegment(SavedFile):
-    """How some clients stand after so many rounds."""
+    """State of some clients after a number of rounds."""
 
     num_rounds: Annotated[int, Field(ge=1)]
     num_rows: Annotated[int, Field(ge=1)]
 
 
 class Latest(Settings):
-    """What `latest.json` says: all that counts of a checkpoint folder."""
+    """Content of `latest.json`: all files of a checkpoint folder that count."""
 
     format: Literal[4] = 4
     state: SavedFile
@@ -82,11 +81,11 @@ class Latest(Settings):
     clients: tuple[ClientSegment, ...]
 
     def segments(self, name: RowTable) -> tuple[Segment, ...]:
-        """Segments of a table, in the order of their rows."""
+        """Return the segments of a table, in the order of their rows."""
         return self.rounds if name == "rounds" else self.tasks
 
     def num_rows(self, name: RowTable) -> int:
-        """Rows of a table in all its segments."""
+        """Return the number of rows of a table in all its segments."""
         return sum(segment.num_rows for segment in self.segments(name))
 
     @property
@@ -108,17 +107,18 @@ def save(
     new_rows: Mapping[RowTable, pa.Table],
     changed: ClientRows | None,
 ) -> Latest:
-    """Make a checkpoint (steps 1 to 4); `prune` is what follows.
+    """Make a checkpoint (steps 1 to 4); call `prune` next.
 
     Args:
         folder: the checkpoint folder.
-        previous: the checkpoint that stands.
-        state: how to go on after the last of all rounds, but for the clients.
+        previous: the checkpoint that is valid now.
+        state: state after the last round, without the clients.
         new_rows: rows of each table, up to that round, that `previous` does not hold.
-        changed: the clients that have changed since `previous`, as after that round; None: nobody.
+        changed: the clients that have changed since `previous`, after that round; None: no client.
 
     Raises:
-        DataError: a file cannot be written, or one of `previous` is damaged; `previous` stands.
+        DataError: a file cannot be written, or one of `previous` is damaged; `previous` stays
+            valid.
     """
     segments = {
         name: _extended(folder, name, previous.segments(name) if previous else (), new_rows[name])
@@ -134,14 +134,14 @@ def save(
         tasks=segments["tasks"],
         clients=clients,
     )
-    # All names before the one that makes them count.
+    # All names before the one that makes them valid.
     atomic_files.sync_folder(folder)
     atomic_files.write(folder / LATEST, f"{latest.model_dump_json(indent=2)}\n".encode())
     return latest
 
 
 def prune(folder: Path, previous: Latest, latest: Latest) -> None:
-    """Remove the files that counted before and count no more.
+    """Remove the files that only the previous checkpoint named.
 
     Raises:
         DataError: one cannot be removed.
@@ -153,7 +153,7 @@ def prune(folder: Path, previous: Latest, latest: Latest) -> None:
 
 
 def sweep(folder: Path, latest: Latest | None) -> None:
-    """Remove what a kill left behind: temporary files, and files of ours that do not count.
+    """Remove files that a kill left behind: temporary ones, and those that do not count.
 
     Raises:
         DataError: one cannot be removed.
@@ -166,13 +166,13 @@ def sweep(folder: Path, latest: Latest | None) -> None:
 
 
 def read_latest(folder: Path) -> Latest | None:
-    """The checkpoint that stands; None if none was ever completed.
+    """Return the valid checkpoint; None if none was ever completed.
 
     Raises:
         DataError: `latest.json` cannot be read or is damaged.
     """
     path = folder / LATEST
-    with atomic_files.telling(path, "cannot be looked for", _way_out(folder)):
+    with atomic_files.one_line_error(path, "cannot be looked for", _way_out(folder)):
         if not path.exists():
             return None
     data = atomic_files.read_json(path, way_out=_way_out(folder))
@@ -187,7 +187,7 @@ def read_latest(folder: Path) -> Latest | None:
 
 
 def check(folder: Path, latest: Latest) -> None:
-    """Check that every file that counts is there and whole.
+    """Check that every file of a checkpoint is there and whole.
 
     Raises:
         DataError: one is missing, cut short or changed.
@@ -197,7 +197,7 @@ def check(folder: Path, latest: Latest) -> None:
 
 
 def read_state(folder: Path, latest: Latest) -> State:
-    """The state to go on from, but for the clients.
+    """Return the state of a checkpoint, without the clients.
 
     Raises:
         DataError: the file is missing, cut short or changed.
@@ -206,7 +206,7 @@ def read_state(folder: Path, latest: Latest) -> State:
 
 
 def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
-    """How all clients stand that have ever changed; None if nobody has.
+    """Return the state of all clients that have ever changed; None if none has.
 
     Raises:
         DataError: a segment is missing, cut short or changed.
@@ -216,7 +216,7 @@ def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
 
 
 def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
-    """All rows of a table that the checkpoint holds.
+    """Return all rows of a table that the checkpoint holds.
 
     Raises:
         DataError: a segment is missing, cut short or changed.
@@ -226,7 +226,7 @@ def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
 
 
 def _contradiction(latest: Latest) -> str | None:
-    """What is wrong with a `latest.json` that somebody has edited."""
+    """Return what is wrong with a `latest.json` that was edited; None if nothing is."""
     for name in ROW_TABLES:
         row = 0
         for segment in latest.segments(name):
@@ -242,7 +242,7 @@ def _contradiction(latest: Latest) -> str | None:
         if not before < part.num_rounds <= latest.num_rounds:
             return f"no segment of clients can hold {part.num_rounds} rounds after {before}"
         if part.file != _clients_file(part.num_rounds):
-            return f"{part.file} is not how clients stand after {part.num_rounds} rounds"
+            return f"{part.file} is not the state of clients after {part.num_rounds} rounds"
         before = part.num_rounds
     return None
 
@@ -258,7 +258,7 @@ def _clients_file(num_rounds: int) -> str:
 def _extended(
     folder: Path, name: RowTable, segments: tuple[Segment, ...], new: pa.Table
 ) -> tuple[Segment, ...]:
-    """The segments with new rows at the end; the last ones are taken in while they are small."""
+    """Return the segments with new rows at the end; small last ones are absorbed."""
     if new.num_rows == 0:
         return segments
     kept, parts, num_rows = list(segments), [new], new.num_rows
@@ -274,7 +274,7 @@ def _extended(
 def _with_changed(
     folder: Path, segments: tuple[ClientSegment, ...], changed: ClientRows, num_rounds: int
 ) -> tuple[ClientSegment, ...]:
-    """The segments with one more at the end; the last ones are taken in while they are small."""
+    """Return the segments with one more at the end; small last ones are absorbed."""
     kept = list(segments)
     while kept and kept[-1].num_rows < 2 * changed["client"].size:
         changed = latest_rows([_read_npz(folder, kept.pop()), changed])
@@ -319,7 +319,7 @@ def _read_npz(folder: Path, saved: SavedFile) -> State:
 
 
 def _npz(state: State) -> bytes:
-    """The state as an npz file without pickle; unlike `np.savez` it takes any key and no clock."""
+    """Return the state as npz without pickle; unlike `np.savez`, for any key and without time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for key, array in state.items():

@@ -1,11 +1,11 @@
-"""Failures of a whole run, read from its tables: what a reader must know before any other number.
+"""Failures of a whole run, read from its tables.
 
-A run can end by its rules and still be no result: nobody delivered, the model learned nothing, its
-loss is not a number. Each failure names its likely cause and the key to change.
+A run can end by its rules and still be no result: no client delivered, the model learned nothing,
+its loss is not a number. Each failure names its likely cause and the key to change.
 
-A model is at chance if its accuracy is not clearly above that of the constant answer that suits
-most test samples: not above p + 3 sqrt(p (1 - p) / n) with the share p of the most frequent label
-and n test samples. By luck alone a constant answer gets beyond that once in 700 times.
+A model is at chance if its accuracy is not clearly above that of the best constant answer: not
+above p + 3 sqrt(p (1 - p) / n), with the share p of the most frequent label and n test samples. By
+chance a constant answer exceeds that once in 700 times.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FEW_FRACTION = 0.05
-"""Train tasks that are delivered, of all that the server did not cancel, below which a run is said
-to have delivered almost nothing."""
+"""Share of delivered train tasks, of all that the server did not cancel, below which a run has
+delivered almost nothing."""
 _MANY_TASKS = 20
 _LAST_ROUNDS = 5
-"""Rounds without a delivery at the end of a run, and half of it at least, that are reported."""
+"""Rounds without a delivery at the end of a run that are reported; at least half of all rounds."""
 _SAME_ROUNDS = 30
-"""Rounds after which a selector that always takes the same clients is reported."""
+"""Rounds after which a selector that always selects the same clients is reported."""
 _DEVIATIONS = 3.0
 _TASK_COLUMNS = ["round", "client", "purpose", "outcome"]
 
@@ -63,13 +63,13 @@ class Failure(Settings):
     kind: str
     """Short name, such as `nothing_delivered`."""
     what: str
-    """What happened, one sentence."""
+    """One sentence on the failure."""
     cause: str
-    """Its likely cause and the key to change, one sentence."""
+    """One sentence on its likely cause and the key to change."""
 
 
 class Baseline(Settings):
-    """What a constant answer scores on the test set."""
+    """Accuracy of a constant answer on the test set."""
 
     accuracy: float
     """Share of the most frequent label."""
@@ -78,7 +78,7 @@ class Baseline(Settings):
 
     @classmethod
     def of(cls, labels: NDArray[np.integer[Any]]) -> Baseline:
-        """The baseline of test labels of any shape."""
+        """Return the baseline of test labels of any shape."""
         _, counts = np.unique(labels, return_counts=True)
         return cls(accuracy=float(counts.max() / labels.size), num_samples=int(labels.size))
 
@@ -90,24 +90,24 @@ class Baseline(Settings):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """The columns that failures are read from."""
+class RunHistory:
+    """The columns from which failures are read."""
 
     accuracy: FloatArray
-    """Of every round [R], NaN where it was not evaluated."""
+    """Accuracy of every round [R], NaN where it was not evaluated."""
     loss: FloatArray
-    """Likewise."""
+    """Loss, likewise."""
     num_eligible: IntArray
     num_delivered: IntArray
     aggregated: BoolArray
     task_round: IntArray
-    """Of every train task [T]."""
+    """Round of every train task [T]."""
     client: IntArray
     outcome: NDArray[np.str_]
 
     @classmethod
-    def of(cls, rounds: pa.Table, tasks: pa.Table) -> Course:
-        """The columns of the rounds table and of the tasks table."""
+    def of(cls, rounds: pa.Table, tasks: pa.Table) -> RunHistory:
+        """Return the columns of a rounds table and a tasks table."""
         is_train = _words(tasks["purpose"]) == str(Purpose.TRAIN)
         return cls(
             accuracy=_numbers(rounds["accuracy"]),
@@ -121,14 +121,14 @@ class Course:
         )
 
     @classmethod
-    def read(cls, folder: Path) -> Course:
-        """The columns of a run folder whose tables are complete."""
+    def read(cls, folder: Path) -> RunHistory:
+        """Return the columns of a run folder whose tables are complete."""
         tasks = pq.ParquetFile(folder / "tasks.parquet").read(columns=_TASK_COLUMNS)
         return cls.of(pq.ParquetFile(folder / "rounds.parquet").read(), tasks)
 
 
 def _numbers(column: pa.ChunkedArray) -> FloatArray:
-    """Values of a column of numbers; null is NaN."""
+    """Return the values of a column of numbers; null is NaN."""
     whole = column.combine_chunks()
     values = tables.to_numpy(whole).astype(np.float64)
     values[tables.to_numpy(whole.is_null())] = np.nan
@@ -136,7 +136,7 @@ def _numbers(column: pa.ChunkedArray) -> FloatArray:
 
 
 def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
-    """Values of a column of text without null."""
+    """Return the values of a column of text without null."""
     coded = column.combine_chunks().dictionary_encode()
     words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
     values: NDArray[np.str_] = words[tables.to_numpy(coded.indices.cast(pa.int64()))]
@@ -144,18 +144,18 @@ def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
 
 
 def failures(
-    course: Course, *, baseline: Baseline | None, stop_rule: str, stop_text: str, selector: str
+    history: RunHistory, *, baseline: Baseline | None, stop_rule: str, stop_text: str, selector: str
 ) -> list[Failure]:
-    """The failures of a run that has ended, the gravest first; none if it went well.
+    """Return the failures of a run that has ended, the most severe first.
 
     Args:
-        course: what happened.
-        baseline: of the test set; None: the run was made without training.
-        stop_rule: which rule ended the run.
-        stop_text: in which words.
+        history: what happened.
+        baseline: baseline of the test set; None: the run did not train.
+        stop_rule: rule that ended the run.
+        stop_text: sentence on why it ended.
         selector: kind of the selector.
     """
-    if not course.accuracy.size:
+    if not history.accuracy.size:
         return [
             Failure(
                 kind="no_round",
@@ -163,28 +163,28 @@ def failures(
                 cause=f"{stop_text}; see server.eligibility, fleet.usage and stop.time_s.",
             )
         ]
-    found = [*_deliveries(course)]
+    found = [*_deliveries(history)]
     if baseline is not None:
-        found.extend(_learning(course, baseline, is_starved=bool(found)))
+        found.extend(_learning(history, baseline, is_starved=bool(found)))
     if stop_rule == "no_clients":
         found.append(Failure(kind="ended_early", what="The run ended early.", cause=stop_text))
     if selector != "fixed":
-        found.extend(_selection(course))
+        found.extend(_selection(history))
     return found
 
 
-def _deliveries(course: Course) -> Iterator[Failure]:
-    num_rounds = course.accuracy.size
-    reached = course.outcome == str(Outcome.DELIVERED)
+def _deliveries(history: RunHistory) -> Iterator[Failure]:
+    num_rounds = history.accuracy.size
+    reached = history.outcome == str(Outcome.DELIVERED)
     if not reached.any():
         yield Failure(
             kind="nothing_delivered",
             what=f"Nothing was delivered: none of {reached.size:,} train tasks in {num_rounds:,}"
             " round(s).",
-            cause=_likely(course.outcome),
+            cause=_likely(history.outcome),
         )
         return
-    if not course.aggregated.any():
+    if not history.aggregated.any():
         yield Failure(
             kind="nothing_aggregated",
             what=f"The model was never updated: {int(reached.sum()):,} train tasks were delivered,"
@@ -192,22 +192,24 @@ def _deliveries(course: Course) -> Iterator[Failure]:
             cause="Lower server.minimum_reports, or see why the others were lost.",
         )
         return
-    counted = course.outcome != str(Outcome.CANCELLED)
+    counted = history.outcome != str(Outcome.CANCELLED)
     share = reached.sum() / max(1, counted.sum())
-    last = int(np.flatnonzero(course.num_delivered).max()) + 1 if course.num_delivered.any() else 0
+    last = (
+        int(np.flatnonzero(history.num_delivered).max()) + 1 if history.num_delivered.any() else 0
+    )
     if counted.sum() >= _MANY_TASKS and share < _FEW_FRACTION:
         yield Failure(
             kind="almost_nothing_delivered",
             what=f"Almost nothing was delivered: {int(reached.sum()):,} of {int(counted.sum()):,}"
             " train tasks.",
-            cause=_likely(course.outcome[~reached & counted]),
+            cause=_likely(history.outcome[~reached & counted]),
         )
     elif num_rounds - last >= max(_LAST_ROUNDS, num_rounds // 2):
         yield Failure(
             kind="deliveries_ended",
             what=f"After round {last:,} nothing was delivered any more, in {num_rounds - last:,}"
             " rounds.",
-            cause=_likely(course.outcome[course.task_round > last]),
+            cause=_likely(history.outcome[history.task_round > last]),
         )
 
 
@@ -216,20 +218,20 @@ def _percent(share: float) -> str:
 
 
 def _likely(outcomes: NDArray[np.str_]) -> str:
-    """The cause of the most frequent outcome, one sentence."""
+    """Return one sentence on the cause of the most frequent outcome."""
     if not outcomes.size:
-        return "No client was chosen: see server.selector and server.eligibility."
+        return "No client was selected: see server.selector and server.eligibility."
     kinds, counts = np.unique(outcomes, return_counts=True)
     most = str(kinds[counts.argmax()])
     share = counts.max() / outcomes.size
     return f"{_percent(share)} of them ended as {most}: {_CAUSES[most]}."
 
 
-def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterator[Failure]:
-    was_evaluated = np.isfinite(course.accuracy)
+def _learning(history: RunHistory, baseline: Baseline, *, is_starved: bool) -> Iterator[Failure]:
+    was_evaluated = np.isfinite(history.accuracy)
     if not was_evaluated.any():
         return
-    accuracy, loss = course.accuracy[was_evaluated], course.loss[was_evaluated]
+    accuracy, loss = history.accuracy[was_evaluated], history.loss[was_evaluated]
     rate = "task.local.optimizer.learning_rate"
     broken = np.flatnonzero(~np.isfinite(loss))
     if broken.size:
@@ -261,21 +263,21 @@ def _learning(course: Course, baseline: Baseline, *, is_starved: bool) -> Iterat
         )
 
 
-def _selection(course: Course) -> Iterator[Failure]:
-    present = np.unique(course.task_round)
+def _selection(history: RunHistory) -> Iterator[Failure]:
+    present = np.unique(history.task_round)
     if present.size < _SAME_ROUNDS:
         return
-    order = np.lexsort((course.client, course.task_round))
-    rounds, clients = course.task_round[order], course.client[order]
+    order = np.lexsort((history.client, history.task_round))
+    rounds, clients = history.task_round[order], history.client[order]
     cohorts = np.split(clients, np.flatnonzero(np.diff(rounds)) + 1)
     first = cohorts[0]
     if any(not np.array_equal(first, cohort) for cohort in cohorts[1:]):
         return
-    num_eligible = int(np.median(course.num_eligible))
+    num_eligible = int(np.median(history.num_eligible))
     if num_eligible > first.size:
         yield Failure(
             kind="same_clients",
-            what=f"Every round chose the same {first.size:,} client(s), of {num_eligible:,} that"
+            what=f"Every round selected the same {first.size:,} client(s), of {num_eligible:,} that"
             " were eligible.",
             cause="The selector never tried others: see its exploration keys in server.selector.",
         )

@@ -1,7 +1,7 @@
-"""The Recorder that keeps a run in its folder: rows, checkpoints, and the tables at the end.
+"""The recorder of a run: rows, checkpoints, and the tables at the end.
 
-What is durable at any moment is the last checkpoint (`checkpoint`). What came after it is in
-memory; `flush` saves it on a fault or an interrupt, and `finish` turns everything into tables.
+At any moment the last checkpoint is durable; later rows are in memory. `flush` saves them on a
+fault or an interrupt, and `finish` writes all rows as tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from fleetsim.contracts import (
     latest_rows,
     with_clients,
 )
-from fleetsim.errors import DataError
 from fleetsim.record import atomic_files, checkpoint, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
 
@@ -43,7 +42,7 @@ class _Rows(Generic[Row]):
         return self.first_row + len(self.rows)
 
     def between(self, first_row: int, end: int) -> list[Row]:
-        """Rows by their number in the run."""
+        """Return rows by their number in the run."""
         return self.rows[first_row - self.first_row : end - self.first_row]
 
 
@@ -55,15 +54,15 @@ class _Finished:
     num_rounds: int
     num_tasks: int
     num_changes: int
-    """Times that clients were said to have changed, in this life."""
+    """Reports of changed clients, in this process."""
 
 
 class RunRecorder:
-    """Keeps rows and states in a run folder; made by `create` or `resume`.
+    """Recorder of rows and states in a run folder; made by `resume`.
 
-    The engine calls `task` and `round` for every row and `checkpoint` after every round; then
+    The engine calls `task` and `round` for every row and `checkpoint` after every round. Then
     `finish` is called once, or `flush` after a fault or an interrupt. Fields change by single
-    assignments, so that an interrupt between any two steps leaves something `flush` can save.
+    assignments, so `flush` can save the run after an interrupt between any two steps.
     """
 
     def __init__(self, folder: Path, *, every_rounds: int, latest: Latest | None) -> None:
@@ -75,42 +74,19 @@ class RunRecorder:
         self._rounds: _Rows[RoundRow] = _Rows(self._num_saved("rounds"), [])
         self._tasks: _Rows[TaskRow] = _Rows(self._num_saved("tasks"), [])
         self._changes: _Rows[ClientRows] = _Rows(0, [])
-        """What was said to have changed, time by time, and is in no checkpoint."""
+        """Reports of changed clients that are in no checkpoint."""
         self._finished: _Finished | None = None
         self.table_digests: dict[str, str] | None = None
         """SHA-256 of each table as `flush` or `finish` wrote it; None before."""
 
     @classmethod
-    def create(cls, folder: Path, *, every_rounds: int) -> RunRecorder:
-        """Recorder of a new run.
-
-        Args:
-            folder: the run folder.
-            every_rounds: a checkpoint is made after so many rounds.
-
-        Raises:
-            ValueError: `every_rounds` is below 1.
-            DataError: the folder already holds rows of a run, or cannot be written to.
-        """
-        recorder = cls(folder, every_rounds=every_rounds, latest=None)
-        way_out = "choose another place with --out"
-        atomic_files.make_folder(recorder._checkpoint_folder, way_out=way_out)
-        with atomic_files.telling(folder, "cannot be read", way_out):
-            taken = [*recorder._checkpoint_folder.iterdir(), *folder.glob("*.parquet")]
-        if taken:
-            raise DataError(
-                f"{min(taken)}: a run is recorded here already; go on with --resume, or {way_out}"
-            )
-        return recorder
-
-    @classmethod
     def resume(cls, folder: Path, *, every_rounds: int) -> tuple[RunRecorder, State | None]:
-        """Recorder of a run that was cut off, and the state to go on from.
+        """Return the recorder of a run folder, and the state from which the run goes on.
 
-        What a kill left behind is removed; rounds after the state are to be simulated again.
+        Files that a kill left behind are removed. Rounds after the state are simulated again.
 
         Returns:
-            (recorder, state); None: there is no checkpoint yet, start afresh in the same folder.
+            (recorder, state); state is None if there is no checkpoint yet: the run begins.
 
         Raises:
             ValueError: `every_rounds` is below 1.
@@ -138,17 +114,15 @@ class RunRecorder:
         self._rounds.rows.append(row)
 
     def checkpoint(self, state: State, changed: ClientRows) -> None:
-        """Remember a way to go on after the round just recorded; save it when one is due.
+        """Keep the state after the round just recorded; save a checkpoint when one is due.
 
         Args:
-            state: named arrays; copied where they can be written to, so that the caller may go on
-                changing its own.
-            changed: rows of the clients that are not as they were at the call before; copied
-                likewise.
+            state: named arrays; copied if writeable, so that the caller may change its own.
+            changed: rows of the clients that changed since the previous call; copied likewise.
 
         Raises:
             ValueError: an array holds Python objects.
-            DataError: a file cannot be written; the previous checkpoint stands.
+            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         for key, array in [*state.items(), *changed.items()]:
             if array.dtype.hasobject:
@@ -165,13 +139,13 @@ class RunRecorder:
             self._save(self._finished)
 
     def flush(self) -> None:
-        """Lose nothing on a fault or an interrupt.
+        """Save everything after a fault or an interrupt.
 
-        Saves the last finished round as a checkpoint, and writes the tables of rounds and tasks
-        as they are, with the rows of the unfinished round. May be called again if interrupted.
+        The last finished round becomes a checkpoint. The tables of rounds and tasks are written
+        with the rows of the unfinished round. May be called again if interrupted.
 
         Raises:
-            DataError: a file cannot be written; the previous checkpoint stands.
+            DataError: a file cannot be written; the previous checkpoint stays valid.
         """
         finished = self._finished
         is_saved = self._latest is not None and (
@@ -197,7 +171,7 @@ class RunRecorder:
         return digest
 
     def _write_tables(self, written: Mapping[tables.TableName, pa.Table]) -> str:
-        """Write tables, and return the digest of all; `table_digests` has that of each."""
+        """Write tables and return the digest of all; `table_digests` gets that of each."""
         for name, table in written.items():
             tables.write(self._table_path(name), table)
         digests = tables.digests({str(name): table for name, table in written.items()})
@@ -215,12 +189,12 @@ class RunRecorder:
         return self._latest.num_rows(name) if self._latest else 0
 
     def _new_rows(self, name: RowTable, end: int) -> pa.Table:
-        """Rows that no checkpoint holds, up to row number `end`."""
+        """Return rows that no checkpoint holds, up to row number `end`."""
         recorded = self._rounds if name == "rounds" else self._tasks
         return tables.from_rows(name, recorded.between(self._num_saved(name), end))
 
     def _table(self, name: RowTable) -> pa.Table:
-        """All rows so far."""
+        """Return all rows so far."""
         saved = checkpoint.read_rows(self._checkpoint_folder, self._latest, name)
         end = self._rounds.end if name == "rounds" else self._tasks.end
         return tables.without_unused(name, tables.concat(name, [saved, self._new_rows(name, end)]))
@@ -251,10 +225,10 @@ class RunRecorder:
 
 
 def _own(arrays: State) -> State:
-    """Arrays that nobody else writes to."""
+    """Return arrays that no other code writes to."""
     return {key: np.array(a) if a.flags.writeable else a for key, a in arrays.items()}
 
 
 def _without(recorded: _Rows[Row], end: int) -> _Rows[Row]:
-    """The rows from number `end` on."""
+    """Return the rows from number `end` on."""
     return _Rows(end, recorded.between(end, recorded.end))

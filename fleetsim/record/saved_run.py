@@ -1,7 +1,7 @@
-"""A run that lies in a folder, for reading: its scenario, manifest and tables, and its measures.
+"""A run folder for reading: its scenario, manifest and tables, and its measures.
 
-A measure is a method: what papers on client selection compare runs by, computed from the tables
-when it is asked for. docs/outputs.md lists them.
+The measures by which papers on client selection compare runs are methods, computed from the tables
+on each call. docs/outputs.md lists them.
 """
 
 from __future__ import annotations
@@ -9,40 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.host import paths
-from fleetsim.record import (
-    checkpoint,
-    cost_to_target,
-    ledger,
-    run_folder,
-    selection_measures,
-    tables,
-)
-from fleetsim.record.comprehensive_score import comprehensive_score
-from fleetsim.record.opinions import opinions
-from fleetsim.record.run_folder import Manifest
+from fleetsim.record import run_folder
+from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, scenario_hash
+from fleetsim.record.measures import cost_to_target, ledger, selection_measures
+from fleetsim.record.measures.comprehensive_score import comprehensive_score
+from fleetsim.record.measures.opinions import opinions
+from fleetsim.record.saved_tables import RUN_AGAIN, SavedTables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_AGAIN = "run the scenario again"
-
 
 @dataclass(frozen=True)
 class Run:
-    """One run; tables are read when they are first asked for, and then kept.
+    """One run; each table is read at first use, and then kept.
 
-    A run that is not done (`manifest.status`) has its rounds and tasks as far as they are saved:
-    up to the last checkpoint while it runs or after a kill, up to the last row after a fault or
-    an interrupt. It has no clients table. Each table is compared with its digest in the manifest
-    when it is read, and refused if it was changed after the run.
+    A run that is not done (`manifest.status`) has rounds and tasks as far as they are saved: up to
+    the last checkpoint while it runs or after a kill, up to the last row after a fault or an
+    interrupt. It has no clients table. Each table is compared with its digest in the manifest, and
+    refused if it was changed after the run.
     """
 
     folder: Path
@@ -50,52 +41,49 @@ class Run:
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
-        """The resolved scenario as plain data.
+        """Resolved scenario as plain data.
 
         Raises:
             DataError: scenario.yaml is missing, damaged, or not the one that was run.
         """
         data = run_folder.read_scenario(self.folder)
-        if run_folder.scenario_hash(data) != self.manifest.scenario_hash:
+        if scenario_hash(data) != self.manifest.scenario_hash:
             raise DataError(
                 f"{self.folder / run_folder.SCENARIO}: was changed after the run began, its hash is"
-                f" not the scenario_hash in {run_folder.MANIFEST}; restore the file, or {_AGAIN}"
+                f" not the scenario_hash in {MANIFEST}; restore the file, or {RUN_AGAIN}"
             )
         return data
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        """The rounds table, one row per round in their order; null is NaN.
+        """Rounds table, one row per round in order; null is NaN.
 
         Raises:
             DataError: the table is missing, damaged, or has other columns.
         """
-        return self._rows("rounds")
+        return self._saved.rows("rounds")
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """The tasks table, one row per task as they were recorded; null is NaN.
+        """Tasks table, one row per task in the order of recording; null is NaN.
 
         Raises:
             DataError: the table is missing, damaged, or has other columns.
         """
-        return self._rows("tasks")
+        return self._saved.rows("tasks")
 
     @cached_property
     def clients(self) -> pd.DataFrame:
-        """The clients table, one row per client in the order of their numbers; null is NaN.
+        """Clients table, one row per client in the order of their numbers; null is NaN.
 
         Raises:
             DataError: the table is missing, damaged, or has other columns; the run is not done.
         """
-        way_out = _AGAIN
-        if self.manifest.status != "done":
-            way_out = f"the run is {self.manifest.status}, finish it with --resume"
-        return tables.to_frame(self._read("clients", way_out))
+        return self._saved.clients()
 
     @cached_property
     def recorded_tasks(self) -> pd.DataFrame:
-        """Tasks of the rounds that are recorded: those of a round that was cut off are left out.
+        """Tasks of the recorded rounds, without those of a round that was cut off.
 
         Raises:
             DataError: a table is missing, damaged, or has other columns.
@@ -103,41 +91,41 @@ class Run:
         return self.tasks[self.tasks["round"].isin(self.rounds["round"])]
 
     def rounds_to_accuracy(self, target: float) -> int | None:
-        """First round that reached an accuracy (a fraction); None if none did."""
+        """Return the first round that reached an accuracy (a fraction); None if none did."""
         return cost_to_target.rounds_to_accuracy(self.rounds, target)
 
     def time_to_accuracy(self, target: float) -> float | None:
-        """Virtual seconds until an accuracy (a fraction) was reached; None if it never was."""
+        """Return virtual seconds until an accuracy (a fraction) was reached; None if never."""
         return cost_to_target.time_to_accuracy(self.rounds, target)
 
     def energy_to_accuracy(self, target: float) -> float | None:
-        """Joules of the whole fleet until an accuracy was reached; None if it never was."""
+        """Return joules of the whole fleet until an accuracy was reached; None if never."""
         return cost_to_target.energy_to_accuracy(self.rounds, target)
 
     @property
     def num_clients(self) -> int:
-        """Clients of the fleet, also where there is no clients table yet."""
+        """Number of clients of the fleet, also without a clients table."""
         return int(self.scenario["fleet"]["size"])
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether a round is one choice, and waits for its slowest client."""
+        """Whether a round is one selection and waits for its slowest client."""
         return bool(self.scenario["server"].get("mode") != "buffered")
 
     @property
     def horizon_rounds(self) -> int | None:
-        """Rounds that were planned: `stop.rounds`, else those that a run took that is done."""
+        """Planned rounds: `stop.rounds`, else the rounds of a run that is done."""
         planned = self.scenario["stop"].get("rounds")
         if planned is not None:
             return int(planned)
         return len(self.rounds) or None if self.manifest.status == "done" else None
 
     def accuracy_at(self, fraction: float) -> float | None:
-        """Accuracy when a share of `horizon_rounds` was over (GPFL, Table II: 15 and 50 %).
+        """Return the accuracy after a share of `horizon_rounds` (GPFL, Table II: 15 and 50 %).
 
         A run that stopped because it was accurate enough keeps its last model (FedGCS, Table 1,
-        leaves off at 99 %). None if a run ended or stands before that round, if nothing was
-        evaluated up to it, or if nobody knows the horizon.
+        stops at 99 %). None if a run has not reached that round, if nothing was evaluated up to
+        it, or if the horizon is unknown.
 
         Raises:
             ValueError: the share is not in (0, 1].
@@ -151,7 +139,7 @@ class Run:
         return selection_measures.accuracy_at(accuracy, fraction, horizon)
 
     def ending(self, num_rounds: int = 10) -> selection_measures.Ending | None:
-        """Mean and largest deviation of the accuracy over the last rounds (GPFL, Table II).
+        """Return mean and largest deviation of the accuracy over the last rounds (GPFL, Table II).
 
         Rounds among them that were not evaluated are left out; None if none was.
 
@@ -161,14 +149,14 @@ class Run:
         return selection_measures.ending(self._accuracy, num_rounds)
 
     def average_waiting_s(self, *, computing_alone: bool = False) -> float | None:
-        """Seconds that the fastest client waits for the slowest, mean over rounds (FedGRA, VI-D).
+        """Return seconds that the fastest client waits for the slowest (FedGRA, VI-D).
 
-        Over the rounds that two train tasks or more were delivered in; None if there are none, and
-        for a buffered server, where nobody waits.
+        It is the mean over rounds with two delivered train tasks or more. None if there are none,
+        and for a buffered server, where no client waits.
 
         Args:
-            computing_alone: compare how long clients computed, as the paper's text does, and not
-                how long their tasks took, download and upload included.
+            computing_alone: compare the computing times of clients, as the paper's text does, and
+                not the durations of their tasks with download and upload.
         """
         if not self.is_synchronous:
             return None
@@ -182,7 +170,7 @@ class Run:
         return float(waited_s.mean()) if waited_s.size else None
 
     def selection_counts(self) -> IntArray:
-        """Times that each client was selected [N].
+        """Return the number of times that each client was selected [N].
 
         Source: GPFL, Fig. 5; the goal-directed paper, Fig. 6.
         """
@@ -190,7 +178,7 @@ class Run:
         return np.bincount(clients, minlength=self.num_clients).astype(np.int64)
 
     def share_seen(self) -> FloatArray:
-        """Share of the fleet selected at least once, up to each round (GPFL, Fig. 4) [R].
+        """Return the share of the fleet selected at least once, by round (GPFL, Fig. 4) [R].
 
         With a buffered server a client counts from the round in which its first task ended.
         """
@@ -203,7 +191,9 @@ class Run:
         )
 
     def rounds_to_seen(self, share: float = 1.0) -> int | None:
-        """First round after which that share of the fleet was seen (GPFL, VI-C); None: never.
+        """Return the first round after which a share of the fleet was selected (GPFL, VI-C).
+
+        None if that never happened.
 
         Raises:
             ValueError: the share is not in (0, 1].
@@ -213,20 +203,20 @@ class Run:
         return selection_measures.rounds_to_share(self.share_seen(), share)
 
     def selection_ratio(self) -> FloatArray | None:
-        """Selected clients of each round over all of the fleet (FedGCS, Fig. 6) [R].
+        """Return the selected share of the fleet in each round (FedGCS, Fig. 6) [R].
 
-        None for a buffered server, whose rounds are no choices.
+        None for a buffered server, whose rounds are no selections.
         """
         if not self.is_synchronous:
             return None
         return self.rounds["num_selected"].to_numpy(dtype=np.float64) / self.num_clients
 
     def selected_devices(self) -> pd.DataFrame | None:
-        """By kind of device, its share of the clients selected in each round.
+        """Return the share of each kind of device among the selected clients, by round.
 
         Returns:
-            Frame with a column per device and a row per round in which anybody was selected, by
-            its number; None for a buffered server.
+            Frame with a column per device and a row per round with a selected client, by its
+            number; None for a buffered server.
         """
         if not self.is_synchronous:
             return None
@@ -242,10 +232,10 @@ class Run:
         latency_penalty: float = 2.0,
         energy_penalty: float = 2.0,
     ) -> float | None:
-        """Last accuracy, less what time and energy exceed their budgets by (FedGCS, eq. 1).
+        """Return the last accuracy, reduced by time and energy over budget (FedGCS, eq. 1).
 
-        The time is that from the run's start to the end of its last round, the energy that of the
-        whole fleet, and the budgets are for a run. None if nothing was evaluated.
+        The time is from the start of the run to the end of its last round. The energy is that of
+        the whole fleet. Budgets are for the run. None if nothing was evaluated.
 
         Raises:
             ValueError: a budget is not above 0.
@@ -270,9 +260,9 @@ class Run:
         latency_penalty: float = 2.0,
         energy_penalty: float = 2.0,
     ) -> FloatArray | None:
-        """The same of every selection (FedGCS, eq. 1): budgets for a round [R].
+        """Return the same score for every selection, with budgets for a round [R].
 
-        Accuracy is that after the round, NaN where not evaluated; the time is the round's without
+        Accuracy is that after the round, NaN where not evaluated. The time is the round's without
         `idle_s`, the energy its `energy_j`, probes included. None for a buffered server.
 
         Raises:
@@ -293,25 +283,25 @@ class Run:
         )
 
     def regret(self, best: Run, *, slot_rounds: int = 1) -> FloatArray:
-        """Accuracy lost to the best fixed set, added up slot by slot (the goal-directed paper, 12).
+        """Return the accuracy lost to the best fixed set, summed over slots.
 
         The reward of a slot is the accuracy on the server's test set after its last round, as in
-        the paper's section VI; one that was not evaluated in both runs counts nothing. Compared
-        are the slots that both runs have.
+        section VI of the paper (Tong et al., equation 12). A slot that was not evaluated in both
+        runs counts 0. Only slots that both runs have are compared.
 
         Args:
-            best: the run with selector `fixed` and the best clients, in the same world.
+            best: run with selector `fixed` and the best clients, in the same world.
             slot_rounds: rounds of a slot, 15 in the paper.
 
         Returns:
             Reg(t) for t = 1 ... T slots, in units of accuracy [T].
 
         Raises:
-            ValueError: the runs met different worlds, a server is buffered, or `slot_rounds` is
+            ValueError: the runs have different worlds, a server is buffered, or `slot_rounds` is
                 below 1.
         """
         if self.manifest.world_hash != best.manifest.world_hash:
-            raise ValueError(f"{best.folder}: met another world than {self.folder}")
+            raise ValueError(f"{best.folder}: has another world than {self.folder}")
         for run in (self, best):
             if not run.is_synchronous:
                 raise ValueError(f"{run.folder}: a buffered server has no slots")
@@ -322,22 +312,21 @@ class Run:
         return selection_measures.regret(own[:num_slots], others[:num_slots])
 
     def opinions(self) -> pd.DataFrame:
-        """What clients thought of the model after each slot (the goal-directed paper, 3).
+        """Return the accuracy that clients measured after each slot (Tong et al., equation 3).
 
         Returns:
-            Frame with round (after which the model was judged), client, opinion (its accuracy on
-            the client's own data) and belief (in its own worth, NaN unless the selector is one of
-            beliefs), ordered by round and client; empty unless the selector asks for opinions.
+            Frame with round (of the evaluated model), client, opinion (accuracy on the client's
+            own data) and belief (in its own worth, NaN unless clients exchange beliefs), ordered
+            by round and client; empty unless the selector asks for opinions.
         """
         return opinions(self.recorded_tasks)
 
     def ledger(self) -> pd.DataFrame:
-        """What every joule was spent on and what became of it, see docs/outputs.md.
+        """Return the energy ledger, see docs/outputs.md.
 
         Returns:
             Frame with client, device, purpose, fate, component and energy_j, a row for each
-            combination that any energy was spent on. Tasks of a round that was cut off are left
-            out.
+            combination with energy. Tasks of a round that was cut off are left out.
 
         Raises:
             DataError: a table is missing or damaged, or the tables contradict each other: joules
@@ -349,10 +338,10 @@ class Run:
         return entries
 
     def energy_by(self, *keys: str) -> pd.Series[float]:
-        """Joules added up by one or more of client, device, purpose, fate and component.
+        """Return joules summed by one or more of client, device, purpose, fate and component.
 
-        `run.energy_by("fate")` says what was wasted and why, `run.energy_by("device",
-        "component")` where each kind of device spent it.
+        `run.energy_by("fate")` shows what was wasted and why, `run.energy_by("device",
+        "component")` the components of each kind of device.
 
         Raises:
             ValueError: a key is none of these, or given twice.
@@ -361,8 +350,12 @@ class Run:
         return ledger.energy_by(self.ledger(), *keys)
 
     @cached_property
+    def _saved(self) -> SavedTables:
+        return SavedTables(self.folder, self.manifest)
+
+    @cached_property
     def _accuracy(self) -> FloatArray:
-        """After every round, NaN where not evaluated [R]."""
+        """Accuracy after every round, NaN where not evaluated [R]."""
         return self.rounds["accuracy"].to_numpy(dtype=np.float64)
 
     @cached_property
@@ -370,11 +363,8 @@ class Run:
         """Train tasks of the recorded rounds."""
         return self.recorded_tasks[self.recorded_tasks["purpose"] == Purpose.TRAIN]
 
-    def _path(self, name: tables.TableName) -> Path:
-        return self.folder / f"{name}.parquet"
-
     def require_unchanged(self) -> None:
-        """Read every table that is there, which checks it; reports and comparisons begin so.
+        """Read and so verify every table; reports and comparisons begin with this.
 
         Raises:
             DataError: a table or scenario.yaml is missing or damaged, or was changed after the run.
@@ -382,54 +372,6 @@ class Run:
         _ = self.scenario, self.rounds, self.tasks
         if self.manifest.status == "done":
             _ = self.clients
-
-    def _read(self, name: tables.TableName, way_out: str) -> pa.Table:
-        """A table as the run wrote it.
-
-        Raises:
-            DataError: it is missing or damaged, has other columns, or was changed after the run.
-        """
-        path = self._path(name)
-        table = tables.read(path, name, way_out=way_out)
-        written = self.manifest.table_digests
-        if written is None:
-            self._require_whole()
-        elif tables.digest({str(name): table}) != written.get(name):
-            raise DataError(
-                f"{path}: was changed after the run, its digest is not the one in"
-                f" {run_folder.MANIFEST}; restore the file, or {_AGAIN}"
-            )
-        return table
-
-    def _require_whole(self) -> None:
-        """Check the digest of all tables together, where an older run has none of each."""
-        if self.manifest.digest is not None and self._digest_found != self.manifest.digest:
-            raise DataError(
-                f"{self.folder}: a table was changed after the run, their digest is not the one in"
-                f" {run_folder.MANIFEST}; restore the files, or {_AGAIN}"
-            )
-
-    @cached_property
-    def _digest_found(self) -> str:
-        """What the tables hold now, as one digest."""
-        names = get_args(tables.TableName)
-        return tables.digest(
-            {name: tables.read(self._path(name), name, way_out=_AGAIN) for name in names}
-        )
-
-    def _rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
-        status = self.manifest.status
-        is_whole = status == "done" or (status != "running" and paths.is_file(self._path(name)))
-        if is_whole:
-            return tables.to_frame(self._read(name, _AGAIN))
-        saved = self.folder / checkpoint.FOLDER
-        latest = checkpoint.read_latest(saved)
-        if latest is None:
-            raise DataError(
-                f"{self.folder}: the run is {status} and nothing is saved yet; go on with --resume"
-            )
-        rows = checkpoint.read_rows(saved, latest, name)
-        return tables.to_frame(tables.without_unused(name, rows))
 
 
 def open_run(folder: str | Path) -> Run:
@@ -439,4 +381,4 @@ def open_run(folder: str | Path) -> Run:
         DataError: it is not a run folder, or its manifest is damaged.
     """
     folder = Path(folder)
-    return Run(folder, run_folder.read_manifest(folder))
+    return Run(folder, read_manifest(folder))

@@ -1,1 +1,7 @@
-"""What a run, or several, look like: figures and pages from run folders."""
+"""Figures and HTML pages of runs.
+
+- `figures`: figures as pure functions of tables.
+- `pages`: pages and tables, of one run and of runs side by side.
+- `markup`: pages that open offline, from templates.
+- `quantities`: seconds, joules and fractions as text.
+"""

@@ -1,7 +1,7 @@
-"""How pages are made: one file that opens offline, runs nothing, and loads nothing.
+"""HTML pages: one file that opens offline, runs no script, and loads nothing.
 
-Whatever comes from a run is escaped; figures lie in the page as SVG images, in which no script
-runs; and a Content-Security-Policy forbids everything but them and the page's own style.
+All text from a run is escaped. Figures are embedded as SVG images, in which no script runs. A
+Content-Security-Policy forbids everything but them and the page's own style.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fleetsim.record import atomic_files
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table for people: the first column names the row."""
+    """A table of text; the first column names the row."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     is_text: bool = False
-    """Whether cells hold words rather than numbers."""
+    """Whether cells hold words and not numbers."""
     best: frozenset[tuple[int, int]] = frozenset()
-    """Cells (row, column) to point out."""
+    """Cells (row, column) to highlight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Picture:
     """Name of its files, without the ending."""
     svg: bytes
     says: str
-    """What it shows, for those who cannot see it."""
+    """Description of the figure, for readers who cannot see it."""
     caption: str
-    """How to read it, in a sentence."""
+    """Explanation of the figure, in a sentence."""
 
     @property
     def address(self) -> str:
-        """The SVG as a data: URI."""
+        """SVG as a data: URI."""
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
 
 

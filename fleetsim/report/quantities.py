@@ -1,4 +1,4 @@
-"""How seconds, joules and fractions are written for people."""
+"""Seconds, joules and fractions as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetsim.units import S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
 Quantity = Literal["s", "j"]
 
 NOTHING = "-"
-"""Stands for a number that there is none of."""
+"""Text in the place of a missing number."""
 
 # Units of a quantity, largest first: (value in SI, name, smallest value to use it from).
 _UNITS: dict[Quantity, tuple[tuple[float, str, float], ...]] = {
@@ -25,7 +25,7 @@ _UNITS: dict[Quantity, tuple[tuple[float, str, float], ...]] = {
 
 
 def unit_for(largest: float, quantity: Quantity) -> tuple[float, str]:
-    """Unit for an axis or a column up to `largest` (in SI): its value in SI, its name.
+    """Return the unit for an axis or a column up to `largest` (in SI): value in SI, name.
 
     >>> unit_for(9000.0, "s")
     (3600.0, 'h')
@@ -39,7 +39,7 @@ def unit_for(largest: float, quantity: Quantity) -> tuple[float, str]:
 
 
 def text(value: float | None, quantity: Quantity) -> str:
-    """A value in SI with the unit that suits it, to three digits.
+    """Return a value in SI with a suitable unit, to three digits.
 
     >>> text(5400.0, "s"), text(1.5e6, "j"), text(0.25, "j"), text(None, "s")
     ('90.0 min', '1.50 MJ', '0.250 J', '-')
@@ -51,7 +51,7 @@ def text(value: float | None, quantity: Quantity) -> str:
 
 
 def digits(value: float | None) -> str:
-    """A number to three digits, or to as many as it has before the point.
+    """Return a number to three digits, or to as many as it has before the point.
 
     >>> digits(1234567.8), digits(999.7), digits(12.0), digits(0.0), digits(float("nan"))
     ('1,234,568', '1,000', '12.0', '0', '-')
@@ -64,7 +64,7 @@ def digits(value: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction in percent.
+    """Return a fraction in percent.
 
     >>> percent(0.8123), percent(0.0), percent(None)
     ('81.2 %', '0.0 %', '-')
@@ -75,7 +75,7 @@ def percent(fraction: float | None) -> str:
 
 
 def target(accuracy: float) -> str:
-    """A wanted accuracy in percent, no digit more than it has.
+    """Return a target accuracy in percent, without extra digits.
 
     >>> target(0.8), target(0.925)
     ('80 %', '92.5 %')

@@ -1,4 +1,4 @@
-"""Lists in which no entry may stand twice."""
+"""Lists without repeated entries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fleetsim.schema import faults
 
 @dataclass(frozen=True)
 class Distinct:
-    """Refuses a list that holds an entry twice; stands in the list's `Annotated`.
+    """Annotation of a list that refuses repeated entries.
 
     The fault points at the second of the two entries. Takes time linear in the list's length.
     """
 
     by: str | None = None
-    """Key that tells entries apart which are mappings; None: entries differ as a whole."""
+    """Key by which entries that are mappings differ; None: entries are compared as a whole."""
     way_out: str = "name it once"
 
     def __get_pydantic_core_schema__(

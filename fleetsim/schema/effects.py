@@ -1,13 +1,13 @@
 """Conditions under which a key of a scenario can change a run.
 
-A settings class lists beside its fields those keys that act in some scenarios only:
+A settings class lists the keys that act only in some scenarios beside its fields:
 
     class UsageSettings(Settings):
         acts_if = by_key(starts_at_s=PEOPLE)
 
 A condition looks at the settings object that holds the key and at `Facts` of the whole scenario.
-`fleetsim.inert_keys` walks a scenario and reports each key that its user has set away from its
-default and whose condition does not hold.
+`fleetsim.scenario.inert_keys` reports each key that differs from its default and whose condition
+does not hold.
 
 The entries of a list or mapping have conditions of their own, which look at the entry:
 
@@ -26,11 +26,11 @@ class Facts(Protocol):
 
     @property
     def names_people(self) -> bool:
-        """Whether `fleet.usage` names a trace or makes people up."""
+        """Whether `fleet.usage` names a trace or synthetic people."""
 
     @property
     def has_people(self) -> bool:
-        """Whether any client lives through a record of these people."""
+        """Whether any client follows a record of these people."""
 
     @property
     def has_metered(self) -> bool:
@@ -66,7 +66,7 @@ class Facts(Protocol):
 
     @property
     def least_ram_gib(self) -> float:
-        """Memory of the device that has least of those that clients have."""
+        """Least memory of any device that clients have."""
 
     @property
     def assigned_devices(self) -> frozenset[str]:
@@ -82,11 +82,11 @@ class Facts(Protocol):
 
     @property
     def is_buffered(self) -> bool:
-        """Whether the server is a buffered one."""
+        """Whether the server is buffered."""
 
     @property
     def can_train(self) -> bool:
-        """Whether there are samples to train with; a blank data set has none."""
+        """Whether there are training samples; a blank data set has none."""
 
     @property
     def partition(self) -> str:
@@ -95,15 +95,15 @@ class Facts(Protocol):
 
 @dataclass(frozen=True)
 class ActsIf:
-    """A condition, why a key is without effect where it does not hold, and what to change."""
+    """A condition on a key, the reason why the key has no effect without it, and the way out."""
 
     holds: Callable[[Any, Facts], bool]
-    """Of the settings object that holds the key, and of the scenario."""
+    """Test of the settings object that holds the key, and of the scenario."""
     because: str
     way_out: str
 
     def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
-        """The condition that does not hold; None if all is well."""
+        """Return the condition if it does not hold, else None."""
         return None if self.holds(own, facts) else self
 
 
@@ -114,20 +114,20 @@ class AllOf:
     conditions: tuple[ActsIf, ...]
 
     def unmet(self, own: Any, facts: Facts) -> ActsIf | None:
-        """The first condition that does not hold; None if all do."""
+        """Return the first condition that does not hold; None if all hold."""
         return next((each for each in self.conditions if not each.holds(own, facts)), None)
 
 
 @dataclass(frozen=True)
 class EntryActsIf:
-    """A condition on each entry of a list or mapping, and what to say where it does not hold."""
+    """A condition on each entry of a list or mapping, with the message where it does not hold."""
 
     holds: Callable[[Any, Facts], bool]
-    """Of the entry (of a mapping: its key), and of the scenario."""
+    """Test of the entry (of a mapping: its key), and of the scenario."""
     because: str
-    """Why the entry has no effect; `{entry}` stands for it."""
+    """Reason why the entry has no effect; `{entry}` is replaced by the entry."""
     way_out: str
-    """What to change; `{entry}` stands for the entry. Empty: only to leave the entry out."""
+    """Way out, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
     is_refused: bool = False
     """True if no other key can give the entry an effect: the scenario is refused."""
 
@@ -136,17 +136,17 @@ _Condition = TypeVar("_Condition")
 
 
 def by_key(**conditions: _Condition) -> Mapping[str, _Condition]:
-    """Conditions by the names of fields."""
+    """Return conditions by the names of fields."""
     return conditions
 
 
 def all_of(*conditions: ActsIf) -> AllOf:
-    """All of some conditions; the message is that of the first that does not hold."""
+    """Join conditions; the message is that of the first that does not hold."""
     return AllOf(conditions)
 
 
 def beside(key: str, *values: object) -> ActsIf:
-    """A condition on another key of the same settings object: it has one of these values."""
+    """Return the condition that another key of the same object has one of these values."""
     text = " or ".join(str(value) for value in values)
     return ActsIf(
         lambda own, _: getattr(own, key) in values, f"it is of {key}: {text} alone", "set that"
@@ -154,7 +154,7 @@ def beside(key: str, *values: object) -> ActsIf:
 
 
 def beside_any(key: str, way_out: str) -> ActsIf:
-    """A condition on another key of the same settings object: it is not null."""
+    """Return the condition that another key of the same object is not null."""
     return ActsIf(lambda own, _: getattr(own, key) is not None, f"{key} is null", way_out)
 
 
@@ -170,7 +170,7 @@ CARRIED = ActsIf(
 )
 PEOPLE = ActsIf(
     lambda _, facts: facts.has_people,
-    "nobody in the fleet has an owner: all clients are always online, charging and unmetered",
+    "no client has an owner: all clients are always online, charging and unmetered",
     "set fleet.usage.trace or fleet.usage.synthetic, and devices of fleet.usage.kinds",
 )
 METERED = ActsIf(
@@ -221,7 +221,7 @@ TRAINING = ActsIf(
 
 
 def device_kind(kind: str) -> ActsIf:
-    """The fleet has a device of this kind."""
+    """Return the condition that the fleet has a device of this kind."""
     return ActsIf(
         lambda _, facts: kind in facts.device_kinds,
         f"the fleet has no {kind}",
@@ -234,7 +234,7 @@ KIND_IN_FLEET = EntryActsIf(
     "the fleet has no {entry}",
     "add a {entry} to fleet.devices",
 )
-ASSIGNED = EntryActsIf(
+ASSIGNED_DEVICE = EntryActsIf(
     lambda device, facts: device in facts.assigned_devices,
     "its share in fleet.devices is so small that no client has this device",
     "raise that or fleet.size",

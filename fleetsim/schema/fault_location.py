@@ -1,8 +1,8 @@
-"""Which key, settings class and limits a location of pydantic's leads to.
+"""Key, settings class and limits that a pydantic error location refers to.
 
 A pydantic location mixes keys with labels of union members: `("selector", "oort", "alpha")` is the
-key `selector.alpha` of the class that the tag `oort` stands for. Only the annotations tell which
-is which, so they are walked along the location.
+key `selector.alpha` of the class with the tag `oort`. Only the annotations distinguish them, so
+they are followed along the location.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from fleetsim.schema.strict_yaml import KeyPath
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What may stand at a key: one type or several, and the limits that hold for it."""
+    """Types that are allowed at a key, and its limits."""
 
     types: tuple[Any, ...]
-    """Alternatives without None; empty when the annotations do not tell."""
+    """Alternatives without None; empty if the annotations do not say."""
     metadata: tuple[Any, ...] = ()
 
     @property
     def discriminator(self) -> str | None:
-        """The key that tells the alternatives apart, None if there is no such key."""
+        """Key that distinguishes the alternatives; None if there is no such key."""
         for item in self.metadata:
             if isinstance(name := getattr(item, "discriminator", None), str):
                 return name
         return None
 
     def tags(self) -> dict[str, type[BaseModel]]:
-        """Value of the discriminator -> settings class."""
+        """Return settings classes by values of the discriminator."""
         if (name := self.discriminator) is None:
             return {}
         return {
@@ -47,7 +47,7 @@ class Expected:
         }
 
     def limits(self) -> str:
-        """`> 0 and <= 1`, or nothing; of several limits on one side the tightest."""
+        """Return limits such as `> 0 and <= 1`, the tightest on each side; may be empty."""
 
         def bounds(name: str) -> Iterator[Any]:
             for item in _flat(self.metadata):
@@ -68,33 +68,33 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a location leads."""
+    """The place that a location refers to."""
 
     key_path: KeyPath
     expected: Expected
-    """What may stand there, or what the key may be if `is_key`."""
+    """Allowed values there, or allowed keys if `is_key`."""
     owner: type[BaseModel] | None = None
-    """The settings class that the last key is a key of, or was taken for one of."""
+    """Settings class of the last key, known to it or not."""
     rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    """Tag -> class of all that might stand in the owner's place, if tags tell them apart."""
+    """All alternatives to the owner by their tags, if they have tags."""
     is_key: bool = False
-    """True if the key of a mapping is meant, not its value."""
+    """True if the location refers to a key of a mapping, not to its value."""
     is_branch: bool = False
     """True if the last step was the label of one alternative."""
 
 
 class Locator:
-    """Follows locations of pydantic's from a settings class downwards.
+    """Resolver of pydantic locations, from a settings class downwards.
 
-    What a location has in common with one before it is not walked again: a list of a hundred
-    thousand wrong numbers costs a step for each.
+    The common part of two locations is followed once: a list of a hundred thousand wrong numbers
+    costs one step for each.
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
         self._walked: dict[tuple[str | int, ...], _Walk] = {(): _Walk(Spot((), Expected((model,))))}
 
     def locate(self, location: tuple[str | int, ...]) -> Spot:
-        """Where a location leads."""
+        """Return the place that a location refers to."""
         return self._walk(location, is_kept=False).spot
 
     def _walk(self, location: tuple[str | int, ...], *, is_kept: bool) -> _Walk:
@@ -113,12 +113,12 @@ class _Walk:
 
     spot: Spot
     rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    """Tag -> class, of the alternatives between which the last step chose."""
+    """Alternatives of the last step, by their tags."""
     keys: Expected = Expected(())
-    """What the keys of the mapping may be that the last step led to a value of."""
+    """Allowed keys of the mapping, if the last step led to one of its values."""
 
     def on(self, step: str | int) -> _Walk:
-        """One step further."""
+        """Return the walk after one more step."""
         expected = self.spot.expected
         if self.spot.is_key:
             return self
@@ -135,13 +135,8 @@ class _Walk:
         return _Walk(Spot((*self.spot.key_path, step), below, owner, self.rivals), {}, keys)
 
 
-def locate(model: type[BaseModel], location: tuple[str | int, ...]) -> Spot:
-    """Follow one location of pydantic's from a settings class downwards."""
-    return Locator(model).locate(location)
-
-
 def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys that a settings class takes, in the order of its fields."""
+    """Return the keys of a settings class, in the order of its fields."""
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
@@ -154,7 +149,7 @@ def _field(model: type[BaseModel], key: str) -> Expected:
 
 
 def _element(container: Any, step: str | int) -> Expected:
-    """What may stand below a list index or mapping key."""
+    """Return what is allowed below a list index or mapping key."""
     items = [item for item in get_args(container) if item is not Ellipsis]
     if isinstance(step, int):
         fixed = get_origin(container) is tuple and Ellipsis not in get_args(container)
@@ -164,7 +159,7 @@ def _element(container: Any, step: str | int) -> Expected:
 
 
 def _branch(expected: Expected, label: str) -> Expected:
-    """The alternative that pydantic labels so: by tag, or by the names of its types."""
+    """Return the alternative with a pydantic label: a tag, or the names of its types."""
     if (tagged := expected.tags().get(label)) is not None:
         return Expected((tagged,))
     for alternative in expected.types:
@@ -175,14 +170,14 @@ def _branch(expected: Expected, label: str) -> Expected:
 
 
 def _label(alternative: Any) -> str:
-    """Pattern of what pydantic calls a type: its name as a word, or `literal[...]`."""
+    """Return a pattern of pydantic's name of a type: a word, or `literal[...]`."""
     origin = get_origin(alternative) or alternative
     name = "literal" if origin is Literal else getattr(origin, "__name__", str(origin))
     return rf"\b{re.escape(name)}\b"
 
 
 def _peeled(annotation: Any) -> Expected:
-    """An annotation without Annotated and None."""
+    """Return an annotation without Annotated and None."""
     metadata: tuple[Any, ...] = ()
     while True:
         if get_origin(annotation) is Annotated:
@@ -198,7 +193,7 @@ def _peeled(annotation: Any) -> Expected:
 
 
 def _flat(metadata: tuple[Any, ...]) -> Iterator[Any]:
-    """Constraints, also those that a FieldInfo carries."""
+    """Yield constraints, with those of a FieldInfo."""
     for item in metadata:
         if isinstance(item, FieldInfo):
             yield from _flat(tuple(item.metadata))

@@ -1,9 +1,11 @@
-"""What is wrong with a file, one line per fault: where, which key, and what is allowed instead.
+"""Messages about faults in a file, one line each: place, key, and what is allowed.
 
-`check` validates a document against a settings class. pydantic finds the faults, this module says
-them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`. Validation is strict: text is
-never a number, `true` is never 1, 5.0 is not a whole number (but 5 is a good float). At most 20
-faults are listed, and a misspelt word costs what the 200 first faults of the file cost.
+`check` validates a document against a settings class. pydantic finds the faults, this module words
+them: `oort.yaml:12: server.cohort = 0: must be a whole number >= 1`.
+
+- Validation is strict: text is never a number, `true` is never 1, 5.0 is not a whole number (but
+  5 is a valid float).
+- At most 20 faults are listed; at most 200 are examined in detail, which bounds the cost.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -19,25 +20,24 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
-from fleetsim.quoting import MAX_VALUE, counted, listed, quoted
+from fleetsim.quoting import counted, listed, quoted
 from fleetsim.schema.fault_location import Locator, Spot, keys_of
+from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
 M = TypeVar("M", bound=BaseModel)
 
 Fault = tuple[KeyPath, str]
-"""A key, and what is wrong with its value."""
+"""A key, and the message about its value."""
 
 _UNIT = re.compile(
     "(?:_(?:s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?|d|days?|j|joules?|kj|mj|k?wh|mwh|m?ah|"
     "w|watts?|[km]w|v|volts?|[kmg]?hz|[kmg]?bits?|[kmg]?bytes?|[kmg]i?b|[kmg]?bps|g?flops?|"
     "db|dbm|dbi|k?m|meters?|c|fraction|ratio|percent|pct|per))+$"
 )
-_LEAST_PART = 4
-"""Letters of a word that is taken for part of a longer one."""
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _MAX_EXAMINED = 200
-"""Faults that are looked at as closely as is needed to say them."""
+"""Faults that are examined in detail."""
 _TYPE_NOUNS = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -64,75 +64,8 @@ _RANGE_SIGNS = {
 }
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` was most likely meant to be; None if it is like none.
-
-    A candidate is near if so few letters were mistyped, left out, added or swapped that a third of
-    the longer word is more, or if one of the two contains the other. Among equals the first of the
-    alphabet is taken; case, dashes and underscores do not count.
-
-    >>> nearest("power_of_choise", ["random", "oort", "power-of-choice"])
-    'power-of-choice'
-    >>> nearest("cosine", ["exponential", "none"]) is None
-    True
-    """
-    if len(word) > MAX_VALUE:
-        return None
-    folded = _folded(word)
-    found = [
-        (distance, candidate)
-        for candidate in candidates
-        if (distance := _distance(folded, _folded(candidate))) is not None
-    ]
-    return min(found)[1] if found else None
-
-
-def _distance(word: str, other: str) -> float | None:
-    """Slips that make one word of the other; None if they are not near."""
-    longer, shorter = max(len(word), len(other)), min(len(word), len(other))
-    most = max(1, longer // 3)
-    if longer - shorter <= most:
-        slips = _slips(word, other)
-        if slips <= most and 2 * slips < longer:
-            return slips
-    # What is only part of a name comes after every slip.
-    is_part = shorter >= _LEAST_PART and (word in other or other in word)
-    return longer if is_part else None
-
-
-def _slips(word: str, other: str) -> int:
-    """Letters mistyped, left out, added, or swapped with their neighbour.
-
-    This is the restricted distance of Damerau ("A technique for computer detection and correction
-    of spelling errors", Communications of the ACM 7(3), 1964) and Levenshtein, row by row.
-
-    >>> _slips("markte", "market"), _slips("lenet", "lenet5"), _slips("cosine", "none")
-    (1, 1, 3)
-    """
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(word, start=1):
-        last, before, row = before, row, [i]
-        for j, its in enumerate(other, start=1):
-            slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == its:
-                slips = min(slips, last[j - 2] + 1)
-            row.append(slips)
-    return row[-1]
-
-
-def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """`; did you mean 'x'?` or nothing, to end a message with."""
-    close = nearest(word, candidates)
-    return f"; did you mean {quoted(close)}?" if close is not None else ""
-
-
-def _folded(word: str) -> str:
-    return word.lower().replace("_", "-")
-
-
 def line(document: Document, key_path: KeyPath, says: str) -> str:
-    """One finished line: place, key path, value (unless it is a mapping or absent), and `says`."""
+    """Return one finished line: place, key path, value (unless a mapping or absent), `says`."""
     value: Any = document.data
     for key in key_path:
         if not _has(value, key):
@@ -151,7 +84,7 @@ def _has(value: Any, key: str | int) -> bool:
 
 
 def at(key_path: KeyPath, says: str) -> PydanticCustomError:
-    """A fault for a validator to raise about a key further down than where the validator stands.
+    """Return a fault for a validator to raise about a key below its own.
 
     `raise faults.at(("server", "cohort"), "more than fleet.size = 10")` in a validator of the
     whole scenario points at the line of `server.cohort`; a ValueError would point at the top.
@@ -180,22 +113,22 @@ def check(model: type[M], document: Document, error: InputError = ScenarioError)
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What one pydantic error says of one key."""
+    """One pydantic error about one key."""
 
     key_path: KeyPath
     says: str
     hint: str = ""
-    """How the message ends: the nearest spelling, the way out."""
+    """End of the message: the nearest spelling, the way out."""
     is_missing: bool = False
     yields_to_deeper: bool = False
-    """True if any fault further down is the true one: of a union, another alternative says that the
+    """True if a fault further down is the true one: of a union, another alternative says that the
     value is not of its kind; of a list, only the items without fault were counted."""
     meant: str | None = None
-    """The key that an unknown key was taken for."""
+    """Known key that an unknown key resembles."""
 
 
 def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
-    """The finished lines, one per key path, in the order of the file, then of the overrides."""
+    """Return the lines, one per key path, in the order of the file, then of the overrides."""
     locator = Locator(model)
     spots = [locator.locate(details["loc"]) for details in found]
     in_order = sorted(
@@ -220,14 +153,14 @@ def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]
 
 
 def _joined(faults: list[_Fault]) -> str:
-    """What all alternatives of a union say about one key."""
+    """Join what all alternatives of a union say about one key."""
     first, *others = dict.fromkeys(fault.says for fault in faults)
     hint = next((fault.hint for fault in faults if fault.hint), "")
     return " or ".join([first, *(says.removeprefix("must be ") for says in others)]) + hint
 
 
 def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
-    """One pydantic error in our words."""
+    """Return a pydantic error in fleetsim's words."""
     key_path, kind, value = spot.key_path, details["type"], details["input"]
     context = details.get("ctx", {})
     match kind:
@@ -264,7 +197,7 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
-    """What is said of a length or a form."""
+    """Return the message about a length or a form."""
     match kind:
         case "too_short":
             has = context["actual_length"]
@@ -283,7 +216,7 @@ def _limit(kind: str, context: dict[str, Any]) -> str:
         case "json_invalid":
             return "must be text in Unicode, and nested less deeply"
         case _:
-            return "is nothing that may stand here"
+            return "is not allowed here"
 
 
 def _type_hint(kind: str, value: Any) -> str:
@@ -309,7 +242,7 @@ def _missing(spot: Spot) -> _Fault:
 
 
 def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
-    """The key that chooses between settings classes is missing or chooses none."""
+    """Return the fault of a missing or unknown discriminator."""
     tags = sorted(spot.expected.tags())
     allowed = ", ".join(map(repr, tags))
     if name in value:
@@ -321,7 +254,7 @@ def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
 
 
 def _mapping(spot: Spot, value: Any) -> _Fault:
-    """Something else stands where a mapping must."""
+    """Return the fault of another value in the place of a mapping."""
     name, tags = spot.expected.discriminator, sorted(spot.expected.tags())
     says, hint = "must be a mapping {key: value}", ""
     if name is not None:
@@ -332,7 +265,7 @@ def _mapping(spot: Spot, value: Any) -> _Fault:
 
 
 def _unknown(spot: Spot) -> _Fault:
-    """A key that its settings class does not take: a slip of the pen, of the unit, of the kind."""
+    """Return the fault of an unknown key: a misspelling, a wrong unit, or a key of another kind."""
     key, allowed = str(spot.key_path[-1]), keys_of(spot.owner) if spot.owner else []
     others = [repr(tag) for tag, model in spot.rivals.items() if key in keys_of(model)]
     if others:

@@ -1,14 +1,14 @@
 """`--set KEY.PATH=VALUE`: changes to a scenario without editing its file.
 
 * `server.selector.kind=oort`, `stop.rounds=5`: the value is one YAML scalar, list or mapping by
-  the rules of `fleetsim.schema.strict_yaml`. It replaces what the file says, mappings included.
-* `fleet.devices."t2.small"=0.5`: a key with a dot stands in quotes; `["t2.small"]` is the same.
-* `sites[0].kind=wifi` or `sites.0.kind=wifi`: items of a list count from 0 and must be there.
-* Parents that are missing or null are made.
+  the rules of `fleetsim.schema.strict_yaml`. It replaces the file's value, mappings included.
+* `fleet.devices."t2.small"=0.5`: a key with a dot is in quotes; `["t2.small"]` is the same.
+* `sites[0].kind=wifi` or `sites.0.kind=wifi`: items of a list count from 0 and must exist.
+* Parents that are missing or null are created.
 * Another `kind` than the file's drops the file's other keys beside it, which belong to the old
   kind. Later overrides add the keys of the new one.
 
-Overrides apply in order. Faults that validation finds in them point at the override, not at a line.
+Overrides apply in order. Faults that validation finds in them name the override, not a line.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _STEP = re.compile(
 
 
 def apply(document: Document, changes: Iterable[str]) -> Document:
-    """A copy of a document with overrides applied.
+    """Return a copy of a document with overrides applied.
 
     Args:
-        document: what the file says.
+        document: the file as read.
         changes: `KEY.PATH=VALUE` each.
 
     Raises:
-        ScenarioError: one line per override that cannot be read or has nowhere to go.
+        ScenarioError: one line per override that cannot be read or applied.
 
     >>> document = Document({"server": {"cohort": 10}}, "quickstart.yaml")
     >>> apply(document, ["server.cohort=20", "stop.rounds=5"]).data
@@ -57,7 +57,7 @@ def apply(document: Document, changes: Iterable[str]) -> Document:
 
 
 def content_hash(data: Any) -> str:
-    """SHA-256 (hex) of plain data: equal data, equal hash, whatever the order of keys.
+    """Return the SHA-256 (hex) of plain data; the order of keys does not matter.
 
     Numbers count by value, so 1 and 1.0 hash alike.
 
@@ -84,7 +84,7 @@ def _canonical(data: Any) -> Any:
 
 
 class _Target:
-    """A document that is being changed: `data` and `places` are its own."""
+    """Copy of a document to which overrides are applied."""
 
     def __init__(self, document: Document) -> None:
         self.data = copy.deepcopy(document.data)
@@ -117,7 +117,7 @@ class _Target:
     def key(
         self, here: Any, path: KeyPath, step: str | int, steps: list[str | int], name: str
     ) -> str | int:
-        """What a step means where it is taken: the key of a mapping or the index of a list."""
+        """Return the meaning of a step: the key of a mapping or the index of a list."""
         if isinstance(here, list):
             index = int(step) if isinstance(step, str) and step.isdecimal() else step
             if isinstance(index, int) and index < len(here):
@@ -137,11 +137,11 @@ class _Target:
         rest = ".".join(map(str, steps[len(path) :]))
         if step not in here and rest != step and rest in here:
             instead = f'{spelled(path)}."{rest}"'.removeprefix(".")
-            raise ScenarioError(f"{name}: a key with a dot stands in quotes; write {instead}")
+            raise ScenarioError(f"{name}: a key with a dot needs quotes; write {instead}")
         return step
 
     def drop_siblings(self, here: dict[str, Any], path: KeyPath, name: str) -> None:
-        """Drop what the file says beside a `kind` that changes."""
+        """Drop the file's keys beside a `kind` that changes."""
         at_hand = Document(self.data, "", places=self.places)
         for sibling in [key for key in here if key != "kind" and at_hand.line((*path, key))]:
             below = (*path, sibling)
@@ -153,13 +153,13 @@ class _Target:
         self.places[path] = name
 
     def forget(self, path: KeyPath) -> None:
-        """Forget where a key and all below it stood."""
+        """Remove the places of a key and of all keys below it."""
         for place in [place for place in self.places if place[: len(path)] == path]:
             del self.places[place]
 
 
 def _split(change: str, name: str) -> tuple[list[str | int], str]:
-    """`a.b[0]=5` -> steps (a, b, 0) and the text of the value."""
+    """Split `a.b[0]=5` into the steps (a, b, 0) and the text of the value."""
     steps: list[str | int] = []
     position = 0
     while match := _STEP.match(change, position):

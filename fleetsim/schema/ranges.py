@@ -1,9 +1,8 @@
 """Ranges of the numbers that scenarios and data files may hold.
 
-They are wider than anything that a fleet of phones, boards and instances needs, and narrow enough
-that a slip of the unit or of the exponent is found: 1e300 W, a deadline of 5e-324 s, 1e9 epochs.
-Floating-point numbers that must be above 0 have a smallest value, too, so that what is divided by
-them stays finite.
+They are wider than any fleet of phones, boards and instances needs. They are narrow enough to find
+a wrong unit or exponent: 1e300 W, a deadline of 5e-324 s, 1e9 epochs. Floating-point numbers that
+must be above 0 have a smallest value, so that quotients by them stay finite.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ DelayS = Annotated[float, Field(ge=0.0, le=1e9)]
 OffsetS = Annotated[int, Field(ge=0, le=1_000_000_000)]
 """Whole seconds from 0 to 32 years."""
 PowerW = Annotated[float, Field(ge=1e-6, le=1e4)]
-"""From 1 microwatt, which stands for nothing, to 10 kW, a rack of servers."""
+"""From 1 microwatt, practically nothing, to 10 kW, a rack of servers."""
 DrawW = Annotated[float, Field(ge=0.0, le=1e4)]
 """A power that may be 0."""
 EnergyJ = Annotated[float, Field(ge=1e-3, le=1e15)]
@@ -29,10 +28,10 @@ CapacityWh = Annotated[float, Field(ge=1e-3, le=1e5)]
 VoltageV = Annotated[float, Field(ge=0.5, le=60.0)]
 """From an empty cell to a pack of sixteen."""
 ResistanceOhm = Annotated[float, Field(ge=1e-3, le=1.0)]
-"""Of a battery: cells of phones have 0.05 to 0.3 ohm; at 1 ohm and 3.8 V no more than 3.6 W come
-out, whatever is asked for."""
+"""Resistance of a battery: cells of phones have 0.05 to 0.3 ohm; at 1 ohm and 3.8 V a battery
+gives at most 3.6 W."""
 RateBitPerS = Annotated[float, Field(ge=1.0, le=1e15)]
-"""From 1 bit/s to 1 Pbit/s, what a data centre's uplink does not reach."""
+"""From 1 bit/s to 1 Pbit/s, more than the uplink of a data centre."""
 RatePerHour = Annotated[float, Field(ge=0.0, le=3600.0)]
 """From never to once a second."""
 MemoryGib = Annotated[float, Field(ge=1e-3, le=1e5)]
@@ -41,7 +40,7 @@ LengthM = Annotated[float, Field(ge=1e-3, le=1e8)]
 """From 1 mm to more than around the Earth."""
 
 PositiveFraction = Annotated[float, Field(ge=1e-6, le=1.0)]
-"""A share of something that may not be 0: from one in a million to all."""
+"""A share that may not be 0: from one in a million to all."""
 PartFraction = Annotated[float, Field(ge=1e-6, lt=1.0)]
 """A share that is neither nothing nor all."""
 
@@ -52,7 +51,7 @@ ClientId = Annotated[int, Field(ge=0, lt=1_000_000_000)]
 Samples = Annotated[int, Field(ge=1, le=1_000_000_000)]
 """A number of samples, texts or characters."""
 Rounds = Annotated[int, Field(ge=1, le=100_000_000)]
-"""A number of rounds; at a hundred a second, a month of host time twenty times over."""
+"""A number of rounds; at a hundred per second, 12 days of host time."""
 Steps = Annotated[int, Field(ge=1, le=10_000_000)]
 """A number of iterations of an algorithm."""
 Epochs = Annotated[int, Field(ge=1, le=100_000)]
@@ -63,8 +62,8 @@ Gain = Annotated[float, Field(ge=1e-12, le=1e12)]
 Weight = Annotated[float, Field(ge=0.0, le=1e12)]
 """A free parameter of an algorithm that may be 0."""
 StepFactor = Annotated[float, Field(le=1e12)]
-"""What multiplies weights or gradients; bounded, because these are 32-bit floats."""
+"""Factor of weights or gradients; bounded, because these are 32-bit floats."""
 LearningRate = Annotated[StepFactor, Field(ge=1e-30)]
 """Step size of an optimizer."""
 Severity = Annotated[float, Field(ge=0.0, le=1.0)]
-"""How far clients differ: from not at all to severely."""
+"""Spread of a property over clients: from 0, none, to 1, severe."""

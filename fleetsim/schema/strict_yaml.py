@@ -1,4 +1,4 @@
-r"""YAML without surprises: what a scenario or device file says, and the line where it says it.
+r"""A strict subset of YAML, read with the line of every value.
 
 Only PyYAML's scanner and parser are used (`yaml.SafeLoader`'s events). Values are built here:
 
@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands: keys of mappings and indices of lists, from the top."""
+"""Place of a value: keys of mappings and indices of lists, from the top."""
 InputError = type[ScenarioError] | type[DataError]
-"""Whose fault a bad file is: the scenario's or the data's."""
+"""Error to raise about a bad file: of the scenario or of data."""
 
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -59,17 +59,17 @@ class Document:
     source: str
     """The file as the user named it."""
     folder: Path | None = None
-    """The folder of the file, None for text that came from elsewhere."""
+    """Folder of the file; None for other text."""
     places: Mapping[KeyPath, int | str] = field(default_factory=dict)
-    """Where each value stands: a line of `source` (from 1), or words such as `--set a.b=1`."""
+    """Place of each value: a line of `source` (from 1), or words such as `--set a.b=1`."""
 
     def line(self, key_path: KeyPath) -> int:
-        """Line of a key, or of its nearest parent that exists; 0 if no line of the file set it."""
+        """Return the line of a key, or of its nearest parent; 0 if no line of the file set it."""
         place = self._place(key_path)
         return place if isinstance(place, int) else 0
 
     def where(self, key_path: KeyPath) -> str:
-        """Place of a key, or of its nearest parent: `file.yaml:12` or `--set server.cohort=0`."""
+        """Return the place of a key or of its nearest parent: `a.yaml:12` or `--set a.b=0`."""
         place = self._place(key_path)
         return f"{self.source}:{place}" if isinstance(place, int) else place
 
@@ -81,7 +81,7 @@ class Document:
 
 
 def spelled(key_path: KeyPath) -> str:
-    """A key path for people: dots between plain keys, brackets around the others.
+    """Return a key path as text: dots between plain keys, brackets around the others.
 
     >>> spelled(("fleet", "devices", "t2.small", 0))
     'fleet.devices["t2.small"][0]'
@@ -98,7 +98,7 @@ def spelled(key_path: KeyPath) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value on one line, much as YAML would have it, cut to 80 characters.
+    """Return a value on one line, similar to YAML, cut to 80 characters.
 
     >>> shown({"kind": "oort", "probe": True, "limits": [1, None, 1e6]})
     "{kind: 'oort', probe: true, limits: [1, null, 1000000.0]}"
@@ -107,7 +107,7 @@ def shown(value: Any) -> str:
 
 
 def _flow(value: Any) -> str:
-    # Of what is long the beginning is enough.
+    # The beginning of a long value is enough.
     match value:
         case dict():
             first = itertools.islice(value.items(), MAX_VALUE)
@@ -143,32 +143,23 @@ def read(path: Path, error: InputError = ScenarioError) -> Document:
     except UnicodeDecodeError as cause:
         line, byte = content.count(b"\n", 0, cause.start) + 1, content[cause.start]
         raise error(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save it as UTF-8") from None
-    return _document(text, str(path), error, path.parent)
+    return parse(text, str(path), error, path.parent)
 
 
-def parse(text: str, source: str, error: InputError = ScenarioError) -> Document:
-    """Read YAML from text; `source` is what messages call it.
+def parse(
+    text: str, source: str, error: InputError = ScenarioError, folder: Path | None = None
+) -> Document:
+    """Read YAML from text.
+
+    Args:
+        text: the whole document.
+        source: its name in messages.
+        error: what to raise.
+        folder: the folder of its file, if it has one.
 
     Raises:
         error: the text breaks a rule of this module.
     """
-    return _document(text, source, error, None)
-
-
-def parse_value(text: str, source: str, error: InputError = ScenarioError) -> Any:
-    """Read one value: a scalar, `[a, b]` or `{key: value}`.
-
-    Raises:
-        error: the text is empty, is laid out in lines, or breaks a rule of this module.
-    """
-    reader = _Reader(text, source, error, is_one_value=True)
-    value = reader.run()
-    if not reader.places:
-        raise error(f"{source}: no value given; write null for none, '' for empty text")
-    return value
-
-
-def _document(text: str, source: str, error: InputError, folder: Path | None) -> Document:
     reader = _Reader(text, source, error)
     data = reader.run()
     if data is None:
@@ -179,8 +170,21 @@ def _document(text: str, source: str, error: InputError, folder: Path | None) ->
     return Document(data, source, folder, reader.places)
 
 
+def parse_value(text: str, source: str) -> Any:
+    """Read one value: a scalar, `[a, b]` or `{key: value}`.
+
+    Raises:
+        ScenarioError: the text is empty, is laid out in lines, or breaks a rule of this module.
+    """
+    reader = _Reader(text, source, ScenarioError, is_one_value=True)
+    value = reader.run()
+    if not reader.places:
+        raise ScenarioError(f"{source}: no value given; write null for none, '' for empty text")
+    return value
+
+
 class _Reader:
-    """Builds one document from the parser's events."""
+    """Builder of one document from the parser's events."""
 
     def __init__(
         self, text: str, source: str, error: InputError, *, is_one_value: bool = False
@@ -193,7 +197,7 @@ class _Reader:
         self.num_values = 0
 
     def run(self) -> Any:
-        """The value of the only document; None if there is none."""
+        """Return the value of the only document; None if there is none."""
         if len(self.text) > MAX_BYTE:
             raise self.fault(1, "longer than 1 MiB; this cannot be settings")
         if unfit := yaml.reader.Reader.NON_PRINTABLE.search(self.text):

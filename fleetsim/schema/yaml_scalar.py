@@ -1,8 +1,8 @@
 """Values of unquoted YAML scalars (rules of `fleetsim.schema.strict_yaml`), and text of floats.
 
 PyYAML follows YAML 1.1, where `no` is a boolean, `12:30:00` is 45000, `1e6` is text and `010` is
-eight. Here it is the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section 10.3) without
-hexadecimal and octal numbers.
+eight. This module follows the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section 10.3)
+without hexadecimal and octal numbers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FLOAT = re.compile(
     rf"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*{_EXPONENT}?|{_EXPONENT})|[-+]?\.[0-9]+{_EXPONENT}?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-# Octal, decimal, or a name of digits: nobody can tell.
+# Octal, decimal, or a name of digits.
 _AMBIGUOUS = re.compile(rf"[-+]?0[0-9]+(?:\.[0-9]*)?{_EXPONENT}?")
 
 
 def meaning(text: str) -> Scalar:
-    """The value of an unquoted scalar.
+    """Return the value of an unquoted scalar.
 
     Raises:
         ValueError: the scalar is ambiguous or too large; the message says the way out.
@@ -54,7 +54,7 @@ def meaning(text: str) -> Scalar:
 
 
 def float_text(value: float) -> str:
-    """The shortest text that `meaning` reads back as the same float.
+    """Return the shortest text that `meaning` reads back as the same float.
 
     >>> float_text(0.1), float_text(1e22), float_text(float("-inf"))
     ('0.1', '1e+22', '-.inf')

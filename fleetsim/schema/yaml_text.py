@@ -1,8 +1,7 @@
-"""Plain data written as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
+"""Plain data as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
 
-Mappings are written in lines, lists in brackets, so that a list of a hundred thousand clients is
-hardly longer than the user wrote it. Text is in quotes unless it is plain letters, digits and a few
-signs that cannot be taken for anything else.
+Mappings are written in lines, and lists in brackets, so that a list of a hundred thousand clients
+stays short. Text is quoted unless it consists of letters, digits and a few unambiguous signs.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ _LONGEST_SIMPLE_KEY = 1000
 
 
 def dump(data: dict[str, Any]) -> str:
-    """YAML that `strict_yaml.parse` reads back as equal data, keys in the order given.
+    """Return YAML that `strict_yaml.parse` reads back as equal data, keys in the order given.
 
     Tuples become lists. Takes time in proportion to the data.
 
     Raises:
-        ValueError: `data` holds what `strict_yaml` would refuse to read, such as an object, a key
-            that is not text, or a whole number beyond 64 bits, or is more than it would read.
+        ValueError: `strict_yaml` would refuse to read the text: `data` holds an object, a key that
+            is not text or a whole number beyond 64 bits, or is too large.
 
     >>> print(dump({"name": "no", "stop": {"energy_j": 1e6, "rounds": 5}, "at": [0, 1]}), end="")
     name: no
@@ -49,7 +48,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 class _Writer:
-    """Writes one document, and counts its values."""
+    """Writer of one document, which counts its values."""
 
     def __init__(self) -> None:
         self.num_values = 1
@@ -58,7 +57,7 @@ class _Writer:
         return ValueError(f"cannot be written as YAML: {says}")
 
     def lines(self, data: dict[str, Any], indent: str, depth: int) -> Iterator[str]:
-        """A mapping, a key a line."""
+        """Yield the lines of a mapping, one per key."""
         self.require_room(depth)
         for key, value in data.items():
             name = self.key(key)
@@ -72,7 +71,7 @@ class _Writer:
                 yield f" {self.flow(value, depth + 1)}\n"
 
     def flow(self, value: Any, depth: int) -> str:
-        """A value on one line."""
+        """Return a value on one line."""
         self.num_values += 1
         if self.num_values > MAX_VALUES:
             raise self.refused(f"more than {MAX_VALUES} values")
@@ -114,7 +113,7 @@ class _Writer:
                 raise self.refused(f"{type(value).__name__} {value!r:.80}")
 
     def text(self, text: str) -> str:
-        """In quotes unless it is plain, and means itself without them."""
+        """Return text, quoted unless it is plain and unambiguous."""
         if unfit := UNFIT.search(text):
             raise self.refused(f"text with the character {unfit.group()!a}")
         return str(text) if _is_plain(text) else f'"{"".join(map(_escaped, text))}"'

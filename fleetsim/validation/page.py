@@ -143,7 +143,7 @@ def write(sections: Iterable[Section], folder: Path) -> Path:
     """
     sections = list(sections)
     way_out = "name a folder that you may write to"
-    with atomic_files.telling(folder, "cannot be made", way_out):
+    with atomic_files.one_line_error(folder, "cannot be made", way_out):
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for section in sections:
         for stem, figure in section.figures.items():

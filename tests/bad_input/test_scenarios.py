@@ -1,4 +1,4 @@
-"""Whatever is wrong with a scenario or a file that it names: exit 2, one line, nothing written."""
+"""Faults of a scenario or of a file that it names: exit 2, one line, nothing written."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ SCENARIOS = {
         "kind: random", "kind: gpfl", "bad.yaml:23: server.selector", "gpfl",
         "evaluate.validation_fraction",
     ),
-    "selector that goes by rounds of which nobody says how many": bad(
+    "selector that needs the number of rounds, which is unknown": bad(
         "selector: {kind: random}\nstop: {rounds: 2}", "selector: {kind: tifl}\nstop: {time_s: 9}",
         "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited",
     ),

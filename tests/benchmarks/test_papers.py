@@ -21,7 +21,7 @@ from benchmarks.papers.prices import Price
 from benchmarks.papers.runs import finished, make, orders, outcome
 from benchmarks.papers.studies import PRICE_TARGETS, RANDOM, STUDIES, Arm, Claim, Study
 from fleetsim.errors import FleetsimError
-from fleetsim.record.run_folder import Manifest
+from fleetsim.record.manifest import Manifest
 from fleetsim.record.saved_run import Run
 
 _MANIFEST = Manifest(

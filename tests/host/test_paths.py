@@ -1,4 +1,4 @@
-"""What stands where a user's path leads, and the one line where it cannot be used."""
+"""Kinds of a user's paths, and the one-line error where a path cannot be used."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from fleetsim.contracts import (
@@ -15,6 +17,13 @@ from fleetsim.contracts import (
     State,
     TaskRow,
 )
+from fleetsim.record.recorder import RunRecorder
+
+
+def new_recorder(folder: Path, *, every_rounds: int) -> RunRecorder:
+    recorder, state = RunRecorder.resume(folder, every_rounds=every_rounds)
+    assert state is None
+    return recorder
 
 
 def task_row(task: int, round_: int = 1) -> TaskRow:

@@ -12,7 +12,7 @@ from fleetsim.cli import main
 from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
-from fleetsim.record.failures import Baseline, Course, failures
+from fleetsim.record.failures import Baseline, RunHistory, failures
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import run_page
 from fleetsim.scenario import load
@@ -23,14 +23,14 @@ GOOD = (0.3, 0.5, 0.7, 0.8, 0.85, 0.88)
 SMALL = ("fleet.size=10", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null")
 
 
-def course(
+def history(
     accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, num_eligible=8
-) -> Course:
+) -> RunHistory:
     """A run of two train tasks a round; `outcomes` of each round, `cohorts` by round."""
     num_rounds = len(accuracy)
     outcomes = outcomes or [("delivered", "delivered")] * num_rounds
     cohorts = cohorts or [(n, n + 1) for n in range(num_rounds)]
-    return Course(
+    return RunHistory(
         accuracy=np.array(accuracy, dtype=np.float64),
         loss=np.array(loss or [1.0] * num_rounds, dtype=np.float64),
         num_eligible=np.full(num_rounds, num_eligible),
@@ -42,7 +42,7 @@ def course(
     )
 
 
-def found(made: Course, *, baseline=TEN_CLASSES, stop_rule="rounds", selector="random"):
+def found(made: RunHistory, *, baseline=TEN_CLASSES, stop_rule="rounds", selector="random"):
     told = failures(
         made, baseline=baseline, stop_rule=stop_rule, stop_text="because", selector=selector
     )
@@ -50,7 +50,7 @@ def found(made: Course, *, baseline=TEN_CLASSES, stop_rule="rounds", selector="r
 
 
 def test_a_run_that_went_well_has_no_failures():
-    assert found(course()) == {}
+    assert found(history()) == {}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_run_that_went_well_has_no_failures():
 )
 def test_nothing_delivered_names_the_key_of_the_most_frequent_outcome(outcome, key):
     ended = [(outcome, outcome)] * 5 + [(outcome, "late")]
-    told = found(course(outcomes=ended, aggregated=False), baseline=None)
+    told = found(history(outcomes=ended, aggregated=False), baseline=None)
 
     assert set(told) == {"nothing_delivered"}
     assert "none of 12 train tasks in 6 round(s)" in told["nothing_delivered"].what
@@ -78,7 +78,7 @@ def test_nothing_delivered_names_the_key_of_the_most_frequent_outcome(outcome, k
 
 def test_one_delivery_in_a_hundred_is_almost_nothing():
     ended = [("late", "delivered" if n == 0 else "late") for n in range(50)]
-    told = found(course([0.5] * 50, outcomes=ended))
+    told = found(history([0.5] * 50, outcomes=ended))
 
     assert set(told) == {"almost_nothing_delivered"}
     assert "1 of 100 train tasks" in told["almost_nothing_delivered"].what
@@ -87,12 +87,12 @@ def test_one_delivery_in_a_hundred_is_almost_nothing():
 def test_tasks_that_the_server_cancels_are_no_failure():
     ended = [("delivered", "cancelled")] * 40
 
-    assert found(course([0.5] * 40, outcomes=ended)) == {}
+    assert found(history([0.5] * 40, outcomes=ended)) == {}
 
 
 def test_deliveries_that_end_half_way_are_reported_with_the_cause_from_then_on():
     ended = [("delivered", "late")] * 6 + [("refused", "refused")] * 6
-    told = found(course([0.5] * 12, outcomes=ended))
+    told = found(history([0.5] * 12, outcomes=ended))
 
     assert set(told) == {"deliveries_ended"}
     assert "After round 6" in told["deliveries_ended"].what
@@ -100,7 +100,7 @@ def test_deliveries_that_end_half_way_are_reported_with_the_cause_from_then_on()
 
 
 def test_too_few_answers_in_every_round_name_minimum_reports():
-    told = found(course(aggregated=False), baseline=None)
+    told = found(history(aggregated=False), baseline=None)
 
     assert set(told) == {"nothing_aggregated"}
     assert "server.minimum_reports" in told["nothing_aggregated"].cause
@@ -108,11 +108,11 @@ def test_too_few_answers_in_every_round_name_minimum_reports():
 
 @pytest.mark.parametrize(("best", "kinds"), [(0.129, {"nothing_learned"}), (0.131, set())])
 def test_accuracy_at_chance_is_nothing_learned(best, kinds):
-    assert set(found(course([0.1, 0.08, best, best]))) == kinds
+    assert set(found(history([0.1, 0.08, best, best]))) == kinds
 
 
 def test_an_accuracy_that_falls_back_to_chance_is_lost():
-    told = found(course([0.5, 0.8, 0.1]))
+    told = found(history([0.5, 0.8, 0.1]))
 
     assert set(told) == {"unlearned"}
     assert "from 80.0 % to 10.0 %" in told["unlearned"].what
@@ -120,7 +120,7 @@ def test_an_accuracy_that_falls_back_to_chance_is_lost():
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_is_diverged(broken):
-    told = found(course([0.5, math.nan, 0.1], loss=[1.0, math.nan, broken]))
+    told = found(history([0.5, math.nan, 0.1], loss=[1.0, math.nan, broken]))
 
     assert set(told) == {"loss_not_finite"}
     assert "from round 3 on" in told["loss_not_finite"].what
@@ -128,8 +128,8 @@ def test_a_loss_that_is_not_finite_is_diverged(broken):
 
 
 def test_rounds_that_were_not_evaluated_are_no_failure():
-    assert found(course([math.nan, 0.5], loss=[math.nan, 1.0])) == {}
-    assert found(course([math.nan, math.nan], loss=[math.nan, math.nan]), baseline=None) == {}
+    assert found(history([math.nan, 0.5], loss=[math.nan, 1.0])) == {}
+    assert found(history([math.nan, math.nan], loss=[math.nan, math.nan]), baseline=None) == {}
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_rounds_that_were_not_evaluated_are_no_failure():
 )
 def test_a_selector_that_never_tries_others_is_reported(rounds, num_eligible, selector, kinds):
     cohorts = [(3, 1), (1, 3)] * (rounds // 2) + [(1, 3)] * (rounds % 2)
-    made = course([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible)
+    made = history([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible)
 
     assert set(found(made, selector=selector)) == kinds
 
 
 def test_a_run_without_a_round_and_one_that_ran_out_of_clients_say_why():
-    nothing = course([], loss=[], outcomes=[], cohorts=[(0, 0)][:0])
+    nothing = history([], loss=[], outcomes=[], cohorts=[(0, 0)][:0])
 
     assert found(nothing)["no_round"].cause.startswith("because")
-    assert found(course(), stop_rule="no_clients")["ended_early"].cause == "because"
+    assert found(history(), stop_rule="no_clients")["ended_early"].cause == "because"
 
 
 def test_the_baseline_is_the_share_of_the_most_frequent_label():

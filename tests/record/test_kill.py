@@ -15,7 +15,7 @@ import pytest
 from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
-from tests.record.rows import client_columns, num_tasks_in, simulate
+from tests.record.rows import client_columns, new_recorder, num_tasks_in, simulate
 
 ROUNDS = 9
 EVERY = 2
@@ -71,7 +71,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def run_new(folder: Path) -> str:
-    recorder = RunRecorder.create(folder, every_rounds=EVERY)
+    recorder = new_recorder(folder, every_rounds=EVERY)
     simulate(recorder, None, ROUNDS)
     return recorder.finish(client_columns())
 
@@ -129,7 +129,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
 def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_else(
     disk: Disk, tmp_path: Path
 ):
-    recorder = RunRecorder.create(tmp_path, every_rounds=4)
+    recorder = new_recorder(tmp_path, every_rounds=4)
     disk.log.clear()
 
     simulate(recorder, None, 4)
@@ -142,7 +142,7 @@ def test_kill_never_costs_more_than_the_rounds_since_the_last_checkpoint(
     disk: Disk, tmp_path: Path
 ):
     disk.arm(10_000)
-    recorder = RunRecorder.create(tmp_path, every_rounds=EVERY)
+    recorder = new_recorder(tmp_path, every_rounds=EVERY)
     simulate(recorder, None, 7)
 
     _, state = RunRecorder.resume(tmp_path, every_rounds=EVERY)
@@ -197,7 +197,7 @@ def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(
     while was_killed:
         folder = tmp_path / str(kill_at)
         folder.mkdir()
-        recorder = RunRecorder.create(folder, every_rounds=EVERY)
+        recorder = new_recorder(folder, every_rounds=EVERY)
         simulate(recorder, None, 5)
         disk.arm(kill_at)
         try:
@@ -215,13 +215,13 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(
     disk: Disk, tmp_path: Path
 ):
     disk.arm(None)
-    RunRecorder.create(tmp_path / "count", every_rounds=1)
+    new_recorder(tmp_path / "count", every_rounds=1)
     first = disk.num_done
     kill_at, was_interrupted = first, True
     while was_interrupted:
         folder = tmp_path / str(kill_at)
         disk.arm(kill_at)
-        recorder = RunRecorder.create(folder, every_rounds=4)
+        recorder = new_recorder(folder, every_rounds=4)
         try:
             simulate(recorder, None, 4)
             was_interrupted = False
@@ -254,7 +254,7 @@ def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
         return int((tmp_path / "checkpoint" / "latest.json").exists())
 
     monkeypatch.setattr(os, "replace", replace)
-    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    recorder = new_recorder(tmp_path, every_rounds=2)
     with pytest.raises(DataError) as caught:
         simulate(recorder, None, 4)
 
@@ -272,7 +272,7 @@ def test_full_disk_says_so_and_leaves_the_previous_checkpoint(
 
 
 def test_file_that_the_system_refuses_to_let_grow_is_named_with_the_reason(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    recorder = new_recorder(tmp_path, every_rounds=2)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (256, hard))
     try:

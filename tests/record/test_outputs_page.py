@@ -7,7 +7,7 @@ import pytest
 
 from fleetsim.record import tables
 from fleetsim.record.checkpoint import Latest
-from fleetsim.record.run_folder import Manifest
+from fleetsim.record.manifest import Manifest
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "outputs.md"
 

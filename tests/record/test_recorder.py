@@ -10,7 +10,15 @@ from fleetsim.contracts import MemoryRecorder
 from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
-from tests.record.rows import NOBODY, client_columns, client_rows, round_row, simulate, task_row
+from tests.record.rows import (
+    NOBODY,
+    client_columns,
+    client_rows,
+    new_recorder,
+    round_row,
+    simulate,
+    task_row,
+)
 
 
 def listing(folder: Path) -> list[str]:
@@ -26,7 +34,7 @@ def saved(folder: Path) -> checkpoint.Latest:
 def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_path: Path):
     reference = MemoryRecorder()
     simulate(reference, None, 7)
-    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    recorder = new_recorder(tmp_path, every_rounds=3)
 
     simulate(recorder, None, 7)
     digest = recorder.finish(client_columns())
@@ -47,7 +55,7 @@ def test_finished_tables_hold_every_row_in_order_and_the_digest_is_theirs(tmp_pa
 
 
 def test_checkpoint_is_made_every_so_many_rounds_and_only_its_files_are_kept(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    recorder = new_recorder(tmp_path, every_rounds=3)
 
     simulate(recorder, None, 8)
 
@@ -58,7 +66,7 @@ def test_checkpoint_is_made_every_so_many_rounds_and_only_its_files_are_kept(tmp
 
 
 def test_resume_gives_back_the_state_of_the_last_checkpoint(tmp_path: Path):
-    simulate(RunRecorder.create(tmp_path, every_rounds=3), None, 8)
+    simulate(new_recorder(tmp_path, every_rounds=3), None, 8)
 
     _, state = RunRecorder.resume(tmp_path, every_rounds=3)
 
@@ -68,7 +76,7 @@ def test_resume_gives_back_the_state_of_the_last_checkpoint(tmp_path: Path):
 
 
 def test_resume_without_a_checkpoint_starts_afresh_in_the_same_folder(tmp_path: Path):
-    simulate(RunRecorder.create(tmp_path, every_rounds=10), None, 4)
+    simulate(new_recorder(tmp_path, every_rounds=10), None, 4)
 
     recorder, state = RunRecorder.resume(tmp_path, every_rounds=10)
     simulate(recorder, state, 4)
@@ -87,7 +95,7 @@ def test_state_keeps_every_key_shape_and_type(tmp_path: Path):
         "none": np.empty((0, 4), dtype=np.int8),
         "flag": np.array(True),
     }
-    recorder = RunRecorder.create(tmp_path, every_rounds=1)
+    recorder = new_recorder(tmp_path, every_rounds=1)
     recorder.round(round_row(1))
     recorder.checkpoint(state, NOBODY)
 
@@ -102,14 +110,14 @@ def test_state_keeps_every_key_shape_and_type(tmp_path: Path):
 
 
 def test_state_of_objects_is_refused(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=5)
+    recorder = new_recorder(tmp_path, every_rounds=5)
 
     with pytest.raises(ValueError, match="state 'bad': an array of objects"):
         recorder.checkpoint({"bad": np.array([{}], dtype=object)}, NOBODY)
 
 
 def test_later_changes_of_an_array_do_not_reach_a_remembered_state(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=10)
+    recorder = new_recorder(tmp_path, every_rounds=10)
     model = np.zeros(2)
     recorder.round(round_row(1))
     recorder.checkpoint({"model": model}, NOBODY)
@@ -125,7 +133,7 @@ def test_later_changes_of_an_array_do_not_reach_a_remembered_state(tmp_path: Pat
 def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpoint(
     tmp_path: Path,
 ):
-    recorder = RunRecorder.create(tmp_path, every_rounds=10)
+    recorder = new_recorder(tmp_path, every_rounds=10)
     simulate(recorder, None, 4)  # tasks 0 to 5
     recorder.task(task_row(6, round_=5))
 
@@ -138,7 +146,7 @@ def test_rows_of_an_unfinished_round_are_in_the_flushed_tables_but_in_no_checkpo
 
 
 def test_run_flushed_between_checkpoints_goes_on_where_it_was(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    recorder = new_recorder(tmp_path, every_rounds=3)
     simulate(recorder, None, 5)
     recorder.flush()
     recorder.flush()
@@ -150,7 +158,7 @@ def test_run_flushed_between_checkpoints_goes_on_where_it_was(tmp_path: Path):
 
 
 def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=3)
+    recorder = new_recorder(tmp_path, every_rounds=3)
     recorder.task(task_row(0))
 
     recorder.flush()
@@ -160,7 +168,7 @@ def test_fault_in_the_first_round_leaves_its_tasks_in_the_table(tmp_path: Path):
 
 
 def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path: Path):
-    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 4)
+    simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     before = listing(tmp_path)
     for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.arrow", "rounds-4-5.arrow"):
         (tmp_path / "checkpoint" / name).write_bytes(b"half")
@@ -186,7 +194,7 @@ def test_long_run_has_few_segments_and_rewrites_few_rows(
 
     monkeypatch.setattr(tables, "pack", counting_pack)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
-    recorder = RunRecorder.create(tmp_path, every_rounds=1)
+    recorder = new_recorder(tmp_path, every_rounds=1)
 
     most = 0
     for round_ in range(1, num_rounds + 1):
@@ -214,7 +222,7 @@ def test_long_run_has_few_segments_and_rewrites_few_rows(
 def test_damaged_checkpoint_is_refused_with_file_and_way_out(
     kind: str, damage: str, tmp_path: Path
 ):
-    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 4)
+    simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     path = next((tmp_path / "checkpoint").glob(f"{kind}*"))
     content = path.read_bytes()
     middle = len(content) // 2
@@ -241,13 +249,13 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(
         ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
         ('"first_row": 4', '"first_row": 5', "no segment of rounds begins with row 4"),
         ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
-        ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not how clients stand after 5"),
+        ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not the state of clients after 5"),
         ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
         ('"format": 4', '"format": 3', r"format = 3: must be 4"),
     ],
 )
 def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str, tmp_path: Path):
-    simulate(RunRecorder.create(tmp_path, every_rounds=2), None, 7)
+    simulate(new_recorder(tmp_path, every_rounds=2), None, 7)
     path = tmp_path / "checkpoint" / "latest.json"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
@@ -256,20 +264,13 @@ def test_latest_that_contradicts_itself_is_refused(old: str, new: str, says: str
         RunRecorder.resume(tmp_path, every_rounds=2)
 
 
-def test_new_run_does_not_write_over_another(tmp_path: Path):
-    simulate(RunRecorder.create(tmp_path, every_rounds=1), None, 1)
-
-    with pytest.raises(DataError, match="a run is recorded here already; go on with --resume"):
-        RunRecorder.create(tmp_path, every_rounds=1)
-
-
 def test_checkpoint_interval_must_be_a_round_or_more(tmp_path: Path):
     with pytest.raises(ValueError, match="every_rounds must be at least 1, got 0"):
-        RunRecorder.create(tmp_path, every_rounds=0)
+        new_recorder(tmp_path, every_rounds=0)
 
 
 def test_resume_gives_back_the_last_row_of_every_client_that_ever_changed(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    recorder = new_recorder(tmp_path, every_rounds=2)
     stream = np.random.Generator(np.random.Philox(key=1))
     energy_j, touched = np.zeros(50), set()
     for round_ in range(1, 24):
@@ -295,7 +296,7 @@ def test_a_checkpoint_writes_clients_in_proportion_to_those_that_changed(
 ):
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     num_rounds, per_round = 128, 5
-    recorder = RunRecorder.create(tmp_path, every_rounds=1)
+    recorder = new_recorder(tmp_path, every_rounds=1)
     energy_j = np.zeros(num_rounds * per_round)
     written, most, seen = 0, 0, set()
     for round_ in range(num_rounds):
@@ -313,7 +314,7 @@ def test_a_checkpoint_writes_clients_in_proportion_to_those_that_changed(
 
 
 def test_many_tasks_do_not_pile_up_in_memory(tmp_path: Path):
-    recorder = RunRecorder.create(tmp_path, every_rounds=2)
+    recorder = new_recorder(tmp_path, every_rounds=2)
     row = task_row(1)
     for round_ in range(1, 14):
         for _ in range(10_000):

@@ -15,19 +15,21 @@ from pydantic import ValidationError
 
 import fleetsim
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.record.run_folder import (
+from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
+    read_manifest,
+    versions,
+    with_platform,
+    write_manifest,
+)
+from fleetsim.record.run_folder import (
     create_folder,
     find_run,
     fresh_folder,
     held,
     is_free,
-    read_manifest,
     read_scenario,
-    versions,
-    with_platform,
-    write_manifest,
 )
 
 HASH = "0123456789abcdef" * 4
@@ -304,7 +306,7 @@ def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
         says = "another process is writing this run; wait until it ends, or .*--out$"
         with pytest.raises(DataError, match=f"^{folder}: {says}"), held(folder):
             pass
-        # Whoever dies lets go, however it died.
+        # A process that dies releases the lock.
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     with held(folder):

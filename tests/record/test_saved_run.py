@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from fleetsim.errors import DataError
+from fleetsim.record.manifest import Manifest, scenario_hash, write_manifest
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import Manifest, create_folder, scenario_hash, write_manifest
+from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import open_run
-from tests.record.rows import client_columns, simulate, task_row
+from tests.record.rows import client_columns, new_recorder, simulate, task_row
 
 HASH = "0123456789abcdef" * 4
 STARTED = Manifest(
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def done(folder: Path) -> Path:
-    recorder = RunRecorder.create(folder, every_rounds=3)
+    recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
     digest = recorder.finish(client_columns())
     end = {"status": "done", "digest": digest, "stop_rule": "rounds", "rounds": 8}
@@ -70,7 +71,7 @@ def test_metrics_of_a_run_are_read_off_its_rounds(done: Path):
 
 
 def test_killed_run_shows_what_its_last_checkpoint_holds(folder: Path):
-    simulate(RunRecorder.create(folder, every_rounds=3), None, 8)
+    simulate(new_recorder(folder, every_rounds=3), None, 8)
 
     run = open_run(folder)
 
@@ -82,7 +83,7 @@ def test_killed_run_shows_what_its_last_checkpoint_holds(folder: Path):
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
 def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Path, status: str):
-    recorder = RunRecorder.create(folder, every_rounds=3)
+    recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
     recorder.task(task_row(99, round_=9))
     recorder.flush()
@@ -95,7 +96,7 @@ def test_run_cut_off_by_a_fault_or_a_person_shows_everything_recorded(folder: Pa
 
 
 def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrupt(folder: Path):
-    recorder = RunRecorder.create(folder, every_rounds=3)
+    recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 4)
     recorder.flush()
     ended(folder, "interrupted")
@@ -107,7 +108,7 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
 
 
 def test_failed_run_whose_tables_could_not_be_written_shows_its_checkpoint(folder: Path):
-    simulate(RunRecorder.create(folder, every_rounds=3), None, 4)
+    simulate(new_recorder(folder, every_rounds=3), None, 4)
     ended(folder, "failed")
 
     assert open_run(folder).rounds["round"].max() == 3
@@ -187,7 +188,7 @@ def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(
 
 
 def test_table_of_an_interrupted_run_that_was_changed_is_refused(folder: Path):
-    recorder = RunRecorder.create(folder, every_rounds=3)
+    recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
     recorder.flush()
     end = {"status": "interrupted", "stop_text": "why", "table_digests": recorder.table_digests}

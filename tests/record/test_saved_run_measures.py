@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose, TaskRow
-from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.manifest import write_manifest
 from fleetsim.record.saved_run import Run, open_run
 from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_row, task_row
@@ -199,7 +199,7 @@ def test_regret_by_hand(tmp_path: Path):
     # Slots of two rounds end with rounds 2 and 4.
     assert run.regret(best, slot_rounds=2) == pytest.approx([0.3, 0.3])
     assert best.regret(best).tolist() == [0.0] * 5
-    with pytest.raises(ValueError, match=r"other: met another world than .*run$"):
+    with pytest.raises(ValueError, match=r"other: has another world than .*run$"):
         run.regret(with_accuracy("other", 0.5, seed=2))
 
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRow
-from fleetsim.record.ledger import COMPONENTS
-from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import (
+from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
-    create_folder,
     scenario_hash,
     write_manifest,
 )
+from fleetsim.record.measures.ledger import COMPONENTS
+from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.schema import strict_yaml
+from tests.record.rows import new_recorder
 from tests.report.rows import task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
@@ -102,7 +102,7 @@ def write_run(
         versions={"fleetsim": made.version, "python": "3.11.0"},
     )
     create_folder(folder, scenario=strict_yaml.dump(made.scenario()), manifest=manifest)
-    recorder = RunRecorder.create(folder, every_rounds=1000)
+    recorder = new_recorder(folder, every_rounds=1000)
     for task in tasks:
         recorder.task(task)
     for row in rounds:

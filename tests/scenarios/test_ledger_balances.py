@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.record.ledger import COMPONENTS
+from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

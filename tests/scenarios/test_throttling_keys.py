@@ -59,7 +59,7 @@ def test_heat_slows_phones_alone(tmp_path):
         (["fleet.thermal={kind: none, ambient_c: 20}"], "ambient_c"),
         (
             ["fleet.thermal={kind: skin, ambient_c: 30}", "fleet.devices={jetson-nano-cpu: 1.0}"],
-            "fleet.thermal.*heats nobody",
+            "fleet.thermal.*heats no client",
         ),
     ],
 )

@@ -19,8 +19,9 @@ from pydantic_core.core_schema import ErrorType
 
 import fleetsim
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.schema import faults
-from fleetsim.schema.fault_location import locate
+from fleetsim.schema import faults, spelling
+from fleetsim.schema.fault_location import Locator
+from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, KeyPath, parse
 from fleetsim.settings import Settings
 
@@ -389,13 +390,13 @@ def test_of_many_faults_the_first_are_listed_and_the_others_counted():
 
 def test_words_are_compared_for_the_first_faults_only(monkeypatch):
     """A bounded number of words, however many there are: comparing costs their lengths' product."""
-    compared, slips = [], faults._slips
+    compared, slips = [], spelling._slips
 
     def counting(word, other):
         compared.append(word)
         return slips(word, other)
 
-    monkeypatch.setattr(faults, "_slips", counting)
+    monkeypatch.setattr(spelling, "_slips", counting)
     numbers = []
     for size in (1000, 4000):
         compared.clear()
@@ -429,7 +430,7 @@ def test_words_are_compared_for_the_first_faults_only(monkeypatch):
 def test_a_spelling_is_suggested_only_where_it_is_near(word, meant):
     known = ["constant", "none", "market", "lte", "fashion-mnist", "jetson-nano", "minimum_reports"]
 
-    assert faults.nearest(word, [*known, "sgd", "y", "oort"]) == meant
+    assert nearest(word, [*known, "sgd", "y", "oort"]) == meant
 
 
 LETTERS = st.text("abc", max_size=7)
@@ -447,7 +448,7 @@ def test_slips_are_those_of_the_recursive_definition(word, other):
             found = min(found, slips(i - 2, j - 2) + 1)
         return found
 
-    assert faults._slips(word, other) == slips(len(word), len(other))
+    assert spelling._slips(word, other) == slips(len(word), len(other))
 
 
 # --- the words of pydantic ------------------------------------------------------------------------
@@ -518,7 +519,7 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
     context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
     possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
-    spot = locate(World, ("server", "selector"))
+    spot = Locator(World).locate(("server", "selector"))
 
     assert len(settings) > 100
     assert possible - {"at"} <= set(get_args(ErrorType))
@@ -582,18 +583,18 @@ def test_a_float_keeps_all_its_digits():
     ],
 )
 def test_the_nearest_word_is_found_by_letters_alone(word, candidates, found):
-    assert faults.nearest(word, candidates) == found
+    assert nearest(word, candidates) == found
 
 
 def test_the_nearest_of_equally_near_words_does_not_depend_on_their_order():
     words = ["aab", "aac", "AAB", "aad"]
 
-    assert len({faults.nearest("aaa", order) for order in itertools.permutations(words)}) == 1
+    assert len({nearest("aaa", order) for order in itertools.permutations(words)}) == 1
 
 
 def test_a_hint_is_empty_where_nothing_is_near():
-    assert faults.did_you_mean("ort", ["oort"]) == "; did you mean 'oort'?"
-    assert faults.did_you_mean("zebra", ["oort"]) == ""
+    assert did_you_mean("ort", ["oort"]) == "; did you mean 'oort'?"
+    assert did_you_mean("zebra", ["oort"]) == ""
 
 
 def test_a_line_about_a_key_that_is_not_there_shows_no_value():

@@ -174,7 +174,7 @@ def test_a_kind_that_would_drop_an_earlier_override_is_refused():
         ("server[0]=5", "server is a mapping; name one of its keys"),
         ("sites[2].radio=x", "sites is a list of 2; take one of its items by index, from 0"),
         ("sites.first=x", "sites is a list of 2"),
-        ("devices.t2.small=1", 'a key with a dot stands in quotes; write devices."t2.small"'),
+        ("devices.t2.small=1", 'a key with a dot needs quotes; write devices."t2.small"'),
         ("a" + ".a" * 40 + "=1", "deeper than 32 levels"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every number that a scenario, device or radio file may hold lies in a range that makes sense."""
+"""Every number that a scenario, device or radio file may hold has a sensible range."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 
 from fleetsim import simulate
-from fleetsim.record.selection_measures import regret
+from fleetsim.record.measures.selection_measures import regret
 from fleetsim.scenario import load
 
 NUM_CLIENTS, NUM_CLASSES, NUM_INPUTS = 6, 10, 3600

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fleetsim.fleet.energy import Fraction
-from fleetsim.schema.effects import ASSIGNED, HAS_BATTERY, PEOPLE, ActsIf, by_key
+from fleetsim.schema.effects import ASSIGNED_DEVICE, HAS_BATTERY, PEOPLE, ActsIf, by_key
 from fleetsim.schema.ranges import (
     CapacityWh,
     DrawW,
@@ -135,7 +135,7 @@ class BatterySettings(Settings):
     """Batteries of the clients whose device has one; mains-powered devices are left alone."""
 
     acts_if = by_key(charge_w=_NOT_ALL_CHARGERS_NAMED)
-    entries_act_if = by_key(charge_w_of=(HAS_BATTERY, ASSIGNED))
+    entries_act_if = by_key(charge_w_of=(HAS_BATTERY, ASSIGNED_DEVICE))
 
     charge_w: Watt = 7.5
     """Power that reaches the battery while its owner's trace says charging (5 V x 1.5 A, the

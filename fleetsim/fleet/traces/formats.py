@@ -9,7 +9,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.traces.network.files import NetFormat, import_net_trace, is_net_format
 from fleetsim.fleet.traces.usage.importing import AS_IS, ImportOptions, TraceFormat, import_trace
 from fleetsim.quoting import quoted
-from fleetsim.schema.faults import nearest
+from fleetsim.schema.spelling import nearest
 
 
 def import_any(

@@ -1,1 +1,17 @@
-"""Package."""
+"""Figures of runs, each a pure function of tables.
+
+docs/reports.md says how to read each figure.
+
+- `accuracy`: test accuracy against time, energy and rounds.
+- `device_costs`: time and energy by kind of device, waste by cause.
+- `ledger`: the energy ledger.
+- `energy_inequality`: inequality of energy among clients.
+- `coverage`: share of the fleet ever selected, and times selected.
+- `selection`: times selected by client or device.
+- `selection_ratio`: selected share of the fleet, by round and device.
+- `opinions`: opinions and beliefs of clients by round.
+- `regret_curves`: regret against the best fixed clients.
+- `batteries`: battery levels over time.
+- `gantt`: the tasks of one round.
+- `style`: colours, layout and file formats of all figures.
+"""

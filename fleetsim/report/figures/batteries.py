@@ -1,4 +1,4 @@
-"""How full the fleet's batteries are over time, and how many can take part."""
+"""Figure of battery levels over time, and of the clients that can take part."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fleetsim.report import quantities
 from fleetsim.report.figures import style
 
 
-def is_told(rounds: pd.DataFrame) -> bool:
-    """Whether a rounds table says anything of batteries."""
+def has_batteries(rounds: pd.DataFrame) -> bool:
+    """Return whether a rounds table has battery columns and rows."""
     return "num_off" in rounds and len(rounds) > 0
 
 
 @style.house_style()
 def levels(rounds: pd.DataFrame) -> Figure:
-    """Battery levels, and clients that can take part or are off, at the end of every round.
+    """Draw battery levels, and clients that can take part or are off, at the end of every round.
 
     Args:
         rounds: a rounds table with battery columns.
@@ -37,14 +37,14 @@ def levels(rounds: pd.DataFrame) -> Figure:
         color=style.SKY_BLUE,
         alpha=0.35,
         linewidth=0,
-        label="all but a tenth each way",
+        label="10th to 90th percentile",
     )
     upper.plot(at, median, color=style.BLUE, label="median")
     upper.set(ylim=(0.0, 1.02), ylabel="battery level")
     style.in_percent(upper, "y")
     upper.legend(loc="lower right", ncols=2, fontsize=9)
     lower.plot(at, rounds["num_eligible"], color=style.GREEN, label="eligible and idle")
-    lower.plot(at, rounds["num_off"], color=style.VERMILLION, label="off, run empty")
+    lower.plot(at, rounds["num_off"], color=style.VERMILLION, label="off (empty)")
     lower.set(xlabel=f"virtual time ({unit})", ylabel="clients")
     most = max(1, int(rounds[["num_eligible", "num_off"]].to_numpy().max()))
     lower.set_ylim(0.0, 1.25 * most)  # room for the legend

@@ -1,9 +1,10 @@
-"""Who was ever selected, and how often: runs drawn over each other, as papers print them.
+"""Figure of the clients ever selected, and of the number of selections; runs are overlaid.
 
-Left the share of the fleet that was selected at least once, round by round (GPFL, Fig. 4), right
-how many clients were selected so and so often (GPFL, Fig. 5). One run of a fleet that is not too
-large has a bar for each client by its number too (Tong et al., Fig. 6); devices are in
-`selection`.
+- Left: share of the fleet that was selected at least once, by round (GPFL, Fig. 4).
+- Right: histogram of the times that clients were selected (GPFL, Fig. 5).
+- Below, for one run of a small fleet: a bar for each client (Tong et al., Fig. 6).
+
+`selection` shows devices.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.record.selection_measures import rounds_to_share
+from fleetsim.record.measures.selection_measures import rounds_to_share
 from fleetsim.report.figures import style
 from fleetsim.report.figures.selection import MAX_CLIENTS
 
@@ -25,15 +26,15 @@ SHARES = (0.9, 1.0)
 """Shares of the fleet that are marked."""
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _LOG_FROM = 200
-"""Where the fullest class has so many times the clients of the emptiest, a linear axis hides it."""
+"""Ratio of the fullest to the emptiest class from which the axis is logarithmic."""
 
 
 @style.house_style()
 def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -> Figure:
-    """Share of the fleet that was seen, and how often clients were selected.
+    """Draw the share of the fleet ever selected, and how often clients were selected.
 
     Args:
-        shares: by the label of each run, share seen after every round [R].
+        shares: by the label of each run, share ever selected after every round [R].
         counts: by the same labels, times that each client was selected [N].
     """
     is_one = len(counts) == 1
@@ -42,7 +43,7 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     figure = style.new_figure(
         style.WIDTH_IN,
         6.6 if has_clients else 4.4,
-        title="How the choice was spread over the fleet",
+        title="Spread of selections over the fleet",
     )
     if has_clients:
         panels = figure.subplot_mosaic([["seen", "often"], ["client", "client"]])
@@ -58,7 +59,7 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
 
 
 def bin_edges(largest: int, num_clients: int) -> IntArray:
-    """Edges [low, high) of classes of counts 0 to `largest`, all as wide.
+    """Return edges [low, high) of classes of counts 0 to `largest`, all of equal width.
 
     There are at most twice as many classes as the root of the number of clients, 8 to 40.
 
@@ -100,7 +101,7 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
     for (label, own), (color, dash) in zip(counts.items(), styles, strict=True):
         num, _ = np.histogram(own, edges)
         sizes.append(num)
-        # A class of one count stands over its number.
+        # A class of one count is centred on it.
         axes.stairs(
             num,
             edges - 0.5,
@@ -117,14 +118,14 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
     if is_log:
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.5)
-        # Not as powers: this style has no formulas.
+        # No powers: this style has no formulas.
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     width = int(edges[1] - edges[0])
     in_steps = f", in steps of {width}" if width > 1 else ""
     axes.set(
-        title="how often clients were selected",
+        title="clients by times selected",
         xlabel=f"times selected{in_steps}",
         ylabel="clients (log scale)" if is_log else "clients",
     )
@@ -137,8 +138,8 @@ def _by_client(axes: Axes, own: IntArray) -> None:
     axes.bar(np.arange(own.size), own, width=0.85, color=style.BLUE)
     axes.axhline(float(own.mean()), color=style.INK, linewidth=1.0, linestyle="--")
     axes.set(
-        title="how often each was selected; dashed, the mean",
-        xlabel="number of the client",
+        title="times selected of each client; dashed: mean",
+        xlabel="client",
         ylabel="times selected",
         xlim=(-0.8, own.size - 0.2),
     )

@@ -1,8 +1,8 @@
-"""Who paid: how unevenly the joules of a run lie on its clients.
+"""Inequality of energy among the clients of a run.
 
-The Lorenz curve (Lorenz, "Methods of measuring the concentration of wealth", 1905) says what share
-of all joules the least burdened share of the clients bore; Gini's index is twice the area between
-it and the diagonal of equal shares: 0 if all paid the same, near 1 if one paid everything.
+The Lorenz curve (Lorenz, "Methods of measuring the concentration of wealth", 1905) shows what share
+of all joules the share of clients with the lowest energy spent. Gini's index is twice the area
+between it and the diagonal of equal shares: 0 if all spent the same, near 1 if one spent all.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
-from fleetsim.record.ledger import FATES
+from fleetsim.record.measures.ledger import FATES
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.figures.ledger import stack_fates
 
 MAX_CLIENTS = 12
-"""So many of those who paid most have a bar."""
+"""Number of bars, for the clients that spent most."""
 _MAX_POINTS = 201
 
 
 def lorenz(energy_j: FloatArray) -> FloatArray:
-    """Shares of all joules that the k least burdened of n clients bore, k = 0 ... n [n + 1].
+    """Return the shares of all joules of the k clients that spent least, k = 0 ... n [n + 1].
 
     >>> lorenz(np.array([3.0, 0.0, 1.0])).tolist()
     [0.0, 0.0, 0.25, 1.0]
     """
-    borne_j = np.concatenate([[0.0], np.cumsum(np.sort(energy_j))])
-    return np.asarray(borne_j / borne_j[-1], dtype=np.float64)
+    summed_j = np.concatenate([[0.0], np.cumsum(np.sort(energy_j))])
+    return np.asarray(summed_j / summed_j[-1], dtype=np.float64)
 
 
 def gini(energy_j: FloatArray) -> float:
-    """Gini's index of joules over clients [n]: 1 - (area under the Lorenz curve) * 2.
+    """Return Gini's index of joules over clients [n]: 1 - (area under the Lorenz curve) * 2.
 
     >>> gini(np.array([2.0, 2.0])), gini(np.array([0.0, 0.0, 0.0, 1.0]))
     (0.0, 0.75)
@@ -44,10 +44,10 @@ def gini(energy_j: FloatArray) -> float:
 
 
 @style.house_style()
-def who_paid(
+def energy_by_client(
     entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool = True
 ) -> Figure:
-    """Lorenz curve of joules over clients, and those who paid most, by what came of it.
+    """Draw the Lorenz curve of joules, and the clients that spent most by energy outcome.
 
     Args:
         entries: the ledger.
@@ -59,16 +59,16 @@ def who_paid(
     )
     total_j = float(energy_j.sum())
     if not total_j:
-        figure = style.new_figure(style.WIDTH_IN, 2.4, title="Who paid")
+        figure = style.new_figure(style.WIDTH_IN, 2.4, title="Energy by client")
         style.say(figure.subplots(), "no energy was spent")
         return figure
     size = len(energy_j)
     top = energy_j.sort_values(ascending=False, kind="stable").index[:MAX_CLIENTS]
     num_most = max(1, round(size / 10))
     most_j = float(np.sort(energy_j.to_numpy())[-num_most:].sum())
-    who = "clients" if is_whole_fleet else "clients that were ever asked"
+    who = "clients" if is_whole_fleet else "clients with a task"
     title = (
-        f"Who paid: {num_most:,} of {size:,} {who} bore"
+        f"Energy by client: {num_most:,} of {size:,} {who} spent"
         f" {quantities.percent(most_j / total_j)} of {quantities.text(total_j, 'j')}"
     )
     figure = style.new_figure(style.WIDTH_IN, 4.4, title=title)
@@ -82,7 +82,7 @@ def who_paid(
     devices = clients.set_index("client")["device"]
     shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])
     stack_fates(right, shown)
-    right.set_title("those who paid most, by what came of it")
+    right.set_title("clients that spent most, by energy outcome")
     style.legend_below(figure, right)
     return figure
 
@@ -102,7 +102,7 @@ def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
         ylim=(0.0, 1.0),
         aspect="equal",
         title=f"Lorenz curve; Gini index {gini(energy_j):.2f}",
-        xlabel=f"share of {who}, least burdened first",
+        xlabel=f"share of {who}, lowest energy first",
         ylabel="share of all joules",
     )
     style.in_percent(axes, "x")

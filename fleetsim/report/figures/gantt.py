@@ -1,4 +1,4 @@
-"""One round, task by task: who was waited for, and why."""
+"""Gantt chart of the tasks of one round."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MAX_ROWS = 40
 _ROW_IN = 0.2
 
 
-def telling_round(rounds: pd.DataFrame) -> int | None:
-    """The round with the longest waiting, the first of equals.
+def round_with_longest_waiting(rounds: pd.DataFrame) -> int | None:
+    """Return the round with the longest waiting, the first of equals.
 
-    Without two delivered tasks in any round the longest one; None if no round has train tasks.
+    If no round has two delivered tasks, it is the longest round; None without train tasks.
     """
     rounds = rounds[rounds["num_selected"] > 0]
     if rounds.empty:
@@ -37,18 +37,18 @@ def stragglers(
     round_: int | None = None,
     deadline_s: float | None = None,
 ) -> Figure:
-    """The train tasks of one round as a Gantt chart, the longest at the bottom.
+    """Draw the train tasks of one round as a Gantt chart, the longest at the bottom.
 
     Args:
         rounds: the rounds table.
         tasks: the tasks table.
-        round_: which round; the one with the longest waiting unless given.
+        round_: number of the round; the one with the longest waiting unless given.
         deadline_s: seconds after dispatch at which a round is closed, if there is a deadline.
 
     Raises:
         ValueError: there is no such round.
     """
-    shown_round = telling_round(rounds) if round_ is None else round_
+    shown_round = round_with_longest_waiting(rounds) if round_ is None else round_
     if shown_round is None:
         return _nothing("No round with train tasks")
     found = rounds[rounds["round"] == shown_round]
@@ -94,7 +94,7 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     begin = (shown["dispatched_at_s"].to_numpy(dtype=np.float64) - began_s) / factor
     phases = list(style.PHASES.items())
     if (shown["paused_s"] > 0.0).any():
-        phases.insert(-1, ("paused_s", ("paused, in all", style.GREY)))
+        phases.insert(-1, ("paused_s", ("paused (total)", style.GREY)))
     for column, (label, color) in phases:
         width = shown[column].to_numpy(dtype=np.float64) / factor
         axes.barh(lanes, width, left=begin, color=color, label=label, height=0.7)
@@ -150,7 +150,7 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     axes.set_yticks(lanes, names, fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.03 * axes.get_xlim()[1])
-    axes.set_xlabel(f"time since the model was sent out ({unit})")
+    axes.set_xlabel(f"time since dispatch ({unit})")
     axes.grid(visible=False, axis="y")
 
 

@@ -1,65 +1,40 @@
-"""The energy ledger of a run for people: what its joules were spent on, and what came of them.
+"""Figures of the energy ledger: joules by component, purpose and energy outcome.
 
-The ledger itself is `Run.ledger`; docs/outputs.md defines it, docs/reports.md says how to read
-this.
+The ledger itself is `Run.ledger`; docs/outputs.md defines it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.record.ledger import COMPONENTS, FATES, UNUSED, USED, energy_by
+from fleetsim.record.measures.ledger import COMPONENTS, FATES, UNUSED, USED
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.curves import Parts, stack
-from fleetsim.report.markup import Table
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.figures.device_costs import Parts, stack
 
 FATE_COLORS: Mapping[str, str] = {
     fate: style.OUTCOMES[Outcome.DELIVERED if fate in (USED, UNUSED) else fate] for fate in FATES
 }
-"""Colours of fates: those of the outcomes; what was delivered and not used is hatched too."""
+"""Colours of energy outcomes: those of the task outcomes; `unused` is hatched too."""
 PURPOSES: Mapping[str, str] = {
     Purpose.TRAIN: "train tasks",
     Purpose.PROBE: "probes",
     Purpose.EVALUATE: "evaluations",
 }
-"""What the purposes of tasks are called."""
+"""Labels of the purposes of tasks."""
 
-_NAMES = {name: style.COMPONENTS[column][0] for name, column in COMPONENTS.items()}
-
-
-def table(entries: pd.DataFrame) -> Table:
-    """Component by fate, then purpose by fate if there are several purposes; with shares."""
-    fates = _present(entries, "fate", FATES)
-    total_j = float(entries["energy_j"].sum())
-
-    def row(name: str, own: pd.DataFrame) -> tuple[str, ...]:
-        by_fate = own.groupby("fate")["energy_j"].sum()
-        own_j = float(own["energy_j"].sum())
-        cells = [quantities.text(by_fate.get(fate), "j") for fate in fates]
-        return (name, *cells, quantities.text(own_j, "j"), _share(own_j, total_j))
-
-    components = _present(entries, "component", COMPONENTS)
-    purposes = _present(entries, "purpose", PURPOSES)
-    rows = [row(_NAMES[name], entries[entries["component"] == name]) for name in components]
-    if len(purposes) > 1:
-        rows += [row(PURPOSES[name], entries[entries["purpose"] == name]) for name in purposes]
-    rows.append(row("all", entries))
-    by_fate = entries.groupby("fate")["energy_j"].sum()
-    shares = [_share(float(by_fate[fate]), total_j) for fate in fates]
-    rows.append(("share of all", *shares, _share(total_j, total_j), ""))
-    return Table(("joules of", *fates, "all", "share of all"), rows)
+COMPONENT_NAMES: Mapping[str, str] = {
+    name: style.COMPONENTS[column][0] for name, column in COMPONENTS.items()
+}
 
 
 def used_fraction(entries: pd.DataFrame) -> float | None:
-    """Share of the joules that something came of; None if none were spent."""
+    """Return the share of the joules that was used; None if none were spent."""
     total_j = float(entries["energy_j"].sum())
     used_j = float(entries.loc[entries["fate"] == USED, "energy_j"].sum())
     return used_j / total_j if total_j else None
@@ -67,25 +42,25 @@ def used_fraction(entries: pd.DataFrame) -> float | None:
 
 @style.house_style()
 def by_component_and_fate(entries: pd.DataFrame) -> Figure:
-    """Joules of every component, stacked by what came of them; a panel per purpose."""
+    """Draw joules of every component, stacked by energy outcome; a panel per purpose."""
     total_j = float(entries["energy_j"].sum())
     title = (
-        f"Energy ledger: something came of {quantities.percent(used_fraction(entries))} of"
-        f" {quantities.text(total_j, 'j')}"
+        f"Energy ledger: {quantities.percent(used_fraction(entries))} of"
+        f" {quantities.text(total_j, 'j')} was used"
     )
-    purposes = _present(entries, "purpose", PURPOSES)
+    purposes = present(entries, "purpose", PURPOSES)
     if not purposes:
         figure = style.new_figure(style.WIDTH_IN, 2.4, title="Energy ledger")
         style.say(figure.subplots(), "no energy was spent")
         return figure
-    components = _present(entries, "component", COMPONENTS)[::-1]
+    components = present(entries, "component", COMPONENTS)[::-1]
     figure = style.new_figure(style.WIDTH_IN, 1.9 + 0.34 * max(3, len(components)), title=title)
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
-    fates = _present(entries, "fate", FATES)
+    fates = present(entries, "fate", FATES)
     for axes, purpose in zip(panels, purposes, strict=True):
         own = entries[entries["purpose"] == purpose]
         joules = _grid(own, ("component", components), ("fate", fates))
-        stack_fates(axes, joules.rename(index=_NAMES))
+        stack_fates(axes, joules.rename(index=COMPONENT_NAMES))
         axes.set_title(PURPOSES[purpose])
     style.legend_below(figure, panels[0])
     return figure
@@ -93,7 +68,7 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
 
 @style.house_style()
 def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
-    """The ledgers of runs: joules by component, and by what came of them.
+    """Draw the ledgers of runs: joules by component, and by energy outcome.
 
     Args:
         ledgers: ledger of each run by its label.
@@ -108,21 +83,21 @@ def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
         style.say(figure.subplots(), "no energy was spent")
         return figure
     left, right = figure.subplots(1, 2, sharey=True)
-    components = _present(entries, "component", COMPONENTS)
+    components = present(entries, "component", COMPONENTS)
     parts: Parts = {name: style.COMPONENTS[COMPONENTS[name]] for name in components}
     stack(left, _grid(entries, ("run", labels), ("component", components)), parts, "j", "energy")
     left.set_title("by component")
-    fates = _present(entries, "fate", FATES)
+    fates = present(entries, "fate", FATES)
     stack_fates(right, _grid(entries, ("run", labels), ("fate", fates)))
-    right.set_title("by what came of it")
+    right.set_title("by energy outcome")
     for axes in (left, right):
-        # About half an inch below the axis, clear of its label, however many runs there are.
+        # About half an inch below the axis, clear of its label, for any number of runs.
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -1.0 / height_in), ncols=3)
     return figure
 
 
 def stack_fates(axes: Axes, joules: pd.DataFrame) -> None:
-    """Stacked bars, a row of the frame each, its columns fates; `unused` is hatched."""
+    """Draw a stacked bar per row of the frame, with energy outcomes as columns."""
     parts = {fate: (fate, FATE_COLORS[fate]) for fate in joules.columns}
     stack(axes, joules, parts, "j", "energy")
     for bars in axes.containers:
@@ -131,56 +106,15 @@ def stack_fates(axes: Axes, joules: pd.DataFrame) -> None:
                 bar.set(hatch="////", edgecolor="white", linewidth=0.0)
 
 
-def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
-    """A row per run, a column per component, in joules."""
-    return _runs_table(ledgers, "component", {name: f"{_NAMES[name]} (J)" for name in COMPONENTS})
-
-
-def fate_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
-    """A row per run, a column per fate, in joules."""
-    return _runs_table(ledgers, "fate", {fate: f"{fate} (J)" for fate in FATES})
-
-
-def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The ledgers of runs as one tidy frame: label, purpose, fate, component, energy_j."""
-    keys = ("purpose", "fate", "component")
-    parts = [
-        energy_by(found, *keys).reset_index().assign(label=label)
-        for label, found in ledgers.items()
-        if len(found)
-    ]
-    columns = ["label", *keys, "energy_j"]
-    return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
-    sums = {label: found.groupby(key)["energy_j"].sum() for label, found in ledgers.items()}
-    shown = [name for name in names if any(name in found for found in sums.values())]
-    return Table(
-        ("run", *(names[name] for name in shown), "all (J)"),
-        [
-            (
-                label,
-                *(quantities.digits(found.get(name, np.nan)) for name in shown),
-                quantities.digits(float(found.sum())),
-            )
-            for label, found in sums.items()
-        ],
-    )
-
-
 def _grid(
     entries: pd.DataFrame, rows: tuple[str, list[str]], columns: tuple[str, list[str]]
 ) -> pd.DataFrame:
-    """Joules by two keys of the ledger, each with the names that are wanted, in that order."""
+    """Return joules by two keys of the ledger, each with the given names in their order."""
     sums = entries.groupby([rows[0], columns[0]])["energy_j"].sum().unstack(fill_value=0)
     return sums.reindex(index=rows[1], columns=columns[1], fill_value=0.0)
 
 
-def _present(entries: pd.DataFrame, key: str, names: Iterable[str]) -> list[str]:
+def present(entries: pd.DataFrame, key: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a column of a ledger holds, in the order given."""
     found = set(entries[key])
     return [str(name) for name in names if name in found]
-
-
-def _share(part_j: float, total_j: float) -> str:
-    return quantities.percent(part_j / total_j) if total_j else NOTHING

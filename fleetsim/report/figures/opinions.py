@@ -1,8 +1,8 @@
-"""What clients thought of the model after every slot, and what they believed of themselves.
+"""Figures of the opinions of clients of the model, and of their beliefs.
 
-Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection": the average accuracy on the clients' own data against time slots (Figs. 7 and 9) and the
-beliefs of the clients that are worth it (Fig. 8).
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection": the average accuracy on the clients' own data against time slots (Figs. 7 and 9), and
+the beliefs of the best clients (Fig. 8).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fleetsim.contracts import IntArray
 from fleetsim.report.figures import style
 
 NUM_CLIENTS = 5
-"""So many of those selected most have a line of beliefs, as in the paper."""
+"""Number of lines of beliefs, for the clients selected most, as in the paper."""
 
 
 def averages(told: pd.DataFrame) -> pd.Series[float]:
-    """Mean opinion by the round whose model was judged."""
+    """Return the mean opinion by the round of the evaluated model."""
     means: pd.Series[float] = told.groupby("round")["opinion"].mean()
     return means
 
 
 @style.house_style()
 def opinions(told: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figure:
-    """Opinions of the model by round, and beliefs where clients have them.
+    """Draw opinions of the model by round, and beliefs where clients have them.
 
     Args:
         told: frame with round, client, opinion and belief; not empty.
@@ -39,7 +39,7 @@ def opinions(told: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figu
     """
     has_beliefs = bool(told["belief"].notna().any())
     figure = style.new_figure(
-        style.WIDTH_IN, 6.4 if has_beliefs else 4.2, title="What clients thought of the model"
+        style.WIDTH_IN, 6.4 if has_beliefs else 4.2, title="Opinions of the clients of the model"
     )
     grid = figure.subplots(2 if has_beliefs else 1, 1, sharex=True, squeeze=False)[:, 0]
     _opinions(grid[0], told, rounds)
@@ -52,7 +52,7 @@ def opinions(told: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figu
 
 @style.house_style()
 def side_by_side(told: Mapping[str, pd.DataFrame]) -> Figure:
-    """Mean opinions of runs by round; runs without opinions keep their place among the colours."""
+    """Draw mean opinions of runs by round; a run without opinions still reserves its colour."""
     figure = style.new_figure(style.WIDTH_IN, 4.4, title="Mean opinion of the clients, by round")
     axes = figure.subplots()
     for (label, own), (color, dash) in zip(told.items(), style.series(len(told)), strict=True):
@@ -79,7 +79,7 @@ def _opinions(axes: Axes, told: pd.DataFrame, rounds: pd.DataFrame) -> None:
         color=style.SKY_BLUE,
         alpha=0.35,
         linewidth=0,
-        label="all but a tenth each way",
+        label="10th to 90th percentile",
     )
     axes.plot(means.index, means, color=style.BLUE, marker=_marker(means), label="mean opinion")
     evaluated = rounds[rounds["round"].isin(means.index) & rounds["accuracy"].notna()]
@@ -121,5 +121,5 @@ def _beliefs(axes: Axes, told: pd.DataFrame, counts: IntArray) -> None:
 
 
 def _marker(shown: pd.Series[float] | pd.DataFrame) -> str | None:
-    """A line of one point is none."""
+    """Return a marker for a line of one point, which would be invisible."""
     return "o" if len(shown) == 1 else None

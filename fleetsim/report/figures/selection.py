@@ -1,4 +1,4 @@
-"""Who was selected how often: client by client, or as a distribution in a large fleet."""
+"""Figure of times selected: by client, or as a distribution in a large fleet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from fleetsim.contracts import IntArray, Outcome, Purpose
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.curves import with_few_devices
+from fleetsim.report.figures.device_costs import with_few_devices
 
 MAX_CLIENTS = 150
 """A larger fleet is drawn as a distribution."""
@@ -25,7 +25,7 @@ _LABEL_IN = 0.19
 
 
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """What the clients table says of selection, for the clients that were sent any task.
+    """Return the selection columns of the clients table, for the clients with a task.
 
     Returns:
         Frame with client, device, num_selected, num_delivered; for runs without a clients table.
@@ -47,7 +47,7 @@ def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
 
 @style.house_style()
 def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
-    """How often clients were selected and how often they delivered, grouped by device.
+    """Draw how often clients were selected and how often they delivered, by device.
 
     Args:
         clients: frame with client, device, num_selected, num_delivered.
@@ -55,11 +55,11 @@ def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
     """
     num_clients = len(clients)
     total = int(clients["num_selected"].sum())
-    who = "clients" if is_whole_fleet else "clients that were ever asked"
-    title = f"Who was selected: {total:,} train tasks for {num_clients:,} {who}"
+    who = "clients" if is_whole_fleet else "clients with a task"
+    title = f"Selections: {total:,} train tasks for {num_clients:,} {who}"
     if not num_clients:
         figure = style.new_figure(style.WIDTH_IN, 2.4, title=title)
-        style.say(figure.subplots(), "nobody was selected")
+        style.say(figure.subplots(), "no client was selected")
         return figure
     clients = with_few_devices(clients)
     if num_clients <= MAX_CLIENTS:
@@ -68,7 +68,7 @@ def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
 
 
 def _each_client(clients: pd.DataFrame, title: str) -> Figure:
-    """A bar per client; groups of bars are devices, the most selected at the top."""
+    """Draw a bar per client; groups of bars are devices, the most selected at the top."""
     means = _means(clients)
     fewest_rows = int(np.ceil(_LABEL_IN / _ROW_IN))
     extents = [
@@ -105,7 +105,7 @@ def _each_client(clients: pd.DataFrame, title: str) -> Figure:
 
 
 def _distribution(clients: pd.DataFrame, title: str) -> Figure:
-    """How many of a device's clients were selected so and so often, and its mean."""
+    """Draw, by device, shares of clients by times selected, and the mean."""
     means = _means(clients)[::-1]
     figure = style.new_figure(style.WIDTH_IN, 2.1 + 0.34 * max(2, len(means)), title=title)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
@@ -134,9 +134,9 @@ def _distribution(clients: pd.DataFrame, title: str) -> Figure:
 
 
 def bins(counts: IntArray) -> list[int]:
-    """Edges [low, high) that sort counts into at most seven bins; the first bin is never (0).
+    """Return edges [low, high) of at most seven bins of counts; the first bin is 0, never.
 
-    Each bin takes at least one count, and then more until it holds its share of the clients left.
+    Each bin has at least one count, and then more until it holds its share of the other clients.
 
     >>> bins(np.array([0, 0, 1, 3, 2]))
     [0, 1, 2, 3, 4]
@@ -156,7 +156,7 @@ def bins(counts: IntArray) -> list[int]:
 
 
 def _means(clients: pd.DataFrame) -> pd.Series[float]:
-    """Mean times selected by device, largest first."""
+    """Return mean times selected by device, largest first."""
     means = clients.groupby("device")["num_selected"].mean()
     return means.sort_values(ascending=False, kind="stable")
 

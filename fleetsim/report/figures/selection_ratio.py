@@ -1,8 +1,8 @@
-"""Whom each round selected: what share of the fleet, and which kinds of devices.
+"""Figure of the selected share of the fleet by round, and of its kinds of devices.
 
-The device-selection ratio is the number of selected clients over that of all (Ning et al.,
-"FedGCS", IJCAI 2024, Fig. 6). Below it, of what devices the choice was made up; a policy that likes
-fast devices shows there.
+The device-selection ratio is the number of selected clients divided by the size of the fleet (Ning
+et al., "FedGCS", IJCAI 2024, Fig. 6). The lower panel shows their kinds of devices, and so a
+preference for fast ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetsim.report import quantities
 from fleetsim.report.figures import style
 
 MAX_DEVICES = 7
-"""As many bands as there are colours; the smallest go by one name beyond."""
+"""Largest number of bands, one per colour; the smallest devices share a band beyond that."""
 _MAX_WINDOWS = 120
 
 
@@ -28,16 +28,16 @@ _MAX_WINDOWS = 120
 def ratios(
     ratio: FloatArray, devices: pd.DataFrame, fleet: Mapping[str, float] | None = None
 ) -> Figure:
-    """The device-selection ratio of every round, and its shares by kind of device.
+    """Draw the selection ratio of every round, and its shares by kind of device.
 
     Args:
-        ratio: selected clients over all, after each round [R].
-        devices: share of each device (columns) in the rounds in which anybody was selected (rows).
-        fleet: share of each device in the fleet; None: nobody knows.
+        ratio: selected clients divided by all, in each round [R].
+        devices: share of each device (columns) in the rounds with a selected client (rows).
+        fleet: share of each device in the fleet; None: unknown.
     """
     shown = with_few_columns(devices)
     has_kinds = shown.shape[1] > 1
-    title = f"Whom each round selected: {quantities.percent(float(ratio.mean()))} of the fleet"
+    title = f"Selected share of the fleet: {quantities.percent(float(ratio.mean()))}"
     figure = style.new_figure(
         style.WIDTH_IN, 6.0 if has_kinds else 3.6, title=f"{title} on average"
     )
@@ -55,9 +55,9 @@ def ratios(
 
 
 def windows(num_rounds: int) -> IntArray:
-    """Where windows of rounds begin, counted from 0, and where the last ends; at most 120 windows.
+    """Return where windows of rounds begin, from 0, and where the last ends; at most 120 windows.
 
-    All are as wide but the last, which may be narrower.
+    All have equal width, but the last may be narrower.
 
     >>> windows(3).tolist(), windows(241).tolist()[-3:]
     ([0, 1, 2, 3], [237, 240, 241])
@@ -67,7 +67,7 @@ def windows(num_rounds: int) -> IntArray:
 
 
 def with_few_columns(devices: pd.DataFrame) -> pd.DataFrame:
-    """The devices with the largest shares first, and those in excess of seven as one."""
+    """Return devices by falling share; devices beyond seven become one column."""
     order = devices.mean().sort_values(ascending=False, kind="stable").index
     if len(order) <= MAX_DEVICES:
         return devices[order]
@@ -92,7 +92,7 @@ def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
         )
     axes.stairs(means, edges + 0.5, baseline=None, color=style.BLUE, linewidth=1.6)
     axes.set(
-        title="selected clients over all of the fleet"
+        title="selected share of the fleet"
         + ("; means of neighbouring rounds, the area is their range" if width.max() > 1 else ""),
         ylabel="selection ratio",
         ylim=(0.0, 1.15 * float(ratio.max()) or 1.0),
@@ -122,6 +122,6 @@ def _kinds(
         alpha=0.85,
         linewidth=0,
     )
-    axes.set(title="of what devices", ylabel="share of the selected", ylim=(0.0, 1.0))
+    axes.set(title="selected clients by device", ylabel="share of the selected", ylim=(0.0, 1.0))
     style.in_percent(axes, "y")
     axes.grid(visible=False)

@@ -1,10 +1,10 @@
-"""How every figure looks, and how it becomes files.
+"""Style of every figure, and its files.
 
-Only matplotlib's object API is used: a figure is made, drawn to bytes, and forgotten, whatever
-backend or style the caller has. Equal figures give equal bytes under one version of matplotlib.
+Only matplotlib's object API is used, so the caller's backend and style do not matter. Equal figures
+give equal bytes under one version of matplotlib.
 
 The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
-of colour blindness can tell apart, and a brown darker than all but black.
+of colour blindness can distinguish, and a dark brown.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ PALE = "#e4e4e4"
 MIST = "#bbbbbb"
 INK = "#222222"
 WIDTH_IN = 10.0
-"""Width of a figure, so that type has the same size on all of a page."""
+"""Width of every figure, so that all type on a page has the same size."""
 
 PHASES = {
     "download_s": ("download", SKY_BLUE),
     "compute_s": ("compute", ORANGE),
     "upload_s": ("upload", BLUE),
 }
-"""Columns of seconds: what they are called, their colour."""
+"""Columns of seconds: label and colour."""
 COMPONENTS = {
     "energy_compute_j": ("compute", ORANGE),
     "energy_receive_j": ("receive", SKY_BLUE),
@@ -56,7 +56,7 @@ COMPONENTS = {
     "energy_idle_j": ("idle, awake", GREY),
     "energy_enlisted_idle_j": ("idle while enlisted", YELLOW),
 }
-"""Columns of joules: what they are called, their colour."""
+"""Columns of joules: label and colour."""
 OUTCOMES: dict[str, str] = {
     Outcome.DELIVERED: GREEN,
     Outcome.LATE: VERMILLION,
@@ -114,13 +114,13 @@ FORMATS: dict[str, dict[str, Any]] = {
 
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
-    """Matplotlib's own defaults and ours, whatever the caller has set; also a decorator."""
+    """Use matplotlib's defaults with fleetsim's changes; also a decorator."""
     with matplotlib.style.context(["default", _STYLE]):
         yield
 
 
 def new_figure(width_in: float, height_in: float, *, title: str | None = None) -> Figure:
-    """An empty figure that belongs to nobody else; its title stands at the left."""
+    """Return an empty figure of its own, with its title at the left."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left")
@@ -128,23 +128,23 @@ def new_figure(width_in: float, height_in: float, *, title: str | None = None) -
 
 
 def series(number: int) -> list[tuple[str, str]]:
-    """Colour and dash of so many lines; after 28 they repeat."""
+    """Return colour and dash of each of `number` lines; after 28 they repeat."""
     return [(color, dash) for dash, color in islice(cycle(product(_DASHES, _SERIES)), number)]
 
 
 def fill_colors(number: int) -> list[str]:
-    """Colours of so many neighbouring areas; after 7 they repeat."""
+    """Return colours of `number` neighbouring areas; after 7 they repeat."""
     return list(islice(cycle(_SERIES), number))
 
 
 def say(axes: Axes, words: str) -> None:
-    """Words in the place of data that are not there."""
+    """Write words in the place of missing data."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
 
 
 def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:
-    """Room for bars at 0 to `number` - 1, or for more, so that one alone is not a slab."""
+    """Make room for bars at 0 to `number` - 1, or for more, so that a single bar stays thin."""
     axes.set_ylim(number - 0.6 - max(number, room_for), number - 0.4)
 
 
@@ -155,13 +155,13 @@ def in_percent(axes: Axes, which: str) -> None:
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:
-    """One legend under everything, where it covers no data: areas first, then marks and lines."""
+    """Put one legend below the panels: areas first, then markers and lines."""
     handles, labels = axes.get_legend_handles_labels()
     entries = list(zip(handles, labels, strict=True))
     entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
     if not entries:
         return
-    # Rough, but enough to break into rows before a legend is wider than its figure.
+    # A rough estimate is enough to break a legend into rows before it is wider than its figure.
     widths_in = [0.6 + 0.085 * len(label) for label in labels]
     room_in = float(figure.get_figwidth())
     num_columns = len(entries) if sum(widths_in) <= room_in else int(room_in / max(widths_in))
@@ -175,7 +175,7 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 @house_style()
 def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
-    """The bytes of a figure as png, svg, pdf; they carry no date, and all have the same layout."""
+    """Return a figure as png, svg and pdf, without dates and with the same layout."""
     encoded = {}
     with warnings.catch_warnings():
         # A device may be named in letters that the font lacks: boxes are drawn instead.

@@ -1,1 +1,12 @@
-"""Package."""
+"""Pages and tables on runs.
+
+- `run_page`: the page of one run.
+- `comparison`: the page of runs side by side.
+- `comparison_tables`: the tables of that page.
+- `scenario_differences`: differences between scenarios, and labels of runs.
+- `summary`: totals, targets, outcomes and devices of a run.
+- `measures`: tables of the measures of papers on client selection.
+- `ledger_tables`: tables of the energy ledger.
+- `regret`: regret of runs against the best fixed clients.
+- `prices`: costs of a run in money and carbon.
+"""

@@ -1,8 +1,8 @@
-"""Runs side by side: accuracy against time, energy and rounds, and what each target costs.
+"""The page of runs side by side: accuracy against time, energy and rounds, and costs of targets.
 
-Two runs can be compared if they met the same world: seed, learning task and fleet. Whatever else
-differs (selector, deadline, aggregation) is then the cause. Runs of different worlds are refused
-unless asked for, and then the page says so first.
+Two runs can be compared if they have the same world: seed, learning task and fleet. Other
+differences (selector, deadline, aggregation) are then the cause. Runs of different worlds are
+refused unless requested, and then the page says so first.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
-from fleetsim.report.figures import coverage, curves, ledger, opinions, style
+from fleetsim.report.figures import accuracy, coverage, ledger, opinions, regret_curves, style
 from fleetsim.report.markup import Picture
-from fleetsim.report.pages import prices, regret, scenario_differences, summary
+from fleetsim.report.pages import ledger_tables, prices, regret, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
     Comparison,
     Entry,
@@ -52,14 +52,14 @@ def compare(
     priced: Prices | None = None,
     budgets: Budgets | None = None,
 ) -> Comparison:
-    """Put runs side by side.
+    """Compare runs.
 
     Args:
         runs: at least one, each once.
         targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
         different_worlds: compare although seed, task or fleet differ.
-        priced: what joules and hours cost; None: that is not asked.
-        budgets: what a run may take, for the comprehensive score; None: that is not asked.
+        priced: prices of joules and hours; None: no costs.
+        budgets: budgets of a run for the comprehensive score; None: no score.
 
     Raises:
         ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
@@ -74,7 +74,7 @@ def compare(
     world = scenario_differences.world_differences(runs)
     if world and not different_worlds:
         raise ScenarioError(
-            f"the runs met different worlds, they differ in {some(world)}; compare runs of the"
+            f"the runs have different worlds, they differ in {some(world)}; compare runs of the"
             " same seed, task and fleet, or give --different-worlds"
         )
     chosen = _checked(targets) if targets else summary.reached_targets([run.rounds for run in runs])
@@ -97,7 +97,7 @@ def compare(
         notes=tuple(_notes(entries)),
         prices=priced,
         budgets=budgets,
-        # Against another world there is no regret.
+        # Regret is not defined between worlds.
         regrets=None if world else regret.regrets(dict(zip(labels, runs, strict=True))),
     )
 
@@ -115,11 +115,11 @@ def write(comparison: Comparison, folder: Path) -> Path:
     atomic_files.make_folder(folder, way_out=way_out)
     for name, table in (
         (CSV, frame(comparison)),
-        (f"{LEDGER}.csv", ledger.frame(comparison.ledgers)),
+        (f"{LEDGER}.csv", ledger_tables.frame(comparison.ledgers)),
     ):
         text = table.to_csv(index=False, lineterminator="\n")
         atomic_files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
-    figure = curves.accuracy(
+    figure = accuracy.accuracy(
         {entry.label: entry.run.rounds for entry in comparison.entries},
         against=("time", "energy", "rounds"),
         targets=comparison.targets,
@@ -128,15 +128,15 @@ def write(comparison: Comparison, folder: Path) -> Path:
         STEM,
         style.save(figure, folder, STEM),
         "test accuracy of all runs against virtual time, energy and rounds",
-        "Further left is faster, cheaper or in fewer rounds. A dot is where a run first reached an"
-        " accuracy of the tables (dotted lines).",
+        "Further left is faster, with less energy, or in fewer rounds. A dot marks where a run"
+        " first reached an accuracy of the tables (dotted lines).",
     )
     ledgers = Picture(
         LEDGER,
         style.save(ledger.side_by_side(comparison.ledgers), folder, LEDGER),
-        "joules of all runs by component and by what came of them",
-        "Left, what the joules were spent on; right, the same joules by what came of them: green is"
-        " what a model or a choice was made of.",
+        "joules of all runs by component and by energy outcome",
+        "Left, joules by component; right, the same joules by energy outcome. Energy in plain green"
+        " went into a model or a selection.",
     )
     number = len(comparison.entries)
     heading = "One run" if number == 1 else f"{number} runs side by side"
@@ -157,7 +157,7 @@ def write(comparison: Comparison, folder: Path) -> Path:
 
 
 def _of_selection(comparison: Comparison, folder: Path) -> Iterator[Picture]:
-    """How choices were spread; regret and opinions where there are any."""
+    """Yield the figures of selections, and of regret and opinions if there are any."""
     runs = comparison.runs
     figure = coverage.coverage(
         {label: run.share_seen() for label, run in runs.items()},
@@ -167,26 +167,28 @@ def _of_selection(comparison: Comparison, folder: Path) -> Iterator[Picture]:
         SELECTION,
         style.save(figure, folder, SELECTION),
         "share of the fleet selected at least once by round, and how often clients were selected",
-        "Left, how fast everybody is tried: a dot is where 90 % and all of the fleet had been"
-        " selected. Right, how many clients were selected so and so often: a tail to the right is a"
-        " favourite.",
+        "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right, the"
+        " number of clients by times selected: clients far to the right are preferred.",
     )
-    if comparison.regrets is not None:
+    found = comparison.regrets
+    if found is not None:
+        figure = regret_curves.regret(
+            found.curves, list(runs), best=found.best, slot_rounds=found.slot_rounds
+        )
         yield Picture(
             REGRET,
-            style.save(regret.curves(comparison.regrets, list(runs)), folder, REGRET),
-            "regret of the runs against the best fixed clients, slot by slot",
-            "A curve that flattens has found the best clients. "
-            + regret.caption(comparison.regrets),
+            style.save(figure, folder, REGRET),
+            "regret of the runs against the best fixed clients by slot",
+            "A curve that flattens has found the best clients. " + regret.caption(found),
         )
-    told = {label: run.opinions() for label, run in runs.items()}
-    if any(map(len, told.values())):
+    by_run = {label: run.opinions() for label, run in runs.items()}
+    if any(map(len, by_run.values())):
         yield Picture(
             OPINIONS,
-            style.save(opinions.side_by_side(told), folder, OPINIONS),
+            style.save(opinions.side_by_side(by_run), folder, OPINIONS),
             "mean accuracy on the clients' own data by round",
-            "Mean over the clients that answered after each slot; runs whose selector asks nobody"
-            " for an opinion have no line.",
+            "Mean over the clients that answered after each slot; runs whose selector asks no"
+            " client for an opinion have no line.",
         )
 
 
@@ -213,7 +215,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         if status != "done":
             notes.append(
                 f"{entry.label} is not complete ({status}): its numbers go up to round"
-                f" {entry.totals.num_rounds:,}, and it may yet reach what it has not reached"
+                f" {entry.totals.num_rounds:,}, and it may still reach further targets"
             )
         if not entry.totals.num_rounds:
             notes.append(f"{entry.label} has no rounds")
@@ -232,7 +234,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
 
 
 def _platforms_say(entries: Sequence[Entry]) -> Iterator[str]:
-    """What must be known of runs that ran on different numerical platforms."""
+    """Yield notes on runs on different numerical platforms."""
     found = [entry.run.manifest.platforms for entry in entries]
     for entry, platforms in zip(entries, found, strict=True):
         if len(platforms) > 1:

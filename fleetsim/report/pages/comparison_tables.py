@@ -1,4 +1,4 @@
-"""The tables of a comparison: runs as rows, what they cost as columns."""
+"""Tables of a comparison, with a row per run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pandas as pd
 
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
-from fleetsim.report.figures import ledger
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import measures, prices, regret
+from fleetsim.report.pages import ledger_tables, measures, prices, regret
 from fleetsim.report.pages.measures import Budgets
 from fleetsim.report.pages.prices import Bill, Prices
 from fleetsim.report.pages.regret import Regrets
@@ -27,15 +26,15 @@ _MAX_KEYS = 6
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One of the runs."""
+    """One of the compared runs."""
 
     label: str
     run: Run
     totals: Totals
     ledger: pd.DataFrame = field(compare=False, repr=False)
-    """Where its joules went, and what came of them."""
+    """Energy ledger of the run."""
     bill: Bill | None = field(compare=False, repr=False)
-    """What it costs; None if that is not asked."""
+    """Costs of the run; None without prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +45,17 @@ class Comparison:
     targets: tuple[float, ...]
     """Accuracies (fractions), ascending."""
     differences: tuple[Difference, ...]
-    """How the scenarios differ."""
+    """Differences between the scenarios."""
     world_differences: tuple[str, ...]
-    """How the worlds differ; empty if they are the same."""
+    """Differences between the worlds; empty if they are equal."""
     notes: tuple[str, ...]
-    """What a reader must know about single runs."""
+    """Notes on single runs."""
     prices: Prices | None = None
-    """By which every run is weighed; None: that is not asked."""
+    """Prices of joules and hours; None: no costs."""
     budgets: Budgets | None = None
-    """For the comprehensive score; None: that is not asked."""
+    """Budgets for the comprehensive score; None: no score."""
     regrets: Regrets | None = field(default=None, compare=False, repr=False)
-    """Against the best fixed set; None where no run has one."""
+    """Regret against the best fixed set; None if no run has fixed clients."""
 
     @property
     def runs(self) -> dict[str, Run]:
@@ -70,7 +69,7 @@ class Comparison:
 
 
 def frame(comparison: Comparison) -> pd.DataFrame:
-    """The numbers, one row per run, in SI; null where there is no such number."""
+    """Return the numbers, one row per run, in SI; null where a number does not exist."""
     rows = []
     for entry in comparison.entries:
         run, totals = entry.run, entry.totals
@@ -108,7 +107,7 @@ def frame(comparison: Comparison) -> pd.DataFrame:
 
 
 def text_table(comparison: Comparison) -> str:
-    """The tables for a terminal."""
+    """Return the tables for a terminal."""
     lines = [f"DIFFERENT WORLDS: {worlds_say(comparison)}"] if comparison.world_differences else []
     lines += [f"note: {note}" for note in comparison.notes]
     blocks = ["\n".join(lines)] if lines else []
@@ -117,21 +116,21 @@ def text_table(comparison: Comparison) -> str:
 
 
 def some(keys: Sequence[str]) -> str:
-    """The first few of many."""
+    """Return the first few of many keys, and the number of the others."""
     more = f" and {len(keys) - _MAX_KEYS} more" if len(keys) > _MAX_KEYS else ""
     return "; ".join(keys[:_MAX_KEYS]) + more
 
 
 def worlds_say(comparison: Comparison) -> str:
-    """What must be known of runs that met different worlds."""
+    """Return the warning about runs of different worlds."""
     return (
-        f"these runs differ in {some(comparison.world_differences)}. What tells them apart need not"
-        " be the selector or the server."
+        f"these runs differ in {some(comparison.world_differences)}. Different results need not"
+        " come from the selector or the server."
     )
 
 
 def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
-    """Heading, caption and table: each run as a whole, then what it took to the targets."""
+    """Return heading, caption and table of totals, targets, measures, energy and costs."""
     entries = comparison.entries
     columns = (
         "run",
@@ -158,7 +157,7 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
         )
         for entry in entries
     ]
-    found = [("Totals", "Each run as far as it got.", Table(columns, rows))]
+    found = [("Totals", "Each run as far as it is recorded.", Table(columns, rows))]
     if comparison.targets:
         until = "until each accuracy was first reached; - is never."
         for heading, caption, measure in (
@@ -168,10 +167,11 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
         ):
             found.append((heading, caption, _reached(comparison, measure)))
     found += _papers(comparison)
-    components = ledger.component_table(comparison.ledgers)
-    found.append(("Joules by component", "What each run spent its energy on.", components))
-    caption = "Used went into a new model or a choice, unused was delivered for nothing."
-    found.append(("Joules by fate", caption, ledger.fate_table(comparison.ledgers)))
+    components = ledger_tables.component_table(comparison.ledgers)
+    found.append(("Joules by component", "Energy of each run by component.", components))
+    caption = "Used energy went into a new model or a selection, unused was only delivered."
+    fates = ledger_tables.fate_table(comparison.ledgers)
+    found.append(("Joules by energy outcome", caption, fates))
     if comparison.prices is not None:
         caption = f"Prices: {comparison.prices.title}."
         found.append(("Money and carbon", caption, _bills(comparison, comparison.prices)))
@@ -179,19 +179,19 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
 
 
 def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
-    """What papers on client selection compare runs by."""
+    """Return the tables of measures of papers on client selection."""
     runs = comparison.runs
     found = []
     if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
         caption = (
-            "Of the model that stood when a share of the planned rounds was over (GPFL, Table II);"
-            " a run that was accurate enough to stop keeps its last model."
+            "Accuracy of the model after a share of the planned rounds (GPFL, Table II); a run that"
+            " stopped because it was accurate enough keeps its last model."
         )
         found.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
     caption = (
-        "Waiting of the fastest for the slowest (FedGRA), selected clients over all (FedGCS), and"
-        " the share of the fleet that was ever selected (GPFL); - is never, or means nothing for a"
-        " buffered server."
+        "Waiting of the fastest for the slowest (FedGRA), selected share of the fleet (FedGCS), and"
+        " share of the fleet ever selected (GPFL); - is never, or does not apply to a buffered"
+        " server."
     )
     found.append(("Selection", caption, measures.selection_table(runs)))
     if comparison.regrets is not None:
@@ -210,7 +210,7 @@ def _papers(comparison: Comparison) -> list[tuple[str, str, Table]]:
 
 
 def _bills(comparison: Comparison, priced: Prices) -> Table:
-    """A row per run, a column per amount that the prices give."""
+    """Return a row per run and a column per amount that the prices give."""
     bills = [(entry.label, entry.bill) for entry in comparison.entries]
     return Table(
         ("run", *(prices.AMOUNTS[amount] for amount in priced.amounts)),
@@ -223,12 +223,12 @@ def _bills(comparison: Comparison, priced: Prices) -> Table:
 
 
 def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float | None]) -> Table:
-    """A row per run, a column per target; the smallest of several runs of a world is marked."""
+    """Return a row per run and a column per target; the smallest value is marked."""
     columns = [
         [measure(entry.run, target) for entry in comparison.entries]
         for target in comparison.targets
     ]
-    is_contest = len(comparison.entries) > 1 and not comparison.world_differences
+    has_best = len(comparison.entries) > 1 and not comparison.world_differences
     smallest = [min((v for v in values if v is not None), default=math.nan) for values in columns]
     return Table(
         ("run", *map(quantities.target, comparison.targets)),
@@ -240,13 +240,13 @@ def _reached(comparison: Comparison, measure: Callable[[Run, float], int | float
             (row, column + 1)
             for column, values in enumerate(columns)
             for row, value in enumerate(values)
-            if is_contest and value == smallest[column]
+            if has_best and value == smallest[column]
         ),
     )
 
 
 def differences_table(comparison: Comparison) -> Table:
-    """A row per key that differs, a column per run."""
+    """Return a row per key that differs and a column per run."""
     return Table(
         ("key", *(entry.label for entry in comparison.entries)),
         [
@@ -261,7 +261,7 @@ def differences_table(comparison: Comparison) -> Table:
 
 
 def runs_table(comparison: Comparison) -> Table:
-    """Where each run lies and how it ended."""
+    """Return folder, status, seed and digest of each run."""
     return Table(
         ("run", "folder", "status", "seed", "digest"),
         [
@@ -283,7 +283,7 @@ def _number(value: int | float | None) -> str:
 
 
 def _aligned(heading: str, table: Table) -> str:
-    """Columns as wide as their widest cell: the first to the left, numbers to the right."""
+    """Return aligned text: the first column to the left, numbers to the right."""
     lines = [[heading, *table.columns[1:]], *table.rows]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     return "\n".join(

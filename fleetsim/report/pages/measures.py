@@ -1,6 +1,6 @@
-"""The measures of papers on client selection as tables: of one run, and of runs side by side.
+"""Tables of the measures of papers on client selection: of one run, and of runs side by side.
 
-The measures are methods of `Run`; docs/outputs.md defines them. A measure that means nothing for a
+The measures are methods of `Run`; docs/outputs.md defines them. A measure that does not apply to a
 run has no row in its report, and `-` in a comparison.
 """
 
@@ -19,9 +19,9 @@ from fleetsim.report.markup import Table
 from fleetsim.report.quantities import NOTHING
 
 FRACTIONS = (0.15, 0.5, 1.0)
-"""Shares of the planned rounds at which accuracy is read off."""
+"""Shares of the planned rounds at which accuracy is reported."""
 SEEN = (0.9, 1.0)
-"""Shares of the fleet of which it is told when they were seen."""
+"""Shares of the fleet for which the rounds until they were selected are reported."""
 LAST_ROUNDS = 10
 
 _GPFL = "GPFL"
@@ -31,14 +31,14 @@ _TONG = "Tong et al."
 
 
 class Budgets(NamedTuple):
-    """What a run may take, in the reader's eyes; for the comprehensive score."""
+    """Time and energy that the reader allows a run, for the comprehensive score."""
 
     time_s: float
     energy_j: float
 
 
 def budgets(time_s: float | None, energy_j: float | None) -> Budgets | None:
-    """Both budgets, or none.
+    """Return both budgets, or None.
 
     Raises:
         ScenarioError: one is missing, or not above 0.
@@ -54,13 +54,13 @@ def budgets(time_s: float | None, energy_j: float | None) -> Budgets | None:
 
 
 def table(run: Run) -> Table:
-    """What a run's report says: measure, value, and the paper that prints it."""
+    """Return the measures of one run: measure, value, and the paper that reports it."""
     rows = [*_accuracies(run), *_waiting(run), *_choices(run), *_opinions(run)]
-    return Table(("measure", "value", "printed by"), rows, is_text=True)
+    return Table(("measure", "value", "reported by"), rows, is_text=True)
 
 
 def accuracies_table(runs: Mapping[str, Run]) -> Table:
-    """A row per run: accuracy at shares of the planned rounds, and over the last rounds."""
+    """Return a row per run: accuracy at shares of the planned rounds, and over the last rounds."""
     rows = []
     for label, run in runs.items():
         ending = run.ending(LAST_ROUNDS)
@@ -78,7 +78,7 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
 
 
 def selection_table(runs: Mapping[str, Run]) -> Table:
-    """A row per run: waiting for the slowest to compute, and how the choice was spread."""
+    """Return a row per run: waiting for the slowest to compute, and spread of selections."""
     rows = []
     for label, run in runs.items():
         ratio, seen = run.selection_ratio(), run.share_seen()
@@ -99,7 +99,7 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
 
 
 def scores_table(runs: Mapping[str, Run], allowed: Budgets) -> Table:
-    """A row per run: what it took of both budgets, and its comprehensive score."""
+    """Return a row per run: used shares of both budgets, and the comprehensive score."""
     rows = []
     for label, run in runs.items():
         rounds = run.rounds
@@ -119,12 +119,12 @@ def scores_table(runs: Mapping[str, Run], allowed: Budgets) -> Table:
 
 
 def score(run: Run, allowed: Budgets) -> float | None:
-    """The comprehensive score of a run; None without accuracy."""
+    """Return the comprehensive score of a run; None without accuracy."""
     return run.comprehensive_score(budget_s=allowed.time_s, budget_j=allowed.energy_j)
 
 
 def numbers(run: Run) -> dict[str, float | int | None]:
-    """The measures of a run for a CSV, in SI; None where there is none."""
+    """Return the measures of a run for a CSV, in SI; None where one does not apply."""
     ending, ratio, seen = run.ending(LAST_ROUNDS), run.selection_ratio(), run.share_seen()
     return {
         **{f"accuracy_at_{fraction:g}": run.accuracy_at(fraction) for fraction in FRACTIONS},
@@ -193,7 +193,7 @@ def _opinions(run: Run) -> _Rows:
 
 
 def _points(fraction: float) -> str:
-    """A difference of percentages."""
+    """Return a difference of percentages."""
     return f"{fraction * 100:.1f} points"
 
 

@@ -1,7 +1,7 @@
-"""What a run costs in money and carbon: optional weights on its joules and hours.
+"""Costs of a run in money and carbon, by prices of joules and hours.
 
-Prices are the reader's, not the run's: they are given to a report, change no table, and the same
-run can be weighed by others. docs/reports.md says what is charged to whom:
+Prices belong to a report and not to the run: they change no table, and other prices can be applied
+to the same run. docs/reports.md says what is charged for which device:
 
 * carbon = joules / 3.6e6 * grid_gram_per_kwh, for every device;
 * electricity = joules / 3.6e6 * usd_per_kwh, for devices that are not rented by the hour: a rent
@@ -27,7 +27,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.devices.profile_files import LevelFigure, Text
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
-from fleetsim.record import ledger
+from fleetsim.record.measures import ledger
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
@@ -43,7 +43,7 @@ AMOUNTS: Mapping[str, str] = {
     "electricity_usd": "electricity (USD)",
     "carbon_gram": "carbon (g CO2e)",
 }
-"""Columns of a bill: what each is called."""
+"""Columns of a bill, and their labels."""
 
 
 class PriceFigure(LevelFigure):
@@ -53,7 +53,7 @@ class PriceFigure(LevelFigure):
 
 
 class Prices(Settings):
-    """One file of prices; what it does not name is not weighed."""
+    """One file of prices; costs that it does not name are not computed."""
 
     title: Text
     grid_gram_per_kwh: PriceFigure | None = None
@@ -71,7 +71,7 @@ class Prices(Settings):
 
     @property
     def amounts(self) -> list[str]:
-        """Which of `AMOUNTS` these prices give."""
+        """Those of `AMOUNTS` that these prices give."""
         rents = ["rent_busy_usd", "rent_run_usd"] if self.usd_per_hour else []
         electricity = ["electricity_usd"] if self.usd_per_kwh is not None else []
         carbon = ["carbon_gram"] if self.grid_gram_per_kwh is not None else []
@@ -80,17 +80,18 @@ class Prices(Settings):
 
 @dataclass(frozen=True)
 class Bill:
-    """What a run costs."""
+    """Costs of a run."""
 
     prices: Prices
     by_device: pd.DataFrame
-    """A row per device: num_clients, busy_s, energy_j and the amounts that the prices give; 0 of
-    what it does not owe, NaN of what is unknown: how many clients has a run that is not done?"""
+    """A row per device: num_clients, busy_s, energy_j and the amounts that the prices give; 0
+    where none is due, NaN where unknown: the number of clients of a run that is not done."""
     not_used: pd.DataFrame
-    """The same for the tasks that nothing came of; nobody knows a part of a whole run's rent."""
+    """The same for the tasks whose energy was not used; their part of the rent of the whole run is
+    unknown."""
 
     def total(self, amount: str) -> float | None:
-        """An amount of the whole run; None if it is unknown for any device."""
+        """Return an amount of the whole run; None if it is unknown for any device."""
         return _total(self.by_device, amount)
 
 
@@ -107,13 +108,13 @@ def load(name: str) -> Prices:
 
 
 def _path(name: str) -> Path | None:
-    """Where a name leads; None if no file is there."""
+    """Return the file of a name; None if there is none."""
     path = bundled.find("prices", name)
     return path if path is not None and paths.is_file(path) else None
 
 
 def bill(run: Run, prices: Prices) -> Bill:
-    """Weigh a run's joules and hours.
+    """Compute the costs of a run.
 
     Raises:
         DataError: a table is missing or damaged.
@@ -134,7 +135,7 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 
 def table(found: Bill) -> Table:
-    """By device, in all, and what nothing came of."""
+    """Return costs by device, in total, and of energy that was not used."""
     amounts = found.prices.amounts
     rows = [
         _row(str(device), found.by_device.loc[[device]], amounts)
@@ -147,7 +148,7 @@ def table(found: Bill) -> Table:
 
 
 def sources_table(prices: Prices) -> Table:
-    """What each price is, and where it comes from."""
+    """Return every price with its source."""
     figures = {
         "electricity (g CO2e/kWh)": prices.grid_gram_per_kwh,
         "electricity (USD/kWh)": prices.usd_per_kwh,
@@ -167,7 +168,7 @@ def sources_table(prices: Prices) -> Table:
 def _weighed(
     tasks: pd.DataFrame, prices: Prices, num_clients: pd.Series[int] | None, virtual_s: float
 ) -> pd.DataFrame:
-    """Sums and amounts by device; `num_clients` None: nobody knows how many there are."""
+    """Return sums and amounts by device; `num_clients` None: unknown."""
     found = tasks.groupby("device")[["busy_s", "energy_j"]].sum()
     if num_clients is not None:
         found = found.reindex(num_clients.index.union(found.index), fill_value=0.0)

@@ -1,25 +1,22 @@
-"""What runs lost to the best fixed set of clients, slot by slot.
+"""Regret of runs against the best fixed set of clients, by slot.
 
-Reg(t) adds up what a run with the same clients in every round brought more (Tong et al., "From
-learning to analytics: improving model efficacy with goal-directed client selection", equation 12).
-It needs such a run, with selector `fixed`, in the same world.
+Reg(t) sums the accuracy by which a run with fixed clients was ahead (Tong et al., "From learning to
+analytics: improving model efficacy with goal-directed client selection", equation 12). It needs
+such a run, with selector `fixed`, in the same world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fleetsim.contracts import FloatArray
-from fleetsim.record import selection_measures
+from fleetsim.record.measures import selection_measures
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
-from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 
 FIXED = "fixed"
@@ -30,21 +27,21 @@ class Regrets:
     """Regret of runs against the best of those with fixed clients among them."""
 
     best: str
-    """What that run is called."""
+    """Label of that run."""
     slot_rounds: int
     curves: Mapping[str, FloatArray]
     """Reg(t) of every other run by its label, in units of accuracy [T]."""
 
 
 def regrets(runs: Mapping[str, Run]) -> Regrets | None:
-    """Regret of runs of one world by their labels.
+    """Return the regret of runs of one world by their labels.
 
-    The best fixed set is the one whose rewards add up to most over the slots that all runs have. A
-    slot is as long as that of the runs' bandits, a round where there are none or where they differ.
+    The best fixed set has the largest sum of rewards over the slots that all runs have. A slot has
+    the length of the slots of the runs' bandits, or one round if there are none or they differ.
 
     Returns:
-        None where no run has fixed clients or it is alone, where nothing was evaluated, or where a
-        server is buffered.
+        None if no run has fixed clients, if there is only one run, if nothing was evaluated, or if
+        a server is buffered.
     """
     fixed = [label for label, run in runs.items() if _selector(run).get("kind") == FIXED]
     if not fixed or len(runs) < 2 or not all(run.is_synchronous for run in runs.values()):
@@ -70,7 +67,7 @@ def regrets(runs: Mapping[str, Run]) -> Regrets | None:
 
 
 def table(found: Regrets) -> Table:
-    """A row per run: slots, regret over them, and regret per slot."""
+    """Return a row per run: slots, regret over them, and regret per slot."""
     return Table(
         ("run", "slots", "regret", "regret per slot"),
         [
@@ -81,37 +78,14 @@ def table(found: Regrets) -> Table:
 
 
 def caption(found: Regrets) -> str:
-    """What the numbers are."""
+    """Return the explanation of the numbers."""
     slots = (
         "each round is a slot" if found.slot_rounds == 1 else f"slots of {found.slot_rounds} rounds"
     )
     return (
-        f"Test accuracy that {found.best} was ahead by, added up over slots ({slots}); below 0, the"
-        " run was ahead."
+        f"Sum over slots ({slots}) of the test accuracy by which {found.best} was ahead; below 0,"
+        " the run was ahead."
     )
-
-
-@style.house_style()
-def curves(found: Regrets, labels: Sequence[str]) -> Figure:
-    """Regret against slots.
-
-    Args:
-        found: the regrets.
-        labels: all runs, so that each keeps its colour.
-    """
-    figure = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {found.best}")
-    axes = figure.subplots()
-    axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
-    for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
-        if label in found.curves:
-            lost = np.concatenate([[0.0], found.curves[label]])
-            axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
-    slot = "round" if found.slot_rounds == 1 else f"slot of {found.slot_rounds} rounds"
-    axes.set(xlabel=slot, ylabel="accuracy lost, added up")
-    axes.set_xlim(left=0.0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    style.legend_below(figure, axes)
-    return figure
 
 
 def _selector(run: Run) -> Mapping[str, Any]:

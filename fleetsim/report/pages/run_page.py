@@ -1,4 +1,4 @@
-"""The report of one run: a page that opens offline, and its figures as files."""
+"""The page of one run, which opens offline, and its figures as files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup, quantities
 from fleetsim.report.figures import (
+    accuracy,
     batteries,
     coverage,
-    curves,
+    device_costs,
     energy_inequality,
     gantt,
     ledger,
@@ -25,7 +26,7 @@ from fleetsim.report.figures import (
     style,
 )
 from fleetsim.report.markup import Picture, Table
-from fleetsim.report.pages import measures, prices, summary
+from fleetsim.report.pages import ledger_tables, measures, prices, summary
 from fleetsim.report.pages.prices import Prices
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
@@ -35,10 +36,10 @@ FIGURES = "figures"
 
 _SELECTION = "Selection"
 _UNFINISHED = {
-    "running": "It is still running, or it was killed. What follows goes up to its last checkpoint;"
-    " go on with --resume.",
-    "interrupted": "What follows goes up to the interruption; go on with --resume.",
-    "failed": "What follows goes up to the fault:",
+    "running": "It is still running, or it was killed. The page ends with its last checkpoint; go"
+    " on with --resume.",
+    "interrupted": "The page ends with the interruption; go on with --resume.",
+    "failed": "The page ends with the fault:",
 }
 _NO_ACCURACY = (
     "There is no accuracy to show: the run was made without training, or no round was evaluated."
@@ -50,7 +51,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
 
     Args:
         run: the run.
-        priced: what its joules and hours cost; None: that is not asked.
+        priced: prices of joules and hours; None: no costs.
 
     Returns:
         The page.
@@ -72,9 +73,9 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         heading: _saved(drawn, folder)
         for heading, drawn in (
             ("Accuracy", _accuracy(rounds, targets)),
-            ("Where time and energy went", _costs(tasks)),
+            ("Time and energy by device", _costs(tasks)),
             (_SELECTION, _selection(run, clients)),
-            ("Who was there, and who was waited for", _people(run, tasks)),
+            ("Availability and waiting", _availability(run, tasks)),
         )
     }
     bill = None if priced is None else prices.bill(run, priced)
@@ -98,10 +99,10 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
             if pictures
         ],
         measures_caption=(
-            "What papers on client selection compare runs by; a measure that means nothing for this"
-            " run is not there."
+            "Measures by which papers on client selection compare runs; a measure that does not"
+            " apply to this run is left out."
         ),
-        ledger=ledger.table(entries),
+        ledger=ledger_tables.table(entries),
         ledger_pictures=_saved(_ledger(entries, clients, is_whole_fleet=is_done), folder),
         prices=priced,
         bill=None if bill is None else prices.table(bill),
@@ -109,9 +110,9 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
         devices_caption=(
-            "By kind of device: time and energy to deliver are means of the train tasks that were"
-            " delivered; energy counts all tasks, probes too."
-            + ("" if is_done else " Clients that were never sent a task are not in it.")
+            "By kind of device: time and energy to deliver are means of the delivered train tasks;"
+            " energy counts all tasks, with probes."
+            + ("" if is_done else " Clients without a task are left out.")
         ),
         digest=run.manifest.digest,
         scenario=strict_yaml.dump(run.scenario),
@@ -121,7 +122,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
 
 
 def summary_lines(run: Run) -> list[str]:
-    """A run in a few aligned lines, for a terminal."""
+    """Return a run in a few aligned lines, for a terminal."""
     totals = summary.totals(run)
     manifest = run.manifest
     accuracy = "none: the run was made without training, or nothing was evaluated"
@@ -157,11 +158,11 @@ def summary_lines(run: Run) -> list[str]:
 
 
 _Drawn = Iterator[tuple[str, Figure, str, str]]
-"""Stem, figure, what it shows, how to read it."""
+"""Stem, figure, description, caption."""
 
 
 def _saved(drawn: _Drawn, folder: Path) -> list[Picture]:
-    """The figures, each saved as it is drawn."""
+    """Return the figures, each saved as it is drawn."""
     return [
         Picture(stem, style.save(figure, folder, stem), says, caption)
         for stem, figure, says, caption in drawn
@@ -169,48 +170,47 @@ def _saved(drawn: _Drawn, folder: Path) -> list[Picture]:
 
 
 def _targets(rounds: pd.DataFrame) -> list[float]:
-    """The accuracies that were reached, and the next one."""
+    """Return the usual target accuracies that were reached, and the next one."""
     reached = summary.reached_targets([rounds])
-    ladder = [*summary.LOW_TARGETS, *summary.TARGETS]
-    return reached + [target for target in ladder if reached and target > reached[-1]][:1]
+    usual = [*summary.LOW_TARGETS, *summary.TARGETS]
+    return reached + [target for target in usual if reached and target > reached[-1]][:1]
 
 
 def _accuracy(rounds: pd.DataFrame, targets: list[float]) -> _Drawn:
     if not rounds["accuracy"].notna().any():
         return
-    captions: Mapping[curves.Against, str] = {
-        "time": "How fast: a step up is a better model at the end of a round; a dot is where an"
-        " accuracy of the table above was first reached.",
-        "energy": "How dear: the same models against all joules that the fleet had spent by then,"
-        " wasted ones too.",
-        "rounds": "How many rounds: the same models as an algorithm sees them, blind to what a"
-        " round takes.",
+    captions: Mapping[accuracy.Against, str] = {
+        "time": "Accuracy after each round, at its end. A dot marks where an accuracy of the table"
+        " above was first reached.",
+        "energy": "The same models against all joules that the fleet had spent by then, wasted ones"
+        " included.",
+        "rounds": "The same models by round, without regard to the duration of rounds.",
     }
     for against, caption in captions.items():
-        figure = curves.accuracy({"run": rounds}, against=[against], targets=targets)
+        figure = accuracy.accuracy({"run": rounds}, against=[against], targets=targets)
         yield f"accuracy-{against}", figure, f"test accuracy against {against}", caption
 
 
 def _costs(tasks: pd.DataFrame) -> _Drawn:
     yield (
         "seconds-by-device",
-        curves.seconds_by_device(tasks),
+        device_costs.seconds_by_device(tasks),
         "seconds of download, compute and upload by device",
-        "Left, what the fleet's devices spent in all; right, what one train task takes: a long bar"
-        " is a straggler, its widest colour the reason.",
+        "Left, the sum over all tasks; right, the mean train task. A long bar on the right is a"
+        " straggler, and its widest colour shows the reason.",
     )
     yield (
         "joules-by-device",
-        curves.joules_by_device(tasks),
+        device_costs.joules_by_device(tasks),
         "joules by component and device",
-        "The same for joules: idle is what a device draws for being awake from dispatch to the end"
-        " of its task, all other components come on top of it.",
+        "The same for joules. Idle is the power of an awake device from dispatch to the end of its"
+        " task; all other components are added to it.",
     )
     yield (
         "waste",
-        curves.waste(tasks),
+        device_costs.waste(tasks),
         "wasted joules by cause and by device",
-        "Energy of tasks whose answer nobody used: late at the deadline, lost (offline, battery,"
+        "Energy of tasks that were not delivered: late at the deadline, lost (offline, battery,"
         " link, crashed, memory), cancelled because the server had enough, stale or refused.",
     )
 
@@ -222,9 +222,8 @@ def _selection(run: Run, clients: pd.DataFrame) -> _Drawn:
             coverage.coverage({"run": run.share_seen()}, {"run": run.selection_counts()}),
             "share of the fleet selected at least once by round, and how often clients were"
             " selected",
-            "Left, how fast everybody is tried: a dot is where 90 % and all of the fleet had been"
-            " selected. Right, how many clients were selected so and so often: a tail to the right"
-            " is a favourite.",
+            "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right,"
+            " the number of clients by times selected: clients far to the right are preferred.",
         )
     selected, devices = run.selection_ratio(), run.selected_devices()
     if selected is not None and devices is not None and len(run.rounds) > 1:
@@ -232,52 +231,52 @@ def _selection(run: Run, clients: pd.DataFrame) -> _Drawn:
             "selection-ratio",
             selection_ratio.ratios(selected, devices, _device_shares(run, clients)),
             "share of the fleet that each round selected, and its shares by kind of device",
-            "Above, how much of the fleet a round takes; below, of which devices: a band that is"
-            " wider than its share of the fleet is a preference.",
+            "Above, the share of the fleet that a round selects; below, by device: a band wider"
+            " than the device's share of the fleet is a preference.",
         )
     yield (
         "selections",
         selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
         "how often clients were selected, by device",
-        "Who carries the load: devices above the dashed mean of the fleet are asked more than"
-        " their share. The numbers in brackets are clients.",
+        "Devices above the dashed mean of the fleet are selected more than their share. Numbers in"
+        " brackets are clients.",
     )
-    told = run.opinions()
-    if len(told):
+    found = run.opinions()
+    if len(found):
         yield (
             "opinions",
-            opinions.opinions(told, run.rounds, run.selection_counts()),
+            opinions.opinions(found, run.rounds, run.selection_counts()),
             "accuracy of the model on the clients' own data after every slot",
-            "What the selector learns from: every client's accuracy on its own data after a slot."
-            " Beliefs, where there are any, are what clients make of it among neighbours.",
+            "The selector learns from each client's accuracy on its own data after a slot. Clients"
+            " of some selectors form beliefs from it by messages to neighbours.",
         )
 
 
 def _device_shares(run: Run, clients: pd.DataFrame) -> dict[str, float] | None:
-    """Share of each device in the fleet, where all clients are known."""
+    """Return the share of each device in the fleet; None if not all clients are known."""
     if run.manifest.status != "done":
         return None
     sizes = clients["device"].value_counts()
     return {str(device): number / len(clients) for device, number in sizes.items()}
 
 
-def _people(run: Run, tasks: pd.DataFrame) -> _Drawn:
-    if batteries.is_told(run.rounds):
+def _availability(run: Run, tasks: pd.DataFrame) -> _Drawn:
+    if batteries.has_batteries(run.rounds):
         yield (
             "batteries",
             batteries.levels(run.rounds),
             "battery levels, and clients that can take part or are off, over time",
-            "Above, how full batteries are at the end of each round: the line is the middle one, a"
-            " tenth lie below the area and a tenth above. Below, how many clients the server could"
-            " choose from when the round began, and how many are off because they ran empty.",
+            "Above, battery levels at the end of each round: the line is the median, and the area"
+            " spans the 10th to the 90th percentile. Below, the clients that the server could"
+            " select when the round began, and those that are off because they ran empty.",
         )
     deadline_s = _setting(run, "server", "deadline_s")
     yield (
         "stragglers",
         gantt.stragglers(run.rounds, tasks, deadline_s=deadline_s),
         "tasks of one round as a Gantt chart",
-        "The round in which the first answer waited longest for the last: a row is a client, pale"
-        " is done and waiting, the mark at the end of a bar says how it ended.",
+        "The round in which the first client waited longest for the last. A row is a client, a pale"
+        " line is waiting, and the marker at the end of a bar is the task's outcome.",
     )
 
 
@@ -285,21 +284,21 @@ def _ledger(entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: boo
     yield (
         "ledger",
         ledger.by_component_and_fate(entries),
-        "joules by component and by what came of them",
-        "A bar is what one component took, its colours say what came of it; each panel has a scale"
-        " of its own.",
+        "joules by component and energy outcome",
+        "A bar is the energy of one component, and its colours are energy outcomes. Each panel has"
+        " its own scale.",
     )
     yield (
-        "payers",
-        energy_inequality.who_paid(entries, clients, is_whole_fleet=is_whole_fleet),
-        "Lorenz curve of joules over clients, and the clients that paid most",
-        "The further the curve sags below the dashed line, the more of the energy a few clients"
-        " bore: on the dashed line all paid the same. On the right, those who bore most.",
+        "energy-inequality",
+        energy_inequality.energy_by_client(entries, clients, is_whole_fleet=is_whole_fleet),
+        "Lorenz curve of joules over clients, and the clients that spent most",
+        "On the dashed line all clients spend the same. The further the curve is below it, the more"
+        " energy a few clients spend. Right, the clients that spent most.",
     )
 
 
 def _setting(run: Run, *keys: str) -> Any:
-    """A value of the resolved scenario; None where the scenario has no such key."""
+    """Return a value of the resolved scenario; None if it has no such key."""
     value: Any = run.scenario
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
@@ -318,12 +317,12 @@ def _subtitle(run: Run) -> str:
 
 
 def _notes(run: Run) -> Iterator[str]:
-    """What a reader of the numbers should know of the models behind them."""
+    """Yield notes on the models behind the numbers."""
     cool = run.manifest.not_slowed_by_heat
     if not cool:
         return
     if _setting(run, "fleet", "thermal", "kind") == "none":
-        why = "fleet.thermal.kind is none, so what computes for minutes is too fast"
+        why = "fleet.thermal.kind is none, so computations of minutes are too fast"
     else:
         why = "no thermal model of them is known"
     yield f"Heat slows none of {', '.join(cool)}: {why}."
@@ -342,7 +341,7 @@ def _banners(run: Run) -> Iterator[tuple[str, str]]:
     if not run.rounds.empty and not summary.is_trained(run):
         yield "No accuracy.", "The run was made without training, or no round was evaluated."
     if manifest.warnings:
-        yield "Warned of before the run:", "; ".join(manifest.warnings)
+        yield "Warnings before the run:", "; ".join(manifest.warnings)
 
 
 def _versions(run: Run) -> Table:

@@ -1,4 +1,4 @@
-"""How the scenarios of runs differ: what to call each, and whether their worlds are the same."""
+"""Differences between the scenarios of runs, labels of the runs, and comparison of their worlds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fleetsim.record.saved_run import Run
 from fleetsim.scenario import WORLD
 from fleetsim.schema.strict_yaml import KeyPath, shown, spelled
 
-_NOT_TELLING = ("name", "checkpoint")
+_IGNORED = ("name", "checkpoint")
 _MAX_PARTS = 3
 _MAX_WIDTH = 28
 _HASH_LENGTH = 12
 
 
 class _Absent:
-    """Stands for a key that a scenario does not have."""
+    """Value of a key that a scenario does not have."""
 
 
 ABSENT: Final = _Absent()
@@ -34,11 +34,11 @@ class Difference:
 
     @property
     def is_kind(self) -> bool:
-        """Whether it says which of several forms its mapping has."""
+        """Whether the key selects one of several forms of its mapping."""
         return self.path[-1] == "kind"
 
     def shown(self, index: int) -> str:
-        """The value of one run, on one line and not too long."""
+        """Return the value of one run, on one short line."""
         value = self.values[index]
         if value is ABSENT:
             return "-"
@@ -51,22 +51,22 @@ class Difference:
 
 
 def differences(runs: Sequence[Run]) -> list[Difference]:
-    """Every key that differs, the selector's first; with `trainer`, what trained.
+    """Return every key that differs, the selector's first; `trainer` is the trainer's name.
 
     `name` and `checkpoint` never count. A key that only one form of a mapping has, such as
     `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
     """
-    scenarios = [_told(run) for run in runs]
+    scenarios = [_compared_data(run) for run in runs]
     found = list(_walk(scenarios, ()))
     kinds = [difference for difference in found if difference.is_kind]
-    telling = [difference for difference in found if _is_telling(difference, kinds)]
-    return sorted(telling, key=lambda difference: difference.path[:2] != ("server", "selector"))
+    counted = [difference for difference in found if _counts(difference, kinds)]
+    return sorted(counted, key=lambda difference: difference.path[:2] != ("server", "selector"))
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """What to call each run: how its scenario differs, and its folder where that is not enough.
+    """Return a label for each run: its differences, and its folder where these are not unique.
 
-    Runs with other selectors are called by their kind, others by `key=value`.
+    Runs with different selectors are labelled by their kind, others by `key=value`.
     """
     found = differences(runs)
     called = [_label(found, index) or run.manifest.name for index, run in enumerate(runs)]
@@ -80,9 +80,9 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def world_differences(runs: Sequence[Run]) -> list[str]:
-    """How the worlds of runs differ, a key each; nothing if they are the same.
+    """Return the differences between the worlds of runs, one per key; empty if they are equal.
 
-    Worlds are the same if and only if the manifests say so: a world's hash covers all of it.
+    Worlds are equal if and only if their hashes in the manifests are.
     """
     if len({run.manifest.world_hash for run in runs}) <= 1:
         return []
@@ -100,19 +100,19 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _told(run: Run) -> dict[str, Any]:
-    """What can tell a run: its scenario, what trained, and the file of a selector of one's own."""
-    told = {key: value for key, value in run.scenario.items() if key not in _NOT_TELLING}
-    told["trainer"] = run.manifest.trainer
+def _compared_data(run: Run) -> dict[str, Any]:
+    """Return the compared data of a run: its scenario, trainer, and the file of a plug-in."""
+    data = {key: value for key, value in run.scenario.items() if key not in _IGNORED}
+    data["trainer"] = run.manifest.trainer
     if run.manifest.plugin is not None and run.manifest.plugin.source_sha256 is not None:
-        server = told["server"]
+        server = data["server"]
         source = {"source_sha256": run.manifest.plugin.source_sha256[:_HASH_LENGTH]}
-        told["server"] = {**server, "selector": {**server["selector"], **source}}
-    return told
+        data["server"] = {**server, "selector": {**server["selector"], **source}}
+    return data
 
 
 def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:
-    """Leaves that differ, in the order of the first scenario that has them."""
+    """Yield leaves that differ, in the order of the first scenario that has them."""
     if all(isinstance(value, dict) for value in values if value is not ABSENT):
         mappings = [{} if value is ABSENT else value for value in values]
         for key in dict.fromkeys(key for mapping in mappings for key in mapping):
@@ -122,7 +122,7 @@ def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:
 
 
 def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> list[int]:
-    """Runs in which the mappings around a key have the same form as in one run."""
+    """Return the runs in which the mappings around a key have the same form as in one run."""
     around = [
         kind.values
         for kind in kinds
@@ -135,8 +135,8 @@ def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> l
     ]
 
 
-def _is_telling(difference: Difference, kinds: Sequence[Difference]) -> bool:
-    """Whether runs of the same form differ in it."""
+def _counts(difference: Difference, kinds: Sequence[Difference]) -> bool:
+    """Return whether runs of the same form differ in a key."""
     for index in range(len(difference.values)):
         own = difference.values[index]
         if any(difference.values[peer] != own for peer in _peers(difference, kinds, index)):

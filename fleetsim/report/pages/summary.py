@@ -1,4 +1,4 @@
-"""What a run comes to, in numbers: totals, targets, outcomes, devices."""
+"""Summary of a run: totals, targets, outcomes and devices."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.record import cost_to_target
+from fleetsim.record.measures import cost_to_target
+from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.curves import energy_of
 from fleetsim.report.markup import Table
 from fleetsim.report.quantities import NOTHING
 
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
-"""Accuracies that people ask for."""
+"""Usual target accuracies."""
 LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
-"""What is asked for where nothing got as far as that."""
+"""Targets for runs that reached none of the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A run in a few numbers; None where there is no such number."""
+    """Key numbers of a run; None where a number does not exist."""
 
     num_rounds: int
     virtual_s: float
     final_accuracy: float | None
-    """Of the last evaluated round."""
+    """Accuracy of the last evaluated round."""
     best_accuracy: float | None
     energy_j: float
     wasted_j: float
@@ -37,11 +37,11 @@ class Totals:
     num_selected: int
     num_delivered: int
     waiting_mean_s: float | None
-    """Mean of the rounds' waiting; None too where nobody waits, as for a buffered server."""
+    """Mean of the rounds' waiting; None also where no client waits, as for a buffered server."""
 
 
 def totals(run: Run) -> Totals:
-    """Add up the rounds of a run, as far as they are recorded."""
+    """Sum up the recorded rounds of a run."""
     rounds = run.rounds
     accuracy = rounds["accuracy"].dropna()
     energy_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0
@@ -49,8 +49,8 @@ def totals(run: Run) -> Totals:
     last_s = float(rounds["finished_at_s"].iloc[-1]) if len(rounds) else 0.0
     return Totals(
         num_rounds=len(rounds),
-        # The clock may go on after the last round, waiting for clients that never come; the
-        # manifest of a run that was killed knows nothing of it.
+        # The clock may go on after the last round, waiting for clients that never come. The
+        # manifest of a run that was killed does not say so.
         virtual_s=max(last_s, run.manifest.virtual_s),
         final_accuracy=float(accuracy.iloc[-1]) if len(accuracy) else None,
         best_accuracy=float(accuracy.max()) if len(accuracy) else None,
@@ -64,7 +64,7 @@ def totals(run: Run) -> Totals:
 
 
 def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
-    """Label, value and small print of the key numbers."""
+    """Return label, value and note of the key numbers."""
     wasted = quantities.text(sums.wasted_j, "j")
     share = sums.num_delivered / sums.num_selected if sums.num_selected else None
     best = quantities.percent(sums.best_accuracy)
@@ -101,19 +101,19 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
         (
             "host time",
             quantities.text(run.manifest.host_s or None, "s"),
-            "what the simulation took",
+            "duration of the simulation",
         ),
     ]
     return [(label, value, "" if note == value else note) for label, value, note in found]
 
 
 def is_trained(run: Run) -> bool:
-    """Whether there is any accuracy."""
+    """Return whether a run has any accuracy."""
     return bool(run.rounds["accuracy"].notna().any())
 
 
 def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
-    """Of the accuracies that people ask for, those that any of the runs reached."""
+    """Return the usual target accuracies that any of the runs reached."""
 
     def reached(targets: Sequence[float]) -> list[float]:
         return [
@@ -126,7 +126,7 @@ def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
 
 
 def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
-    """When each accuracy was first reached, and what it had cost by then."""
+    """Return rounds, time and energy until each accuracy was first reached."""
     rows = []
     for target in targets:
         number = cost_to_target.rounds_to_accuracy(rounds, target)
@@ -142,7 +142,7 @@ def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
 
 
 def outcomes_table(tasks: pd.DataFrame) -> Table:
-    """How tasks ended, and what went into them."""
+    """Return tasks, their durations and energy, by outcome."""
     tasks = tasks.assign(
         energy_j=energy_of(tasks), duration_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
     )
@@ -176,7 +176,7 @@ def outcomes_table(tasks: pd.DataFrame) -> Table:
 
 
 def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
-    """What each kind of device did and spent.
+    """Return tasks, their durations and energy, by kind of device.
 
     Args:
         tasks: the tasks table.

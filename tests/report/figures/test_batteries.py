@@ -35,13 +35,13 @@ def test_levels_and_clients_are_drawn_at_the_ends_of_rounds_in_hours():
     assert line(upper, "median") == ([1.0, 2.0, 3.0, 4.0], [0.5] * 4)
     assert (heights.min(), heights.max()) == (pytest.approx(0.1), pytest.approx(0.9))
     assert line(lower, "eligible and idle")[1] == [9.0, 8.0, 7.0, 6.0]
-    assert line(lower, "off, run empty")[1] == [0.0, 1.0, 2.0, 3.0]
+    assert line(lower, "off (empty)")[1] == [0.0, 1.0, 2.0, 3.0]
     assert lower.get_xlabel() == "virtual time (h)"
 
 
 def test_a_run_whose_batteries_do_not_live_has_nothing_to_draw():
     plain = round_frame(round_row(1)).drop(columns=["num_off"])
 
-    assert not batteries.is_told(plain)
-    assert not batteries.is_told(round_frame(live_row(1)).iloc[:0])
-    assert batteries.is_told(round_frame(live_row(1)))
+    assert not batteries.has_batteries(plain)
+    assert not batteries.has_batteries(round_frame(live_row(1)).iloc[:0])
+    assert batteries.has_batteries(round_frame(live_row(1)))

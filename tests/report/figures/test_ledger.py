@@ -1,4 +1,4 @@
-"""The energy ledger for people: its table, its figures, who paid."""
+"""The energy ledger in reports: its table, its figures, energy by client."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from matplotlib.container import BarContainer
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
 from fleetsim.record import tables
-from fleetsim.record.ledger import FATES, ledger
-from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.manifest import write_manifest
+from fleetsim.record.measures.ledger import FATES, ledger
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.figures import energy_inequality, style
 from fleetsim.report.figures import ledger as shown
-from fleetsim.report.pages import run_page
+from fleetsim.report.pages import ledger_tables, run_page
 from tests.report.made_runs import MadeUp, make_run, write_run
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
 
@@ -46,7 +46,7 @@ def widths(axes: Axes, label: str) -> list[float]:
 
 
 def test_table_by_hand() -> None:
-    table = shown.table(ENTRIES)
+    table = ledger_tables.table(ENTRIES)
 
     assert table.columns == ("joules of", "used", "unused", "late", "all", "share of all")
     assert table.rows == [
@@ -66,11 +66,11 @@ def test_a_run_that_spent_nothing_has_a_table_and_figures_that_say_so() -> None:
     figures = (
         shown.by_component_and_fate(NONE),
         shown.side_by_side({"a": NONE}),
-        energy_inequality.who_paid(NONE, CLIENTS.iloc[:0]),
-        energy_inequality.who_paid(NONE, CLIENTS),
+        energy_inequality.energy_by_client(NONE, CLIENTS.iloc[:0]),
+        energy_inequality.energy_by_client(NONE, CLIENTS),
     )
 
-    assert shown.table(NONE).rows == [("all", "0 J", "-"), ("share of all", "-", "")]
+    assert ledger_tables.table(NONE).rows == [("all", "0 J", "-"), ("share of all", "-", "")]
     for figure in figures:
         assert "no energy was spent" in {text.get_text() for text in figure.axes[0].texts}
         assert style.encode(figure, ["svg"])
@@ -118,30 +118,30 @@ def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
 def test_tables_of_runs_by_hand() -> None:
     found = {"a": ENTRIES, "none": NONE}
 
-    assert shown.fate_table(found).columns == (
+    assert ledger_tables.fate_table(found).columns == (
         "run",
         "used (J)",
         "unused (J)",
         "late (J)",
         "all (J)",
     )
-    assert shown.fate_table(found).rows == [
+    assert ledger_tables.fate_table(found).rows == [
         ("a", "1,020", "9.00", "30.0", "1,059"),
         ("none", "-", "-", "-", "0"),
     ]
-    assert shown.component_table(found).rows == [
+    assert ledger_tables.component_table(found).rows == [
         ("a", "998", "12.0", "16.0", "15.0", "18.0", "1,059"),
         ("none", *["-"] * 5, "0"),
     ]
 
 
 def test_the_ledgers_of_runs_are_one_tidy_frame() -> None:
-    found = shown.frame({"a": ENTRIES, "none": NONE})
+    found = ledger_tables.frame({"a": ENTRIES, "none": NONE})
 
     assert list(found.columns) == ["label", "purpose", "fate", "component", "energy_j"]
     assert set(found["label"]) == {"a"}
     assert found["energy_j"].sum() == 1059.0
-    assert shown.frame({"none": NONE}).empty
+    assert ledger_tables.frame({"none": NONE}).empty
 
 
 # --- who paid -------------------------------------------------------------------------------------
@@ -164,15 +164,15 @@ def test_gini_is_half_the_mean_difference_of_all_pairs_over_the_mean(energy_j) -
     )
 
 
-def test_who_paid_counts_clients_that_paid_nothing() -> None:
-    figure = energy_inequality.who_paid(ENTRIES, CLIENTS)
+def test_energy_by_client_counts_clients_that_paid_nothing() -> None:
+    figure = energy_inequality.energy_by_client(ENTRIES, CLIENTS)
     curve = figure.axes[0].get_lines()[0]
 
     # 0, 0, 50 and 1009 J.
     assert [float(x) for x in np.asarray(curve.get_xdata())] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert np.asarray(curve.get_ydata()) == pytest.approx([0.0, 0.0, 0.0, 50 / 1059, 1.0])
     assert "Gini index 0.73" in figure.axes[0].get_title(loc="left")
-    assert "1 of 4 clients bore 95.3 % of 1.06 kJ" in figure.get_suptitle()
+    assert "1 of 4 clients spent 95.3 % of 1.06 kJ" in figure.get_suptitle()
     assert [tick.get_text() for tick in figure.axes[1].get_yticklabels()] == [
         "board  #0",
         "phone  #2",
@@ -185,7 +185,7 @@ def test_the_curve_of_a_large_fleet_has_few_points_and_ends_at_everybody() -> No
     size = 100_000
     clients = client_frame(["phone"] * size, [1] * size)
     tasks = task_frame(*(task_row(number, number) for number in range(500)))
-    figure = energy_inequality.who_paid(ledger(ROUNDS, tasks), clients)
+    figure = energy_inequality.energy_by_client(ledger(ROUNDS, tasks), clients)
     x = np.asarray(figure.axes[0].get_lines()[0].get_xdata())
 
     assert len(x) <= 201
@@ -237,6 +237,6 @@ def test_the_page_shows_the_ledger(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp())
     html = run_page.write_report(run).read_text()
 
-    for row in shown.table(run.ledger()).rows:
+    for row in ledger_tables.table(run.ledger()).rows:
         assert all(f">{cell}<" in html for cell in row if cell)
     assert "Money and carbon" not in html

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.report.figures import coverage, opinions, selection_ratio
+from fleetsim.report.figures import coverage, opinions, regret_curves, selection_ratio
 from fleetsim.report.pages import comparison, regret
 from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_frame, round_row
@@ -70,8 +70,8 @@ def test_the_share_seen_begins_at_nothing_and_has_a_dot_at_ninety_percent_and_al
 
 def test_the_histogram_counts_clients_by_times_selected() -> None:
     figure = coverage.coverage({"run": np.array([1.0])}, {"run": np.array([3, 0, 1, 1, 3, 3])})
-    values, edges, _ = steps(panel(figure, "how often clients"))["run"].get_data()
-    drawn = panel(figure, "how often each").patches
+    values, edges, _ = steps(panel(figure, "clients by times"))["run"].get_data()
+    drawn = panel(figure, "times selected of each").patches
     bars = [bar.get_height() for bar in drawn if isinstance(bar, Rectangle)]
 
     assert list(values) == [1, 2, 0, 3]
@@ -82,7 +82,7 @@ def test_the_histogram_counts_clients_by_times_selected() -> None:
 def test_runs_share_their_classes_and_have_no_bars_of_clients() -> None:
     counts = {"a": np.array([0, 0, 1]), "b": np.array([15, 14, 0])}
     figure = coverage.coverage({"a": np.ones(2), "b": np.ones(2)}, counts)
-    drawn = steps(panel(figure, "how often clients"))
+    drawn = steps(panel(figure, "clients by times"))
 
     # 16 counts in 8 classes of 2.
     assert {label: heights(patch) for label, patch in drawn.items()} == {
@@ -97,7 +97,7 @@ def test_a_few_favourites_of_a_large_fleet_still_show() -> None:
     counts = np.zeros(10_000, dtype=np.int64)
     counts[:3] = 30
     figure = coverage.coverage({"run": np.array([0.0, 0.0003])}, {"run": counts})
-    often = panel(figure, "how often clients")
+    often = panel(figure, "clients by times")
 
     figure.draw_without_rendering()
 
@@ -125,8 +125,8 @@ def test_classes_are_as_wide_and_cover_all_counts(largest: int, num_clients: int
 def test_the_ratio_and_its_devices_round_by_round() -> None:
     devices = pd.DataFrame({"board": [0.25, 1.0], "phone": [0.75, 0.0]}, index=[1, 3])
     figure = selection_ratio.ratios(np.array([0.5, 0.0, 0.25]), devices, {"board": 0.5})
-    (above,) = steps(panel(figure, "over all")).values()
-    below = panel(figure, "of what devices")
+    (above,) = steps(panel(figure, "selected share")).values()
+    below = panel(figure, "selected clients by device")
     handles, labels = below.get_legend_handles_labels()
 
     assert heights(above) == [0.5, 0.0, 0.25]
@@ -136,7 +136,7 @@ def test_the_ratio_and_its_devices_round_by_round() -> None:
     corners = {(x, y) for x, y in np.asarray(handles[0].get_paths()[0].vertices).tolist()}
     assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
     assert (2.5, 0.25) not in corners
-    assert "25.0 % of the fleet on average" in words(figure)
+    assert "Selected share of the fleet: 25.0 % on average" in words(figure)
 
 
 def test_one_kind_of_device_has_no_shares() -> None:
@@ -183,11 +183,11 @@ TOLD = pd.DataFrame(
         "belief": [0.5, 0.625, 0.25, 0.75],
     }
 )
-JUDGED = round_frame(round_row(1, 0.3), round_row(2, 0.4), round_row(3, 0.5), round_row(4, 0.6))
+EVALUATED = round_frame(round_row(1, 0.3), round_row(2, 0.4), round_row(3, 0.5), round_row(4, 0.6))
 
 
 def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
-    figure = opinions.opinions(TOLD, JUDGED, np.array([1, 3]))
+    figure = opinions.opinions(TOLD, EVALUATED, np.array([1, 3]))
     above, below = figure.axes
 
     assert x_of(line(above, "mean opinion")) == [2, 4]
@@ -199,7 +199,7 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
 
 
 def test_without_beliefs_there_is_one_panel() -> None:
-    figure = opinions.opinions(TOLD.assign(belief=np.nan), JUDGED, np.array([1, 3]))
+    figure = opinions.opinions(TOLD.assign(belief=np.nan), EVALUATED, np.array([1, 3]))
 
     assert len(figure.axes) == 1
 
@@ -250,7 +250,9 @@ def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
 
     assert found is not None
     assert regret.table(found).rows == [("random", "2", "-0.500", "-0.250")]
-    (axes,) = regret.curves(found, list(ahead)).axes
+    (axes,) = regret_curves.regret(
+        found.curves, list(ahead), best=found.best, slot_rounds=found.slot_rounds
+    ).axes
     assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.record.run_folder import write_manifest
+from fleetsim.record.manifest import write_manifest
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.pages import comparison
 from fleetsim.report.pages.measures import Budgets
@@ -135,9 +135,9 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
         "oort                       1,500    1,500",
     ]
     assert fates.splitlines() == [
-        "Joules by fate  used (J)  all (J)",
-        "random               400      400",
-        "oort               1,500    1,500",
+        "Joules by energy outcome  used (J)  all (J)",
+        "random                         400      400",
+        "oort                         1,500    1,500",
     ]
 
 
@@ -310,7 +310,7 @@ def test_different_worlds_on_purpose_are_said_first(tmp_path: Path) -> None:
         "DIFFERENT WORLDS: these runs differ in seed (1, 2)"
     )
     assert "<strong>Different worlds:</strong> these runs differ in seed (1, 2)" in html
-    assert "All met the same" not in html
+    assert "All runs have the same" not in html
     assert 'class="best"' not in html
     assert [entry.label for entry in result.entries] == ["seed=1", "seed=2"]
 

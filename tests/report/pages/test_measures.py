@@ -1,4 +1,4 @@
-"""The tables of measures: what a report says, and what a comparison sets side by side."""
+"""The tables of measures, of a report and of a comparison."""
 
 from __future__ import annotations
 

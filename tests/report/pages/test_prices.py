@@ -1,4 +1,4 @@
-"""What a run costs in money and carbon, if somebody asks."""
+"""Costs of a run in money and carbon."""
 
 from __future__ import annotations
 

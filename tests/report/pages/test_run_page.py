@@ -29,7 +29,7 @@ FIGURES = {
     "selections",
     "stragglers",
     "ledger",
-    "payers",
+    "energy-inequality",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fleetsim import cli
 from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Report, WorkKind
-from fleetsim.scenario import doubts, load
+from fleetsim.scenario import load, scenario_warnings
 from fleetsim.selectors.bp_ucb import BpUcbSettings, local_potentials
 
 LINE_M = np.array([[0.0, 0.0], [100.0, 0.0], [250.0, 0.0], [900.0, 0.0]])
@@ -306,8 +306,8 @@ def test_the_command_line_warns_once_and_goes_on(verb, tmp_path, monkeypatch, ca
 def test_a_fleet_that_stands_close_is_run_without_a_word():
     changes = ["fleet.channel.cell_radius_m=50.0", "server.selector={kind: bp-ucb}"]
 
-    assert doubts(load("quickstart", changes)) == []
-    assert len(doubts(load("quickstart", changes[1:]))) == 1
+    assert scenario_warnings(load("quickstart", changes)) == []
+    assert len(scenario_warnings(load("quickstart", changes[1:]))) == 1
 
 
 def test_the_equations_are_at_hand():

@@ -21,7 +21,7 @@ from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
 from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, settled
 from fleetsim.quoting import quoted
-from fleetsim.schema.faults import nearest
+from fleetsim.schema.spelling import nearest
 
 TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
 

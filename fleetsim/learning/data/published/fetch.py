@@ -29,7 +29,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.quoting import quoted
-from fleetsim.schema.faults import did_you_mean
+from fleetsim.schema.spelling import did_you_mean
 
 _CHUNK_BYTE = 1 << 16
 

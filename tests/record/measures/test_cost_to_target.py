@@ -3,7 +3,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fleetsim.record.cost_to_target import energy_to_accuracy, rounds_to_accuracy, time_to_accuracy
+from fleetsim.record.measures.cost_to_target import (
+    energy_to_accuracy,
+    rounds_to_accuracy,
+    time_to_accuracy,
+)
 
 # Evaluated in rounds 2, 4 and 5; better in 4 than in 5.
 ROUNDS = pd.DataFrame(

@@ -1,7 +1,7 @@
-"""By what figures papers on client selection compare runs, beside time- and energy-to-accuracy.
+"""Measures of papers on client selection, besides time- and energy-to-accuracy.
 
-Pure functions of columns of the rounds and tasks tables. What a paper leaves open is decided in the
-function's docstring.
+They are pure functions of columns of the rounds and tasks tables. Docstrings state the choices that
+a paper leaves open.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ class Ending(NamedTuple):
     """Accuracy at the end of a run."""
 
     mean: float
-    """Over the last rounds."""
+    """Mean over the last rounds."""
     largest_deviation: float
-    """Of one of them from that mean, up or down."""
+    """Largest deviation of one of them from that mean, up or down."""
 
 
 def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
-    """Mean and largest deviation of the accuracy over the last rounds; None if never evaluated.
+    """Return mean and largest deviation of accuracy over the last rounds; None if not evaluated.
 
     Rounds among them that were not evaluated are left out.
 
     Args:
-        accuracy: after every round, NaN where not evaluated [R].
-        num_rounds: how many rounds are the last.
+        accuracy: accuracy after every round, NaN where not evaluated [R].
+        num_rounds: number of last rounds.
 
     Raises:
         ValueError: `num_rounds` is below 1.
@@ -51,15 +51,15 @@ def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
 
 
 def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> float | None:
-    """Accuracy of the model that stood when a share of the planned rounds was over.
+    """Return the accuracy of the model after a share of the planned rounds.
 
-    The share ends with round ceil(fraction * horizon); of the models up to then the last that was
-    evaluated counts. None if the rounds do not go so far, or none of these was evaluated.
+    The share ends with round ceil(fraction * horizon). The last model evaluated up to then counts.
+    None if there are fewer rounds, or if none of them was evaluated.
 
     Args:
-        accuracy: after every round, NaN where not evaluated [R].
+        accuracy: accuracy after every round, NaN where not evaluated [R].
         fraction: share of the horizon, 0 < fraction <= 1.
-        horizon_rounds: rounds that were planned, >= 1.
+        horizon_rounds: planned rounds, >= 1.
 
     Raises:
         ValueError: an argument is outside of that.
@@ -83,15 +83,15 @@ def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> f
 
 
 def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
-    """How long the fastest client of every round waited for the slowest, in seconds.
+    """Return seconds that the fastest client of every round waited for the slowest.
 
-    One figure per round that two clients or more finished, in the order of the rounds; the average
-    waiting time is their mean. Durations of the whole task give the `waiting_s` of the rounds
-    table; those of the computing alone are what the paper's text speaks of.
+    There is one value per round with two delivered tasks or more, in the order of the rounds. The
+    average waiting time is their mean. Durations of the whole task give the `waiting_s` of the
+    rounds table; the paper's text speaks of the computing times.
 
     Args:
         rounds: round of every delivered train task [T].
-        duration_s: how long it took [T].
+        duration_s: its duration [T].
 
     Raises:
         ValueError: a duration is negative or NaN.
@@ -118,13 +118,13 @@ def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
 def share_seen(
     rounds: IntArray, clients: IntArray, num_rounds: int, num_clients: int
 ) -> FloatArray:
-    """Share of the clients that were selected at least once up to and with each round [R].
+    """Return the share of clients that were selected at least once, up to each round [R].
 
     Args:
         rounds: round of every train task, from 1 [T].
-        clients: whose it was [T].
+        clients: client of every train task [T].
         num_rounds: R.
-        num_clients: N, those never selected among them.
+        num_clients: N, including those never selected.
 
     Raises:
         ValueError: a round is not in 1 ... R, a client not in 0 ... N - 1, or there is none.
@@ -150,7 +150,7 @@ def share_seen(
 
 
 def rounds_to_share(shares: FloatArray, target: float = 1.0) -> int | None:
-    """First round, from 1, after which at least that share was seen; None if there is none.
+    """Return the first round, from 1, that reached a share; None if there is none.
 
     >>> rounds_to_share(np.array([0.5, 0.5, 0.75]), 0.6), rounds_to_share(np.array([0.5]))
     (3, None)
@@ -160,7 +160,7 @@ def rounds_to_share(shares: FloatArray, target: float = 1.0) -> int | None:
 
 
 def at_slot_ends(values: FloatArray, slot_rounds: int) -> FloatArray:
-    """Values of the rounds that end slots of so many rounds each; a last part of a slot is none.
+    """Return the values of the rounds that end slots; an incomplete last slot does not count.
 
     Raises:
         ValueError: `slot_rounds` is below 1.
@@ -174,12 +174,11 @@ def at_slot_ends(values: FloatArray, slot_rounds: int) -> FloatArray:
 
 
 def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
-    """Reg(t) = sum over slots up to t of (best reward - reward), for t = 1 ... T [T].
+    """Return Reg(t) = sum over slots up to t of (best reward - reward), for t = 1 ... T [T].
 
-    The best set is fixed; its reward may still change from slot to slot, as the model that it
-    trains gets better: give the rewards of a run with `fixed` clients and the same seed, or one
-    number for a bandit whose rewards do not drift. Slots in which a run was not evaluated (NaN)
-    count nothing.
+    The best set is fixed, but its reward may change from slot to slot as its model improves. Give
+    the rewards of a run with `fixed` clients and the same seed, or one number for a bandit with
+    constant expected rewards. Slots in which a run was not evaluated (NaN) count 0.
 
     Args:
         rewards: mean accuracy over all clients in every slot [T].

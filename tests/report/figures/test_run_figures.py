@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.report.figures import curves, gantt, selection, style
+from fleetsim.report.figures import accuracy, device_costs, gantt, selection, style
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
 
 HOUR_S = 3600.0
@@ -79,9 +79,9 @@ NEVER_EVALUATED = round_frame(round_row(1), round_row(2))
     ],
 )
 def test_accuracy_is_drawn_where_it_was_evaluated(
-    against: curves.Against, x: list[float], label: str
+    against: accuracy.Against, x: list[float], label: str
 ) -> None:
-    axes = curves.accuracy({"run": RISING}, against=[against]).axes[0]
+    axes = accuracy.accuracy({"run": RISING}, against=[against]).axes[0]
     (line,) = lines(axes, label="run")
 
     assert x_of(line) == x
@@ -91,7 +91,7 @@ def test_accuracy_is_drawn_where_it_was_evaluated(
 
 
 def test_a_dot_marks_where_a_target_was_first_reached() -> None:
-    axes = curves.accuracy({"run": RISING}, against=["time"], targets=[0.1, 0.6, 0.9]).axes[0]
+    axes = accuracy.accuracy({"run": RISING}, against=["time"], targets=[0.1, 0.6, 0.9]).axes[0]
     (dots,) = [line for line in lines(axes) if line.get_marker() == "o"]
 
     assert x_of(dots) == [1.0, 6.0]
@@ -99,7 +99,7 @@ def test_a_dot_marks_where_a_target_was_first_reached() -> None:
 
 
 def test_overlaid_runs_share_panels_and_differ_in_look() -> None:
-    figure = curves.accuracy({"a": RISING, "b": RISING}, against=["time", "energy", "rounds"])
+    figure = accuracy.accuracy({"a": RISING, "b": RISING}, against=["time", "energy", "rounds"])
     *panels, legend = figure.axes
 
     assert [len(lines(axes, label=label)) for axes in panels for label in "ab"] == [1] * 6
@@ -112,14 +112,14 @@ def test_28_lines_can_be_told_apart() -> None:
 
 
 def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
-    axes = curves.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
+    axes = accuracy.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
 
     assert len(x_of(lines(axes, label="a")[0])) == 3
     assert len(x_of(lines(axes, label="b (no accuracy)")[0])) == 0
 
 
 def test_without_any_accuracy_the_figure_says_so() -> None:
-    figure = curves.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
+    figure = accuracy.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
 
     assert "nothing was evaluated" in words(figure)
 
@@ -135,7 +135,7 @@ TASKS = task_frame(
 
 
 def test_time_is_added_up_and_averaged_by_device() -> None:
-    left, right = curves.seconds_by_device(TASKS).axes[:2]
+    left, right = device_costs.seconds_by_device(TASKS).axes[:2]
 
     assert tick_labels(left) == ["phone", "board"]  # 16 s, 40.5 s: the most at the top
     assert widths(left, "download") == [2.0, 1.0]
@@ -145,7 +145,7 @@ def test_time_is_added_up_and_averaged_by_device() -> None:
 
 
 def test_every_joule_is_drawn_once() -> None:
-    axes = curves.joules_by_device(TASKS).axes[0]
+    axes = device_costs.joules_by_device(TASKS).axes[0]
     drawn = sum(sum(widths(axes, label)) for label, _ in style.COMPONENTS.values())
 
     assert drawn == pytest.approx(4 * 20.0 + 8.0)
@@ -153,7 +153,7 @@ def test_every_joule_is_drawn_once() -> None:
 
 
 def test_bars_of_a_device_stand_end_to_end() -> None:
-    axes = curves.seconds_by_device(TASKS).axes[0]
+    axes = device_costs.seconds_by_device(TASKS).axes[0]
     compute, upload = bars(axes, "compute")[0], bars(axes, "upload")[0]
 
     assert compute.get_x() == 2.0
@@ -161,7 +161,7 @@ def test_bars_of_a_device_stand_end_to_end() -> None:
 
 
 def test_waste_is_told_apart_by_cause_and_device() -> None:
-    figure = curves.waste(TASKS)
+    figure = device_costs.waste(TASKS)
     left, right = figure.axes
     (by_cause,) = left.containers
     assert isinstance(by_cause, BarContainer)
@@ -175,16 +175,16 @@ def test_waste_is_told_apart_by_cause_and_device() -> None:
 
 
 def test_nothing_wasted_is_said() -> None:
-    figure = curves.waste(task_frame(task_row(0, 0)))
+    figure = device_costs.waste(task_frame(task_row(0, 0)))
 
     assert "nothing was wasted" in words(figure)
 
 
 def test_devices_beyond_what_fits_are_drawn_as_one() -> None:
     many = task_frame(*(task_row(number, number, f"device-{number}") for number in range(60)))
-    axes = curves.seconds_by_device(many).axes[0]
+    axes = device_costs.seconds_by_device(many).axes[0]
 
-    assert len(tick_labels(axes)) == curves.MAX_DEVICES
+    assert len(tick_labels(axes)) == device_costs.MAX_DEVICES
     assert "37 others" in tick_labels(axes)
     assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
 
@@ -251,7 +251,7 @@ def test_the_round_with_the_longest_waiting_is_shown() -> None:
         round_row(1, waiting_s=2.0), round_row(2, waiting_s=7.0), round_row(3, waiting_s=None)
     )
 
-    assert gantt.telling_round(rounds) == 2
+    assert gantt.round_with_longest_waiting(rounds) == 2
 
 
 def test_without_waiting_the_longest_round_with_tasks_is_shown() -> None:
@@ -261,7 +261,7 @@ def test_without_waiting_the_longest_round_with_tasks_is_shown() -> None:
         round_row(3, started_at_s=25.0, finished_at_s=99.0, num_selected=0),
     )
 
-    assert gantt.telling_round(rounds) == 2
+    assert gantt.round_with_longest_waiting(rounds) == 2
 
 
 def test_a_task_is_drawn_from_dispatch_to_its_end() -> None:
@@ -299,7 +299,7 @@ def test_pauses_are_drawn_before_the_upload_where_there_are_any() -> None:
     )
     axes = gantt.stragglers(round_frame(round_row(1, finished_at_s=13.0)), tasks).axes[0]
 
-    assert widths(axes, "paused, in all") == [0.0, 3.0]
+    assert widths(axes, "paused (total)") == [0.0, 3.0]
     assert [bar.get_x() for bar in bars(axes, "upload")] == [7.0, 10.0]
 
 
@@ -324,10 +324,10 @@ def everything(
     rounds: pd.DataFrame, tasks: pd.DataFrame, clients: pd.DataFrame
 ) -> dict[str, Figure]:
     return {
-        "accuracy": curves.accuracy({"run": rounds}, against=["time", "energy", "rounds"]),
-        "seconds": curves.seconds_by_device(tasks),
-        "joules": curves.joules_by_device(tasks),
-        "waste": curves.waste(tasks),
+        "accuracy": accuracy.accuracy({"run": rounds}, against=["time", "energy", "rounds"]),
+        "seconds": device_costs.seconds_by_device(tasks),
+        "joules": device_costs.joules_by_device(tasks),
+        "waste": device_costs.waste(tasks),
         "selections": selection.selections(clients),
         "stragglers": gantt.stragglers(rounds, tasks),
     }
@@ -338,7 +338,7 @@ def test_tables_without_rows_make_figures_that_say_so() -> None:
 
     assert all(encoded(figure, "png") for figure in drawn.values())
     assert "no tasks" in words(drawn["joules"])
-    assert "nobody was selected" in words(drawn["selections"])
+    assert "no client was selected" in words(drawn["selections"])
     assert "No round" in words(drawn["stragglers"])
 
 
@@ -348,7 +348,7 @@ def test_equal_tables_give_equal_bytes_without_a_date(suffix: str) -> None:
     first, second = (
         [
             encoded(figure, suffix)
-            for figure in (curves.waste(TASKS), gantt.stragglers(rounds, TASKS))
+            for figure in (device_costs.waste(TASKS), gantt.stragglers(rounds, TASKS))
         ]
         for _ in range(2)
     )
@@ -363,18 +363,18 @@ def test_names_are_drawn_as_they_are() -> None:
 
     for figure in everything(RISING, tasks, client_frame([name], [1])).values():
         assert b"<script" not in encoded(figure, "svg")
-    assert name in words(curves.seconds_by_device(tasks))
+    assert name in words(device_costs.seconds_by_device(tasks))
 
 
 def test_letters_that_the_font_lacks_do_not_get_in_the_way() -> None:
-    assert encoded(curves.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
+    assert encoded(device_costs.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
 
 
 def test_the_callers_style_is_neither_used_nor_changed() -> None:
-    plain = encoded(curves.seconds_by_device(TASKS), "svg")
+    plain = encoded(device_costs.seconds_by_device(TASKS), "svg")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        styled = encoded(curves.seconds_by_device(TASKS), "svg")
+        styled = encoded(device_costs.seconds_by_device(TASKS), "svg")
         after = dict(matplotlib.rcParams)
 
     assert styled == plain
@@ -390,7 +390,7 @@ def test_reports_leave_pyplot_alone() -> None:
 
 
 def test_a_figure_is_saved_in_three_formats(tmp_path: Path) -> None:
-    svg = style.save(curves.waste(TASKS), tmp_path, "waste")
+    svg = style.save(device_costs.waste(TASKS), tmp_path, "waste")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "waste.pdf",

@@ -1,16 +1,15 @@
-"""The energy ledger: what every joule of a run was spent on, and what became of it.
+"""The energy ledger: joules of a run by client, purpose, energy outcome and component.
 
-A joule has a client, a component (computing, receiving, transmitting, radio tail, idle while at
-work, idle while enlisted), a purpose (train, probe, evaluate) and a fate. The tasks table holds the
-first three and the outcome of the task; the fate follows from that and from the task's round:
+- Component: computing, receiving, transmitting, radio tail, idle while at work, idle while
+  enlisted.
+- Purpose: train, probe or evaluate.
+- Energy outcome (column `fate`): of a task that was not delivered it is the task's outcome: late,
+  offline, battery, link, ... A delivered task's energy is `used` or `unused`. It is used if the
+  round of a train task made a new global model, if the round of a probe dispatched train tasks,
+  and always for an evaluation.
 
-* of a task that was not delivered it is the outcome: late, offline, battery, link, ...;
-* of a delivered one it is `used` if something came of it, else `unused`: of a train task if its
-  round made a new global model, of a probe if its round went on to send out train tasks, of an
-  evaluation always.
-
-Double entry: the ledger comes from the tasks, and must add up to what the rounds say and to the
-meters of the clients, which the engine keeps apart.
+The ledger comes from the tasks. It must add up to the rounds table and to the meters of the
+clients, which the engine keeps separately.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleetsim.contracts import IntArray, Outcome, Purpose, TaskRow
+from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose, TaskRow
 from fleetsim.errors import DataError
 from fleetsim.rounding import ROUNDING_SLACK
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 USED = "used"
 UNUSED = "unused"
 FATES: tuple[str, ...] = (USED, UNUSED, *(o.value for o in Outcome if o is not Outcome.DELIVERED))
-"""What can become of a joule, in the order in which it is shown."""
+"""Energy outcomes, in the order in which they are shown."""
 
 COMPONENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -40,13 +39,13 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
         if name.startswith("energy_") and name.endswith("_j")
     }
 )
-"""What a joule can be spent on, and its column in the tables of tasks and of clients.
+"""Components, and their columns in the tables of tasks and of clients.
 
 Idle while enlisted has a column only in runs that charge it."""
 
 COLUMNS = ("client", "device", "purpose", "fate", "component", "energy_j")
 KEYS = COLUMNS[:-1]
-"""What a ledger can be added up by."""
+"""Keys by which a ledger can be summed."""
 
 _RANKS: Mapping[str, Mapping[str, int]] = {
     key: {str(name): rank for rank, name in enumerate(names)}
@@ -56,35 +55,40 @@ _WAY_OUT = "run the scenario again into a new folder"
 
 
 def components_in(table: pd.DataFrame) -> dict[str, str]:
-    """Those of `COMPONENTS` that a table of tasks or clients has columns for."""
+    """Return the components for which a table of tasks or clients has columns."""
     return {name: column for name, column in COMPONENTS.items() if column in table.columns}
 
 
+def energy_of(tasks: pd.DataFrame) -> FloatArray:
+    """Return the joules of every task, all components [T]."""
+    return tasks[list(components_in(tasks).values())].sum(axis=1).to_numpy(dtype=np.float64)
+
+
 def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """The tasks of the recorded rounds, with what became of each in a further column `fate`."""
+    """Return the tasks of the recorded rounds, with their energy outcome in a column `fate`."""
     of_round = rounds[["round", "aggregated", "num_selected"]]
     known = tasks.merge(of_round, on="round")
     purpose, outcome = known["purpose"], known["outcome"]
-    came_of_it = (
+    is_used = (
         ((purpose == Purpose.TRAIN) & known["aggregated"])
         | ((purpose == Purpose.PROBE) & (known["num_selected"] > 0))
         | (purpose == Purpose.EVALUATE)
     )
-    delivered = np.where(came_of_it, USED, UNUSED)
+    delivered = np.where(is_used, USED, UNUSED)
     fate = outcome.where(outcome != Outcome.DELIVERED, delivered)
     return known.assign(fate=fate).drop(columns=["aggregated", "num_selected"])
 
 
 def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Where the joules of the recorded rounds went.
+    """Return the ledger of the recorded rounds.
 
     Args:
         rounds: the rounds table.
         tasks: the tasks table; tasks of a round that was cut off are left out.
 
     Returns:
-        Frame with `COLUMNS`, a row for each combination that any energy was spent on, ordered by
-        client, purpose, fate and component.
+        Frame with `COLUMNS`, a row for each combination with energy, ordered by client, purpose,
+        fate and component.
     """
     known = with_fates(rounds, tasks)
     spent = known.groupby(["client", "device", "purpose", "fate"], as_index=False, sort=False)
@@ -110,7 +114,7 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def energy_by(entries: pd.DataFrame, *keys: str) -> pd.Series[float]:
-    """Joules of a ledger added up by some of its keys, in their usual order.
+    """Return joules of a ledger summed by some of its keys, in their usual order.
 
     Args:
         entries: a ledger.
@@ -134,16 +138,16 @@ def check_balance(
     *,
     run: str,
 ) -> None:
-    """A ledger must hold what the rounds and the clients' meters say was spent.
+    """Check that a ledger agrees with the rounds and with the clients' meters.
 
     Args:
         entries: the ledger.
         rounds: the rounds table.
         clients: the clients table; None if the run has none yet.
-        run: what the message calls the run.
+        run: name of the run in the message.
 
     Raises:
-        DataError: it does not, by more than rounding explains.
+        DataError: it differs by more than rounding explains.
     """
     spent_j = float(entries["energy_j"].sum())
     total_j = float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0

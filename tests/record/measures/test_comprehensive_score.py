@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.record.comprehensive_score import comprehensive_score
+from fleetsim.record.measures.comprehensive_score import comprehensive_score
 
 
 def test_scores_by_hand():

@@ -1,4 +1,4 @@
-"""Every joule of a run stands in its ledger once, by what it went into and what came of it."""
+"""Every joule of a run is in its ledger once, by component and energy outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError
-from fleetsim.record import ledger, tables
+from fleetsim.record import tables
+from fleetsim.record.measures import ledger
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 
 NOTHING_J: dict[str, Any] = dict.fromkeys(ledger.COMPONENTS.values(), 0.0)

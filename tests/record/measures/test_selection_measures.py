@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.record.selection_measures import (
+from fleetsim.record.measures.selection_measures import (
     accuracy_at,
     at_slot_ends,
     ending,

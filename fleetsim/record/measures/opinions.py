@@ -1,9 +1,9 @@
-"""What clients thought of the global model, slot by slot, as the tasks table holds it.
+"""Opinions of clients of the global model by slot, and their beliefs, from the tasks table.
 
-Bandits over clients let everybody evaluate the model after a slot; the accuracy is the client's
-opinion r_n, and their mean the reward of the slot (FL&FA). With BP-UCB clients then exchange
-messages until each believes in its own worth b_n(1) (FL&DA). The opinion stands with the task that
-evaluated, the belief with the one that exchanged messages.
+Bandits over clients let all clients evaluate the model after a slot. The accuracy is the client's
+opinion r_n, and the mean of all is the reward of the slot (FL&FA). With BP-UCB clients then
+exchange messages, which gives each a belief b_n(1) in its own worth (FL&DA). The opinion is a
+column of the task that evaluated, the belief of the one that exchanged messages.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", equations (3), (4) and (8), Figures 7 to 9.
@@ -22,11 +22,11 @@ COLUMNS = ("round", "client", "opinion", "belief")
 
 
 def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Opinions and beliefs of a tasks table, a row per client and model.
+    """Return opinions and beliefs of a tasks table, a row per client and model.
 
     Returns:
-        Frame with `COLUMNS`, ordered by round and client; `round` is the one whose model was
-        judged, the last before that of the tasks. Belief is NaN where there is none.
+        Frame with `COLUMNS`, ordered by round and client; `round` is that of the evaluated model,
+        the last before that of the tasks. Belief is NaN where there is none.
     """
     told = {
         name: tasks.loc[tasks[name].notna(), ["round", "client", name]]

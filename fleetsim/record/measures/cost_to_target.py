@@ -1,7 +1,7 @@
-"""When a run got as good as wanted, and what it had cost by then.
+"""Rounds, time and energy until a run reaches an accuracy.
 
-All are read off the rounds table: the first evaluated round whose accuracy is at least the target
-decides. A run that never gets there has no such time: None, never infinity or the run's end.
+All are read from the rounds table: the first evaluated round whose accuracy is at least the target
+decides. For a run that never reaches it they are None, not infinity or the end of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
-    """Number of the first evaluated round with accuracy >= target; None if there is none.
+    """Return the number of the first evaluated round with accuracy >= target; None if none.
 
     Args:
         rounds: the rounds table, in its order.
@@ -29,7 +29,7 @@ def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
 
 
 def time_to_accuracy(rounds: pd.DataFrame, target: float) -> float | None:
-    """Virtual seconds from the run's start to the end of that round; arguments as above.
+    """Return virtual seconds from the start to the end of that round; arguments as above.
 
     Raises:
         ValueError: the target is not in (0, 1].
@@ -39,7 +39,7 @@ def time_to_accuracy(rounds: pd.DataFrame, target: float) -> float | None:
 
 
 def energy_to_accuracy(rounds: pd.DataFrame, target: float) -> float | None:
-    """Joules that the whole fleet spent up to the end of that round; arguments as above.
+    """Return joules of the whole fleet up to the end of that round; arguments as above.
 
     Raises:
         ValueError: the target is not in (0, 1].

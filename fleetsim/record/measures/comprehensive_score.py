@@ -1,10 +1,10 @@
-"""How good a selection was in accuracy, time and energy together.
+"""Score of a selection by accuracy, time and energy together (FedGCS).
 
     p = p_perf * (L / p_L)^(a [L < p_L]) * (E / p_E)^(b [E < p_E])
 
-What stays within the budgets L and E scores its performance alone; what exceeds one is penalised by
-the power of how far. The score is one of a selection: of a round, or of a run for the policy that
-made its selections, each with budgets of its own.
+Within the budgets L and E the score is the performance. Beyond a budget it is reduced by a power of
+the ratio. The score is defined for a selection: of a round, or of a run for the policy that made
+its selections, each with its own budgets.
 
 Source: Ning et al., "FedGCS: a generative framework for efficient client selection in federated
 learning via gradient-based optimization", IJCAI 2024, equation (1), a = b = 2. The budgets are the
@@ -28,12 +28,12 @@ def comprehensive_score(
     latency_penalty: float = 2.0,
     energy_penalty: float = 2.0,
 ) -> FloatArray:
-    """Score p of every selection [n].
+    """Return the score p of every selection [n].
 
     Args:
         performance: p_perf, such as an accuracy; larger is better [n].
-        latency_s: p_L, what it took in all [n].
-        energy_j: p_E, what it cost in all [n].
+        latency_s: p_L, total seconds [n].
+        energy_j: p_E, total joules [n].
         budget_s: L.
         budget_j: E.
         latency_penalty: exponent a.
@@ -51,7 +51,7 @@ def comprehensive_score(
     for name, budget in (("budget_s", budget_s), ("budget_j", budget_j)):
         if not budget > 0.0:
             raise ValueError(f"{name} must be above 0, got {budget}")
-    # Within the budget the ratio is 1, whatever the exponent.
+    # Within the budget the ratio is 1, for any exponent.
     over_s = np.maximum(latency_s, budget_s)
     over_j = np.maximum(energy_j, budget_j)
     return (

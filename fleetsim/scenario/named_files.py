@@ -1,7 +1,10 @@
-"""Which files a scenario names, whether they are there, and how they are found from anywhere.
+"""Files that a scenario names: checks that they exist, and their absolute paths.
 
-A name is that of something bundled, a path from the current folder, or a path from the folder of
-the scenario's own file.
+A name is one of:
+
+- the name of something bundled;
+- a path from the current folder;
+- a path from the folder of the scenario's own file.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from fleetsim.schema.faults import Fault
 
 
 def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
-    """Files that a fleet names and that are not there, by the keys that name them.
+    """Return faults of files that a fleet names, by the keys that name them.
 
     Args:
         fleet: the fleet's part of a scenario.
-        beside: folder of the scenario's file, where names are looked for too.
+        beside: folder of the scenario's file, which is searched too.
         files: device and radio files that were read before.
 
     Raises:
@@ -70,9 +73,9 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
         too_loud = [fault for radio in radios if (fault := channel.tx_power_fault(radio))]
         found += [(("fleet", "channel", "tx_power_dbm"), fault) for fault in too_loud[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
-    # The default heats nobody in a fleet of boards, and is what a resolved scenario says.
+    # In a fleet of boards the default has no effect, and a resolved scenario names it.
     if fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings() and not found and not heats:
-        says = "heats nobody: no device is a phone or has a thermal section; leave it out"
+        says = "heats no client: no device is a phone or has a thermal section; leave it out"
         found.append((("fleet", "thermal"), says))
     network = channel.trace if channel.kind == "trace" else None
     for part, trace in (("channel", network), ("usage", fleet.usage.trace)):
@@ -83,7 +86,7 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
 
 
 def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
-    """Fault of a data set's folder that cannot be a path; one that is not there is no fault yet."""
+    """Return the fault of a data set's folder that cannot be a path; it need not exist yet."""
     try:
         if folder is not None:
             own_folder(folder, beside)
@@ -93,7 +96,7 @@ def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
 
 
 def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
-    """Where a name leads; nowhere, if it is empty.
+    """Return the path of a name; None if it is empty or leads to nothing.
 
     Raises:
         DataError: something is there that is neither file nor folder, or cannot be looked at.
@@ -104,7 +107,7 @@ def find(kind: bundled.Kind, name: str, beside: Path | None) -> Path | None:
 def _unusable(
     kind: bundled.Kind, name: str, beside: Path | None, *, asks: bool = True
 ) -> str | None:
-    """Why a name cannot be used, and what was meant if that is asked; None if it can."""
+    """Return why a name cannot be used, with a hint if `asks`; None if it can."""
     try:
         if find(kind, name, beside) is not None:
             return None
@@ -115,7 +118,7 @@ def _unusable(
 
 
 def own_folder(folder: str, beside: Path | None) -> Path:
-    """Absolute path of a data set's folder.
+    """Return the absolute path of a data set's folder.
 
     Raises:
         ScenarioError: there is no such user, or the path cannot be looked at.
@@ -128,7 +131,7 @@ def own_folder(folder: str, beside: Path | None) -> Path:
 
 
 def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[str, Any]:
-    """A resolved scenario with files of the user's own named so that they are found anywhere."""
+    """Return a resolved scenario with absolute paths to the user's own files."""
 
     def own(kind: bundled.Kind, name: str) -> str:
         if kind == "devices" and name == MARKET:

@@ -1,0 +1,23 @@
+"""The command line: verbs over scenarios and run folders.
+
+The verbs import torch, pandas and the simulator inside their functions, so that `fleetsim --help`
+and `fleetsim list` do not wait for them.
+
+- `__main__`: entry point of `python -m fleetsim.cli`.
+- `entry`: `main`, the last handler of every error, with exit codes.
+- `application`: the Typer application, with all verbs and the handling of interrupts.
+- `run_scenario`: the verb `run`.
+- `check_scenario`: the verb `validate`.
+- `validate_world`: the verb `validate-world`.
+- `report_runs`: the verbs `report` and `compare`.
+- `list_names`: the verbs `list` and `schema`.
+- `fetch_data`: the verb `data fetch`.
+- `import_trace`: the verb `trace import`.
+- `scenario_options`: scenario argument and its options, shared by verbs.
+- `terminal`: consoles, messages on stderr, exit codes of an interrupt.
+"""
+
+from fleetsim.cli.application import app
+from fleetsim.cli.entry import main
+
+__all__ = ["app", "main"]

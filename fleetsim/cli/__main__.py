@@ -1,0 +1,6 @@
+"""Entry point of `python -m fleetsim.cli`."""
+
+from fleetsim.cli.entry import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The Typer application with all verbs, and the message after an interrupt."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fleetsim import __version__
+from fleetsim.cli.check_scenario import validate
+from fleetsim.cli.fetch_data import fetch
+from fleetsim.cli.import_trace import import_
+from fleetsim.cli.list_names import list_, schema
+from fleetsim.cli.report_runs import compare, report
+from fleetsim.cli.run_scenario import run
+from fleetsim.cli.terminal import ended
+from fleetsim.cli.validate_world import validate_world
+from fleetsim.host.termination import terminable
+
+
+class _Verbs(TyperGroup):
+    """The verbs; Ctrl-C or SIGTERM ends each with a line on how to go on, without traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the verb of the command line."""
+        try:
+            with terminable():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            again = ["fleetsim", *sys.argv[1:]]
+            if notes := getattr(interrupt, "__notes__", []):
+                again += ["--resume"] if "--resume" not in again else []
+                says = f": {'; '.join(notes)}; go on with: {shlex.join(again)}"
+            else:
+                says = f"; begin again with: {shlex.join(again)}"
+            raise ended(interrupt, says) from interrupt
+
+
+app = typer.Typer(
+    cls=_Verbs,
+    name="fleetsim",
+    help="Simulate edge fleets that train models together, on one virtual clock.",
+    epilog="Start with: fleetsim run quickstart",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_data = typer.Typer(help="Data sets.", no_args_is_help=True)
+_trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
+app.add_typer(_data, name="data")
+app.add_typer(_trace, name="trace")
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"fleetsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command(epilog="Example: fleetsim run quickstart --set server.selector.kind=oort")(run)
+app.command(epilog="Example: fleetsim validate my-scenario.yaml")(validate)
+app.command("validate-world", epilog="Example: fleetsim validate-world --out my-validation")(
+    validate_world
+)
+app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")(report)
+app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")(
+    compare
+)
+app.command("list", epilog="Example: fleetsim list devices")(list_)
+app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")(schema)
+_data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)
+_trace.command(
+    "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"
+)(import_)

@@ -1,0 +1,111 @@
+"""`main`: the last handler of every error, with exit codes.
+
+- 0: done.
+- 1: the simulation broke an invariant, training diverged, a training process died, there is a bug,
+  or the output cannot be written.
+- 2: the input is wrong; one line per fault.
+- 130: interrupted. 143: ended by SIGTERM. A line says how to resume.
+
+A traceback goes to a file that the one line on the terminal names.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+from typing import Any
+
+import typer
+
+from fleetsim.cli.application import app
+from fleetsim.cli.terminal import say
+from fleetsim.errors import (
+    DataError,
+    DivergenceError,
+    ScenarioError,
+    SimulationError,
+    TrainingError,
+)
+from fleetsim.host import crash_file
+from fleetsim.quoting import MAX_VALUE, quoted
+
+# Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
+UsageFault: type[Exception] = typer.BadParameter.__bases__[0]
+
+_MOST_CHARACTERS = 300
+_OUTPUT_FAULTS = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EDQUOT, errno.EFBIG)
+
+
+def main() -> None:
+    """Run the `fleetsim` command."""
+    try:
+        code = app(standalone_mode=False, prog_name="fleetsim")
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        sys.exit(code)
+    except UsageFault as fault:
+        # Where no verb is given, Typer has printed the help, and the fault says nothing.
+        if str(fault):
+            say(f"error: {_usage(fault)}")
+        sys.exit(2)
+    except (ScenarioError, DataError) as fault:
+        for line in str(fault).split("\n"):
+            say(f"error: {line}")
+        sys.exit(2)
+    except MemoryError as fault:
+        say(f"error: not enough memory: {fault}; lower fleet.size, the model or the data set")
+        sys.exit(2)
+    except TrainingError as fault:
+        for line in str(fault).split("\n"):
+            say(f"error: {line}")
+        say("What was recorded is in the run folder; go on with --resume.")
+        sys.exit(1)
+    except DivergenceError as fault:
+        say(f"error: {fault}; what was recorded is in the run folder")
+        sys.exit(1)
+    except SimulationError as fault:
+        say(
+            f"simulation error: {fault}; this is a bug of fleetsim or of a plug-in,"
+            f" {_report_with(fault)}. What was recorded is in the run folder."
+        )
+        sys.exit(1)
+    except Exception as fault:  # the last handler: a bug is reported in one line, too
+        if _is_of_output(fault):
+            say(f"error: the output cannot be written: {fault}; make room, or send it elsewhere")
+        else:
+            says = " ".join(f"{type(fault).__name__}: {fault}".split())[:_MOST_CHARACTERS]
+            say(f"error: unexpected {says}; this is a bug of fleetsim, {_report_with(fault)}")
+        sys.exit(1)
+
+
+def _report_with(fault: Exception) -> str:
+    """Write the traceback to a file, or to the terminal if that fails, and say where it is."""
+    try:
+        return f"please report it with {crash_file.write(fault)}"
+    except OSError as cause:
+        traceback.print_exception(fault)
+        return f"please report it with the lines above (no file: {cause.strerror})"
+
+
+def _is_of_output(fault: Exception) -> bool:
+    """Return whether stdout is full or closed; its remaining output is then dropped.
+
+    Errors of a file with a name are DataErrors. After a closed pipe click exits silently with
+    code 1.
+    """
+    if not isinstance(fault, OSError) or fault.errno not in _OUTPUT_FAULTS or fault.filename:
+        return False
+    # Otherwise the interpreter tries again at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
+def _usage(fault: Any) -> str:
+    """Return a usage fault on one line: the command, what is wrong, where to look."""
+    command = fault.ctx.command_path if fault.ctx else "fleetsim"
+    says = " ".join(fault.format_message().replace("Value error, ", "").split()).rstrip(".")
+    says = re.sub(rf"'([^']{{{MAX_VALUE},}})'", lambda match: quoted(match[1]), says)
+    return f"{command}: {says}; see `{command} --help`"

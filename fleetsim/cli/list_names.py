@@ -1,0 +1,51 @@
+"""The verbs `list` and `schema`: names and keys that a scenario may use."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fleetsim.cli.scenario_options import PluginOption
+from fleetsim.cli.terminal import console
+
+_PIPE_WIDTH = 240
+
+
+class Catalogue(StrEnum):
+    """Subjects of `list`."""
+
+    DEVICES = "devices"
+    SELECTORS = "selectors"
+    DATASETS = "datasets"
+    MODELS = "models"
+    TRACES = "traces"
+    SCENARIOS = "scenarios"
+
+
+def list_(
+    what: Annotated[Catalogue, typer.Argument(metavar="WHAT", help="Subject to list.")],
+) -> None:
+    """List names that a scenario may use."""
+    from fleetsim import catalogue
+
+    listing = catalogue.listing(what.value)
+    table = Table(*listing.columns, box=None, pad_edge=False)
+    for row in listing.rows:
+        table.add_row(*row)
+    # A pipe has no width to fit into.
+    wide = console if console.is_terminal else Console(width=_PIPE_WIDTH)
+    wide.print(table)
+    if listing.note:
+        wide.print(f"\n{listing.note}", markup=False)
+
+
+def schema(plugin: PluginOption = None) -> None:
+    """Print the JSON Schema of scenarios, for editors."""
+    from fleetsim import scenario
+
+    typer.echo(json.dumps(scenario.schema(plugin), indent=2, sort_keys=True))

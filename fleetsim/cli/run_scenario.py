@@ -1,0 +1,131 @@
+"""The verb `run`: simulate a scenario and report on it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetsim.cli.scenario_options import (
+    PluginOption,
+    ScenarioArgument,
+    SeedOption,
+    SetOption,
+    load,
+)
+from fleetsim.cli.terminal import console, ended, note
+from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
+
+if TYPE_CHECKING:
+    from fleetsim.learning.data.prefetch import ReadAhead
+    from fleetsim.scenario import Scenario
+
+_MAX_WORKERS = 1024
+
+
+class TorchDevice(StrEnum):
+    """Hardware that trains."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def run(
+    scenario: ScenarioArgument,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder; runs/NAME-HASH unless given.")
+    ] = None,
+    torch_device: Annotated[
+        TorchDevice, typer.Option(help="Where training runs on the host.")
+    ] = TorchDevice.CPU,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that train; changes no result. One for every core unless given.",
+            min=1,
+            max=_MAX_WORKERS,
+        ),
+    ] = None,
+    numerics: Annotated[
+        Numerics | None,
+        typer.Option(
+            help="portable: the same bytes on every x86-64 processor with AVX2 and FMA, slower;"
+            " fastest unless given, or as FLEETSIM_NUMERICS says."
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the unfinished run of this scenario; begin if there is none.",
+        ),
+    ] = False,
+    allow_other_platform: Annotated[
+        bool,
+        typer.Option(
+            "--allow-other-platform",
+            help="Resume although the numerical platform differs; both are recorded.",
+        ),
+    ] = False,
+) -> None:
+    """Run a scenario and report on it."""
+    if numerics is not None:
+        os.environ[VARIABLE] = numerics.value
+    settle()
+    loaded = load(scenario, set_, seed, plugin, train=not no_train)
+    with one_blas_thread():
+        # Before torch is imported, which takes longer than most data sets do.
+        reading = _begin_to_read(loaded)
+        from fleetsim import simulate
+        from fleetsim.progress import watch
+
+        # Half a million objects of imported libraries never become garbage. Frozen, neither the
+        # collector nor the processes that train examine them again.
+        gc.freeze()
+        with watch(loaded, console) as on_progress:
+            done = simulate.run(
+                loaded,
+                out=out,
+                train=not no_train,
+                torch_device=torch_device.value,
+                workers=workers,
+                resume=resume,
+                allow_other_platform=allow_other_platform,
+                on_progress=on_progress,
+                on_note=note,
+                reading=reading,
+            )
+    try:
+        # Imported after the run: its libraries take a second and a hundred megabytes.
+        from fleetsim.report.pages import run_page
+
+        path = run_page.write_report(done)
+    except KeyboardInterrupt as interrupt:
+        again = shlex.join(["fleetsim", "report", str(done.folder)])
+        says = f": the run is complete, its report is not; write it with: {again}"
+        raise ended(interrupt, says) from interrupt
+    for line in run_page.summary_lines(done):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
+    """Begin to read the data set in a thread; None if there is nothing to read."""
+    from fleetsim.learning.data.blank import BlankSettings
+    from fleetsim.learning.data.prefetch import ReadAhead
+
+    dataset = scenario.task.dataset
+    if isinstance(dataset, BlankSettings):
+        return None
+    return ReadAhead(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)

@@ -1,0 +1,46 @@
+"""The scenario argument and its options, shared by verbs, and the loading of the scenario."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetsim.cli.terminal import say
+
+if TYPE_CHECKING:
+    from fleetsim.scenario import Scenario
+
+_MAX_SEED = 2**63 - 1
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A YAML file or the name of a bundled scenario.")
+]
+SeedOption = Annotated[
+    int | None, typer.Option(help="Replaces the scenario's seed.", min=0, max=_MAX_SEED)
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
+]
+PluginOption = Annotated[
+    str | None,
+    typer.Option(help="A selector of your own, importable from here.", metavar="MODULE:CLASS"),
+]
+
+
+def load(
+    scenario: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    plugin: str | None,
+    *,
+    train: bool = True,
+) -> Scenario:
+    """Load a scenario with the overrides of the command line, and print its warnings."""
+    from fleetsim import scenario as scenarios
+
+    loaded = scenarios.load(scenario, overrides or (), seed=seed, plugin=plugin)
+    for line in scenarios.scenario_warnings(loaded, train=train):
+        say(f"warning: {line}")
+    return loaded

@@ -1,0 +1,36 @@
+"""Consoles, messages on stderr, and exit codes of an interrupt."""
+
+from __future__ import annotations
+
+import contextlib
+
+import typer
+from rich.console import Console
+
+from fleetsim.host.termination import Terminated
+from fleetsim.quoting import one_line
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
+
+
+def say(line: str) -> None:
+    """Write one line for people to stderr."""
+    # A full or closed stderr cannot be reported; the exit code still says what happened.
+    with contextlib.suppress(OSError):
+        errors.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
+
+
+def note(line: str) -> None:
+    """Write a line that is neither a warning nor an error."""
+    say(f"note: {line}")
+
+
+def ended(interrupt: KeyboardInterrupt, says: str) -> typer.Exit:
+    """Say that a verb was interrupted, and return the exit to raise."""
+    is_asked = isinstance(interrupt, Terminated)
+    say(f"{'ended by SIGTERM' if is_asked else 'interrupted'}{says}")
+    return typer.Exit(TERMINATED if is_asked else INTERRUPTED)

@@ -1,0 +1,245 @@
+"""The manifest of a run, `manifest.json`: what was run, with what, and how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.record import atomic_files
+from fleetsim.record.failures import Baseline, Failure
+from fleetsim.record.tables import TableName
+from fleetsim.schema import faults, overrides
+from fleetsim.schema.strict_yaml import Document
+from fleetsim.settings import Settings
+
+MANIFEST = "manifest.json"
+_LIBRARIES = (
+    *("networkx", "numba", "numpy", "pandas", "pyarrow", "pydantic", "scikit-learn", "scipy"),
+    *("simpy", "torch"),
+)
+_ID_LENGTH = 12
+_MOST_NAMED = 4
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class PluginRecord(Settings):
+    """Plug-in that ran as the selector."""
+
+    name: str
+    """`MODULE:CLASS`."""
+    source_sha256: Hash | None
+    """SHA-256 of the file that defines the class; null where there was none."""
+
+
+class PlatformRecord(Settings):
+    """A numerical platform: conditions besides the scenario that determine the last bits."""
+
+    id: Annotated[str, Field(pattern=rf"^[0-9a-f]{{{_ID_LENGTH}}}$")]
+    """First digits of the SHA-256 of `features`; equal platforms have equal ones."""
+    features: dict[str, str]
+    """Properties of the platform by name; docs/outputs.md defines every key."""
+    forms: Annotated[dict[str, str], Field(default_factory=dict)]
+    """Forms of computation that the run used on it, by name; empty without training."""
+
+    @classmethod
+    def of(cls, features: Mapping[str, str], forms: Mapping[str, str]) -> PlatformRecord:
+        """Return the record of a platform with these features and forms."""
+        return cls(
+            id=_platform_id(features),
+            features=dict(sorted(features.items())),
+            forms=dict(sorted(forms.items())),
+        )
+
+    @model_validator(mode="after")
+    def _id_fits(self) -> PlatformRecord:
+        if self.id != _platform_id(self.features):
+            raise ValueError("id is not that of the features; run the scenario again")
+        return self
+
+    def differences(self, other: PlatformRecord) -> list[str]:
+        """Return features that differ, as `name (this, other)`; forms if no feature does."""
+        return _differing(self.features, other.features) or _differing(self.forms, other.forms)
+
+
+def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """Return names whose values differ; a missing value is `-`."""
+    pairs = {name: (mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})}
+    return [
+        f"{name} ({one or '-'}, {two or '-'})" for name, (one, two) in pairs.items() if one != two
+    ]
+
+
+def _platform_id(features: Mapping[str, str]) -> str:
+    text = json.dumps(features, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
+
+
+class Manifest(Settings):
+    """Content of `manifest.json`; docs/outputs.md defines every key."""
+
+    format: Literal[1] = 1
+    """Version of the run folder's layout."""
+    name: str
+    """The scenario's name."""
+    status: Literal["running", "done", "failed", "interrupted"]
+    """`running` also after a kill."""
+    stop_rule: str | None = None
+    """Rule that ended the run; null unless it is done."""
+    stop_text: str | None = None
+    """One sentence on why it ended, the fault if it failed; null while it runs."""
+    rounds: Annotated[int, Field(ge=0)] = 0
+    """Rounds recorded."""
+    virtual_s: Annotated[float, Field(ge=0.0)] = 0.0
+    """Virtual time reached."""
+    host_s: Annotated[float, Field(ge=0.0)] = 0.0
+    """Seconds of host time spent, over all resumes."""
+    digest: Hash | None = None
+    """SHA-256 of the values of all tables; null unless the run is done."""
+    table_digests: dict[TableName, Hash] | None = None
+    """SHA-256 of the values of each table; null while none is written, or if the run is older."""
+    seed: Annotated[int, Field(ge=0)]
+    """Root of every random draw."""
+    trainer: str
+    """Name of the trainer."""
+    plugin: PluginRecord | None = None
+    """Plug-in that ran as the selector; null: the selector was one of fleetsim's."""
+    not_slowed_by_heat: tuple[str, ...] = ()
+    """Phones and boards of the fleet whose clock is never capped by heat."""
+    checkpoint_every_rounds: Annotated[int, Field(ge=1)]
+    """Rounds between checkpoints."""
+    scenario_hash: Hash
+    """SHA-256 of everything in the scenario that can change the result."""
+    world_hash: Hash
+    """SHA-256 of what compared runs must share."""
+    platforms: tuple[PlatformRecord, ...] = ()
+    """Numerical platforms that ran it, in order; several if it was resumed on another. Empty: the
+    version of fleetsim did not record them."""
+    versions: dict[str, str]
+    """fleetsim, Python, platform and libraries that ran it."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about the scenario before it ran, such as keys without effect."""
+    baseline: Baseline | None = None
+    """Accuracy of a constant answer on the test set; null without training."""
+    failures: tuple[Failure, ...] = ()
+    """Failures of the whole run, the most severe first; none while it runs."""
+
+    @model_validator(mode="after")
+    def _done_with_digest(self) -> Manifest:
+        is_done = self.status == "done"
+        if (self.digest is not None) != is_done or (self.stop_rule is not None) != is_done:
+            raise ValueError("digest and stop_rule must be there if status is done, and only then")
+        return self
+
+
+def scenario_hash(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of everything in a resolved scenario that can change the result.
+
+    Args:
+        data: the scenario as plain data; `checkpoint` changes no result.
+    """
+    return overrides.content_hash({key: data[key] for key in data if key != "checkpoint"})
+
+
+def versions() -> dict[str, str]:
+    """Return versions of fleetsim, Python, the platform and the libraries that affect results."""
+    return {
+        "fleetsim": metadata.version("fleetsim"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: metadata.version(name) for name in _LIBRARIES},
+    }
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace `manifest.json` atomically.
+
+    Raises:
+        ValueError: the manifest contradicts itself, which `model_copy` does not check.
+        DataError: the file cannot be written.
+    """
+    checked = Manifest.model_validate(manifest.model_dump())
+    atomic_files.write(folder / MANIFEST, f"{checked.model_dump_json(indent=2)}\n".encode())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check `manifest.json`.
+
+    Raises:
+        DataError: the folder is not a run folder, or the manifest is damaged.
+    """
+    way_out = "name a folder that `fleetsim run` has made"
+    path = folder / MANIFEST
+    with atomic_files.one_line_error(folder, "cannot be looked into", way_out):
+        if not folder.is_dir():
+            says = "is not a folder" if folder.exists() else "no such folder"
+            raise DataError(f"{folder}: {says}; {way_out}")
+        if not path.exists():
+            raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {way_out}")
+    data = atomic_files.read_json(path, way_out="run the scenario again")
+    return faults.check(Manifest, Document(data, str(path)), DataError)
+
+
+def require_same_plugin(
+    folder: Path, before: PluginRecord | None, now: PluginRecord | None
+) -> None:
+    """Check that a run resumes with the selector with which it began.
+
+    Raises:
+        ScenarioError: it does not.
+    """
+    if before == now:
+        return
+    if before is None:
+        raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
+    if now is None or now.name != before.name:
+        without = "" if now is None else f", not {now.name}"
+        raise ScenarioError(
+            f"{folder}: was run with the plug-in {before.name}{without}; give it again with"
+            f" --plugin {before.name}, or run afresh"
+        )
+    raise ScenarioError(
+        f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
+        " run afresh"
+    )
+
+
+def with_platform(
+    folder: Path, manifest: Manifest, now: PlatformRecord, *, allow_other: bool
+) -> Manifest:
+    """Return the manifest of a resumed run, with the platform that resumes it.
+
+    Args:
+        folder: run folder.
+        manifest: manifest of the run.
+        now: platform of this process.
+        allow_other: whether another platform is allowed; it is recorded.
+
+    Raises:
+        ScenarioError: the platform is another one, and that is not allowed.
+    """
+    if now in manifest.platforms:
+        return manifest
+    if not allow_other:
+        if manifest.platforms:
+            others = manifest.platforms[-1].differences(now)
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            says = (
+                "ran on another numerical platform; then and now differ in"
+                f" {'; '.join(others[:_MOST_NAMED])}{more}"
+            )
+        else:
+            says = "does not say on which numerical platform it ran"
+        raise ScenarioError(
+            f"{folder}: {says}; resume it there, start anew, or give --allow-other-platform, which"
+            " puts both on record"
+        )
+    return manifest.model_copy(update={"platforms": (*manifest.platforms, now)})

@@ -1,0 +1,98 @@
+"""Tables of a run as it wrote them, compared with the digests in its manifest.
+
+An unfinished run has its rounds and tasks in its last checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pyarrow as pa
+
+from fleetsim.errors import DataError
+from fleetsim.host import paths
+from fleetsim.record import checkpoint, tables
+from fleetsim.record.manifest import MANIFEST, Manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN_AGAIN = "run the scenario again"
+
+
+@dataclass(frozen=True)
+class SavedTables:
+    """The tables of one run folder."""
+
+    folder: Path
+    manifest: Manifest
+
+    def rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
+        """Return the rounds or tasks, as far as they are saved.
+
+        Raises:
+            DataError: the table is missing, damaged, or has other columns.
+        """
+        status = self.manifest.status
+        is_whole = status == "done" or (status != "running" and paths.is_file(self._path(name)))
+        if is_whole:
+            return tables.to_frame(self._read(name, RUN_AGAIN))
+        saved = self.folder / checkpoint.FOLDER
+        latest = checkpoint.read_latest(saved)
+        if latest is None:
+            raise DataError(
+                f"{self.folder}: the run is {status} and nothing is saved yet; go on with --resume"
+            )
+        rows = checkpoint.read_rows(saved, latest, name)
+        return tables.to_frame(tables.without_unused(name, rows))
+
+    def clients(self) -> pd.DataFrame:
+        """Return the clients.
+
+        Raises:
+            DataError: the table is missing, damaged, or has other columns; the run is not done.
+        """
+        way_out = RUN_AGAIN
+        if self.manifest.status != "done":
+            way_out = f"the run is {self.manifest.status}, finish it with --resume"
+        return tables.to_frame(self._read("clients", way_out))
+
+    def _path(self, name: tables.TableName) -> Path:
+        return self.folder / f"{name}.parquet"
+
+    def _read(self, name: tables.TableName, way_out: str) -> pa.Table:
+        """Return a table as the run wrote it.
+
+        Raises:
+            DataError: it is missing or damaged, has other columns, or was changed after the run.
+        """
+        path = self._path(name)
+        table = tables.read(path, name, way_out=way_out)
+        written = self.manifest.table_digests
+        if written is None:
+            self._require_whole()
+        elif tables.digest({str(name): table}) != written.get(name):
+            raise DataError(
+                f"{path}: was changed after the run, its digest is not the one in"
+                f" {MANIFEST}; restore the file, or {RUN_AGAIN}"
+            )
+        return table
+
+    def _require_whole(self) -> None:
+        """Check the digest of all tables together, where an older run has none of each."""
+        if self.manifest.digest is not None and self._digest_found != self.manifest.digest:
+            raise DataError(
+                f"{self.folder}: a table was changed after the run, their digest is not the one in"
+                f" {MANIFEST}; restore the files, or {RUN_AGAIN}"
+            )
+
+    @cached_property
+    def _digest_found(self) -> str:
+        """Digest of all tables as they are now."""
+        names = get_args(tables.TableName)
+        return tables.digest(
+            {name: tables.read(self._path(name), name, way_out=RUN_AGAIN) for name in names}
+        )

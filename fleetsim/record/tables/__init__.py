@@ -1,0 +1,40 @@
+"""Tables of a run: rounds, tasks and clients.
+
+- `schemas`: columns of every table.
+- `building`: tables from rows and columns.
+- `arrow_columns`: Arrow columns from NumPy arrays and Python values, without pandas.
+- `files`: parquet and Arrow files.
+- `hashing`: SHA-256 of the values of tables.
+"""
+
+from fleetsim.record.tables.arrow_columns import to_numpy
+from fleetsim.record.tables.building import (
+    concat,
+    from_columns,
+    from_rows,
+    to_frame,
+    without_unused,
+)
+from fleetsim.record.tables.files import decode, encode, pack, read, unpack, write
+from fleetsim.record.tables.hashing import digest, digests
+from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, TableName
+
+__all__ = [
+    "OPTIONAL",
+    "SCHEMAS",
+    "TableName",
+    "concat",
+    "decode",
+    "digest",
+    "digests",
+    "encode",
+    "from_columns",
+    "from_rows",
+    "pack",
+    "read",
+    "to_frame",
+    "to_numpy",
+    "unpack",
+    "without_unused",
+    "write",
+]

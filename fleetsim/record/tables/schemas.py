@@ -1,0 +1,90 @@
+"""Columns of every table of a run.
+
+The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`, in their order:
+
+- int is int64, float is float64, bool is bool, text is string;
+- a column may hold null only where its field may be None, or is of a battery (null on mains);
+- an `OPTIONAL` column is left out of a table that has no value for it.
+
+docs/outputs.md defines each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType, NoneType
+from typing import Any, Literal, get_args, get_type_hints
+
+import pyarrow as pa
+
+from fleetsim.contracts import (
+    ClientColumns,
+    FloatArray,
+    IntArray,
+    Outcome,
+    Purpose,
+    RoundRow,
+    TaskRow,
+)
+
+TableName = Literal["rounds", "tasks", "clients"]
+_CLIENT_BATTERIES = (
+    "battery_capacity_j",
+    "battery_initial_j",
+    "battery_charged_j",
+    "battery_owner_j",
+    "battery_loss_j",
+    "battery_final_j",
+)
+_ENLISTED = "energy_enlisted_idle_j"
+NULL_WHEN_NAN = frozenset({"battery_fraction", *_CLIENT_BATTERIES})
+"""Columns of the clients table in which NaN means null."""
+OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
+    {
+        "rounds": frozenset(
+            {
+                "num_off",
+                "battery_low_fraction",
+                "battery_median_fraction",
+                "battery_high_fraction",
+                _ENLISTED,
+            }
+        ),
+        "tasks": frozenset({"opinion", "belief", _ENLISTED}),
+        "clients": frozenset({*_CLIENT_BATTERIES, _ENLISTED}),
+    }
+)
+"""Columns that a table has only if one of its rows has a value."""
+
+_ARROW_TYPES: Mapping[Any, pa.DataType] = {
+    int: pa.int64(),
+    int | None: pa.int64(),
+    IntArray: pa.int64(),
+    float: pa.float64(),
+    float | None: pa.float64(),
+    FloatArray: pa.float64(),
+    FloatArray | None: pa.float64(),
+    bool: pa.bool_(),
+    str: pa.string(),
+    str | None: pa.string(),
+    Purpose: pa.string(),
+    Outcome: pa.string(),
+    tuple[str, ...]: pa.string(),
+}
+
+
+def _schema(row: type) -> pa.Schema:
+    return pa.schema(
+        pa.field(
+            name,
+            _ARROW_TYPES[hint],
+            nullable=NoneType in get_args(hint) or name in NULL_WHEN_NAN,
+        )
+        for name, hint in get_type_hints(row).items()
+    )
+
+
+SCHEMAS: Mapping[TableName, pa.Schema] = MappingProxyType(
+    {"rounds": _schema(RoundRow), "tasks": _schema(TaskRow), "clients": _schema(ClientColumns)}
+)
+"""Columns of every table."""

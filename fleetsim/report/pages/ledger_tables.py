@@ -1,0 +1,83 @@
+"""Tables of the energy ledger: of one run, and of runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from fleetsim.record.measures.ledger import COMPONENTS, FATES, energy_by
+from fleetsim.report import quantities
+from fleetsim.report.figures.ledger import COMPONENT_NAMES, PURPOSES, present
+from fleetsim.report.markup import Table
+from fleetsim.report.quantities import NOTHING
+
+
+def table(entries: pd.DataFrame) -> Table:
+    """Return joules and shares of components, and of several purposes, by energy outcome."""
+    fates = present(entries, "fate", FATES)
+    total_j = float(entries["energy_j"].sum())
+
+    def row(name: str, own: pd.DataFrame) -> tuple[str, ...]:
+        by_fate = own.groupby("fate")["energy_j"].sum()
+        own_j = float(own["energy_j"].sum())
+        cells = [quantities.text(by_fate.get(fate), "j") for fate in fates]
+        return (name, *cells, quantities.text(own_j, "j"), _share(own_j, total_j))
+
+    components = present(entries, "component", COMPONENTS)
+    purposes = present(entries, "purpose", PURPOSES)
+    rows = [
+        row(COMPONENT_NAMES[name], entries[entries["component"] == name]) for name in components
+    ]
+    if len(purposes) > 1:
+        rows += [row(PURPOSES[name], entries[entries["purpose"] == name]) for name in purposes]
+    rows.append(row("all", entries))
+    by_fate = entries.groupby("fate")["energy_j"].sum()
+    shares = [_share(float(by_fate[fate]), total_j) for fate in fates]
+    rows.append(("share of all", *shares, _share(total_j, total_j), ""))
+    return Table(("joules of", *fates, "all", "share of all"), rows)
+
+
+def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
+    """Return a row per run and a column per component, in joules."""
+    return _runs_table(
+        ledgers, "component", {name: f"{COMPONENT_NAMES[name]} (J)" for name in COMPONENTS}
+    )
+
+
+def fate_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
+    """Return a row per run and a column per energy outcome, in joules."""
+    return _runs_table(ledgers, "fate", {fate: f"{fate} (J)" for fate in FATES})
+
+
+def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the ledgers of runs as one frame: label, purpose, fate, component, energy_j."""
+    keys = ("purpose", "fate", "component")
+    parts = [
+        energy_by(found, *keys).reset_index().assign(label=label)
+        for label, found in ledgers.items()
+        if len(found)
+    ]
+    columns = ["label", *keys, "energy_j"]
+    return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
+    sums = {label: found.groupby(key)["energy_j"].sum() for label, found in ledgers.items()}
+    shown = [name for name in names if any(name in found for found in sums.values())]
+    return Table(
+        ("run", *(names[name] for name in shown), "all (J)"),
+        [
+            (
+                label,
+                *(quantities.digits(found.get(name, np.nan)) for name in shown),
+                quantities.digits(float(found.sum())),
+            )
+            for label, found in sums.items()
+        ],
+    )
+
+
+def _share(part_j: float, total_j: float) -> str:
+    return quantities.percent(part_j / total_j) if total_j else NOTHING

@@ -1,0 +1,102 @@
+"""Keys of a scenario, and entries of its lists, that were set but cannot change the run.
+
+- A key is inert if its value differs from its default and its condition (`Settings.acts_if`) does
+  not hold.
+- An entry of a list or mapping is inert if a condition of `Settings.entries_act_if` does not hold
+  for it.
+- A key with its default value is never reported, nor are its entries: resolved scenarios write all
+  keys out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from fleetsim.schema.effects import EntryActsIf, Facts
+from fleetsim.schema.strict_yaml import KeyPath
+from fleetsim.settings import Settings
+
+
+class Inert(NamedTuple):
+    """A key or an entry that has no effect."""
+
+    key_path: KeyPath
+    says: str
+    """Reason, with the way out."""
+    is_refused: bool = False
+    """True if no other key could give it an effect."""
+
+
+def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert]:
+    """Yield inert keys and entries of a settings object and of those below it, by field order.
+
+    Below an inert key only refused entries are reported.
+
+    Args:
+        settings: the object that was built from the mapping.
+        written: the mapping as the user wrote it, overrides applied.
+        facts: of the whole scenario.
+
+    Yields:
+        Each key or entry, once.
+
+    Raises:
+        DataError: a device or trace file is wrong.
+        ScenarioError: a trace is not there.
+    """
+    if not isinstance(written, dict):
+        return
+    conditions, entry_conditions = settings.conditions(), settings.entry_conditions()
+    for name, info in type(settings).model_fields.items():
+        key = info.alias or name
+        value = getattr(settings, name)
+        if key not in written or value == info.get_default(call_default_factory=True):
+            continue
+        below = [
+            *_entries((key,), value, written[key], entry_conditions.get(name, ()), facts),
+            *_below((key,), value, written[key], facts),
+        ]
+        condition = conditions.get(name)
+        unmet = None if condition is None else condition.unmet(settings, facts)
+        if unmet is not None:
+            yield Inert((key,), _says(unmet.because, unmet.way_out))
+            below = [each for each in below if each.is_refused]
+        yield from below
+
+
+def _below(key_path: KeyPath, value: Any, written: Any, facts: Facts) -> Iterator[Inert]:
+    """Yield what is inert in the settings in a value: the value itself, or items of a list."""
+    if isinstance(value, Settings):
+        for found in inert_keys(value, written, facts):
+            yield found._replace(key_path=(*key_path, *found.key_path))
+    elif isinstance(value, tuple) and isinstance(written, list):
+        for index, (item, below) in enumerate(zip(value, written, strict=False)):
+            yield from _below((*key_path, index), item, below, facts)
+
+
+def _entries(
+    key_path: KeyPath,
+    value: Any,
+    written: Any,
+    conditions: Sequence[EntryActsIf],
+    facts: Facts,
+) -> Iterator[Inert]:
+    """Yield inert entries of a list or mapping, each with the first condition that fails.
+
+    File names are reported as the user wrote them, and checked as resolved.
+    """
+    if not conditions or not isinstance(written, list | dict):
+        return
+    keys = range(len(written)) if isinstance(written, list) else written
+    for key, entry in zip(keys, value, strict=True):
+        unmet = next((each for each in conditions if not each.holds(entry, facts)), None)
+        if unmet is not None:
+            because = unmet.because.format(entry=entry)
+            way_out = unmet.way_out.format(entry=entry)
+            says = f"{because}; leave it out" if unmet.is_refused else _says(because, way_out)
+            yield Inert((*key_path, key), says, unmet.is_refused)
+
+
+def _says(because: str, way_out: str) -> str:
+    return f"has no effect: {because}; {way_out}, or leave it out"

@@ -1,0 +1,173 @@
+"""Loading of a scenario: read, override, check, and resolve to absolute paths."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fleetsim import bundled
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.own_folder import FolderSettings
+from fleetsim.plugin import load_plugin, refuse_strangers
+from fleetsim.quoting import MAX_LINES, listed, quoted
+from fleetsim.scenario import named_files
+from fleetsim.scenario.contradictions import contradictions, without_wifi
+from fleetsim.scenario.facts import ScenarioFacts
+from fleetsim.scenario.inert_keys import Inert, inert_keys
+from fleetsim.scenario.least_memory import require_memory
+from fleetsim.scenario.samples import too_few_samples
+from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
+from fleetsim.schema import faults, overrides, strict_yaml
+from fleetsim.schema.strict_yaml import Document
+from fleetsim.selectors import build_selector, requirements
+
+
+def load(
+    path: str | Path,
+    overrides_: Iterable[str] = (),
+    *,
+    seed: int | None = None,
+    plugin: str | None = None,
+) -> Scenario:
+    """Read and check a scenario.
+
+    Args:
+        path: a file, or the name of a bundled scenario.
+        overrides_: `KEY.PATH=VALUE` each, as of `--set`, applied in order.
+        seed: replaces the scenario's seed.
+        plugin: `MODULE:CLASS` of a selector of your own, see `fleetsim.plugin`. It is imported.
+
+    Raises:
+        ScenarioError: one line per fault: place, key, value, what is allowed.
+        DataError: a device, radio or trace file that it names is wrong.
+    """
+    changes = list(overrides_)
+    if seed is not None:
+        changes.append(f"seed={seed}")
+    own = None if plugin is None else load_plugin(plugin)
+    document = overrides.apply(strict_yaml.read(_find(path)), changes)
+    if own is None:
+        refuse_strangers(document)
+    else:
+        document = own.placed(document)
+    scenario = faults.check(class_with(own), _synchronous_unless_said(document))
+    files = HardwareFiles()
+    found = contradictions(scenario)
+    found += named_files.missing(scenario.fleet, document.folder, files)
+    found += named_files.unusable_folder(
+        getattr(scenario.task.dataset, "folder", None), document.folder
+    )
+    found += [] if found else without_wifi(scenario, document.folder, files)
+    dataset = scenario.task.dataset
+    if isinstance(dataset, FolderSettings) and not found:
+        home = named_files.own_folder(dataset.folder, document.folder)
+        found += too_few_samples(scenario, own_folder=home)
+    if found:
+        lines = [faults.line(document, key, says) for key, says in found[:MAX_LINES]]
+        raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
+    require_memory(scenario, document)
+    _set_selector_up(scenario, document)
+    # With absolute paths the user's files are found from any folder.
+    data = named_files.with_absolute_paths(scenario.data(), document.folder)
+    try:
+        strict_yaml.dump(data)
+    except ValueError as cause:
+        raise ScenarioError(
+            f"{document.source}: with its defaults it {cause}; name fewer clients or devices"
+        ) from None
+    resolved = type(scenario).model_validate(data)
+    resolved._files = files
+    _look_for_inert_keys(resolved, document)
+    return resolved
+
+
+def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
+    """Refuse entries that can never act, and keep a warning about other inert keys.
+
+    Raises:
+        ScenarioError: an entry is refused.
+    """
+    facts = ScenarioFacts(
+        fleet=scenario.fleet,
+        files=scenario.files,
+        seed=scenario.seed,
+        is_buffered=isinstance(scenario.server, BufferedServerSettings),
+        can_train=not isinstance(scenario.task.dataset, BlankSettings),
+        partition=scenario.task.partition.kind,
+        last_round=scenario.stop.last_round,
+    )
+    found = list(inert_keys(scenario, document.data, facts))
+    if any(each.is_refused for each in found):
+        raise ScenarioError(*_lines(document, [each for each in found if each.is_refused]))
+    scenario._inert = tuple(_lines(document, found))
+
+
+def _lines(document: Document, found: Sequence[Inert]) -> list[str]:
+    """Return a line for each key, up to `MAX_LINES`, and one with the number of the others."""
+    lines = [faults.line(document, each.key_path, each.says) for each in found[:MAX_LINES]]
+    return listed(lines, num_unsaid=len(found) - len(lines))
+
+
+def schema(plugin: str | None = None) -> dict[str, Any]:
+    """Return the JSON Schema of a scenario, for editors; with the kind of a plug-in.
+
+    Raises:
+        ScenarioError: the selector cannot be imported or used.
+    """
+    own = None if plugin is None else load_plugin(plugin)
+    schema = class_with(own).model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "fleetsim scenario"
+    return schema
+
+
+def _find(path: str | Path) -> Path:
+    """Return the file of a path or of a bundled name."""
+    found = named_files.find("scenarios", str(path), None)
+    if found is not None:
+        return found
+    name = str(path)
+    raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
+
+
+def _synchronous_unless_said(document: Document) -> Document:
+    """Return the document with a server mode."""
+    server = document.data.get("server")
+    if not isinstance(server, dict) or "mode" in server:
+        return document
+    data = {**document.data, "server": {"mode": "synchronous", **server}}
+    return dataclasses.replace(document, data=data)
+
+
+def _set_selector_up(scenario: Scenario, document: Document) -> None:
+    """Check that the scenario suits its selector.
+
+    A plug-in is not checked: its `setup` may use data and model, which do not exist yet.
+
+    Raises:
+        ScenarioError: it does not.
+    """
+    if scenario.plugin is not None:
+        return
+    server, local = scenario.server, scenario.task.local
+    cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
+    try:
+        requirements.set_up(
+            build_selector(server.selector),
+            seed=scenario.seed,
+            num_clients=scenario.fleet.size,
+            cohort=cohort,
+            epochs=local.epochs or 0,
+            steps=local.steps,
+            batch_size=local.batch_size,
+            learning_rate=local.optimizer.learning_rate,
+            planned_rounds=scenario.stop.rounds,
+            has_validation=scenario.evaluate.validation_fraction > 0.0,
+        )
+    except ScenarioError as fault:
+        place = document.where(("server", "selector"))
+        raise ScenarioError(*(f"{place}: {line}" for line in fault.faults)) from None

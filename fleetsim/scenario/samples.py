@@ -1,0 +1,54 @@
+"""Samples of the clients of a scenario, and what is missing from a data set that is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
+from fleetsim.learning.partition.shortages import shortages
+from fleetsim.scenario.settings import Scenario
+from fleetsim.schema.faults import Fault
+
+
+def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Iterator[Fault]:
+    """Yield what a data set has too little of, if its size is known without its samples.
+
+    Args:
+        scenario: the scenario.
+        own_folder: folder of the user's own data set; None: its files are not read.
+
+    Raises:
+        DataError: a file of the folder is damaged or too large.
+    """
+    task = scenario.task
+    if isinstance(task.dataset, BlankSettings):
+        return iter(())
+    return shortages(
+        task.dataset,
+        task.partition,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        holdout_fraction=task.holdout_fraction,
+        own_folder=own_folder,
+    )
+
+
+def samples_of(scenario: Scenario, dataset: Dataset) -> ClientSamples:
+    """Assign the samples of a data set to the server and to every client of a scenario.
+
+    Raises:
+        ScenarioError: they cannot be split like that.
+    """
+    task = scenario.task
+    return split_samples(
+        dataset,
+        task.partition,
+        num_clients=scenario.fleet.size,
+        validation_fraction=scenario.evaluate.validation_fraction,
+        holdout_fraction=task.holdout_fraction,
+        holdout_from=task.holdout_from,
+        seed=scenario.seed,
+    )

@@ -1,0 +1,192 @@
+"""The settings of a whole scenario, and its hashes.
+
+The settings of each part are beside their owner; `Scenario` joins them.
+
+- `content_hash` identifies the whole scenario.
+- `world_hash` identifies what compared runs must share.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args
+
+from pydantic import Field, PrivateAttr, create_model
+
+from fleetsim.contracts import Selector
+from fleetsim.engine.servers.buffered import BufferedSettings
+from fleetsim.engine.servers.stop import StopSettings
+from fleetsim.engine.servers.synchronous import SynchronousSettings
+from fleetsim.engine.servers.waiting_clients import EnergySettings
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.population import FleetSettings
+from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
+from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
+from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+from fleetsim.plugin import Plugin, plugin_of
+from fleetsim.record.manifest import scenario_hash
+from fleetsim.schema import overrides, strict_yaml
+from fleetsim.schema.effects import TRAINING, by_key
+from fleetsim.schema.ranges import Gain, Rounds
+from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors.baselines.uniform import RandomSettings
+from fleetsim.settings import Settings
+
+WORLD: tuple[tuple[str, ...], ...] = (
+    ("seed",),
+    ("task",),
+    ("fleet",),
+    ("energy",),
+    ("evaluate", "validation_fraction"),
+)
+"""Parts that compared runs must share."""
+
+
+MaxUpdateNorm = Gain | None
+
+
+class SynchronousServerSettings(SynchronousSettings):
+    """Server in rounds: select a cohort, wait for its updates, aggregate."""
+
+    acts_if = by_key(
+        max_update_norm=TRAINING,
+        aggregator=TRAINING,
+    )
+
+    mode: Literal["synchronous"] = "synchronous"
+    selector: SelectorSettings = RandomSettings()
+    compression: CompressionSettings = UncompressedSettings()
+    max_update_norm: MaxUpdateNorm = None
+    """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
+    aggregator: AggregatorSettings = FedAvgSettings()
+
+
+class BufferedServerSettings(BufferedSettings):
+    """Server that aggregates updates as they arrive, or in windows."""
+
+    acts_if = by_key(
+        max_update_norm=TRAINING,
+        aggregator=TRAINING,
+    )
+
+    mode: Literal["buffered"]
+    selector: SelectorSettings = RandomSettings()
+    compression: CompressionSettings = UncompressedSettings()
+    max_update_norm: MaxUpdateNorm = None
+    """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
+    aggregator: AggregatorSettings = FedBuffSettings()
+
+
+ServerSettings = Annotated[
+    SynchronousServerSettings | BufferedServerSettings, Field(discriminator="mode")
+]
+
+
+class EvaluateSettings(Settings):
+    """Evaluation of the global model on the server's test set; it takes no virtual time."""
+
+    acts_if = by_key(
+        every_rounds=TRAINING,
+        validation_fraction=TRAINING,
+    )
+
+    every_rounds: Rounds = 1
+    validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Share of the training samples that no client gets. The server keeps them for selectors that
+    evaluate models, which must not use the test set."""
+
+
+class CheckpointSettings(Settings):
+    """Saving of a run, from which it resumes after a kill."""
+
+    every_rounds: Rounds = 10
+
+
+class Scenario(Settings):
+    """All settings of a run."""
+
+    plugin: ClassVar[Plugin | None] = None
+    """Plug-in that `server.selector` names; None: it is a selector of fleetsim."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    """Letters, digits, dot, dash and underscore; run folders are named after it."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    """Root of every random draw."""
+    task: TaskSettings
+    fleet: FleetSettings
+    server: ServerSettings
+    stop: StopSettings
+    energy: EnergySettings = EnergySettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+    trainer: TrainerSettings = TrainerSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
+
+    _inert: tuple[str, ...] = PrivateAttr(default=())
+    """Warnings of `load` about keys without effect; see `scenario_warnings`."""
+    _files: HardwareFiles = PrivateAttr(default_factory=HardwareFiles)
+
+    @property
+    def files(self) -> HardwareFiles:
+        """Device and radio files that the scenario names, as `load` read them."""
+        return self._files
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of everything that can change the result."""
+        return scenario_hash(self.data())
+
+    @property
+    def world_hash(self) -> str:
+        """SHA-256 of what compared runs must share, `WORLD`."""
+        world: dict[str, Any] = {}
+        for path in WORLD:
+            part: Any = self.data()
+            for key in path:
+                part = part[key]
+            world[strict_yaml.spelled(path)] = part
+        return overrides.content_hash(world)
+
+    def data(self) -> dict[str, Any]:
+        """Return the resolved scenario as plain data, with every default."""
+        return self.model_dump(mode="json")
+
+    def to_yaml(self) -> str:
+        """Return the resolved scenario as YAML that `load` accepts."""
+        return strict_yaml.dump(self.data())
+
+    def build_selector(self) -> Selector:
+        """Build the selector of `server.selector`.
+
+        Raises:
+            ScenarioError: it is a plug-in that cannot be made or is no selector.
+        """
+        if self.plugin is None:
+            return build_selector(self.server.selector)
+        return self.plugin.build(self.server.selector)
+
+    def with_selector(self, selector: Selector) -> Scenario:
+        """Return this scenario with another selector, which exists already."""
+        own = plugin_of(selector)
+        data = self.data()
+        data["server"]["selector"] = {"kind": own.kind}
+        made = class_with(own).model_validate(data)
+        made._inert, made._files = self._inert, self._files
+        return made
+
+
+def class_with(own: Plugin | None) -> type[Scenario]:
+    """Return the scenario's class, with the kind of a plug-in if there is one."""
+    if own is None:
+        return Scenario
+    union: Any = Union  # of types that are known only now
+    selector = union[(*get_args(get_args(SelectorSettings)[0]), own.settings)]
+    of_kind: Any = Field(RandomSettings(), discriminator="kind")
+    modes = tuple(
+        create_model(mode.__name__, __base__=mode, selector=(selector, of_kind))
+        for mode in (SynchronousServerSettings, BufferedServerSettings)
+    )
+    of_mode: Any = Field(discriminator="mode")
+    made = create_model("Scenario", __base__=Scenario, server=(union[modes], of_mode))
+    made.plugin = own
+    return made

@@ -1,0 +1,46 @@
+"""Warnings about a scenario that can run but may not be what its user meant."""
+
+from __future__ import annotations
+
+from fleetsim.fleet.devices.assignment import load_devices
+from fleetsim.fleet.population import places_m
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.scenario.settings import Scenario
+from fleetsim.selectors.bp_ucb import BpUcbSettings
+
+
+def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return devices of a loaded scenario that are not physical: name in tables, and reason."""
+    profiles = [
+        profile
+        for name in scenario.fleet.devices
+        for profile in load_devices(name, files=scenario.files)
+    ]
+    return [(p.name, p.reproduction) for p in profiles if p.reproduction is not None]
+
+
+def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
+    """Return warnings about a loaded scenario, one line each.
+
+    Args:
+        scenario: the scenario.
+        train: whether the run will train.
+    """
+    found = [
+        f"fleet.devices: {name} is a reproduction, not physical: {why}"
+        for name, why in reproductions(scenario)
+    ]
+    found.extend(scenario._inert)
+    can_train = not isinstance(scenario.task.dataset, BlankSettings)
+    if can_train and not train and scenario.stop.accuracy is not None:
+        found.append(
+            f"stop.accuracy = {scenario.stop.accuracy:g}: has no effect: a run without training has"
+            " no accuracy; another rule ends it"
+        )
+    selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
+    if isinstance(selector, BpUcbSettings):
+        position_m = places_m(fleet.channel, seed=seed, size=fleet.size)
+        says = selector.warning(position_m, num_clients=fleet.size, seed=seed)
+        if says is not None:
+            found.append(f"server.selector: {says}")
+    return found
