@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks`: measure fleetsim and its peers, write docs/benchmarks.md."""
+"""Command `python -m benchmarks`: measure fleetsim and its peers, write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from pathlib import Path
 
 from benchmarks import environments, page, runs
 from benchmarks.contestants import CONTESTANTS, OURS
-from benchmarks.measure import Options, measure, say
+from benchmarks.measure import Options, measure, print_line
 from benchmarks.results import Store
-from benchmarks.works import WORKS, Places
+from benchmarks.works import WORKS, DataFolders
 from fleetsim.errors import FleetsimError
 
 _PAGE = runs.ROOT / "docs" / "benchmarks.md"
 _WRONG_INPUT, _INTERRUPTED = 2, 130
 _EXAMPLE = """\
 example:
-  python -m benchmarks                               everything, three times; 40 minutes
+  python -m benchmarks                               all works, three times; 40 minutes
   python -m benchmarks --works w1 w3 --repeats 1     two works, once
-  python -m benchmarks --render                      write docs/benchmarks.md from what is there
+  python -m benchmarks --render                      write docs/benchmarks.md from the results
 
-A session that was interrupted goes on where it stopped when the command is given again: what is
-in --out is not run anew, but for what failed. Everything is kept in $FLEETSIM_BENCH, or in
-~/.cache/fleetsim-benchmarks: environments, exported data, results. Leave the machine alone while
-it measures.
+The same command continues an interrupted session: runs whose results are in --out are not repeated
+unless they failed. Environments, exported data and results are kept in $FLEETSIM_BENCH, or in
+~/.cache/fleetsim-benchmarks. Do not use the machine while it measures.
 """
 
 
 def main() -> None:
-    """Do what the command line asks for; exits with 2 on wrong input, 130 when interrupted."""
+    """Run the command; exit with 2 on wrong input and with 130 when interrupted."""
     parser = _parser()
     arguments = parser.parse_args()
     home: Path = environments.home()
@@ -41,7 +40,7 @@ def main() -> None:
         rounds=arguments.rounds,
         workers=arguments.workers,
         timeout_s=arguments.timeout_s,
-        places=Places(own_data=home / "data", cifar10=arguments.cifar10),
+        folders=DataFolders(own_data=home / "data", cifar10=arguments.cifar10),
         home=home,
         store=Store(arguments.out or home / "results"),
     )
@@ -53,7 +52,7 @@ def main() -> None:
         print(f"error: {fault}", file=sys.stderr)
         sys.exit(_WRONG_INPUT)
     except KeyboardInterrupt:
-        print(f"interrupted; what was measured is in {options.store.folder}", file=sys.stderr)
+        print(f"interrupted; results are in {options.store.folder}", file=sys.stderr)
         sys.exit(_INTERRUPTED)
 
 
@@ -70,40 +69,42 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--contestants", nargs="+", choices=names, default=names, metavar="C", help=", ".join(names)
     )
-    parser.add_argument("--repeats", type=_positive, default=3, help="runs of everybody (3)")
-    parser.add_argument("--rounds", type=_positive, help="instead of each work's own number")
+    parser.add_argument("--repeats", type=_positive, default=3, help="runs of each contestant (3)")
+    parser.add_argument("--rounds", type=_positive, help="rounds of a run (each work's own number)")
     parser.add_argument(
         "--workers",
         type=_positive,
         default=os.cpu_count() or 1,
-        help="processes, threads or actors that everybody may use (all cores)",
+        help="processes, threads or actors that each contestant may use (all cores)",
     )
-    parser.add_argument("--timeout-s", type=float, default=900.0, help="of one run (900)")
+    parser.add_argument(
+        "--timeout-s", type=float, default=900.0, help="time limit of one run (900)"
+    )
     parser.add_argument("--out", type=Path, help="folder of the results (results, in the cache)")
     parser.add_argument(
         "--cifar10", type=Path, help="folder of CIFAR-10 for w4, unless fleetsim finds it"
     )
     parser.add_argument(
-        "--page", type=Path, default=_PAGE, help="where the page goes (docs/benchmarks.md)"
+        "--page", type=Path, default=_PAGE, help="file of the page (docs/benchmarks.md)"
     )
-    parser.add_argument("--render", action="store_true", help="measure nothing, write the page")
+    parser.add_argument("--render", action="store_true", help="write the page without measuring")
     return parser
 
 
 def _positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
 def _render(store: Store, target: Path) -> None:
-    """Write the page from all results that are there."""
+    """Write the page from all stored results."""
     results = store.all()
     if not results:
         raise SystemExit(f"no results in {store.folder}")
     target.write_text(page.render(results, store.session()), encoding="utf-8")
-    say(f"page: {target}")
+    print_line(f"page: {target}")
 
 
 if __name__ == "__main__":

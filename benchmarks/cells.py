@@ -8,19 +8,19 @@ from benchmarks.figures import Figures, Spread
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
+    """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([*lines, ""])
 
 
 def median(values: Spread | None, form: str) -> str:
-    """The median alone; a dash where nothing is known."""
+    """Format the median alone; a dash if there is none."""
     return "-" if values is None else format(values.median, form)
 
 
 def spread(values: Spread | None, form: str) -> str:
-    """Median and, where they differ from it, the smallest and largest.
+    """Format the median and, where they differ, the smallest and largest.
 
     >>> spread(Spread(0.5, 0.4, 0.7), ".2f"), spread(Spread(0.5, 0.5, 0.5), ".2f")
     ('0.50 [0.40, 0.70]', '0.50')
@@ -32,7 +32,7 @@ def spread(values: Spread | None, form: str) -> str:
 
 
 def times(value: float | None) -> str:
-    """A ratio to two digits or so.
+    """Format a ratio to about two digits.
 
     >>> times(2.345), times(23.45), times(None)
     ('2.3', '23', '-')
@@ -41,14 +41,14 @@ def times(value: float | None) -> str:
 
 
 def memory(one: Figures) -> str:
-    """Peak until the last round ended, and in parentheses until the process ended."""
+    """Format the peak until the last round ended and, in parentheses, until the process ended."""
     if one.memory_mib is None or one.whole_memory_mib is None:
         return "-"
     return f"{one.memory_mib.median:.0f} ({one.whole_memory_mib.median:.0f})"
 
 
 def rate(one: Figures, gflop: float | None, peak: float | None, *, is_same: bool) -> str:
-    """GFLOP/s and their share of the sgemm peak; a dash where the work is another."""
+    """Format GFLOP/s and their share of the sgemm peak; a dash if the work differs."""
     if gflop is None or one.round_s is None or not is_same:
         return "-"
     reached = gflop / one.round_s.median
@@ -56,7 +56,7 @@ def rate(one: Figures, gflop: float | None, peak: float | None, *, is_same: bool
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Numbers of which each run had one.
+    """Join the different values of a number over the runs.
 
     >>> listed([2, 3])
     '2 or 3'

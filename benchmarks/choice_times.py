@@ -1,9 +1,9 @@
-"""What choosing costs the host: processor seconds of a selector's own code for one choice.
+"""Processor time of a selector's own code for one choice.
 
-A made-up server calls a selector as the engine does: `setup`, then for each choice `probe` until it
-asks nothing more, `select`, `observe`. Everybody is there, everybody delivers, and in the first
-round everybody takes part, so that every client is known afterwards, which is when choices cost the
-most. Answers are made up and made outside of the time that counts.
+A synthetic server calls a selector as the engine does: `setup`, then for each choice `probe` until
+it requests nothing more, `select`, `observe`. All clients are available and deliver. In the first
+round all clients take part, so that all are known afterwards, which makes choices dearest. Reports
+are synthetic, and generated outside of the measured time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fleetsim.selectors.demands import Demand
 
 COHORT = 10
 MOST_BYTE = 2 * 2**30
-"""Arrays over pairs of clients that take more than this are not made."""
+"""Largest array over pairs of clients that is allocated."""
 _NUM_PARAMETERS = 16
 _NUM_VECTORS = 64
 _FEW, _MANY = 3, 15
@@ -46,24 +46,24 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Processor seconds."""
+    """Processor times of choices."""
 
     first_s: float
-    """Set-up and the first choice, at which some selectors ask everybody."""
+    """Time of the set-up and the first choice, for which some selectors probe all clients."""
     choices_s: tuple[float, ...]
-    """Later choices, one each."""
+    """Times of later choices."""
 
 
-def why_not(demand: Demand, size: int, cohort: int) -> str | None:
-    """Why a fleet is too large for a selector; None if it is not.
+def refusal(demand: Demand, size: int, cohort: int) -> str | None:
+    """Return the reason why a fleet is too large for a selector; None if it is not.
 
-    >>> why_not(Demand("", "small", "", square_byte=8), 1_000_000, 10)
+    >>> refusal(Demand("", "small", "", square_byte=8), 1_000_000, 10)
     'O(N^2) memory: 7.3 TiB'
-    >>> why_not(Demand("", "small", "", has_sets=True), 100, 10)
+    >>> refusal(Demand("", "small", "", has_sets=True), 100, 10)
     'C(N, K) sets: 1.7e+13'
     """
     if demand.has_sets and math.comb(size, cohort) > 1_000_000:
-        # A float cannot hold every such number.
+        # Such a number may exceed the range of floats.
         digits = math.log10(math.comb(size, cohort))
         return f"C(N, K) sets: {10 ** (digits % 1):.1f}e+{int(digits)}"
     byte = demand.square_byte * size**2
@@ -74,10 +74,10 @@ def why_not(demand: Demand, size: int, cohort: int) -> str | None:
 
 
 def measured(selector: Selector, size: int, cohort: int, *, set_up_choices: int) -> Times:
-    """Let a selector choose again and again."""
+    """Measure several choices of a selector."""
     server = _Server(selector, size, cohort)
     server.set_up()
-    server.play(everybody=True)
+    server.play(all_train=True)
     first_s = server.spent_s
     for _ in range(set_up_choices):
         server.play()
@@ -90,7 +90,7 @@ def measured(selector: Selector, size: int, cohort: int, *, set_up_choices: int)
 
 
 class _Server:
-    """Rounds with made-up answers, and the time that the selector took of them."""
+    """Server of rounds with synthetic reports that adds up the selector's processor time."""
 
     def __init__(self, selector: Selector, size: int, cohort: int) -> None:
         self._selector = selector
@@ -126,8 +126,8 @@ class _Server:
         requests = self._timed(lambda: self._selector.setup(fleet))
         self._set_up_reports = self._answers(requests)
 
-    def play(self, *, everybody: bool = False) -> None:
-        """One round, in which the chosen take part or everybody."""
+    def play(self, *, all_train: bool = False) -> None:
+        """Play one round in which the selected clients train, or all clients."""
         self._round += 1
         reports, self._set_up_reports = self._set_up_reports, []
         stage = 0
@@ -137,7 +137,7 @@ class _Server:
         view = self._view(reports, 0)
         answer = self._timed(lambda: self._selector.select(view))
         chosen = answer.clients if isinstance(answer, Cohort) else answer
-        if everybody:
+        if all_train:
             chosen = self._clients
         told = tuple(
             self._report(client, Purpose.TRAIN, has_vector=True) for client in chosen.tolist()
@@ -191,7 +191,7 @@ class _Server:
     def _report(
         self, client: int, purpose: Purpose, *, has_vector: bool, has_resources: bool = False
     ) -> Report:
-        # Losses fall, some faster than others.
+        # Losses decrease, some faster than others.
         loss = float(self._loss[client]) / (1.0 + 0.01 * self._round * (client % 7))
         duration_s = float(self._duration_s[client])
         return Report(

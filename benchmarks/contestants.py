@@ -1,8 +1,10 @@
-"""Who is measured: fleetsim and its peers, each in the setting in which it was fastest.
+"""Contestants of the benchmark: fleetsim and its peers in their fastest settings.
 
-The settings come from trials on two cores: Flower wants one actor per core with one thread each;
-pfl is measured in one process and in one per core; FedLab and FLGo train in one process, where two
-threads help the larger networks and hinder the others.
+The settings come from trials on two cores:
+
+- Flower: one actor per core with one thread each;
+- pfl: one process, and one process per core;
+- FedLab and FLGo: one process; two threads are faster for the larger networks only.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from benchmarks.works import Work
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer that can be installed."""
+    """Peer that pip can install."""
 
     name: str
-    """Also that of its environment."""
+    """Name, also that of its environment."""
     requirement: str
-    """For pip."""
+    """Requirement for pip."""
     distributions: tuple[str, ...]
-    """Whose versions are worth telling."""
+    """Distributions whose versions the page names."""
 
 
 PEERS = (
@@ -34,28 +36,28 @@ PEERS = (
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A peer in one setting."""
+    """Peer in one setting."""
 
     name: str
     label: str
     peer: str
     module: str
-    """Its adapter."""
+    """Module of its adapter."""
     uses_all_cores: bool
-    """One process per core trains, instead of one."""
+    """True if one process per core trains, False if a single process trains."""
     is_launched: bool = False
-    """Its processes are started by torchrun."""
+    """True if torchrun starts its processes."""
     slow_threads: frozenset[str] = frozenset()
-    """Works in which it is faster on one thread."""
+    """Names of the works in which it is faster on one thread."""
     async_note: str | None = None
-    """Why it cannot do asynchronous work; None if it can."""
+    """Reason why it has no asynchronous server; None if it has one."""
 
     def processes(self, cores: int) -> int:
-        """Processes that train."""
+        """Number of processes that train."""
         return cores if self.uses_all_cores else 1
 
     def threads(self, work: Work, cores: int) -> int:
-        """Threads of torch in each of them."""
+        """Number of torch threads in each process."""
         return 1 if self.uses_all_cores or work.name in self.slow_threads else cores
 
 

@@ -1,4 +1,4 @@
-"""An environment of its own for every peer: a virtual environment in the cache, filled by pip."""
+"""Virtual environments of the peers, one each, in the cache."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pathlib import Path
 from benchmarks.contestants import Peer
 
 _FROZEN = "fleetsim-benchmark.txt"
-"""What pip installed; where it is, the environment is complete."""
+"""File with the output of pip freeze; written last, so it marks a complete environment."""
 _TAIL = 2000
 
 
 class InstallError(Exception):
-    """A peer could not be installed; the message is what pip said last."""
+    """Failed installation of a peer, with pip's last output as the message."""
 
 
 def home() -> Path:
-    """Where environments, data and results are kept: $FLEETSIM_BENCH, or a folder of the cache."""
+    """Return the folder of environments, data and results: $FLEETSIM_BENCH, or one in the cache."""
     named = os.environ.get("FLEETSIM_BENCH")
     return Path(named) if named else Path.home() / ".cache" / "fleetsim-benchmarks"
 
 
 def own_torch() -> str:
-    """The release of torch that fleetsim runs with, without its local label."""
+    """Return the release of torch that fleetsim runs with, without its local label."""
     return metadata.version("torch").partition("+")[0]
 
 
 def ensure(peer: Peer, folder: Path) -> Path:
-    """Install a peer unless it is there; returns its python.
+    """Install a peer unless it is installed; return its python.
 
-    Every peer gets the release of torch that fleetsim runs with.
+    All peers get the release of torch that fleetsim runs with.
 
     Raises:
         InstallError: pip failed.
@@ -56,7 +56,7 @@ def ensure(peer: Peer, folder: Path) -> Path:
 
 
 def versions(peer: Peer, folder: Path) -> dict[str, str]:
-    """Versions of a peer's distributions, as pip froze them."""
+    """Return the versions of a peer's distributions, from pip freeze."""
     text = (folder / peer.name / _FROZEN).read_text(encoding="utf-8")
     pins = dict(line.split("==", 1) for line in text.splitlines()[1:] if "==" in line)
     return {name: pins[name] for name in (*peer.distributions, "torch") if name in pins}

@@ -1,8 +1,8 @@
-"""The data, shares and initial weights of a scenario as plain arrays that any peer can read.
+"""Export of a scenario's data, partition and initial weights as plain arrays for the peers.
 
-Peers must train on the very same shares from the very same weights, so what fleetsim would deal
-out is written down: samples sorted by client, where each client's begin, the server's test set,
-and the initial model as one flat vector in the order of its layers.
+Peers must train on the same partition from the same weights. The export holds the samples sorted
+by client, the offset of each client's first sample, the server's test set, and the initial model
+as one flat vector in the order of its layers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _HASH_LENGTH = 8
 
 
 def export(scenario: Scenario, home: Path) -> Path:
-    """Write the arrays of a scenario; what an earlier call wrote is replaced.
+    """Write the arrays of a scenario; replace those of an earlier call.
 
     Args:
-        scenario: what to export.
-        home: where the folders of all scenarios are; theirs are called NAME-HASH of the world.
+        scenario: scenario to export.
+        home: parent of the folders, which are called NAME-HASH with the hash of the world.
 
     Returns:
         The folder with `train_inputs [n, ...]`, `train_labels [n]`, `offsets [N + 1]`,
@@ -36,14 +36,14 @@ def export(scenario: Scenario, home: Path) -> Path:
         .npy file.
 
     Raises:
-        ScenarioError: there is nothing to export, or the server keeps samples for itself.
-        DataError: the data set is not there, or broken.
+        ScenarioError: there is nothing to export, or the server keeps validation samples.
+        DataError: the data set is missing or broken.
     """
     task, size, seed = scenario.task, scenario.fleet.size, scenario.seed
     if isinstance(task.dataset, BlankSettings):
         raise ScenarioError("task.dataset.kind = 'blank' has no samples to export")
     if scenario.evaluate.validation_fraction:
-        raise ScenarioError("evaluate.validation_fraction: peers keep no samples; leave it out")
+        raise ScenarioError("evaluate.validation_fraction: peers keep no samples; remove the key")
     folder = home / f"{scenario.name}-{scenario.world_hash[:_HASH_LENGTH]}"
     dataset = load_dataset(task.dataset, seed=seed, num_clients=size)
     shares = split(
@@ -69,7 +69,7 @@ def export(scenario: Scenario, home: Path) -> Path:
         "num_classes": np.array(dataset.num_classes),
         "initial": flatten(network),
     }
-    # Renamed when complete, so that an export that was cut short is never taken for a whole one.
+    # Renamed when complete, so that an interrupted export is never taken for a whole one.
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)

@@ -1,9 +1,9 @@
-"""From results to figures: pure arithmetic on what was measured.
+"""Figures of the results page, computed from measurements.
 
-A run's seconds per round are the median over its rounds without the first. A round is selection,
-local training, transfer, aggregation and what else the tool does; of fleetsim's rounds the
-evaluation is subtracted, which no peer does within its rounds. Several runs of one contestant are
-told by the median of the runs and by the smallest and largest.
+The seconds per round of a run are the median over its rounds without the first. A round covers
+selection, local training, transfer, aggregation and everything else that the tool does. Evaluation
+is subtracted from fleetsim's rounds, because no peer evaluates within its rounds. Several runs of a
+contestant are summarised by their median, smallest and largest value.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from benchmarks.results import Result
 
 _GIGA = 1e9
 _MIN_SAMPLES = 4
-"""With fewer looks at the processor time during the rounds, cores in use are not told."""
+"""Fewest samples of processor time within the rounds from which used cores are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Several measurements of one thing."""
+    """Median, smallest and largest of several measurements."""
 
     median: float
     low: float
@@ -29,7 +29,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread | None:
-        """Of some values; None if there are none.
+        """Return the spread of some values; None if there are none.
 
         >>> Spread.of([3.0, 1.0, 2.0])
         Spread(median=2.0, low=1.0, high=3.0)
@@ -40,20 +40,20 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One contestant at one piece of work, over its repeats; None where nothing is known."""
+    """Figures of one contestant at one work, over its repeats; None where unknown."""
 
     contestant: str
     num_runs: int
     errors: tuple[str, ...]
     round_s: Spread | None
     first_round_s: Spread | None
-    """From the start of the process to the end of the first round."""
+    """Time from the start of the process to the end of the first round."""
     memory_mib: Spread | None
-    """Largest until the last round ended."""
+    """Peak until the last round ended."""
     whole_memory_mib: Spread | None
-    """Largest until the process ended."""
+    """Peak until the process ended."""
     cores: Spread | None
-    """Processor time over wall time between the first round's end and the last one's."""
+    """Processor time over wall time from the end of the first round to that of the last."""
     accuracy: Spread | None
 
 
@@ -61,22 +61,22 @@ class Figures:
 class SimulatorCost:
     """Host time of fleetsim's rounds outside training and evaluation, without the first round.
 
-    Means over the rounds, so that checkpoints, which are not in every round, count.
+    The figures are means over the rounds, so that checkpoints count, which not all rounds have.
     """
 
     round_ms: Spread
     share: Spread
-    """Of the round."""
+    """Share of the round."""
     task_us: Spread
-    """If all of it were spent on the tasks."""
+    """Host time per task, if the tasks took all of it."""
     num_tasks: float
-    """Dispatched in a round."""
+    """Tasks that are dispatched in a round."""
     num_steps: float
-    """Steps of SGD that were computed in a round after the first."""
+    """SGD steps that are computed in a round after the first."""
 
 
 def round_durations_s(result: Result) -> list[float]:
-    """Seconds of each round, evaluations subtracted."""
+    """Return the seconds of each round without evaluations."""
     ends = (result.began_at_s, *result.round_ended_at_s)
     evaluations = (
         (0.0, *result.simulator.evaluation_s)
@@ -92,23 +92,23 @@ def round_durations_s(result: Result) -> list[float]:
 
 
 def seconds_per_round(result: Result) -> float:
-    """Median over the rounds without the first; of the first, if there is no other."""
+    """Return the median over the rounds without the first, or the first if it is the only one."""
     durations = round_durations_s(result)
     return median(durations[1:] or durations)
 
 
 def first_round_s(result: Result) -> float:
-    """From the start of the process to the end of the first round."""
+    """Return the time from the start of the process to the end of the first round."""
     return result.round_ended_at_s[0] - result.started_at_s
 
 
 def peak_memory_mib(result: Result, until_s: float) -> float:
-    """Largest memory that was seen until a moment."""
+    """Return the largest sampled memory until a given time."""
     return max((mib for at_s, mib, _ in result.samples if at_s <= until_s), default=0.0)
 
 
 def cores_used(result: Result) -> float | None:
-    """Processor time over wall time of the rounds after the first; None if they were too short."""
+    """Return processor over wall time after the first round; None if that was too short."""
     start, stop = result.round_ended_at_s[0], result.round_ended_at_s[-1]
     seen = [(at_s, cpu_s) for at_s, _, cpu_s in result.samples if start <= at_s <= stop]
     if len(seen) < _MIN_SAMPLES:
@@ -118,7 +118,7 @@ def cores_used(result: Result) -> float | None:
 
 
 def figures(contestant: str, results: Sequence[Result]) -> Figures:
-    """Figures of one contestant from all its runs of one piece of work."""
+    """Compute the figures of one contestant from all its runs of one work."""
     good = [result for result in results if result.error is None]
 
     def spread(figure: Callable[[Result], float | None]) -> Spread | None:
@@ -138,7 +138,7 @@ def figures(contestant: str, results: Sequence[Result]) -> Figures:
 
 
 def gflop_per_round(results: Sequence[Result]) -> float | None:
-    """Work of a round, by fleetsim's count of the trainings that were used; None without it."""
+    """Return the GFLOP of a round's used updates, as fleetsim counts them; None if unknown."""
     for result in results:
         if result.error is None and result.simulator is not None:
             return result.simulator.used_flop / result.rounds / _GIGA
@@ -146,7 +146,7 @@ def gflop_per_round(results: Sequence[Result]) -> float | None:
 
 
 def simulator_cost(results: Sequence[Result]) -> SimulatorCost | None:
-    """What fleetsim's rounds cost beside training and evaluation; None if nobody measured it."""
+    """Compute the cost of fleetsim's rounds outside training; None if it was not measured."""
     outside_s, shares, per_task_s, tasks, steps = [], [], [], [], []
     for result in results:
         inner = result.simulator
@@ -169,5 +169,5 @@ def simulator_cost(results: Sequence[Result]) -> SimulatorCost | None:
 
 
 def ratio(peer: Spread | None, ours: Spread | None) -> float | None:
-    """How many times longer the peer's median is."""
+    """Return the peer's median over that of fleetsim."""
     return None if peer is None or ours is None else peer.median / ours.median

@@ -1,14 +1,14 @@
-"""Host time and memory of a large fleet: at rest, round by round, and where both go.
+"""Host time and memory of a large fleet: at rest, by round, by function and by array.
 
     python benchmarks/fleet_size.py --devices 1000000 --cohort 1000 --rounds 100 --at-rest
     python benchmarks/fleet_size.py [--boards] [--profile] [--set KEY=VALUE]
 
-Runs the scenario hundred-thousand-devices without training, whole simulator on (clock, channel,
-people, batteries, meters, recording); with --boards on mains-powered boards that nobody carries,
-all of whose answers are waited for. --at-rest says what lies in memory when everything is set up
-and the first round has asked who is eligible: which arrays, and how much of it is theirs. Rounds
-are timed by the clock on the wall, disk and all, and by the processor's; host times are this
-machine's, compare them within one run. Memory is read from Linux's /proc.
+Runs the scenario hundred-thousand-devices without training but with the whole simulator (clock,
+channel, people, batteries, meters, recording). With --boards the fleet consists of mains-powered
+boards without owners, and the server waits for all updates. --at-rest lists the memory by array
+after the set-up, when the first round has determined which clients are eligible. Rounds are timed
+by wall time, disk included, and by processor time. Host times hold for this machine; compare them
+within one run only. Memory is read from Linux's /proc.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _BOARDS = (
 
 
 def memory_mib(key: str) -> float:
-    """What Linux says of this process: VmRSS and VmHWM (its peak), or Pss."""
+    """Return the memory of this process by Linux: VmRSS, VmHWM (its peak) or Pss."""
     name = "smaps_rollup" if key == "Pss" else "status"
     for line in Path(f"/proc/self/{name}").read_text().splitlines():
         if line.startswith(f"{key}:"):
@@ -67,7 +67,7 @@ def memory_mib(key: str) -> float:
 def arrays_in(
     thing: object, path: str, seen: set[int]
 ) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Arrays below an object by path; each piece of memory once, under its first name."""
+    """Yield the arrays below an object with their paths; each memory block once."""
     if isinstance(thing, np.ndarray):
         owner = thing
         while isinstance(owner.base, np.ndarray):
@@ -88,46 +88,46 @@ def arrays_in(
         yield from arrays_in(getattr(thing, name), f"{path}.{name}", seen)
 
 
-class Watched:
-    """A selector as it is, but for a look at the memory before the first round's choice."""
+class MemoryMeasuringSelector:
+    """Selector that wraps another and measures the memory before the first choice."""
 
     def __init__(self, selector: Selector) -> None:
         self._selector = selector
         self.needs_losses = selector.needs_losses
         self.needs_probes = selector.needs_probes
         self.rest: list[str] = []
-        """Lines on the memory at rest."""
+        """Report lines on the memory at rest."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """As the selector does."""
+        """Forward the call."""
         return self._selector.setup(fleet)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """As the selector does; looks at the memory the first time."""
+        """Forward the call; measure the memory in the first one."""
         if not self.rest:
             self.rest = list(_at_rest())
         return self._selector.probe(view)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """As the selector does."""
+        """Forward the call."""
         return self._selector.select(view)
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """As the selector does."""
+        """Forward the call."""
         self._selector.observe(outcome)
 
     def state(self) -> State:
-        """As the selector does."""
+        """Forward the call."""
         return self._selector.state()
 
     def restore(self, state: State) -> None:
-        """As the selector does."""
+        """Forward the call."""
         self._selector.restore(state)
 
 
 def _at_rest() -> Iterator[str]:
     rss_mib, pss_mib, peak_mib = map(memory_mib, ("VmRSS", "Pss", "VmHWM"))
-    gc.unfreeze()  # what is frozen is not listed
+    gc.unfreeze()  # frozen objects are not listed
     (world,) = (thing for thing in gc.get_objects() if type(thing) is World)
     gc.freeze()
     found = sorted(arrays_in(world, "world", set()), key=lambda item: -item[1].nbytes)
@@ -147,11 +147,13 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--devices", type=int, default=100_000)
-    parser.add_argument("--cohort", type=int, default=100, help="answers wanted in a round")
-    parser.add_argument("--boards", action="store_true", help="no people, no batteries")
-    parser.add_argument("--set", action="append", default=[], help="as of fleetsim run")
-    parser.add_argument("--at-rest", action="store_true", help="what lies in memory, by array")
-    parser.add_argument("--profile", action="store_true", help="slows the run down by half")
+    parser.add_argument("--cohort", type=int, default=100, help="updates wanted in a round")
+    parser.add_argument("--boards", action="store_true", help="boards without people and batteries")
+    parser.add_argument("--set", action="append", default=[], help="override, as for fleetsim run")
+    parser.add_argument("--at-rest", action="store_true", help="list the memory at rest by array")
+    parser.add_argument(
+        "--profile", action="store_true", help="profile by function; slows the run down by half"
+    )
     options = parser.parse_args()
     before_mib = memory_mib("VmRSS")
     changes = [
@@ -162,7 +164,7 @@ def main() -> None:
         *options.set,
     ]
     scenario = load("hundred-thousand-devices", changes)
-    watched = Watched(build_selector(scenario.server.selector))
+    measured = MemoryMeasuringSelector(build_selector(scenario.server.selector))
     wall_s, busy_s, rounds_peak_mib = [], [], []
 
     def note(progress: Progress) -> None:
@@ -180,13 +182,13 @@ def main() -> None:
             scenario,
             out=Path(home) / "run",
             train=False,
-            selector=watched if options.at_rest else None,
+            selector=measured if options.at_rest else None,
             on_progress=note,
         )
         profiler.disable()
         all_s = time.perf_counter() - began_s
         peak_mib = memory_mib("VmHWM")
-        num_tasks = len(done.tasks)  # imports pandas, as whoever only runs a scenario does not
+        num_tasks = len(done.tasks)  # imports pandas, which running a scenario does not
         rounds_s = done.manifest.host_s
     print(f"devices       {options.devices}")
     print(f"rounds        {done.manifest.rounds}, {num_tasks} tasks")
@@ -194,7 +196,7 @@ def main() -> None:
     print(f"set-up        {all_s - rounds_s:.2f} s")
     print(
         f"rounds        {rounds_s:.2f} s = {1e3 * rounds_s / done.manifest.rounds:.2f} ms a round"
-        f" with set-up of the first and the tables at the end"
+        f" with the set-up of the first round and the final tables"
     )
     print(f"              {1e6 * rounds_s / num_tasks:.0f} us a task")
     for what, times_s in (("wall", wall_s), ("processor", busy_s)):
@@ -205,8 +207,8 @@ def main() -> None:
                 f" {statistics.median(took_ms.tolist()):.2f} in the median,"
                 f" {took_ms.max():.2f} at most"
             )
-    print(f"modules       {before_mib:.0f} MiB resident before anything is set up")
-    for line in watched.rest:
+    print(f"modules       {before_mib:.0f} MiB resident before the set-up")
+    for line in measured.rest:
         print(line)
     for mib in rounds_peak_mib:
         print(f"peak memory   {mib:.0f} MiB up to the last round")

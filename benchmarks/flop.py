@@ -1,8 +1,8 @@
-"""How many floating-point operations the training of one sample really takes.
+"""Floating-point operations of training on one sample, as torch counts them.
 
-The common count of three forward passes includes the gradient by the input, which nobody computes
-for the first layer; of a network with one large first layer that is a third. Here torch counts the
-operations of one forward and backward pass.
+The usual estimate, three forward passes, includes the gradient with respect to the input, which is
+not computed for the first layer. For a network with one large first layer that is a third. Here
+torch counts the operations of one forward and one backward pass.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from benchmarks.peers.worksheet import build
 
 
 def training_flop(model: str, shape: tuple[int, ...], num_classes: int) -> float:
-    """FLOP of one sample's forward and backward pass, matrix products and convolutions alone.
+    """Count the FLOP of one sample's forward and backward pass: matrix products and convolutions.
 
     Args:
-        model: as of `worksheet.build`.
+        model: name of the network, as in `worksheet.build`.
         shape: shape of one sample.
         num_classes: number of logits.
     """
@@ -36,7 +36,7 @@ def training_flop(model: str, shape: tuple[int, ...], num_classes: int) -> float
 
 
 def sample_flop(data: Path, model: str) -> float:
-    """The same for exported data, see `benchmarks.export`."""
+    """Count the same for exported data, see `benchmarks.export`."""
     inputs = np.load(data / "train_inputs.npy", mmap_mode="r", allow_pickle=False)
     num_classes = int(np.load(data / "num_classes.npy", allow_pickle=False))
     return training_flop(model, inputs.shape[1:], num_classes)

@@ -1,12 +1,11 @@
-"""Clients trained at once on a CUDA device, against one client at a time on the same device.
+"""Training of many clients at once on a CUDA device, compared with one client at a time.
 
     python benchmarks/gpu.py [--works w1 w2 w3 w4] [--block-s 3] [--blocks 3]
 
-A round trains all clients of a work from one model. Samples are noise of the right shapes: the time
-depends on the shapes alone. Every way of training runs in blocks of several seconds, in turn with
-the others; printed is the median over the blocks of the seconds per round, and the utilisation that
-nvidia-smi reports (share of the time in which some kernel ran) meanwhile. Exits with 2 where there
-is no CUDA device.
+A round trains all clients of a work from one model. Samples are noise of the right shapes, because
+the time depends on the shapes alone. The ways of training take turns in blocks of several seconds.
+Printed are the median over the blocks of the seconds per round, and the utilisation by nvidia-smi
+(share of the time in which a kernel ran). Exits with 2 if there is no CUDA device.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ def _stream(client: int) -> np.random.Generator:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one round trains."""
+    """Network and data that one round trains."""
 
     title: str
     model: ModelSettings
     shape: tuple[int, ...]
     clients: int
     samples: int
-    """Of each client."""
+    """Number of samples of each client."""
     epochs: int
     batch_size: int
 
@@ -74,14 +73,14 @@ WORKS = {
 
 
 class Bench:
-    """One work on one device: the network, its samples, and the ways to train them."""
+    """Work on a device: the network, its samples, and the ways to train them."""
 
     def __init__(self, work: Work, device: torch.device) -> None:
-        """Build it.
+        """Build the network and the samples.
 
         Args:
-            work: what is trained.
-            device: where.
+            work: network and data.
+            device: device that holds both.
         """
         self.module: nn.Module = build_model(
             work.model, input_shape=work.shape, num_classes=_NUM_CLASSES, seed=_SEED
@@ -101,20 +100,20 @@ class Bench:
         self._epochs = work.epochs
 
     def jobs(self) -> list[StackJob]:
-        """The same jobs each time."""
+        """Return the jobs of a round, equal in each call."""
         return [
             StackJob(self.base, rows, local_sgd.orders(_stream(client), self._epochs, len(rows)))
             for client, rows in enumerate(self._rows)
         ]
 
     def num_at_once(self) -> int:
-        """Clients of the largest stack."""
+        """Return the number of clients of the largest stack."""
         size = footprint(self.module, self.inputs)
         lengths = [job.length for job in self.jobs()]
         return max(map(len, stacks(size, lengths, self.settings, STACK_BYTE["cuda"])))
 
     def one_by_one(self) -> list[JobResult]:
-        """A round of `local.train`."""
+        """Train a round by `local_sgd.train`."""
         return [
             local_sgd.train(
                 self.module,
@@ -129,11 +128,11 @@ class Bench:
         ]
 
     def at_once(self) -> list[JobResult]:
-        """A round in stacks."""
+        """Train a round in stacks."""
         return train_together(self.module, self.jobs(), self.inputs, self.labels, self.settings)
 
     def at_once_mixed(self) -> list[JobResult]:
-        """A round in stacks with bfloat16 arithmetic."""
+        """Train a round in stacks with bfloat16 arithmetic."""
         return train_together(
             self.module, self.jobs(), self.inputs, self.labels, self.settings, precision="mixed"
         )
@@ -141,11 +140,11 @@ class Bench:
 
 @dataclass(slots=True)
 class Measured:
-    """Of one way of training, over its blocks."""
+    """Measurements of one way of training, over its blocks."""
 
     round_s: list[float] = field(default_factory=list)
     utilisation: list[float] = field(default_factory=list)
-    """Fractions."""
+    """Utilisation, fractions."""
 
 
 def main() -> None:
@@ -160,20 +159,20 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("benchmarks/gpu.py: torch sees no cuda device on this machine", file=sys.stderr)
         sys.exit(2)
-    # As a run sets them: kernels by rule and not by trial, in full float32.
+    # As in a run: cuDNN kernels chosen by rule and not by trial, in full float32.
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.allow_tf32 = False
     torch.set_num_threads(1)
     device = torch.cuda.get_device_properties(0)
     print(f"{device.name}, torch {torch.__version__}, CUDA {torch.version.cuda}")
     if shutil.which("nvidia-smi") is None:
-        print("nvidia-smi is not on the PATH: utilisation is not known")
+        print("nvidia-smi is not on the PATH: utilisation is unknown")
     for name in options.works:
         report(name, WORKS[name], options.block_s, options.blocks)
 
 
 def report(name: str, work: Work, block_s: float, num_blocks: int) -> None:
-    """Measure one work and print what was found."""
+    """Measure one work and print the results."""
     bench = Bench(work, torch.device("cuda"))
     ways: dict[str, Callable[[], list[JobResult]]] = {
         "one client at a time": bench.one_by_one,
@@ -202,7 +201,7 @@ def report(name: str, work: Work, block_s: float, num_blocks: int) -> None:
 
 
 def measure_block(way: Callable[[], list[JobResult]], block_s: float, found: Measured) -> None:
-    """Rounds for so long; results are on the host when a round ends, so nothing is under way."""
+    """Measure rounds for a given time; each round ends when its results are on the host."""
     with sampled_utilisation(found.utilisation):
         rounds, began_s = 0, time.perf_counter()
         while rounds < _MIN_ROUNDS or time.perf_counter() - began_s < block_s:
@@ -213,7 +212,7 @@ def measure_block(way: Callable[[], list[JobResult]], block_s: float, found: Mea
 
 @contextmanager
 def sampled_utilisation(samples: list[float]) -> Iterator[None]:
-    """Append what nvidia-smi reports of the device meanwhile."""
+    """Append the utilisation of the device by nvidia-smi while the context is open."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
         yield
@@ -235,7 +234,7 @@ def sampled_utilisation(samples: list[float]) -> Iterator[None]:
 
 
 def distance(found: Sequence[JobResult], expected: Sequence[JobResult], base: Parameters) -> float:
-    """Largest distance of a client's weights to the expected ones, relative to its update."""
+    """Return the largest distance of a client's weights to the expected, relative to its update."""
     return max(
         float(np.linalg.norm(one.vector - other.vector) / np.linalg.norm(other.vector - base))
         for one, other in zip(found, expected, strict=True)

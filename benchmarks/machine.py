@@ -1,4 +1,4 @@
-"""Which machine this is, in the words of a results page."""
+"""Description of this machine for a results page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KIB_PER_GIB = 1024**2
 
 
 def describe() -> dict[str, str]:
-    """Processor, cores, memory, kernel, Python and what fleetsim runs with."""
+    """Return processor, cores, memory, kernel, and versions of Python and libraries."""
     return {
         "processor": parse_processor(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
         "cores": str(os.cpu_count()),
@@ -27,7 +27,7 @@ def describe() -> dict[str, str]:
 
 
 def parse_processor(cpuinfo: str) -> str:
-    r"""Name, family and model of the first processor in the text of /proc/cpuinfo.
+    r"""Return name, family and model of the first processor in the text of /proc/cpuinfo.
 
     >>> parse_processor("model name : Some CPU\ncpu family : 6\nmodel : 85\n\nmodel name : x")
     'Some CPU (family 6, model 85)'
@@ -44,13 +44,13 @@ def parse_processor(cpuinfo: str) -> str:
 
 
 def parse_memory_gib(meminfo: str) -> float:
-    r"""Total memory in the text of /proc/meminfo.
+    r"""Return the total memory in the text of /proc/meminfo.
 
     >>> parse_memory_gib("MemTotal: 2097152 kB\nMemFree: 1 kB")
     2.0
 
     Raises:
-        ValueError: it does not say.
+        ValueError: the text has no line MemTotal.
     """
     for line in meminfo.splitlines():
         name, _, rest = line.partition(":")

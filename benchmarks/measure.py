@@ -1,4 +1,4 @@
-"""A session of measurements: everybody at every piece of work, in turn, again and again."""
+"""Session of measurements: all contestants run each work in turn, several times."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ from benchmarks.export import export
 from benchmarks.figures import first_round_s, peak_memory_mib, seconds_per_round
 from benchmarks.flop import sample_flop
 from benchmarks.results import Result, Store
-from benchmarks.works import Places, Work, changes_of, scenario_of, worksheet_of
+from benchmarks.works import DataFolders, Work, changes_of, scenario_of, worksheet_of
 from fleetsim.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is to be measured, and where things are kept."""
+    """Options of a session."""
 
     works: tuple[Work, ...]
     contestants: tuple[str, ...]
     repeats: int
     rounds: int | None
-    """Instead of each work's own number."""
+    """Number of rounds for all works; None: each work's own number."""
     workers: int
-    """Processes, threads or actors that everybody may use."""
+    """Processes, threads or actors that each contestant may use."""
     timeout_s: float
-    places: Places
+    folders: DataFolders
     home: Path
-    """Where the environments are."""
+    """Folder of the environments."""
     store: Store
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A piece of work, ready to be given to everybody."""
+    """Work whose data are exported, ready for all contestants."""
 
     work: Work
     rounds: int
     scenario: Scenario
     changes: list[str]
-    """What makes the scenario of the file on disk."""
+    """Overrides of the scenario file, `KEY=VALUE` each."""
     data: Path
 
 
 @dataclass(frozen=True, slots=True)
 class _Peers:
-    """What became of the peers' environments, by name."""
+    """Environments of the peers, by name."""
 
     pythons: dict[str, Path]
     faults: dict[str, str]
-    """Why there is none."""
+    """Errors of those that could not be installed."""
 
 
 def measure(options: Options) -> None:
-    """Make every run that is not in the store yet.
+    """Make all runs that are not in the store yet.
 
-    What is missing on this machine shows before anything is measured.
+    Environments and data come first, so that what is missing shows before the first measurement.
 
     Raises:
-        FleetsimError: fleetsim cannot run a piece of work here, for lack of its data mostly.
+        FleetsimError: fleetsim cannot run a work here, usually because its data are missing.
     """
     peers = _install(options)
     works = [_prepare(options, work) for work in options.works]
@@ -74,7 +74,7 @@ def measure(options: Options) -> None:
         if peer.name in peers.pythons:
             versions[peer.name] = environments.versions(peer, options.home)
     for prepared in works:
-        say(prepared.work.title)
+        print_line(prepared.work.title)
         peaks.append(_peaks())
         store.keep_session({"machine": machine.describe(), "versions": versions, "peaks": peaks})
         for repeat in range(1, options.repeats + 1):
@@ -82,38 +82,38 @@ def measure(options: Options) -> None:
             _measure_peers(options, prepared, repeat, peers)
 
 
-def say(line: str) -> None:
-    """Tell whoever watches."""
+def print_line(line: str) -> None:
+    """Print a line of progress at once."""
     print(line, flush=True)
 
 
 def _install(options: Options) -> _Peers:
-    """Environments of the peers that are measured."""
+    """Install the environments of the peers that are measured."""
     wanted = {who.peer for who in CONTESTANTS if who.name in options.contestants}
     found = _Peers({}, {})
     for peer in PEERS:
         if peer.name not in wanted:
             continue
-        say(f"environment of {peer.name}: {peer.requirement}")
+        print_line(f"environment of {peer.name}: {peer.requirement}")
         try:
             found.pythons[peer.name] = environments.ensure(peer, options.home)
         except environments.InstallError as fault:
-            say(f"  not installed: {fault}")
+            print_line(f"  not installed: {fault}")
             found.faults[peer.name] = str(fault)
     return found
 
 
 def _prepare(options: Options, work: Work) -> _Prepared:
-    """Write the data of a piece of work."""
+    """Export the data of a work."""
     rounds = options.rounds or work.rounds
-    changes = changes_of(work, options.places, rounds)
+    changes = changes_of(work, options.folders, rounds)
     scenario = scenario_of(work, changes)
-    data = export(scenario, options.places.own_data)
+    data = export(scenario, options.folders.own_data)
     return _Prepared(work, rounds, scenario, changes, data)
 
 
 def _peaks() -> dict[str, float]:
-    """Rates of matrix products, from a process of its own."""
+    """Measure the rates of matrix products in a separate process."""
     command = [sys.executable, "-m", "benchmarks.peaks"]
     done = subprocess.run(command, cwd=runs.ROOT, capture_output=True, text=True, check=True)
     rates: dict[str, float] = json.loads(done.stdout)
@@ -121,34 +121,34 @@ def _peaks() -> dict[str, float]:
 
 
 def _measure_ours(options: Options, prepared: _Prepared, repeat: int) -> None:
-    """One run of every variant of fleetsim."""
+    """Make one run of each variant of fleetsim."""
     if OURS not in options.contestants:
         return
     flop = sample_flop(prepared.data, prepared.scenario.task.model.kind)
     for variant in prepared.work.variants:
-        order = _order(options, prepared, runs.contestant_name(variant.name), repeat)
-        if order is not None:
+        request = _request(options, prepared, runs.contestant_name(variant.name), repeat)
+        if request is not None:
             changes = [*prepared.changes, *variant.changes]
             result = runs.run_ours(
-                order, changes, sample_flop=flop, workers=options.workers, store=options.store
+                request, changes, sample_flop=flop, workers=options.workers, store=options.store
             )
             _keep(options.store, result)
 
 
 def _measure_peers(options: Options, prepared: _Prepared, repeat: int, peers: _Peers) -> None:
-    """One run of every peer that has the server which the work asks for."""
+    """Make one run of each peer that has the kind of server that the work needs."""
     worksheet = worksheet_of(prepared.work, prepared.scenario, data=prepared.data)
     for contestant in CONTESTANTS:
-        if contestant.name not in options.contestants or not _can(contestant, prepared.work):
+        if contestant.name not in options.contestants or not _supports(contestant, prepared.work):
             continue
-        order = _order(options, prepared, contestant.name, repeat)
-        if order is None:
+        request = _request(options, prepared, contestant.name, repeat)
+        if request is None:
             continue
         if contestant.peer in peers.faults:
-            result = runs.failed_to_install(order, peers.faults[contestant.peer])
+            result = runs.failed_to_install(request, peers.faults[contestant.peer])
         else:
             result = runs.run_peer(
-                order,
+                request,
                 contestant,
                 worksheet,
                 python=peers.pythons[contestant.peer],
@@ -158,29 +158,31 @@ def _measure_peers(options: Options, prepared: _Prepared, repeat: int, peers: _P
         _keep(options.store, result)
 
 
-def _can(contestant: Contestant, work: Work) -> bool:
-    """Whether a contestant has the server that the work asks for."""
+def _supports(contestant: Contestant, work: Work) -> bool:
+    """Return True if a contestant has the kind of server that the work needs."""
     return contestant.async_note is None or not work.is_asynchronous
 
 
-def _order(options: Options, prepared: _Prepared, name: str, repeat: int) -> runs.Order | None:
-    """A run that is still to be made; None if it was made already."""
+def _request(
+    options: Options, prepared: _Prepared, name: str, repeat: int
+) -> runs.RunRequest | None:
+    """Return the request of a run; None if the store has its result."""
     work, rounds = prepared.work, prepared.rounds
     if options.store.find(work.name, name, repeat, rounds) is not None:
         return None
-    return runs.Order(work, name, repeat, rounds, options.timeout_s)
+    return runs.RunRequest(work, name, repeat, rounds, options.timeout_s)
 
 
 def _keep(store: Store, result: Result) -> None:
-    """Write a run down and tell what came of it."""
+    """Store the result of a run and print a summary."""
     store.keep(result)
     who = f"  {result.repeat}  {result.contestant:<16}"
     if result.error is not None:
-        say(f"{who} FAILED: {result.error}")
+        print_line(f"{who} FAILED: {result.error}")
         return
     accuracy = "-" if result.accuracy is None else f"{result.accuracy:.3f}"
     memory_mib = peak_memory_mib(result, result.round_ended_at_s[-1])
-    say(
+    print_line(
         f"{who} {seconds_per_round(result):9.4f} s/round, first after"
         f" {first_round_s(result):5.1f} s, {memory_mib:5.0f} MiB, accuracy {accuracy}"
     )

@@ -1,8 +1,8 @@
-"""The data of W3: many small clients with equally many vectors each.
+"""Generator of the data of W3: many small clients with equally many vectors each.
 
 Vectors and labels are those of Synthetic(0, 0), iid, of Li et al. (MLSys 2020), as
-`fleetsim.learning.data.synthetic` draws them. Its users have unequal numbers of samples; because
-all of them draw from one distribution, their samples are simply dealt out anew, sixty to a client.
+`fleetsim.learning.data.synthetic` draws them. Its users have unequal numbers of samples. All of
+them draw from one distribution, so the samples are assigned again, sixty to a client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SEED = 1
 
 
 def write_w3(folder: Path) -> Path:
-    """Write `train.npz` and `test.npz`, the same every time; returns the folder."""
+    """Write `train.npz` and `test.npz`, with the same content in each call; return the folder."""
     settings = SyntheticSettings(alpha=0.0, beta=0.0, iid=True)
     needed = _CLIENTS * _SAMPLES + _TEST_SAMPLES
     inputs, labels, num_drawn, user = [], [], 0, 0

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, from results alone: the same results give the same text."""
+"""Text of docs/benchmarks.md, made from results alone: equal results give equal text."""
 
 from __future__ import annotations
 
@@ -16,72 +16,72 @@ from benchmarks.works import WORKS, Work
 _HEAD = """\
 # Benchmarks
 
-How long a round takes on the host, fleetsim beside its peers: same data, same shares, same initial
-weights, same hyper-parameters, same machine. This page is written by a command, from measurements;
-do not edit it. To make it anew (the machine must be idle; about 40 minutes on two cores):
+Host time of a round in fleetsim and in its peers, with the same data, partition, initial weights,
+hyper-parameters and machine. A command writes this page from measurements; do not edit it. To
+measure again (the machine must be idle; about 40 minutes on two cores):
 
 ```
 python -m benchmarks
 ```
 
-`python -m benchmarks --help` says how to run a part of it. Ratios hold for the machine below; on
-another one they will differ.
+`python -m benchmarks --help` explains how to run a part of it. Ratios hold for the machine below
+and differ on others.
 """
 
 _METHOD = """\
 ## How it is measured
 
-* **Seconds per round** hold selection, local training, transfer, aggregation and whatever else the
-  tool does in a round, without evaluation. A run tells its median round without the first; the
-  tables tell the median over the runs, and the smallest and largest in brackets. Contestants take
-  turns (A B C A B C), so that a change of the machine meets all of them.
-* **fleetsim** runs as its command does (`fleetsim run`), with everything on: virtual clock, fading
-  channel, energy meters, invariants, tables and checkpoints on disk. Its fleet are boards on the
-  mains. No peer simulates time or energy in its rounds here.
+* **Seconds per round** cover selection, local training, transfer, aggregation and everything else
+  in a round except evaluation. The figure of a run is the median of its rounds without the first.
+  The tables give the median over the runs, with the smallest and largest in brackets. Contestants
+  take turns (A B C A B C), so that a change of the machine affects all of them.
+* **fleetsim** runs by its command (`fleetsim run`) with the whole simulator: virtual clock, fading
+  channel, energy meters, invariants, tables and checkpoints on disk. Its fleet consists of
+  mains-powered boards. No peer simulates time or energy in its rounds here.
 * **First round** is from the start of the process to the end of the first round.
 * **Memory** is the largest proportional set size, summed over all processes of the tool, until the
-  last round ended; several looks a second. In parentheses: until the process ended, which for
-  fleetsim includes its report.
+  last round ended, sampled several times a second. In parentheses: until the process ended, which
+  for fleetsim includes its report.
 * **Cores** are processor time over wall time between the end of the first and of the last round; a
-  dash where this was too short to be seen.
-* **GFLOP/s** are the floating-point operations of the trainings that the round needs, forward and
-  backward as torch counts them, over seconds per round: the same operations for everybody. The
-  percentage is of the best rate of `torch.mm` above, the machine's "sgemm peak"; oneDNN, where it
-  is faster, can exceed it.
-* **Peers** run in the setting in which they were fastest here (processes, threads), each in an
-  environment of its own with fleetsim's release of torch. Their users' part (data, network, where
-  asked for the training loop) is in `benchmarks/peers/`.
-* **Accuracy** is that of the last global model on the server's test set. Everybody draws its own
-  cohorts and batches, so it differs a little; that it is close shows that the work was the same.
-  W2 ends while its curve is steep, so its check is weak, and W4, W5 and W6 have none: there the
-  work is equal by its numbers of clients, samples and epochs.
+  dash means that this interval was too short to measure.
+* **GFLOP/s** are the floating-point operations of the round's training, forward and backward as
+  torch counts them, over seconds per round. The operations are the same for all contestants. The
+  percentage is of the best rate of `torch.mm` above, the machine's "sgemm peak". oneDNN can exceed
+  it where it is faster.
+* **Peers** run in the setting in which they were fastest here (processes, threads). Each has its
+  own environment with fleetsim's release of torch. The code that a peer leaves to its users (data,
+  network, for some peers the training loop) is in `benchmarks/peers/`.
+* **Accuracy** is that of the last global model on the server's test set. Each contestant draws its
+  own cohorts and batches, so it differs a little. Close values show that the work was the same.
+  W2 ends while its accuracy still rises fast, so its check is weak. W4, W5 and W6 have no check:
+  their work is equal by its numbers of clients, samples and epochs.
 """
 
 _NOTES = """\
-## What had to be done for peers
+## Adaptations for peers
 
-* **Flower** wants one Ray actor per core with one thread each; with two threads in each of two
+* **Flower** runs one Ray actor per core with one thread each. With two threads in each of two
   actors it is several times slower. Telemetry is off.
-* **pfl** evaluates the sampled users in its first iteration; the metric it is given here costs
-  nothing. It does not reshuffle a client's samples between epochs, all others do.
-* **FedLab** imports torchvision for data sets that are not used; what pip installs beside a CPU
-  build of torch fails to import (`operator torchvision::nms does not exist`). An empty module
-  stands in for it.
+* **pfl** evaluates the sampled users in its first iteration; the metric given to it here costs
+  nothing. It does not reshuffle a client's samples between epochs; all others do.
+* **FedLab** imports torchvision for data sets that are not used. The torchvision that pip installs
+  beside a CPU build of torch fails to import (`operator torchvision::nms does not exist`). An empty
+  module replaces it.
 * **FLGo**: torch refuses its data set class (`overrides __getitem__ but not __getitems__`), so the
-  method is added; its generator of tasks draws the partition class by class, which does not end
-  for labels that are tensors, so the task's files are written by the adapter. In W6 its answers
-  take a lognormal virtual time; it trains a client when it sends it out, so its first aggregation
-  waits for the training of all fifty, and those that follow for ten each, as fleetsim's do.
+  method is added. Its generator of tasks draws the partition class by class, which does not end
+  for labels that are tensors, so the adapter writes the task's files. In W6 its updates take a
+  lognormal virtual time. FLGo trains a client at dispatch, so its first aggregation waits for the
+  training of all fifty, and each later one for ten, as in fleetsim.
 """
 
 _LABELS = {contestant.name: contestant.label for contestant in CONTESTANTS}
 
 
 def render(results: Sequence[Result], session: Mapping[str, Any]) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        results: all runs, of any work and contestant.
+        results: all runs of all works and contestants.
         session: machine, versions and rates of matrix products, as of `results.Store.session`.
     """
     peak = _peak(session)
@@ -98,13 +98,13 @@ def _of(results: Sequence[Result], work: Work) -> list[Result]:
 
 
 def _labels(work: Work) -> dict[str, str]:
-    """Names of everybody who can be among the results of a work, in the order of the tables."""
+    """Labels of all contestants that the results of a work may hold, in the order of the tables."""
     ours = {contestant_name(variant.name): variant.label for variant in work.variants}
     return ours | _LABELS
 
 
 def _figures(work: Work, results: Sequence[Result]) -> dict[str, Figures]:
-    """Of everybody who was measured, in the order of the tables."""
+    """Figures of all contestants that were measured, in the order of the tables."""
     found = {}
     for name in _labels(work):
         runs = [result for result in results if result.contestant == name]
@@ -132,7 +132,7 @@ def _machine(session: Mapping[str, Any]) -> str:
 
 
 def _rates(session: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Rates of 2048 x 2048 float32 products by what multiplied, one per session."""
+    """Rates of 2048 x 2048 float32 products by library and threads, one per session."""
     titles = {"mm": "torch.mm", "onednn": "oneDNN"}
     found: dict[str, list[float]] = {}
     for peaks in session.get("peaks", []):
@@ -156,7 +156,7 @@ def _peak(session: Mapping[str, Any]) -> float | None:
 
 
 def _summary(works: Sequence[Work], results: Sequence[Result]) -> str:
-    """How many times longer a round of each peer takes."""
+    """Return the section that compares the round of each peer with that of fleetsim."""
     rows = []
     for work in works:
         if len(work.variants) > 1:
@@ -169,12 +169,12 @@ def _summary(works: Sequence[Work], results: Sequence[Result]) -> str:
     if not rows:
         return ""
     head = ["", "fleetsim, s/round", *_LABELS.values()]
-    text = "How many times longer a round takes than fleetsim's, from the medians below."
+    text = "Seconds per round over those of fleetsim, from the medians below."
     return "\n".join(["## In short", "", text, "", cell.table(head, rows)])
 
 
 def _work(work: Work, results: Sequence[Result], peak: float | None) -> str:
-    """The section of one piece of work."""
+    """Return the section of one work."""
     found, labels = _figures(work, results), _labels(work)
     base = contestant_name(work.variants[0].name)
     ours = _round_s(found, base)
@@ -208,7 +208,7 @@ def _work(work: Work, results: Sequence[Result], peak: float | None) -> str:
 
 
 def _remarks(work: Work, found: Mapping[str, Figures], results: Sequence[Result]) -> list[str]:
-    """What else is to be said of a piece of work."""
+    """Return the lines below the table of a work."""
     lines: list[str] = []
     if work.tolerance is not None and OURS in found:
         lines += ["", _accuracy_check(work.tolerance, found)]
@@ -222,7 +222,7 @@ def _remarks(work: Work, found: Mapping[str, Figures], results: Sequence[Result]
 
 
 def _accuracy_check(tolerance: float, found: Mapping[str, Figures]) -> str:
-    """Whether everybody's final accuracy is fleetsim's, within the tolerance."""
+    """Compare the final accuracies with that of fleetsim; return a sentence."""
     ours = found[OURS].accuracy
     if ours is None:
         return ""
@@ -236,11 +236,11 @@ def _accuracy_check(tolerance: float, found: Mapping[str, Figures]) -> str:
     if far:
         says = f"Final accuracy differs from fleetsim's by more than {tolerance:g}"
         return f"{says}: {', '.join(far)}."
-    return f"Check: everybody's final accuracy is within {tolerance:g} of fleetsim's."
+    return f"Check: all final accuracies are within {tolerance:g} of fleetsim's."
 
 
 def _dropped(work: Work, results: Sequence[Result]) -> list[str]:
-    """Work that is not done for clients who are dropped."""
+    """Return a table of the training that dropped clients save."""
     rows = []
     for variant in work.variants:
         name = contestant_name(variant.name)
@@ -252,13 +252,15 @@ def _dropped(work: Work, results: Sequence[Result]) -> list[str]:
         rows.append([*cells, f"{one.round_s.median:.4f}"])
     if not rows:
         return []
-    head = ["", "clients sent out", "steps of SGD computed", "s/round"]
-    text = "Clients that are dropped are not trained. Peers train all fifteen: none of them knows"
-    return [cell.table(head, rows), f"{text} who is late.", ""]
+    head = ["", "clients dispatched", "SGD steps computed", "s/round"]
+    text = (
+        "Dropped clients are not trained. Peers train all fifteen: they do not know which are late."
+    )
+    return [cell.table(head, rows), text, ""]
 
 
 def _simulator(works: Sequence[Work], results: Sequence[Result]) -> str:
-    """What the simulator itself costs."""
+    """Return the section on the host time of the simulator itself."""
     rows = []
     for work in works:
         for variant in work.variants:

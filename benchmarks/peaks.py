@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices: the yardstick beside which a round is measured.
+"""Peak rates of matrix products on this machine, to compare the rates of rounds with.
 
     python -m benchmarks.peaks
 
@@ -22,7 +22,7 @@ _GIGA = 1e9
 
 
 def gflop_per_s(multiply: Callable[[], object]) -> float:
-    """Rate of the fastest of several products."""
+    """Return the rate of the fastest of several products."""
     seconds = []
     for _ in range(_REPEATS):
         began_s = time.perf_counter()
@@ -32,7 +32,7 @@ def gflop_per_s(multiply: Callable[[], object]) -> float:
 
 
 def measure() -> dict[str, float]:
-    """Rates by kind and number of threads, such as `mm_1` and `onednn_2`."""
+    """Measure the rates by kind and number of threads, such as `mm_1` and `onednn_2`."""
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(_SIDE, _SIDE, generator=generator) for _ in range(2))
     kinds: dict[str, Callable[[], object]] = {"mm": lambda: torch.mm(left, right)}

@@ -1,11 +1,12 @@
-"""What asking costs: bytes, joules and seconds of a selector's probes on one fleet.
+"""Bytes, joules and seconds of a selector's probes on one fleet.
 
-The fleet: 100 phones of four models under a fading channel, whose owners leave them alone; the task
-is that of the scenario quickstart (digits, 2nn with 200 and 200 hidden units, 5 epochs), cohorts of
-10. `ucb` and `quick-init-ucb`, which list all sets of clients, get 20 of these phones and cohorts
-of 5, the paper's. All of it is virtual time and simulated energy: the same figures on any machine.
+The fleet consists of 100 phones of four models under a fading channel, which their owners do not
+use. The task is that of the scenario quickstart (digits, 2nn with 200 and 200 hidden units, 5
+epochs), with cohorts of 10. `ucb` and `quick-init-ucb`, which list all sets of clients, get 20 of
+these phones and cohorts of 5, as in their paper. Time and energy are simulated, so the figures are
+the same on any machine.
 
-`SET_UP_ROUNDS` first rounds are left out of what is told by round; `CYCLE_ROUNDS` that follow are
+Figures by round leave out the first `SET_UP_ROUNDS` rounds. The `CYCLE_ROUNDS` that follow are
 whole cycles of every selector: of 5 rounds (fedgra), 10 (fedcor, tifl) or 15 (slots of bandits).
 """
 
@@ -33,7 +34,7 @@ PHONES = "{pixel-6: 0.35, oneplus-10-pro: 0.25, redmi-note-10: 0.25, realme-q3s:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What probes cost, or trainings."""
+    """Cost of probes or of training."""
 
     down_byte: float
     up_byte: float
@@ -43,20 +44,20 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """One selector on the fleet."""
+    """Costs of one selector on the fleet."""
 
     set_up: Cost
-    """Of the probes of its first choices, altogether."""
+    """Total cost of the probes of its first choices."""
     by_round: Cost
-    """Of the probes of a round, in the mean."""
+    """Mean cost of the probes of a round."""
     training: Cost
-    """Of a round but for its probes, in the mean."""
+    """Mean cost of a round without its probes."""
 
 
 def selector_text(kind: str, variant: str, size: int, cohort: int) -> str:
-    """Settings of a selector as a scenario has them, with what has no default for every fleet.
+    """Return the settings of a selector in YAML, with the keys that have no default.
 
-    `rbcs-f` guarantees everybody half of an even share of the rounds.
+    `rbcs-f` guarantees each client half of an even share of the rounds.
     """
     keys = [f"kind: {kind}", *([variant] if variant else [])]
     if kind == "fixed":
@@ -67,7 +68,7 @@ def selector_text(kind: str, variant: str, size: int, cohort: int) -> str:
 
 
 def changes_for(kind: str, variant: str, demand: Demand) -> list[str]:
-    """What makes the reference fleet with a selector of the scenario quickstart."""
+    """Return the overrides that turn the scenario quickstart into the reference fleet."""
     size, cohort = NUM_CLIENTS, COHORT
     if demand.has_sets:
         size, cohort = NUM_CLIENTS_OF_SETS, COHORT_OF_SETS
@@ -82,7 +83,7 @@ def changes_for(kind: str, variant: str, demand: Demand) -> list[str]:
 
 
 def measured(kind: str, variant: str, demand: Demand) -> Prices:
-    """Run the fleet with a selector and add up."""
+    """Run the fleet with a selector and add up its costs."""
     scenario = load("quickstart", changes_for(kind, variant, demand))
     with tempfile.TemporaryDirectory() as home:
         done = run(scenario, out=Path(home) / "run", workers=1)
@@ -90,7 +91,7 @@ def measured(kind: str, variant: str, demand: Demand) -> Prices:
 
 
 def prices(rounds: pd.DataFrame, tasks: pd.DataFrame, set_up_choices: int) -> Prices:
-    """What the tables of a run say."""
+    """Compute the costs from the tables of a run."""
     of_round = tasks.groupby(["round", "purpose"])[["download_byte", "upload_byte"]].sum()
     byte = of_round.unstack(fill_value=0).reindex(rounds["round"], fill_value=0)
     by_round = rounds.set_index("round")

@@ -1,8 +1,8 @@
-"""A command with all the processes that it starts, watched from outside: time, memory, cores.
+"""Time, memory and processor time of a command with all the processes that it starts.
 
-Memory is the proportional set size, which counts a page that k processes share as 1/k in each, so
-it may be added over processes. Processes are found by a mark in their environment, which children
-inherit, because some (those of Ray) leave their parent's tree.
+Memory is the proportional set size: a page that k processes share counts as 1/k in each, so sums
+over processes are exact. Processes are found by a mark in their environment, which children
+inherit. The process tree would miss those that leave it, such as Ray's.
 
 Linux only: it reads /proc.
 """
@@ -21,9 +21,9 @@ from pathlib import Path
 
 _MARK = "FLEETSIM_BENCHMARK_MARK"
 _PERIOD_S = 0.2
-"""Looking costs a few milliseconds of a core that the command could use."""
+"""Time between samples. A sample takes a few milliseconds of a core."""
 _MEMORY_EVERY = 2
-"""Memory is asked for less often than time: the kernel walks all pages for it."""
+"""Samples per sample of memory, which is dearer: the kernel walks all pages for it."""
 _PATIENCE_S = 10.0
 _KIB_PER_MIB = 1024
 _PROC = Path("/proc")
@@ -31,24 +31,24 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All processes of a command at one moment."""
+    """All processes of a command at one time."""
 
     at_s: float
-    """Of `time.monotonic`."""
+    """Seconds of `time.monotonic`."""
     memory_mib: float
     """Proportional set size, summed."""
     cpu_s: float
-    """Processor time spent since the start, summed; of processes that ended, as last seen."""
+    """Processor time since the start, summed; for ended processes the last value seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A command that ended."""
+class FinishedCommand:
+    """Command that ended, with its samples."""
 
     started_at_s: float
     ended_at_s: float
     returncode: int | None
-    """None: it took too long and was ended."""
+    """Exit code; None: the command exceeded its time limit."""
     samples: tuple[Sample, ...]
 
 
@@ -59,19 +59,19 @@ def run(
     folder: Path,
     log: Path,
     timeout_s: float,
-) -> Watched:
-    """Run a command to its end and watch it.
+) -> FinishedCommand:
+    """Run a command to its end and sample its processes.
 
     Args:
-        command: what to run.
+        command: command line.
         environment: all of its environment variables.
-        folder: where it runs.
-        log: file for what it prints.
-        timeout_s: when it is ended.
+        folder: working folder.
+        log: file for its output.
+        timeout_s: time limit.
     """
     mark = f"{_MARK}={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
-    watch = _Watch(mark.encode())
+    sampler = _Sampler(mark.encode())
     started_at_s = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -86,24 +86,24 @@ def run(
         is_late = False
         try:
             while process.poll() is None and not is_late:
-                watch.look()
+                sampler.sample()
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_PERIOD_S)
                 is_late = process.returncode is None and time.monotonic() - started_at_s > timeout_s
             ended_at_s = time.monotonic()
         finally:
-            # In a session of their own, they do not hear of an interrupt in the terminal.
+            # They have a session of their own, so an interrupt in the terminal does not reach them.
             if process.poll() is None:
                 process.kill()
                 process.wait()
-            watch.clear()
-    return Watched(
-        started_at_s, ended_at_s, None if is_late else process.returncode, tuple(watch.samples)
+            sampler.clear()
+    return FinishedCommand(
+        started_at_s, ended_at_s, None if is_late else process.returncode, tuple(sampler.samples)
     )
 
 
-class _Watch:
-    """Looks at the processes whose environment holds a mark."""
+class _Sampler:
+    """Sampler of the processes whose environment holds a mark."""
 
     def __init__(self, mark: bytes) -> None:
         self.samples: list[Sample] = []
@@ -113,7 +113,7 @@ class _Watch:
         self._cpu_s: dict[int, float] = {}
         self._memory_mib = 0.0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a sample."""
         at_s = time.monotonic()
         own = self._find()
@@ -124,7 +124,7 @@ class _Watch:
         self.samples.append(Sample(at_s, self._memory_mib, sum(self._cpu_s.values())))
 
     def clear(self) -> None:
-        """Wait for processes that are left over, then end them."""
+        """Wait for remaining processes, then terminate them."""
         until_s = time.monotonic() + _PATIENCE_S
         while self._find() and time.monotonic() < until_s:
             time.sleep(_PERIOD_S)
@@ -132,13 +132,13 @@ class _Watch:
             _end(pid)
 
     def _find(self) -> list[int]:
-        """Processes with the mark that are alive."""
+        """Return the ids of live processes with the mark."""
         alive = {int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()}
         self._own &= alive
         self._foreign &= alive
         for pid in alive - self._own - self._foreign:
             environment = _read(pid, "environ")
-            # A process that was just forked has no environment to be read for a moment.
+            # A process that was just forked has no readable environment for a moment.
             if environment:
                 (self._own if self._mark in environment else self._foreign).add(pid)
         return sorted(self._own)
@@ -152,7 +152,7 @@ def _end(pid: int) -> None:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """A file of a process; empty if it is gone or another user's."""
+    """Read a file of a process; empty if the process is gone or another user's."""
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -168,7 +168,7 @@ def _memory_mib(pid: int) -> float:
 
 
 def parse_cpu_s(stat: str, ticks_per_s: int) -> float:
-    """User and system time in the text of /proc/PID/stat; 0 if the process is gone.
+    """Return user and system time in the text of /proc/PID/stat; 0 if the process is gone.
 
     >>> parse_cpu_s("7 (a) b) S " + " ".join(["0"] * 10) + " 150 50 0", 100)
     2.0
@@ -179,7 +179,7 @@ def parse_cpu_s(stat: str, ticks_per_s: int) -> float:
 
 
 def parse_memory_mib(rollup: str) -> float:
-    r"""Proportional set size in the text of /proc/PID/smaps_rollup; 0 if the process is gone.
+    r"""Return the proportional set size in /proc/PID/smaps_rollup; 0 if the process is gone.
 
     >>> parse_memory_mib("Rss: 9999 kB\nPss: 2048 kB\nPss_Anon: 1 kB")
     2.0

@@ -1,4 +1,4 @@
-"""What is kept of every run, one JSON file each, so that an interrupted session goes on."""
+"""Results of runs, one JSON file each, so that an interrupted session can continue."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ SESSION = "session.json"
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """What fleetsim says of its own run; lists have one entry per round, counted from the start."""
+    """Figures that fleetsim records of its run; lists have a cumulative entry per round."""
 
     training_s: tuple[float, ...]
     evaluation_s: tuple[float, ...]
     num_steps: tuple[int, ...]
     num_tasks: int
-    """Train tasks that were dispatched, all rounds together."""
+    """Number of train tasks that were dispatched in all rounds."""
     used_flop: float
-    """Of the train tasks whose answers were used, all rounds together."""
+    """FLOP of the train tasks whose updates were used, in all rounds."""
     trainer: str
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run of one contestant. Times are seconds of one clock, `time.monotonic`."""
+    """Result of one run of one contestant. Times are seconds of `time.monotonic`."""
 
     work: str
     contestant: str
     repeat: int
-    """From 1."""
+    """Number of the repeat, from 1."""
     rounds: int
-    """So many were asked for."""
+    """Number of rounds that were requested."""
     error: str | None = None
-    """What went wrong; the rest is empty then."""
+    """Error message; the fields below are then empty."""
     started_at_s: float = 0.0
-    """When its process was started."""
+    """Start of its process."""
     ended_at_s: float = 0.0
     began_at_s: float = 0.0
-    """When the first round began."""
+    """Start of the first round."""
     round_ended_at_s: tuple[float, ...] = ()
     accuracy: float | None = None
     samples: tuple[tuple[float, float, float], ...] = field(default=())
-    """Moment, proportional set size (MiB), processor seconds since the start."""
+    """Time, proportional set size (MiB), processor seconds since the start."""
     simulator: Simulator | None = None
-    """Of fleetsim alone."""
+    """Figures of fleetsim; None for peers."""
 
     @classmethod
     def from_json(cls, text: str) -> Result:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         inner: dict[str, Any] | None = data.pop("simulator")
         simulator = None if inner is None else Simulator(**_frozen(inner))
         return cls(**_frozen(data), simulator=simulator)
 
     def to_json(self) -> str:
-        """One object; numbers are kept exactly."""
+        """Return one JSON object; numbers are kept exactly."""
         return json.dumps(asdict(self))
 
 
 def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples, at any depth."""
+    """Turn JSON lists into tuples, at any depth."""
     if isinstance(value, dict):
         return {key: _frozen(inner) for key, inner in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
@@ -71,16 +71,16 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The folder of a session's results."""
+    """Folder of a session's results."""
 
     folder: Path
 
     def log(self, work: str, contestant: str, repeat: int) -> Path:
-        """Where what a run prints goes."""
+        """Return the path of a run's log."""
         return self._path(work, contestant, repeat).with_suffix(".log")
 
     def find(self, work: str, contestant: str, repeat: int, rounds: int) -> Result | None:
-        """A run that was made already and did not fail; None if it is still to be made."""
+        """Return the result of an earlier run that succeeded; None if there is none."""
         path = self._path(work, contestant, repeat)
         if not path.is_file():
             return None
@@ -88,7 +88,7 @@ class Store:
         return found if found.error is None and found.rounds == rounds else None
 
     def keep(self, result: Result) -> None:
-        """Write a run down, whole or not at all."""
+        """Store a result, atomically."""
         path = self._path(result.work, result.contestant, result.repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".unfinished")
@@ -96,7 +96,7 @@ class Store:
         unfinished.replace(path)
 
     def all(self) -> list[Result]:
-        """Every run, by work, contestant and repeat."""
+        """Return all results, sorted by work, contestant and repeat."""
         found = [
             Result.from_json(path.read_text(encoding="utf-8"))
             for path in self.folder.glob("*/*.json")
@@ -104,7 +104,7 @@ class Store:
         return sorted(found, key=lambda result: (result.work, result.contestant, result.repeat))
 
     def session(self) -> dict[str, Any]:
-        """What is known of the machine and the environments; empty at first."""
+        """Return facts on the machine and the environments; empty before the first run."""
         path = self.folder / SESSION
         if not path.is_file():
             return {}
@@ -112,7 +112,7 @@ class Store:
         return session
 
     def keep_session(self, session: Mapping[str, Any]) -> None:
-        """Write it down."""
+        """Store the facts that `session` returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(session, indent=2, sort_keys=True)
         (self.folder / SESSION).write_text(text + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How one run of one contestant is made: a process of its own, watched, its sheet read back."""
+"""Single runs of contestants: a sampled process and the result sheet that it writes."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _SILENCE = "it printed nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A run that is to be made."""
+class RunRequest:
+    """Request of one run."""
 
     work: Work
     contestant: str
-    """Its name, with that of the variant for fleetsim."""
+    """Name, for fleetsim with that of the variant."""
     repeat: int
     rounds: int
     timeout_s: float
 
 
 def contestant_name(variant: str) -> str:
-    """What a variant of fleetsim is called among the results.
+    """Return the name of a variant of fleetsim in the results.
 
     >>> contestant_name(""), contestant_name("third")
     ('fleetsim', 'fleetsim-third')
@@ -46,28 +46,28 @@ def contestant_name(variant: str) -> str:
 
 
 def run_ours(
-    order: Order, changes: Sequence[str], *, sample_flop: float, workers: int, store: Store
+    request: RunRequest, changes: Sequence[str], *, sample_flop: float, workers: int, store: Store
 ) -> Result:
-    """Run fleetsim's own command on the scenario of a piece of work.
+    """Run fleetsim's command on the scenario of a work.
 
     Args:
-        order: what to run.
-        changes: `KEY=VALUE` each, as of `--set`.
-        sample_flop: operations of training one sample once.
+        request: run to make.
+        changes: overrides, `KEY=VALUE` each, as for `--set`.
+        sample_flop: floating-point operations of training on one sample once.
         workers: processes that train.
-        store: where the log goes.
+        store: store that takes the log.
     """
     with tempfile.TemporaryDirectory() as folder:
         sheet, out = Path(folder) / "times.json", Path(folder) / "run"
         command = [sys.executable, "-m", "benchmarks.timed_run", str(sheet)]
-        command += [str(SCENARIOS / f"{order.work.name}.yaml"), "--out", str(out)]
+        command += [str(SCENARIOS / f"{request.work.name}.yaml"), "--out", str(out)]
         command += ["--workers", str(workers)]
         for change in changes:
             command += ["--set", change]
-        watched = _watched(order, command, dict(os.environ), store)
-        error = _error(order, watched, sheet, store)
+        finished = _run_command(request, command, dict(os.environ), store)
+        error = _error(request, finished, sheet, store)
         if error is not None:
-            return _failed(order, error)
+            return _failed(request, error)
         times = json.loads(sheet.read_text(encoding="utf-8"))
         done = open_run(out)
         tasks = done.tasks[done.tasks["purpose"] == "train"]
@@ -81,11 +81,11 @@ def run_ours(
             used_flop=passes * sample_flop,
             trainer=done.manifest.trainer,
         )
-    return _result(order, watched, times, simulator)
+    return _result(request, finished, times, simulator)
 
 
 def run_peer(
-    order: Order,
+    request: RunRequest,
     contestant: Contestant,
     worksheet: dict[str, object],
     *,
@@ -96,18 +96,18 @@ def run_peer(
     """Run a peer's adapter in the peer's environment.
 
     Args:
-        order: what to run.
-        contestant: the peer in one of its settings.
-        worksheet: the work, as of `works.worksheet_of`.
-        python: the interpreter of its environment.
+        request: run to make.
+        contestant: peer in one of its settings.
+        worksheet: work, as `works.worksheet_of` returns it.
+        python: interpreter of its environment.
         cores: processes or threads that it may use.
-        store: where the log goes.
+        store: store that takes the log.
     """
-    threads = contestant.threads(order.work, cores)
+    threads = contestant.threads(request.work, cores)
     with tempfile.TemporaryDirectory() as folder:
         sheet, given = Path(folder) / "sheet.json", Path(folder) / "work.json"
         whole = worksheet | {
-            "seed": order.repeat,
+            "seed": request.repeat,
             "threads": threads,
             "processes": contestant.processes(cores),
             "result": str(sheet),
@@ -124,43 +124,45 @@ def run_peer(
             "OMP_NUM_THREADS": str(threads),
             "FLWR_TELEMETRY_ENABLED": "0",
         }
-        watched = _watched(order, command, environment, store)
-        error = _error(order, watched, sheet, store)
+        finished = _run_command(request, command, environment, store)
+        error = _error(request, finished, sheet, store)
         if error is not None:
-            return _failed(order, error)
+            return _failed(request, error)
         times = json.loads(sheet.read_text(encoding="utf-8"))
-    return _result(order, watched, times, None)
+    return _result(request, finished, times, None)
 
 
-def failed_to_install(order: Order, says: str) -> Result:
-    """The result of a run that cannot be made."""
-    return _failed(order, f"not installed: {says}")
+def failed_to_install(request: RunRequest, says: str) -> Result:
+    """Return the result of a run whose peer is not installed."""
+    return _failed(request, f"not installed: {says}")
 
 
-def _watched(
-    order: Order, command: list[str], environment: dict[str, str], store: Store
-) -> processes.Watched:
-    log = store.log(order.work.name, order.contestant, order.repeat)
+def _run_command(
+    request: RunRequest, command: list[str], environment: dict[str, str], store: Store
+) -> processes.FinishedCommand:
+    log = store.log(request.work.name, request.contestant, request.repeat)
     log.parent.mkdir(parents=True, exist_ok=True)
     return processes.run(
-        command, environment=environment, folder=ROOT, log=log, timeout_s=order.timeout_s
+        command, environment=environment, folder=ROOT, log=log, timeout_s=request.timeout_s
     )
 
 
-def _error(order: Order, watched: processes.Watched, sheet: Path, store: Store) -> str | None:
-    """What went wrong, in the words that were printed last; None if nothing did."""
-    if watched.returncode is None:
-        return f"ended by the benchmark after {order.timeout_s:g} s"
-    if watched.returncode == 0 and sheet.is_file():
+def _error(
+    request: RunRequest, finished: processes.FinishedCommand, sheet: Path, store: Store
+) -> str | None:
+    """Return the last error message of a run; None if it succeeded."""
+    if finished.returncode is None:
+        return f"stopped by the benchmark after {request.timeout_s:g} s"
+    if finished.returncode == 0 and sheet.is_file():
         return None
-    log = store.log(order.work.name, order.contestant, order.repeat)
-    # Where things lie on this machine is of no interest to others.
+    log = store.log(request.work.name, request.contestant, request.repeat)
+    # Paths of this machine do not belong into the results.
     said = log.read_text(errors="replace").replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
-    return f"exit code {watched.returncode}: {last_words(said)}"
+    return f"exit code {finished.returncode}: {last_words(said)}"
 
 
 def last_words(said: str) -> str:
-    r"""The last line that names an exception and says something, else the last that says anything.
+    r"""Return the last line with an exception and a message, else the last line with any text.
 
     >>> last_words("Traceback ...\nValueError: no luck\nLauncherError:\n=====\n")
     'ValueError: no luck'
@@ -172,23 +174,28 @@ def last_words(said: str) -> str:
     return [_SILENCE, *lines, *named][-1][:_MAX_ERROR]
 
 
-def _failed(order: Order, error: str) -> Result:
-    return Result(order.work.name, order.contestant, order.repeat, order.rounds, error=error)
+def _failed(request: RunRequest, error: str) -> Result:
+    return Result(
+        request.work.name, request.contestant, request.repeat, request.rounds, error=error
+    )
 
 
 def _result(
-    order: Order, watched: processes.Watched, times: dict[str, Any], simulator: Simulator | None
+    request: RunRequest,
+    finished: processes.FinishedCommand,
+    times: dict[str, Any],
+    simulator: Simulator | None,
 ) -> Result:
     return Result(
-        work=order.work.name,
-        contestant=order.contestant,
-        repeat=order.repeat,
-        rounds=order.rounds,
-        started_at_s=watched.started_at_s,
-        ended_at_s=watched.ended_at_s,
+        work=request.work.name,
+        contestant=request.contestant,
+        repeat=request.repeat,
+        rounds=request.rounds,
+        started_at_s=finished.started_at_s,
+        ended_at_s=finished.ended_at_s,
         began_at_s=times["began_at_s"],
         round_ended_at_s=tuple(times["round_ended_at_s"]),
         accuracy=times["accuracy"],
-        samples=tuple((x.at_s, x.memory_mib, x.cpu_s) for x in watched.samples),
+        samples=tuple((x.at_s, x.memory_mib, x.cpu_s) for x in finished.samples),
         simulator=simulator,
     )

@@ -1,18 +1,18 @@
-"""Price list of selectors: knowledge of the server, cost of probes, cost of choices.
+"""Tables of what selectors must know, and of the costs of their probes and their choices.
 
     python -m benchmarks.selector_prices
     python -m benchmarks.selector_prices --only probing --kinds oort afl
 
-Writes three tables of docs/selectors.md, each between two marks, and leaves the rest of the page
-alone:
+Writes three tables of docs/selectors.md, each between two marks, and leaves the rest of the page as
+it is:
 
-- what must be known is the attribute `demands` of each settings class;
-- what asking costs comes from runs in virtual time (`benchmarks.probing`): the same figures again;
-- what choosing costs is measured on this machine (`benchmarks.choice_times`) in processor time,
-  which other work on the machine changes less than the clock on the wall.
+- needs: what a selector must know, the attribute `demands` of each settings class;
+- probing: cost of its probes in virtual time (`benchmarks.probing`), equal on every machine;
+- host: cost of its choices on this machine (`benchmarks.choice_times`) in processor time, which
+  other processes change less than wall time.
 
-With --kinds the other rows stay as they are in the page. All of it takes about 5 minutes on an idle
-machine.
+With --kinds the other rows stay as they are in the page. Everything takes about 5 minutes on an
+idle machine.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _HEADS = {
 }
 
 Rows = dict[str, tuple[str, ...]]
-"""What stands beside each selector, by how it is called."""
+"""Cells of each row, by the label of its selector."""
 
 
 def label(kind: str, variant: str) -> str:
-    """What a row is called.
+    """Return the label of a row.
 
     >>> label("survey", "policy: 3"), label("gpfl", "")
     ('`survey`, `policy: 3`', '`gpfl`')
@@ -76,19 +76,19 @@ def label(kind: str, variant: str) -> str:
 
 
 def selector_of(kind: str, variant: str, *, size: int, cohort: int) -> Selector:
-    """New selector of a row of the demands."""
+    """Build the selector of a row."""
     text = probing.selector_text(kind, variant, size, cohort)
     given = strict_yaml.parse_value(text, label(kind, variant))
     return build_selector(TypeAdapter[SelectorSettings](SelectorSettings).validate_python(given))
 
 
 def needs_cells(demand: Demand) -> tuple[str, ...]:
-    """What a selector must know, and whether it may."""
+    """Return the cells on what a selector must know, and whether a server could know it."""
     return demand.knows, f"**{demand.use}**", demand.because
 
 
 def probing_cells(prices: probing.Prices) -> tuple[str, ...]:
-    """What asking costs."""
+    """Return the cells on the cost of probes."""
     asked, training = prices.by_round, prices.training
     return (
         *_cost_cells(prices.set_up),
@@ -108,14 +108,14 @@ def _share(part: float, whole: float) -> str:
 
 
 def host_cells(kind: str, variant: str, demand: Demand) -> tuple[str, ...]:
-    """What choosing costs."""
+    """Measure the choices of a selector; return the cells on their cost."""
     cells = []
     for size in SIZES:
         cohort, remark = choice_times.COHORT, ""
         if demand.has_sets and size == SIZES[0]:
             size, cohort = probing.NUM_CLIENTS_OF_SETS, probing.COHORT_OF_SETS  # noqa: PLW2901
             remark = f" (N = {size}, K = {cohort})"
-        refused = choice_times.why_not(demand, size, cohort)
+        refused = choice_times.refusal(demand, size, cohort)
         if refused is not None:
             cells.append(refused)
             continue
@@ -128,7 +128,7 @@ def host_cells(kind: str, variant: str, demand: Demand) -> tuple[str, ...]:
 
 
 def spread_ms(seconds: Sequence[float]) -> str:
-    """Median and, in brackets, smallest and largest, in milliseconds.
+    """Format the median and, in brackets, the smallest and largest in milliseconds.
 
     >>> spread_ms([0.004, 0.001, 0.002])
     '2.00 [1.00, 4.00]'
@@ -140,16 +140,16 @@ def spread_ms(seconds: Sequence[float]) -> str:
 
 
 def with_rows(page: str, block: str, rows: Mapping[str, tuple[str, ...]], note: str = "") -> str:
-    """The page with these rows in a block; rows that are not given stay as they are there.
+    """Return the page with new rows in a block; rows that are not given stay unchanged.
 
     Args:
-        page: with both marks of the block.
-        block: its name, of `BLOCKS`.
-        rows: cells by the name of the row.
-        note: a line below the table.
+        page: text with both marks of the block.
+        block: name of the block, of `BLOCKS`.
+        rows: cells by the label of the row.
+        note: line below the table.
 
     Raises:
-        ValueError: a mark is missing or there twice.
+        ValueError: a mark is missing or occurs twice.
     """
     begin, end = marks(block)
     if page.count(begin) != 1 or page.count(end) != 1:
@@ -173,13 +173,13 @@ def with_rows(page: str, block: str, rows: Mapping[str, tuple[str, ...]], note: 
 
 
 def marks(block: str) -> tuple[str, str]:
-    """Between what a block stands."""
+    """Return the marks before and after a block."""
     command = "python -m benchmarks.selector_prices"
     return f"<!-- {block}: written by {command} -->\n", f"<!-- end of {block} -->\n"
 
 
 def main() -> None:
-    """Measure and write, block by block."""
+    """Measure and write one block at a time."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -198,7 +198,7 @@ def main() -> None:
         for number, (kind, variant, demand) in enumerate(todo, start=1):
             print(f"{block} {number}/{len(todo)}: {label(kind, variant)}", flush=True)
             rows = {label(kind, variant): measures[block](kind, variant, demand)}
-            # Row by row, so that what an interrupt leaves is a page.
+            # Row by row, so that an interrupt leaves a complete page.
             page = with_rows(options.page.read_text(encoding="utf-8"), block, rows, note)
             options.page.write_text(page, encoding="utf-8")
 

@@ -1,10 +1,10 @@
-"""What a growing severity does to rounds: means stay, tails grow; a table and a figure.
+"""Table and figure of the effect of severity on rounds: means stay, tails grow.
 
     python benchmarks/severity.py [--rounds 300]
 
-Runs one fleet without training at several severities, first of availability alone, then of speed,
-of bandwidth and of all three, and rewrites the table of docs/models/heterogeneity.md and the figure
-beside it. The fleet: 1,000 phones of one model under a constant channel, cohorts of 20.
+Runs one fleet without training at several severities of availability, of speed, of bandwidth and of
+all three together. Rewrites the table of docs/models/heterogeneity.md and the figure beside it. The
+fleet: 1,000 phones of one model under a constant channel, cohorts of 20.
 """
 
 from __future__ import annotations
@@ -65,21 +65,21 @@ _WEEK_S = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One fleet in figures."""
+    """Figures of one fleet."""
 
     mean_speed: float
-    """Arithmetic mean of the computing rates over those of the devices."""
+    """Mean computing rate of the clients over that of their devices."""
     mean_bandwidth: float
     mean_availability: float
     """Mean of the clients' shares of a week."""
     round_s: FloatArray
     """Length of every round."""
     offline_fraction: float
-    """Tasks that ended because their client left."""
+    """Share of tasks that ended because their client went offline."""
 
 
 def measured(scenario: Scenario) -> Figures:
-    """Build and run a scenario."""
+    """Build and run a scenario; return its figures."""
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.seed,
@@ -101,7 +101,7 @@ def measured(scenario: Scenario) -> Figures:
 
 
 def table(figures: dict[tuple[str, float], Figures]) -> str:
-    """The figures as a table."""
+    """Return the figures as a table."""
     head = (
         "knob",
         "severity",
@@ -132,7 +132,7 @@ def table(figures: dict[tuple[str, float], Figures]) -> str:
 
 
 def draw(figures: dict[tuple[str, float], Figures]) -> None:
-    """Round times by severity, one panel a knob."""
+    """Draw round times by severity, one panel per property."""
     mpl.rcParams.update({"svg.hashsalt": "fleetsim", "font.size": 9})
     figure, panels = plt.subplots(1, len(_KNOBS), figsize=(11, 2.8), sharey=True)
     for panel, knob in zip(panels, _KNOBS, strict=True):
@@ -159,7 +159,7 @@ def draw(figures: dict[tuple[str, float], Figures]) -> None:
 
 
 def main() -> None:
-    """Measure, write, print."""
+    """Measure, write the page and the figure, print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""Processor time and memory of rounds whose clients share links, beside rounds without.
+"""Processor time and memory of rounds with and without shared links.
 
     python benchmarks/shared_links.py [--cohort 1000] [--rounds 5] [--up 1e9] [--profile]
 
-Boards on fading channels, 0.2 MB each way, without training; every client is chosen in every
-round. Processor times are this machine's; compare them within one run.
+Boards on fading channels send 0.2 MB each way, without training; every client is selected in every
+round. Processor times hold for this machine; compare them within one run only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def main() -> None:
     parser.add_argument("--cohort", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--up", type=float, default=1e9, help="bit/s of the server's link")
-    parser.add_argument("--profile", action="store_true", help="slows the run down by half")
+    parser.add_argument(
+        "--profile", action="store_true", help="profile by function; slows the run down by half"
+    )
     options = parser.parse_args()
     changes = [
         f"stop.rounds={options.rounds}",
@@ -63,7 +65,7 @@ def main() -> None:
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MIB
         print(
             f"{name:6}{num_tasks} tasks, {1e3 * host_s / options.rounds:.0f} ms a round of"
-            f" {virtual_s / options.rounds:.1f} virtual s, set-up in it, peak {peak_mib:.0f} MiB"
+            f" {virtual_s / options.rounds:.1f} virtual s, set-up included, peak {peak_mib:.0f} MiB"
         )
     if options.profile:
         pstats.Stats(profiler).sort_stats("tottime").print_stats(25)

@@ -1,11 +1,11 @@
-"""The command `fleetsim run`, with a clock beside it.
+"""Command `fleetsim run` with timing of its rounds and of its trainer.
 
     python -m benchmarks.timed_run TIMES.json SCENARIO [option of fleetsim run]...
 
-It is the very command: `fleetsim.cli.main` runs with the arguments given. Two of its parts are
-looked at while it does: whoever watches the progress learns when a round ends, and the trainer is
-asked through a stopwatch, so that the host time outside training and evaluation is known. That
-time is what the simulator itself costs: clock, channel, meters, selection, aggregation, recording.
+It runs `fleetsim.cli.main` with the given arguments and replaces two parts. The progress line is
+replaced by a callback that notes the end of each round. The trainer is wrapped in a stopwatch, so
+that the host time outside training and evaluation is known. That time is the cost of the simulator
+itself: clock, channel, meters, selection, aggregation, recording.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from fleetsim.engine.servers.server import Parts
 
 @dataclass
 class Times:
-    """What was measured; every list has one entry per round."""
+    """Measured times; each list has one entry per round."""
 
     began_at_s: float = 0.0
-    """When everything was ready for the first round."""
+    """Start of the first round, after the set-up."""
     round_ended_at_s: list[float] = field(default_factory=list)
     training_s: list[float] = field(default_factory=list)
-    """Seconds spent in the trainer on jobs, since the beginning."""
+    """Seconds spent in the trainer on jobs, since the start."""
     evaluation_s: list[float] = field(default_factory=list)
-    """Seconds spent on evaluations, since the beginning."""
+    """Seconds spent on evaluations, since the start."""
     num_steps: list[int] = field(default_factory=list)
-    """Steps of local SGD that were computed, since the beginning."""
+    """Steps of local SGD that were computed since the start."""
     accuracy: float | None = None
-    """As of the last evaluation."""
+    """Accuracy of the last evaluation."""
 
 
 class Stopwatch:
-    """A trainer that is another one, timed. What is not timed is passed on."""
+    """Trainer that times the methods of another; the rest is passed through."""
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
@@ -52,32 +52,32 @@ class Stopwatch:
         self.evaluation_s = 0.0
 
     def submit(self, job: Job) -> int:
-        """Take a job."""
+        """Submit a job."""
         with self._training():
             return self._trainer.submit(job)
 
     def start(self, tickets: Sequence[int]) -> None:
-        """Begin with several jobs."""
+        """Start several jobs."""
         with self._training():
             self._trainer.start(tickets)
 
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
-        """Results of several jobs."""
+        """Return the results of several jobs."""
         with self._training():
             return self._trainer.results(tickets)
 
     def cancel(self, ticket: int) -> None:
-        """Forget a job."""
+        """Cancel a job."""
         with self._training():
             self._trainer.cancel(ticket)
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
-        """Accuracy and loss on the server's test set."""
+        """Evaluate a model on the server's test set."""
         with self._evaluation():
             return self._trainer.evaluate(parameters)
 
     def validate(self, parameters: Parameters) -> Evaluation | None:
-        """The same on the samples kept for selectors."""
+        """Evaluate a model on the validation samples of selectors."""
         with self._evaluation():
             return self._trainer.validate(parameters)
 
@@ -97,15 +97,15 @@ class Stopwatch:
         self.evaluation_s += time.monotonic() - began_s
 
 
-class Watcher:
-    """Puts the stopwatch into a run and reads it after every round."""
+class RunTimer:
+    """Timer that puts the stopwatch into a run and reads it after each round."""
 
     def __init__(self) -> None:
         self.times = Times()
         self._stopwatch: Stopwatch | None = None
 
     def parts(self, **parts: Any) -> Parts:
-        """Parts of a server, with a stopwatch around the trainer."""
+        """Return the parts of a server with a stopwatch around the trainer."""
         learning: Learning = parts["learning"]
         self._stopwatch = Stopwatch(learning.trainer)
         self.times.began_at_s = time.monotonic()
@@ -113,11 +113,11 @@ class Watcher:
 
     @contextmanager
     def watch(self, *_: Any) -> Iterator[Callable[[Progress], None]]:
-        """In place of the command's progress line."""
+        """Replace the command's progress line."""
         yield self.round_ended
 
-    def round_ended(self, standing: Progress) -> None:
-        """Read the clocks."""
+    def round_ended(self, progress: Progress) -> None:
+        """Read the clocks at the end of a round."""
         if self._stopwatch is None:
             raise RuntimeError("a round ended before the server was built")
         times = self.times
@@ -125,21 +125,21 @@ class Watcher:
         times.training_s.append(self._stopwatch.training_s)
         times.evaluation_s.append(self._stopwatch.evaluation_s)
         times.num_steps.append(int(self._stopwatch.num_steps))
-        times.accuracy = standing.accuracy
+        times.accuracy = progress.accuracy
 
 
 def main() -> None:
-    """Run the command, then write what was measured; exits as the command does."""
+    """Run the command, then write the times; exit as the command does."""
     target, *arguments = sys.argv[1:]
-    watcher = Watcher()
-    # Before the command imports what builds a server, and torch with it: that is timed, too.
-    server.Parts = watcher.parts  # type: ignore[assignment, misc]
-    progress.watch = watcher.watch  # type: ignore[assignment]
+    timer = RunTimer()
+    # Before the command imports the code that builds a server, and torch: that is timed, too.
+    server.Parts = timer.parts  # type: ignore[assignment, misc]
+    progress.watch = timer.watch  # type: ignore[assignment]
     sys.argv = ["fleetsim", "run", *arguments]
     try:
         cli.main()
     finally:
-        Path(target).write_text(json.dumps(asdict(watcher.times)), encoding="utf-8")
+        Path(target).write_text(json.dumps(asdict(timer.times)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How many questions about people's states a second: one client, a thousand, the whole fleet.
+"""Rate of queries of clients' usage states: for one client, a thousand and the whole fleet.
 
     python benchmarks/usage_queries.py [--devices 100000] [--trace people-week]
 
-Every question is about a random client at a random moment of ten laps. Host times are this
-machine's; compare them within one run.
+Each query names a random client and a random time within ten laps. Host times hold for this
+machine; compare them within one run only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetsim.fleet.usage.usage import build_usage
 _NUM_LAPS = 10
 _LEAST_S = 1.0
 _NUM_ALONE = 10_000
-"""Questions about one client each, that are asked one after the other."""
+"""Number of queries of one client each, which are made in sequence."""
 
 
 def main() -> None:
@@ -53,36 +53,36 @@ def main() -> None:
         _report("states", num, partial(usage.state_at, clients, at_s))
         _report("eligible", num, partial(schedule.is_at, clients, at_s))
         _report("next change", num, partial(usage.steps.next_change_after, clients, at_s))
-    for what, ask in (
+    for what, query in (
         ("state, alone", usage.state_at_one),
         ("change, alone", usage.steps.next_change_after_one),
         ("eligible, alone", schedule.is_at_one),
     ):
         clients, at_s = drawn(_NUM_ALONE)
-        _report_alone(what, ask, list(zip(clients.tolist(), at_s.tolist(), strict=True)))
+        _report_alone(what, query, list(zip(clients.tolist(), at_s.tolist(), strict=True)))
 
 
-def _report(what: str, num: int, ask: Callable[[], object]) -> None:
-    """Ask again and again for a second."""
-    ask()
+def _report(what: str, num: int, query: Callable[[], object]) -> None:
+    """Repeat a query for a second and print its rate."""
+    query()
     num_calls, began_s = 0, time.perf_counter()
     while (took_s := time.perf_counter() - began_s) < _LEAST_S:
-        ask()
+        query()
         num_calls += 1
     per_s = num * num_calls / took_s
     print(f"{what:<16}{num:>8} at once {per_s:>14,.0f} a second")
 
 
 def _report_alone(
-    what: str, ask: Callable[[int, float], object], questions: list[tuple[int, float]]
+    what: str, query: Callable[[int, float], object], arguments: list[tuple[int, float]]
 ) -> None:
-    """Ask one question after the other, in random order of clients and times."""
-    num_asked, began_s = 0, time.perf_counter()
+    """Make single queries for a second, in random order of clients and times; print the rate."""
+    num_made, began_s = 0, time.perf_counter()
     while (took_s := time.perf_counter() - began_s) < _LEAST_S:
-        for client, at_s in questions:
-            ask(client, at_s)
-        num_asked += len(questions)
-    print(f"{what:<16}{1:>8} at once {num_asked / took_s:>14,.0f} a second")
+        for client, at_s in arguments:
+            query(client, at_s)
+        num_made += len(arguments)
+    print(f"{what:<16}{1:>8} at once {num_made / took_s:>14,.0f} a second")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is measured: six pieces of work, each a scenario, and how it is described to the peers."""
+"""Works of the benchmark: six scenarios, and their description for the peers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way in which fleetsim does a piece of work; peers do it in one way only."""
+    """Variant of a work in fleetsim; peers have one variant only."""
 
     name: str
     label: str
     changes: tuple[str, ...] = ()
-    """`KEY=VALUE` each, as of `--set`."""
+    """Overrides, `KEY=VALUE` each, as for `--set`."""
 
 
 PLAIN = Variant("", "fleetsim")
@@ -27,20 +27,20 @@ PLAIN = Variant("", "fleetsim")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A piece of work."""
+    """Work of the benchmark: a scenario and the number of its rounds."""
 
     name: str
-    """Also that of its scenario."""
+    """Name, also that of its scenario."""
     title: str
     rounds: int
-    """So many are run unless the command says otherwise."""
+    """Number of rounds, unless the command line gives another."""
     tolerance: float | None
-    """Final accuracies of equal work lie within this of fleetsim's; None: too early to tell."""
+    """Largest difference of final accuracies of equal work; None: the run is too short to tell."""
     variants: tuple[Variant, ...] = (PLAIN,)
     cohort: int | None = None
-    """Clients that a peer trains in a round, where this is not the scenario's cohort."""
+    """Clients that a peer trains in a round; None: the scenario's cohort."""
     is_asynchronous: bool = False
-    """Needs a server that aggregates answers as they come."""
+    """True if the work needs a server that aggregates updates as they arrive."""
 
 
 WORKS = (
@@ -50,7 +50,7 @@ WORKS = (
     Work("w4", "W4: ResNet-18, 4 of 20 clients x 100 CIFAR-10 pictures, 1 epoch", 4, None),
     Work(
         "w5",
-        "W5: W1 with 15 clients sent out, of which some are dropped",
+        "W5: W1 with 15 clients dispatched, of which some are dropped",
         20,
         None,
         variants=(
@@ -75,32 +75,32 @@ WORKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where data are that a scenario of the benchmark cannot name by itself."""
+class DataFolders:
+    """Data folders that a scenario of the benchmark cannot name by itself."""
 
     own_data: Path
-    """Folder for data that are made here."""
+    """Folder for data that the benchmark generates."""
     cifar10: Path | None
     """Folder with CIFAR-10, as the published archive or as pictures; None: as fleetsim finds it."""
 
 
-def changes_of(work: Work, places: Places, rounds: int) -> list[str]:
-    """What `--set` must say beside the scenario; writes data that are made here."""
+def changes_of(work: Work, folders: DataFolders, rounds: int) -> list[str]:
+    """Return the `--set` overrides of a work; write the data that the benchmark generates."""
     changes = [f"stop.rounds={rounds}"]
     if work.name == "w3":
-        changes.append(f"task.dataset.folder={write_w3(places.own_data / W3_FOLDER)}")
-    if work.name == "w4" and places.cifar10 is not None:
-        changes.append(f"task.dataset.folder={places.cifar10.resolve()}")
+        changes.append(f"task.dataset.folder={write_w3(folders.own_data / W3_FOLDER)}")
+    if work.name == "w4" and folders.cifar10 is not None:
+        changes.append(f"task.dataset.folder={folders.cifar10.resolve()}")
     return changes
 
 
 def scenario_of(work: Work, changes: Sequence[str]) -> Scenario:
-    """The scenario of a piece of work."""
+    """Load the scenario of a work."""
     return load(SCENARIOS / f"{work.name}.yaml", changes)
 
 
 def worksheet_of(work: Work, scenario: Scenario, *, data: Path) -> dict[str, object]:
-    """The work as `peers.worksheet.Worksheet` reads it, but for what depends on the contestant."""
+    """Return the fields of `peers.worksheet.Worksheet` that do not depend on the contestant."""
     local, server = scenario.task.local, scenario.server
     sheet: dict[str, object] = {
         "data": str(data),

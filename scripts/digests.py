@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Digests of the tables of short runs, to show that a change of code changes no result.
+"""Digests of the tables of short runs, which show that a change of code changes no result.
 
-Run it in two checkouts on one machine and compare what it prints:
+Run it in two checkouts on one machine and compare the output:
 
     scripts/digests.py > before.txt      # in the first
     scripts/digests.py > after.txt       # in the second
     diff before.txt after.txt
 
 Equal lines mean equal tables to the last bit. `scripts/digests.py NAME ...` runs only these
-cases, `scripts/digests.py --list` names them.
+cases, `scripts/digests.py --list` lists all.
 """
 
 from __future__ import annotations

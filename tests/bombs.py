@@ -1,4 +1,4 @@
-"""Small files that unpack to much, and the memory that a reader takes until it refuses them."""
+"""Small files with large unpacked content, and the memory that a reader needs to refuse them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetsim.errors import DataError
 
 
 def gzip_bomb(begin: bytes, block: bytes, num_blocks: int) -> bytes:
-    """Gzip stream of a beginning and many equal blocks."""
+    """Return a gzip stream with a given start and many equal blocks."""
     content = io.BytesIO()
     with gzip.GzipFile(fileobj=content, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(begin)
@@ -21,7 +21,7 @@ def gzip_bomb(begin: bytes, block: bytes, num_blocks: int) -> bytes:
 
 
 def peak_byte(read: Callable[[], object]) -> int:
-    """Most bytes that a reader which must end in a DataError held at a time."""
+    """Return the peak memory, in bytes, of a reader that must raise a DataError."""
     tracemalloc.start()
     try:
         read()

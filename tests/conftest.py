@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# A busy machine takes longer; that is no fault of what is tested.
+# A busy machine takes longer, which is no fault of the tested code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -29,11 +29,11 @@ def _find(kind: str, name: str) -> Path:
 
 @pytest.fixture
 def real_data() -> Callable[[str], Path]:
-    """Folder of a real data set by name; skips the test where it is missing."""
+    """Return the folder of a real data set by name; skips the test where it is missing."""
     return lambda name: _find("data", name)
 
 
 @pytest.fixture
 def real_trace() -> Callable[[str], Path]:
-    """Folder of a real trace by name; skips the test where it is missing."""
+    """Return the folder of a real trace by name; skips the test where it is missing."""
     return lambda name: _find("traces", name)

@@ -1,7 +1,7 @@
-"""Every kind of selector in every of its modes, for tests that go over all of them.
+"""All kinds of selectors in all their modes, for tests that cover every one.
 
-The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as its name
-stands there. Its modes are its default settings and, one setting changed at a time, every other
+The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as the
+union names it. Its modes are its default settings and, one setting changed at a time, every other
 literal and every `examples` value; a required setting takes its first example. Clients in examples
 must be among 0, 1 and 2.
 """
@@ -18,7 +18,7 @@ UNION = get_args(get_args(SelectorSettings)[0])
 
 
 def modes() -> list[Any]:
-    """Settings of every kind: the default ones, then one setting changed at a time."""
+    """Return settings of every kind: the defaults, then one setting changed at a time."""
     found: list[Any] = []
     for cls in UNION:
         required = {

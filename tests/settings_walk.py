@@ -1,4 +1,4 @@
-"""The settings classes of fleetsim, their fields, and the numbers in these."""
+"""Settings classes of fleetsim, their fields and the numbers in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetsim.settings import Settings
 
 
 def all_classes() -> list[type[Settings]]:
-    """Every settings class: of scenarios, and of the files that they name."""
+    """Return all settings classes: of scenarios, and of the files that they name."""
     for module in pkgutil.walk_packages(fleetsim.__path__, "fleetsim."):
         importlib.import_module(module.name)
 
@@ -29,7 +29,7 @@ def all_classes() -> list[type[Settings]]:
 
 
 def scenario_classes() -> list[type[Settings]]:
-    """The settings classes that a scenario can hold, itself included."""
+    """Return the settings classes that a scenario can hold, itself included."""
     found: dict[type[Settings], None] = {Scenario: None}
     waiting: list[type[Settings]] = [Scenario]
     while waiting:
@@ -42,12 +42,12 @@ def scenario_classes() -> list[type[Settings]]:
 
 
 def declaring(owner: type[BaseModel], name: str) -> type[BaseModel]:
-    """The class that adds a field: `owner` or one of its parents."""
+    """Return the class that adds a field: `owner` or one of its parents."""
     return next(c for c in reversed(owner.__mro__) if name in getattr(c, "model_fields", ()))
 
 
 def numbers(owner: type[BaseModel], name: str) -> Iterator[tuple[type, tuple[Any, ...]]]:
-    """Whole and floating-point numbers that a field can hold, with the constraints on each."""
+    """Yield the number types that a field can hold, with the constraints on each."""
     info = owner.model_fields[name]
     for leaf, constraints in leaves(info.annotation, tuple(info.metadata)):
         if leaf in (int, float):
@@ -55,7 +55,7 @@ def numbers(owner: type[BaseModel], name: str) -> Iterator[tuple[type, tuple[Any
 
 
 def leaves(annotation: Any, constraints: tuple[Any, ...]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """The types at the end of an annotation, with the constraints on each."""
+    """Yield the innermost types of an annotation, with the constraints on each."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         own = tuple(c for item in args[1:] for c in _constraints(item))

@@ -1,4 +1,4 @@
-"""What reaching an accuracy costs with every selector, as a multiple of random's: one picture."""
+"""Figure of the cost of an accuracy with each selector, as a multiple of random's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.papers.prices import Price, ratio
 from benchmarks.papers.studies import RANDOM, Study
-from benchmarks.papers.tables import Outcomes, prices_of, telling_target
+from benchmarks.papers.tables import Outcomes, best_target, prices_of
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
 
@@ -22,9 +22,9 @@ _NEVER_ROOM = 1.25
 
 
 def ratios(found: Outcomes, target: float) -> dict[str, tuple[float, float, float] | None]:
-    """By arm, rounds, seconds and joules to an accuracy over random's, geometric mean over seeds.
+    """Return rounds, seconds and joules to an accuracy over random's, by arm, mean over seeds.
 
-    None: the arm missed the accuracy with some seed. Empty if random did.
+    Means are geometric. None: the arm missed the accuracy with some seed. Empty if random did.
     """
     prices = prices_of(found, target)
     base = _whole(prices.get(RANDOM, []))
@@ -40,19 +40,19 @@ def ratios(found: Outcomes, target: float) -> dict[str, tuple[float, float, floa
 
 
 def draw(studies: Mapping[Study, Outcomes]) -> Figure:
-    """One row per study and selector; left of the line at 1 it is cheaper than random."""
+    """Draw a row per study and selector; left of the line at 1 it is cheaper than random."""
     rows: list[tuple[str, tuple[float, float, float] | None]] = []
     for study, found in studies.items():
         of_random = {RANDOM: found[RANDOM]} if RANDOM in found else {}
-        target = telling_target(of_random, study.price_targets)
+        target = best_target(of_random, study.price_targets)
         if target is None:
             continue
-        target = telling_target(found, [one for one in study.price_targets if one <= target])
+        target = best_target(found, [one for one in study.price_targets if one <= target])
         if target is None:
             continue
         for arm, values in ratios(found, target).items():
             rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
-    rows.reverse()  # the first study stands on top
+    rows.reverse()  # the first study is at the top
     figure = style.new_figure(
         _WIDTH_IN, 1.3 + _ROW_IN * len(rows), title="Cost of an accuracy, as a multiple of random's"
     )
@@ -86,7 +86,7 @@ def draw(studies: Mapping[Study, Outcomes]) -> Figure:
 
 
 def write(figure: Figure, path: Path) -> None:
-    """Write it as SVG, atomically."""
+    """Write a figure as SVG, atomically."""
     encoded = style.encode(figure, ["svg"])["svg"]
     atomic_files.write(
         path, encoded, way_out="make the folder writable, then run the command again"

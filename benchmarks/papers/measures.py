@@ -1,4 +1,4 @@
-"""By which figures a run is held against its paper."""
+"""Measures by which a run is compared with its paper."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from fleetsim.record.measures import cost_to_target
 from fleetsim.record.saved_run import Run
 
 _SMOOTHED_ROUNDS = 10
-"""FedGRA's curves are rolling means over so many rounds."""
+"""Number of rounds of the rolling means that FedGRA plots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of a run; None where the run has none, such as a target that it never reached."""
+    """Figure of a run; None if the run has none, such as a target that it never reached."""
 
     label: str
     of: Callable[[Run], float | None]
     spec: str
-    """How it is printed."""
+    """Format specification of the printed value."""
 
 
 def _final(run: Run) -> float | None:

@@ -1,7 +1,7 @@
-"""What is kept of a run that was held against a paper: its figures, one line of a file each.
+"""Figures of the runs that are compared with papers, one line of a file each.
 
 Runs take hours and hundreds of megabytes; their figures take a line. The file lies beside the page,
-so that anybody can see what its means were made of, and write the page anew without the runs.
+so that readers can see the values behind its means, and write the page without the runs.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _WAY_OUT = "make its folder writable, then run the command again"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The figures of one run."""
+    """Figures of one run."""
 
     rounds: int
     measures: Mapping[str, float | None]
-    """By name in `MEASURES`; None where the run has none."""
+    """Values by name in `MEASURES`; None where the run has none."""
     prices: Mapping[float, Price | None]
-    """By accuracy; None where it was never reached."""
+    """Prices by accuracy; None where it was never reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which run it was."""
+    """Identity of a run."""
 
     experiment: str
-    """The scenario's name."""
+    """Name of the scenario."""
     changes: tuple[str, ...]
-    """To the scenario, `KEY=VALUE` each."""
+    """Changes to the scenario, `KEY=VALUE` each."""
     seed: int
     content_hash: str
-    """Of the scenario with these changes: of another one nothing is taken over."""
+    """Hash of the scenario with these changes; lines with another hash are not used."""
 
 
 def outcome_of(run: Run, targets: Sequence[float]) -> Outcome:
-    """All figures of a run, with the prices of these accuracies."""
+    """Compute all figures of a run, with the prices of these accuracies."""
     measures = {name: measure.of(run) for name, measure in MEASURES.items()}
     return Outcome(
         len(run.rounds),
@@ -55,14 +55,14 @@ def outcome_of(run: Run, targets: Sequence[float]) -> Outcome:
     )
 
 
-class Book:
-    """The outcomes in a file, and those that come to it."""
+class OutcomeFile:
+    """File of outcomes, to which new ones are added."""
 
     def __init__(self, path: Path) -> None:
-        """Read what is there.
+        """Read the file if it exists.
 
         Raises:
-            FleetsimError: a line of the file is not one that `add` wrote.
+            FleetsimError: a line of the file was not written by `add`.
         """
         self.path = path
         self._kept: dict[str, tuple[Origin, Outcome]] = {}
@@ -72,13 +72,13 @@ class Book:
                 origin, outcome = _decoded(json.loads(line))
             except (ValueError, KeyError, TypeError) as fault:
                 raise FleetsimError(
-                    f"{path}, line {number}: not an outcome ({fault}); delete the line, its run is "
-                    "then made again"
+                    f"{path}, line {number}: not an outcome ({fault}); delete the line, then its "
+                    "run is made again"
                 ) from fault
             self._kept[origin.content_hash] = origin, outcome
 
     def find(self, content_hash: str, targets: Sequence[float]) -> Outcome | None:
-        """The outcome of a scenario; None if it is not there, or lacks a figure wanted today."""
+        """Return the outcome of a scenario; None if it is missing or lacks a figure."""
         if content_hash not in self._kept:
             return None
         _, outcome = self._kept[content_hash]
@@ -88,7 +88,7 @@ class Book:
         return outcome if is_whole else None
 
     def add(self, origin: Origin, outcome: Outcome) -> None:
-        """Keep an outcome: when this returns it is on disk."""
+        """Add an outcome; it is on disk when this returns."""
         self._kept[origin.content_hash] = origin, outcome
         lines = [
             json.dumps(_encoded(*self._kept[key]), allow_nan=False)

@@ -1,4 +1,4 @@
-"""The generated parts of docs/papers.md: what stands between the marks of a study is replaced."""
+"""Generated parts of docs/papers.md, one between the marks of each study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.papers.tables import Outcomes
 
 
 def section(study: Study, found: Outcomes, seeds: Sequence[int]) -> str:
-    """What is written of a study."""
+    """Return the generated text of a study."""
     lengths = sorted({one.rounds for of_arm in found.values() for one in of_arm})
     rounds = " to ".join(str(length) for length in {lengths[0]: 0, lengths[-1]: 0})
     said = ", ".join(str(seed) for seed in seeds)
@@ -24,12 +24,12 @@ def section(study: Study, found: Outcomes, seeds: Sequence[int]) -> str:
     priced = tables.price_table(study, found)
     if priced is not None:
         target, table = priced
-        parts += [f"What {100 * target:g} % cost:", table]
+        parts += [f"Cost of {100 * target:g} % accuracy:", table]
     return "\n\n".join(parts)
 
 
 def fill(page: str, sections: Mapping[str, str]) -> str:
-    r"""The page with the parts of these studies anew; those of others stay.
+    r"""Return the page with new parts for these studies; those of others stay unchanged.
 
     Raises:
         ValueError: the page has no marks for a study.

@@ -1,4 +1,4 @@
-"""The same comparison in rounds, seconds and joules: what is left when probing is charged."""
+"""Cost of an accuracy in rounds, seconds and joules, with the cost of probes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fleetsim.record.saved_run import Run
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one run had spent when it reached an accuracy."""
+    """Cost of a run until it reached an accuracy."""
 
     rounds: int
     seconds: float
     joules: float
     probing_fraction: float
-    """Of the joules, what tasks took that trained nothing for the model."""
+    """Share of the joules that went to tasks other than training."""
 
 
 def price(run: Run, target: float) -> Price | None:
-    """The price of an accuracy; None: it was never reached."""
+    """Return the price of an accuracy; None if it was never reached."""
     rounds = run.rounds_to_accuracy(target)
     seconds, joules = run.time_to_accuracy(target), run.energy_to_accuracy(target)
     if rounds is None or seconds is None or joules is None:
@@ -35,7 +35,7 @@ def price(run: Run, target: float) -> Price | None:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> float:
-    """Geometric mean of the ratios seed by seed.
+    """Return the geometric mean of the ratios by seed.
 
     >>> round(ratio([2.0, 8.0], [1.0, 1.0]), 6)
     4.0

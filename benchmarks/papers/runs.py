@@ -1,4 +1,4 @@
-"""Makes the runs of the studies: several at once, each where it stopped, none twice."""
+"""Runs of the studies: several at a time, resumed where they stopped, none made twice."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
+from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from benchmarks.papers.studies import PRICE_TARGETS, Arm, Study
 from fleetsim.contracts import Progress
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario, load
 
-_LOOK_EVERY_S = 30.0
+_REPORT_PERIOD_S = 30.0
 _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One run that is wanted."""
+class StudyRun:
+    """One run of a study."""
 
     study: Study
     arm: Arm
     seed: int
     rounds: int | None
-    """Instead of the scenario's own."""
+    """Number of rounds; None: the scenario's own."""
 
     @property
     def name(self) -> str:
-        """As it is printed."""
+        """Name in printed lines."""
         return f"{self.study.name}, {self.arm.name}, seed {self.seed}"
 
     def scenario(self) -> Scenario:
-        """Its scenario.
+        """Load its scenario.
 
         Raises:
             ScenarioError: the bundled scenario does not take the changes.
@@ -46,7 +46,7 @@ class Order:
         return load(self.study.scenario, list(self._changes), seed=self.seed)
 
     def origin(self) -> Origin:
-        """What it is known by when it has been made."""
+        """Return the identity of the finished run."""
         found = self.scenario().content_hash
         return Origin(self.study.scenario, self._changes, self.seed, found)
 
@@ -56,7 +56,7 @@ class Order:
         return (*self.study.changes, *self.arm.changes, *rounds)
 
     def folder(self, home: Path) -> Path:
-        """Where the run lies; another scenario lies elsewhere."""
+        """Return the folder of the run, which differs for each scenario."""
         key = self.scenario().content_hash[:8]
         return (
             home
@@ -65,51 +65,51 @@ class Order:
         )
 
 
-def orders(studies: Iterable[Study], seeds: Sequence[int], *, is_short: bool) -> list[Order]:
-    """All runs, seed by seed, so that a first look at everything comes first."""
+def runs_of(studies: Iterable[Study], seeds: Sequence[int], *, is_short: bool) -> list[StudyRun]:
+    """Return all runs, seed by seed, so that the first seed of all studies comes first."""
     wanted = list(studies)
     return [
-        Order(study, arm, seed, study.short_rounds if is_short else None)
+        StudyRun(study, arm, seed, study.short_rounds if is_short else None)
         for seed in seeds
         for study in wanted
         for arm in study.arms
     ]
 
 
-def finished(order: Order, home: Path) -> Run | None:
-    """The run, if it is there and done."""
-    folder = order.folder(home)
+def finished(planned: StudyRun, home: Path) -> Run | None:
+    """Return the finished run; None if it is missing or not finished."""
+    folder = planned.folder(home)
     if not (folder / _MANIFEST).exists():
         return None
     run = open_run(folder)
     return run if run.manifest.status == "done" else None
 
 
-def outcome(order: Order, home: Path, book: Book) -> Outcome | None:
-    """What came out, by the book, or by the run if that is there and done; the book then has it."""
-    origin = order.origin()
-    known = book.find(origin.content_hash, PRICE_TARGETS)
-    if known is None and (run := finished(order, home)) is not None:
+def outcome(planned: StudyRun, home: Path, outcomes: OutcomeFile) -> Outcome | None:
+    """Return the outcome from the file or from the finished run, which is then added."""
+    origin = planned.origin()
+    known = outcomes.find(origin.content_hash, PRICE_TARGETS)
+    if known is None and (run := finished(planned, home)) is not None:
         known = outcome_of(run, PRICE_TARGETS)
-        book.add(origin, known)
+        outcomes.add(origin, known)
     return known
 
 
-def make(wanted: Sequence[Order], home: Path, book: Book, *, jobs: int) -> None:
-    """Make those whose outcome the book lacks, `jobs` at a time, and say how it goes.
+def make(wanted: Sequence[StudyRun], home: Path, outcomes: OutcomeFile, *, jobs: int) -> None:
+    """Make the runs whose outcome the file lacks, `jobs` at a time, and print the progress.
 
-    Every run trains in one process: several runs side by side use the cores better than several
-    processes of one run do, and the results are the same bytes.
+    Each run trains in one process: several runs at a time use the cores better than several
+    processes of one run, and the results are the same bytes.
 
     Raises:
-        FleetsimError: a run cannot be made; those that were done stay.
+        FleetsimError: a run cannot be made; finished runs are kept.
     """
     # Studies may share a run.
-    by_folder = {order.folder(home): order for order in wanted}
-    missing = [order for order in by_folder.values() if outcome(order, home, book) is None]
+    by_folder = {one.folder(home): one for one in wanted}
+    missing = [one for one in by_folder.values() if outcome(one, home, outcomes) is None]
     print(
         f"{len(by_folder) - len(missing)} of {len(by_folder)} runs are known; new ones go to "
-        f"{home}, their figures to {book.path}",
+        f"{home}, their figures to {outcomes.path}",
         flush=True,
     )
     if not missing:
@@ -122,13 +122,13 @@ def make(wanted: Sequence[Order], home: Path, book: Book, *, jobs: int) -> None:
         min(jobs, len(missing)), mp_context=context, initializer=_begin, initargs=(rounds,)
     ) as pool:
         left: dict[Future[str], int] = {
-            pool.submit(_one, order, home, index): index for index, order in enumerate(missing)
+            pool.submit(_one, one, home, index): index for index, one in enumerate(missing)
         }
         try:
             while left:
-                ended, _ = wait(left, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+                ended, _ = wait(left, timeout=_REPORT_PERIOD_S, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    outcome(missing[left.pop(future)], home, book)
+                    outcome(missing[left.pop(future)], home, outcomes)
                     done += 1
                     print(f"[{done}/{len(missing)}] {future.result()}", flush=True)
                 if not ended:
@@ -143,30 +143,30 @@ def make(wanted: Sequence[Order], home: Path, book: Book, *, jobs: int) -> None:
 
 
 _SHARED: dict[str, Any] = {}
-"""In a process that makes runs: "rounds", how far each order is, as the process that waits sees."""
+"""State of a process that makes runs: "rounds", the current round of each run, shared memory."""
 
 
 def _begin(rounds: Any) -> None:
-    """Begin a process that makes runs."""
+    """Initialise a process that makes runs."""
     _SHARED["rounds"] = rounds
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that began it has been killed: nobody else would."""
+    """Exit when the parent process has been killed, which nothing else would notice."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        # At once, amid whatever it does: a run survives a kill at any moment.
+        # At once: a run survives a kill at any moment.
         os._exit(1)
 
 
-def _one(order: Order, home: Path, index: int) -> str:
-    """In a process of its own: one run; returns what is printed of it."""
-    # Torch is imported here, not where the page is written.
+def _one(planned: StudyRun, home: Path, index: int) -> str:
+    """Make one run in a process of its own; return a summary."""
+    # Torch is imported here, so that writing the page does not need it.
     from fleetsim.simulate import run  # noqa: PLC0415
 
-    scenario, folder = order.scenario(), order.folder(home)
+    scenario, folder = planned.scenario(), planned.folder(home)
     began_s = time.monotonic()
 
     def show(progress: Progress) -> None:
@@ -182,4 +182,4 @@ def _one(order: Order, home: Path, index: int) -> str:
     )
     accuracy = done.rounds["accuracy"].dropna()
     final = f", {100 * accuracy.iloc[-1]:.1f} % in the end" if len(accuracy) else ""
-    return f"{order.name}: {len(done.rounds)} rounds{final}, {time.monotonic() - began_s:.0f} s"
+    return f"{planned.name}: {len(done.rounds)} rounds{final}, {time.monotonic() - began_s:.0f} s"

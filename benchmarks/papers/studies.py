@@ -1,7 +1,7 @@
-"""Which experiments of which papers are repeated: scenario, selectors, and what the paper reports.
+"""Repeated experiments of papers: scenario, selectors and figures that the paper reports.
 
-Settings are those of `scenarios/papers`, which say where each comes from. Figures are the papers'
-own, copied from their tables.
+Settings are those of `scenarios/papers`, which name the source of each. Figures are copied from the
+tables of the papers.
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ from itertools import pairwise
 
 RANDOM = "random"
 SLOT_ROUNDS = 15
-"""Rounds of a time slot of the goal-directed paper."""
+"""Number of rounds of a time slot of the goal-directed paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One selector of a comparison."""
+    """Selector of a comparison."""
 
     name: str
     changes: tuple[str, ...]
-    """`KEY=VALUE` each, as of `--set`."""
+    """Overrides, `KEY=VALUE` each, as for `--set`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A paper says: this measure is better with one selector than with another."""
+    """Claim of a paper that a measure is better with one selector than with another."""
 
     measure: str
-    """A name in `measures.MEASURES`."""
+    """Name in `measures.MEASURES`."""
     order: tuple[str, ...]
     """Arms, the best first."""
     best_is: str
-    """`least` or `most`."""
+    """Direction of the measure: `least` or `most`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Study:
-    """One experiment: a scenario run with several selectors and seeds."""
+    """Experiment: a scenario with several selectors and seeds."""
 
     name: str
     label: str
-    """As a figure calls it."""
+    """Name in a figure."""
     scenario: str
     arms: tuple[Arm, ...]
     measures: tuple[str, ...]
-    """What its table shows, names in `measures.MEASURES`."""
+    """Columns of its table, names in `measures.MEASURES`."""
     claims: tuple[Claim, ...]
     papers: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """The paper's figure by arm and measure, as it prints it."""
+    """Figures of the paper by arm and measure, as printed there."""
     changes: tuple[str, ...] = ()
-    """To the scenario, for all arms."""
+    """Changes to the scenario, for all arms."""
     short_rounds: int = 20
-    """Enough for a first look that takes minutes."""
+    """Number of rounds with `--short`, which takes minutes."""
     price_targets: tuple[float, ...] = ()
-    """Accuracies at which rounds, seconds and joules are compared."""
+    """Accuracies whose costs in rounds, seconds and joules are compared."""
     folder: str = ""
-    """Where its runs lie, if beside those of another study whose arms it shares."""
+    """Folder of its runs, if it shares arms with another study; empty: its own name."""
 
 
 def _arm(kind: str, **settings: object) -> Arm:
@@ -71,11 +71,11 @@ _FEDGRA_READINGS = (
     Arm("fedgra, inverse weights", (*_arm("fedgra").changes, "server.selector.weighting=inverse")),
     Arm("fedgra, F in rounds", (*_arm("fedgra").changes, "server.selector.fairness_increment=5")),
 )
-"""Where the paper can be read in another way than by default: weights as printed in (16); counting
-rounds instead of selections since a client last took part."""
+"""Other readings of the paper: weights as printed in (16); fairness that counts rounds instead of
+selections since a client last took part."""
 _GPFL_ARMS = (_arm(RANDOM), _arm("power-of-choice"), _arm("fedcor"), _arm("gpfl"))
 _FINALS_2SPC = (".600", ".586", ".685", ".778")
-"""Of `_GPFL_ARMS` with two classes a client, table II."""
+"""Final accuracies of `_GPFL_ARMS` with two classes per client, table II."""
 _SURVEY_ARMS = (
     _arm(RANDOM),
     *(
@@ -118,7 +118,7 @@ def _gpfl(partition: str, label: str, finals: tuple[str, str, str, str]) -> Stud
 
 
 def _gpfl_dropout() -> Study:
-    """Table II with the dropout of FedCor's code, whose setting the paper takes over."""
+    """Return the study of table II with the dropout of FedCor's code, whose setting GPFL uses."""
     names = [arm.name for arm in _GPFL_ARMS]
     return Study(
         name="gpfl-fashion-mnist-2spc-dropout",
@@ -147,7 +147,7 @@ def _fedgra_cnn() -> Study:
             ("fedgra", "waiting_s"): "4.09 s",
             ("power-of-choice", "waiting_s"): "6.76 s",
         },
-        # Waiting is a matter of who is selected; 90 % would take a day of two cores.
+        # Waiting depends on the selection alone; 90 % accuracy would take a day of two cores.
         changes=("stop.rounds=15",),
         short_rounds=2,
     )
@@ -185,7 +185,7 @@ def _goal_directed() -> Study:
 
 
 def _goal_directed_losses() -> Study:
-    """Figure 10: the bandits where a part of the uploads is lost."""
+    """Return the study of figure 10: bandits with a share of the uploads lost."""
     thetas = (1.0, 0.75, 0.5)
     kinds = ("quick-init-ucb", "bp-ucb")
     name_of = {
@@ -217,11 +217,13 @@ def _goal_directed_losses() -> Study:
 
 
 def _goal_directed_readings() -> Study:
-    """The paper read otherwise.
+    """Return the study of other readings of the paper.
 
-    Opinions on clients' own data; groups of the cold start that each begin anew, so that the later
-    ones are not judged by what the earlier ones trained; random cohorts of a round each; and the
-    hinge loss that sums over the wrong classes, with which models learn faster.
+    - opinions on the clients' own data;
+    - groups of the cold start that each train from the initial model, so that later groups do not
+      profit from earlier ones;
+    - random cohorts for one round each;
+    - the hinge loss that sums over the wrong classes, with which models learn faster.
     """
     own, summed = "task.holdout_from=own", "task.model.hinge=weston-watkins"
     quick, beliefs = (_arm(kind).changes for kind in ("quick-init-ucb", "bp-ucb"))
@@ -294,4 +296,4 @@ STUDIES = (
     _goal_directed_readings(),
 )
 PRICE_TARGETS = tuple(sorted({target for study in STUDIES for target in study.price_targets}))
-"""Of all studies: runs may belong to several."""
+"""Price targets of all studies, because a run may belong to several studies."""

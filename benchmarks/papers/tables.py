@@ -1,4 +1,4 @@
-"""A paper's figures and ours beside each other, and whether the paper's directions hold."""
+"""Tables that compare a paper's figures with ours, and check the directions that it claims."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.papers.studies import Claim, Study
 from fleetsim.report.quantities import digits
 
 Outcomes = Mapping[str, Sequence[Outcome]]
-"""By arm, one per seed, seeds in the same order in all arms."""
+"""Outcomes by arm, one per seed, with the same order of seeds in all arms."""
 Spec = str | Callable[[float], str]
-"""How a number is written: as by `format`, or by a function."""
+"""Format of a number: a specification for `format`, or a function."""
 _NEVER = "never"
 
 
 def measures_table(study: Study, found: Outcomes) -> str:
-    """One row per arm: of every measure the paper's figure, if it has one, and ours."""
+    """Return a table with a row per arm: for each measure the paper's figure, if any, and ours."""
     head = ["selector"]
     for name in study.measures:
         if any((arm, name) in study.papers for arm in found):
@@ -42,7 +42,7 @@ def measures_table(study: Study, found: Outcomes) -> str:
 
 
 def claims_table(study: Study, found: Outcomes) -> str:
-    """One row per claim: the paper's figures, ours, and in how many seeds the order is so."""
+    """Return a table with a row per claim: the paper's figures, ours, and the seeds that agree."""
     rows = []
     for claim in study.claims:
         if not set(claim.order) <= set(found):
@@ -67,7 +67,7 @@ def claims_table(study: Study, found: Outcomes) -> str:
 
 
 def holds(claim: Claim, better: float | None, worse: float | None) -> bool:
-    """Whether one value is really better than another; a target that was never reached is worst.
+    """Return True if one value is strictly better; a target that was never reached is worst.
 
     >>> least = Claim("final", ("a", "b"), "least")
     >>> holds(least, 3.0, 4.0), holds(least, 3.0, None), holds(least, None, None)
@@ -79,7 +79,7 @@ def holds(claim: Claim, better: float | None, worse: float | None) -> bool:
 
 
 def verdict(kept: Sequence[bool]) -> str:
-    """Of one claim over all seeds.
+    """Summarise a claim over all seeds.
 
     >>> verdict([True, True]), verdict([True, False]), verdict([False])
     ('yes', 'in 1 of 2 seeds', 'no')
@@ -90,12 +90,12 @@ def verdict(kept: Sequence[bool]) -> str:
 
 
 def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
-    """Rounds, seconds and joules to an accuracy by arm; the accuracy and the table.
+    """Return an accuracy and the table of rounds, seconds and joules to it by arm.
 
     Returns:
         None if no arm reached any of the study's targets.
     """
-    target = telling_target(found, study.price_targets)
+    target = best_target(found, study.price_targets)
     if target is None:
         return None
     rows = []
@@ -113,12 +113,12 @@ def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
     return target, markdown(["selector", "rounds", "seconds", "joules", "of them probing"], rows)
 
 
-def telling_target(found: Outcomes, targets: Sequence[float]) -> float | None:
-    """The highest target that the most arms reached with every seed.
+def best_target(found: Outcomes, targets: Sequence[float]) -> float | None:
+    """Return the highest target that the largest number of arms reached with all seeds.
 
     Args:
-        found: by arm, one per seed.
-        targets: to choose from.
+        found: outcomes by arm, one per seed.
+        targets: accuracies to choose from.
 
     Returns:
         None if no arm reached any of them.
@@ -134,7 +134,7 @@ def telling_target(found: Outcomes, targets: Sequence[float]) -> float | None:
 
 
 def prices_of(found: Outcomes, target: float) -> dict[str, list[Price | None]]:
-    """Prices of an accuracy by arm and seed."""
+    """Return the prices of an accuracy by arm and seed."""
     return {arm: [one.prices[target] for one in of_arm] for arm, of_arm in found.items()}
 
 
@@ -143,7 +143,7 @@ def _spread_of(prices: Sequence[Price | None], name: str, spec: Spec) -> str:
 
 
 def spread(values: Sequence[float | None], spec: Spec) -> str:
-    """Mean and range over the seeds; how many of them, where not all have a value.
+    """Format mean and range over the seeds; also the number of seeds if some have no value.
 
     >>> spread([1.0, 3.0], ".1f"), spread([2.0, None], ".0f"), spread([None], ".0f")
     ('2.0 [1.0, 3.0]', '2 (1 of 2 seeds)', 'never')
@@ -163,6 +163,6 @@ def _formatted(value: float, spec: str) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

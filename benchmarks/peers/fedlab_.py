@@ -1,10 +1,10 @@
-"""FedLab (https://github.com/SMILELab-FL/FedLab): its standalone pipeline, FedAvg, serial trainer.
+"""Adapter of FedLab (https://github.com/SMILELab-FL/FedLab): standalone pipeline, serial FedAvg.
 
     python -m benchmarks.peers.fedlab_ WORK.json
 
-FedLab imports torchvision for data sets that are not used here. What pip installs beside a CPU
-build of torch is torchvision's CUDA build, whose import fails ("operator torchvision::nms does not
-exist"); an empty module takes its place.
+FedLab imports torchvision for data sets that are not used here. Beside a CPU build of torch, pip
+installs the CUDA build of torchvision, whose import fails ("operator torchvision::nms does not
+exist"). An empty module replaces it.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from fedlab.core.standalone import StandalonePipeline  # noqa: E402
 
 
 class Shares:
-    """The clients' samples, in the loaders that FedLab's own data sets hand out."""
+    """Samples of the clients, in the loaders that FedLab's own data sets return."""
 
     def __init__(self, work: Worksheet) -> None:
         self.clients = [TensorDataset(*work.client(number)) for number in range(work.num_clients)]
 
     def get_dataloader(self, number: int, batch_size: int) -> DataLoader[Any]:
-        """Batches of one client, reshuffled in every epoch."""
+        """Return the batches of one client, reshuffled in every epoch."""
         return DataLoader(self.clients[number], batch_size=batch_size, shuffle=True)
 
 
 class Pipeline(StandalonePipeline):
-    """FedLab's rounds, with a look at the clock instead of an evaluation."""
+    """FedLab's rounds, timed instead of evaluated."""
 
     def __init__(self, handler: Any, trainer: Any, sheet: Sheet) -> None:
         super().__init__(handler, trainer)
         self.sheet = sheet
 
     def evaluate(self) -> None:
-        """FedLab calls this at the end of a round."""
+        """Note the end of a round, at which FedLab calls this."""
         self.sheet.end_round()
 
 
@@ -63,7 +63,7 @@ def main() -> None:
     random.seed(work.seed)
     torch.manual_seed(work.seed)
     logging.disable(logging.INFO)
-    # FedLab rounds the cohort down, so a little is added against 0.1 * 100 = 9.99...
+    # FedLab rounds the cohort down; half a client is added against 0.1 * 100 = 9.99...
     ratio = (work.cohort + 0.5) / work.num_clients
     handler = FedAvgServerHandler(work.network(), work.rounds, ratio)
     trainer = FedAvgSerialClientTrainer(work.network(), work.num_clients)

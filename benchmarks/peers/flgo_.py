@@ -1,11 +1,13 @@
-"""FLGo (https://github.com/WwZzz/easyFL): its FedAvg and its FedBuff, horizontal scene.
+"""Adapter of FLGo (https://github.com/WwZzz/easyFL): its FedAvg and FedBuff, horizontal scene.
 
     python -m benchmarks.peers.flgo_ WORK.json
 
-Two things of FLGo 0.4.4 are worked around. Its data set class overrides `__getitem__` alone, which
-torch's own `Subset` forbids ("TaskDataset overrides __getitem__ but not __getitems__"), so the
-missing method is added. The generator of tasks draws the partition class by class, which does not
-end for labels that are tensors, so the task's two JSON files are written here instead.
+The adapter works around two faults of FLGo 0.4.4:
+
+- its data set class overrides `__getitem__` alone, which torch's `Subset` refuses ("TaskDataset
+  overrides __getitem__ but not __getitems__"), so the missing method is added;
+- its generator of tasks draws the partition class by class, which does not end for labels that are
+  tensors, so the adapter writes the task's two JSON files.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ from benchmarks.peers.worksheet import Sheet, Worksheet
 
 _TASK = "exported_task"
 _LATENCY = "LN-100-10"
-"""Answers take a lognormal virtual time of mean 100 and variance 10 in the asynchronous work."""
+"""Lognormal virtual time of an update in the asynchronous work: mean 100, variance 10."""
 
 
 class Share(FromDatasetPipe.TaskDataset):
-    """FLGo's data set of one client, with the method that torch asks for."""
+    """FLGo's data set of one client, with the method that torch requires."""
 
     def __getitems__(self, rows: list[int]) -> list[Any]:
-        """Several samples."""
+        """Return several samples."""
         return [self[row] for row in rows]
 
 
 def register_task(work: Worksheet) -> None:
-    """Make the exported data a benchmark that FLGo can import by name."""
+    """Register the exported data as a benchmark that FLGo can import by name."""
     train = TensorDataset(*(torch.from_numpy(_array(work, f"train_{x}")) for x in _PARTS))
     test = TensorDataset(*(torch.from_numpy(_array(work, f"test_{x}")) for x in _PARTS))
 
@@ -65,7 +67,7 @@ def _array(work: Worksheet, name: str) -> Any:
 
 
 def write_task(work: Worksheet, home: Path) -> None:
-    """The files of a task that FLGo's generator would have written."""
+    """Write the files of a task, which FLGo's generator would otherwise write."""
     offsets = work.array("offsets").tolist()
     names = [f"Client{number:04d}" for number in range(work.num_clients)]
     shares = {
@@ -80,14 +82,14 @@ def write_task(work: Worksheet, home: Path) -> None:
 
 
 class QuietLogger(SimpleLogger):
-    """Evaluates nothing."""
+    """Logger that evaluates nothing."""
 
     def log_once(self, *args: Any, **kwargs: Any) -> None:
-        """FLGo calls this where it would evaluate."""
+        """Do nothing where FLGo would evaluate."""
 
 
 def timed(algorithm: Any, sheet: Sheet) -> Any:
-    """An algorithm of FLGo whose server looks at the clock when the model is new."""
+    """Return an algorithm of FLGo whose server notes the time of each new model."""
 
     class Server(algorithm.Server):
         def iterate(self) -> Any:
@@ -136,7 +138,7 @@ def main() -> None:
         def network() -> Any:
             return work.network()
 
-        # FLGo takes anything but a plain function for a class.
+        # FLGo treats anything but a plain function as a class.
         model = flgo.convert_model(network, "exported")
         runner = flgo.init(
             str(home), timed(algorithm, sheet), options, model=model, Logger=QuietLogger

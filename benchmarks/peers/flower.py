@@ -1,10 +1,10 @@
-"""Flower (https://flower.ai): its simulation engine with the Ray backend, and its own FedAvg.
+"""Adapter of Flower (https://flower.ai): its simulation engine with Ray, and its own FedAvg.
 
     python -m benchmarks.peers.flower WORK.json
 
-One Ray actor per core with one thread each: more threads in the actors than cores make it several
-times slower. The training loop of a client is its user's in Flower; here it is `worksheet.train`.
-Every actor maps the data from the file and copies the client's share once.
+There is one Ray actor per core with one thread each, because more threads than cores make it
+several times slower. Flower leaves the training loop of a client to its users; here it is
+`worksheet.train`. Each actor maps the data from the file and copies the client's samples once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from flwr.simulation import run_simulation
 from benchmarks.peers.worksheet import Sheet, Worksheet, train
 
 _ANY = 1e-9
-"""A share of the nodes that rounds down to none: `min_train_nodes` alone says how many."""
+"""Share of the nodes that rounds down to 0, so that `min_train_nodes` alone decides."""
 
 
 @cache
 def _work(path: str) -> Worksheet:
-    """The work, read once per process."""
+    """Read the work, once per process."""
     return Worksheet.read(path)
 
 
 def client_app(path: str) -> ClientApp:
-    """What a node does with the model that it is sent."""
+    """Return the app of a node, which trains the model that it receives."""
     app = ClientApp()
 
     @app.train()
@@ -57,14 +57,14 @@ def client_app(path: str) -> ClientApp:
 
 
 class TimedFedAvg(FedAvg):
-    """Flower's FedAvg, with a look at the clock when a round is aggregated."""
+    """Flower's FedAvg, which notes the time of each aggregation."""
 
     def __init__(self, sheet: Sheet, **options: Any) -> None:
         super().__init__(**options)
         self.sheet = sheet
 
     def aggregate_train(self, server_round: int, replies: Any) -> Any:
-        """Aggregate as Flower does."""
+        """Aggregate as Flower does, and note the end of the round."""
         answers = list(replies)
         faults = [answer.error.reason for answer in answers if answer.has_error()]
         if faults:
@@ -75,7 +75,7 @@ class TimedFedAvg(FedAvg):
 
 
 def server_app(path: str) -> ServerApp:
-    """The server: rounds, then one evaluation."""
+    """Return the app of the server: rounds, then one evaluation."""
     app = ServerApp()
 
     @app.main()
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Ray's workers import what they are sent by the name of its module, which must not be __main__.
+    # Ray's workers import code by the name of its module, which must not be __main__.
     from benchmarks.peers import flower
 
     flower.main()

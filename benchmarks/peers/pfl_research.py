@@ -1,11 +1,11 @@
-"""pfl-research (https://github.com/apple/pfl-research): its FederatedAveraging on PyTorch.
+"""Adapter of pfl-research (https://github.com/apple/pfl-research): FederatedAveraging on PyTorch.
 
     python -m benchmarks.peers.pfl_research WORK.json
     python -m torch.distributed.run --standalone --nproc-per-node 2 \
         -m benchmarks.peers.pfl_research WORK.json
 
 pfl slices a client's tensors in their order and does not reshuffle between epochs. It evaluates
-the sampled users in its first iteration; the metric that it is given here costs nothing.
+the sampled users in its first iteration; the metric here costs nothing.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from benchmarks.peers.worksheet import Sheet, Worksheet
 
 
 class Network(nn.Module):
-    """The network with the loss and the metrics that pfl asks for."""
+    """Network with the loss and the metrics that pfl requires."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
 
     def loss(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy."""
+        """Return the mean cross-entropy."""
         return nn.functional.cross_entropy(self.network(inputs), labels)
 
     def metrics(self, inputs: Tensor, labels: Tensor) -> dict[str, Any]:
-        """Nothing that would have to be computed."""
+        """Return a metric that costs nothing."""
         return {"samples": Weighted(len(labels), 1)}
 
 
-class Watch(TrainingProcessCallback):
-    """Looks at the clock when a round is aggregated."""
+class RoundTimer(TrainingProcessCallback):
+    """Callback that notes the time of each aggregation."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
 
     def on_train_begin(self, *, model: Any) -> Metrics:
-        """The first round begins."""
+        """Note the start of the first round."""
         self.sheet.begin()
         return Metrics()
 
     def after_central_iteration(
         self, aggregate_metrics: Any, model: Any, *, central_iteration: int
     ) -> tuple[bool, Metrics]:
-        """A round is over."""
+        """Note the end of a round."""
         self.sheet.end_round()
         return False, Metrics()
 
@@ -102,13 +102,13 @@ def main() -> None:
             local_learning_rate=work.learning_rate,
             local_batch_size=work.batch_size,
         ),
-        callbacks=[Watch(sheet)],
+        callbacks=[RoundTimer(sheet)],
     )
     if int(os.environ.get("RANK", "0")) == 0:
         sheet.accuracy = work.accuracy(network.network)
         sheet.write(work)
     if torch.distributed.is_initialized():
-        # A process that leaves while another is still at work may abort.
+        # If a process leaves before the others are done, they may abort.
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
 

@@ -1,14 +1,14 @@
-"""What every adapter is given, and what it hands back: data, model, work and a sheet of results.
+"""Input and output of the peers' adapters: data, model, work and a sheet of results.
 
-An adapter runs in its peer's own environment, so nothing here may import fleetsim: torch, numpy
-and the standard library only. The driver writes the work as JSON and the data as plain arrays
-(`benchmarks.export`); `Worksheet` reads them, and `Sheet` collects what the adapter measured.
+An adapter runs in its peer's own environment, so this module imports torch, numpy and the standard
+library only, never fleetsim. The driver writes the work as JSON and the data as plain arrays
+(`benchmarks.export`). `Worksheet` reads them, and `Sheet` collects the measurements.
 
-The networks are those of fleetsim, written down once more with torch's own layers in the same
-order, so that the exported flat vector of initial weights fits: everybody starts from one model.
+The networks are those of fleetsim, built from torch's own layers in the same order. So the exported
+flat vector of initial weights fits, and all contestants start from one model.
 
-Seconds are of `time.monotonic`, which all processes of a machine share; the driver knows when it
-started the process.
+Times are seconds of `time.monotonic`, which all processes of a machine share; the driver notes the
+start of the process.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from torch import Tensor, nn
 
 _NUM_GROUPS = 2
 _CHUNK = 500
-"""Samples of one pass of the evaluation."""
+"""Number of samples in one pass of the evaluation."""
 
 
 @dataclass(frozen=True)
 class Worksheet:
-    """The work, as the driver describes it."""
+    """Work, as the driver describes it."""
 
     data: str
     """Folder of the arrays that `benchmarks.export` wrote."""
     model: str
     cohort: int
-    """Clients of one round."""
+    """Number of clients of one round."""
     epochs: int
     batch_size: int
     learning_rate: float
     rounds: int
     seed: int
     threads: int
-    """Threads of torch in every process."""
+    """Number of torch threads in each process."""
     processes: int
-    """Processes that train."""
+    """Number of processes that train."""
     result: str
     """File for the results."""
     concurrency: int | None = None
-    """Clients at work at once on an asynchronous server; None: the server is synchronous."""
+    """Number of clients that an asynchronous server keeps busy; None: it is synchronous."""
     buffer_size: int | None = None
-    """Answers that such a server aggregates at a time."""
+    """Number of updates that such a server aggregates at a time."""
 
     @classmethod
     def read(cls, path: str) -> Worksheet:
-        """The work in a JSON file; torch is set to the threads that it asks for."""
+        """Read the work from a JSON file and set torch to its number of threads."""
         sheet = cls(**json.loads(Path(path).read_text(encoding="utf-8")))
         torch.set_num_threads(sheet.threads)
         return sheet
 
     def array(self, name: str) -> Any:
-        """One exported array, mapped into memory."""
+        """Map one exported array into memory."""
         return np.load(Path(self.data) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
 
     @property
@@ -71,14 +71,14 @@ class Worksheet:
         return len(self.array("offsets")) - 1
 
     def client(self, number: int) -> tuple[Tensor, Tensor]:
-        """Samples and labels of one client, copied."""
+        """Return copies of the samples and labels of one client."""
         start, stop = (int(row) for row in self.array("offsets")[number : number + 2])
         inputs = torch.from_numpy(np.array(self.array("train_inputs")[start:stop]))
         labels = torch.from_numpy(np.array(self.array("train_labels")[start:stop]))
         return inputs, labels
 
     def network(self) -> nn.Sequential:
-        """The network with the initial weights."""
+        """Build the network with the initial weights."""
         shape = tuple(self.array("train_inputs").shape[1:])
         network = build(self.model, shape, int(self.array("num_classes")))
         nn.utils.vector_to_parameters(
@@ -87,7 +87,7 @@ class Worksheet:
         return network
 
     def accuracy(self, network: nn.Module) -> float:
-        """Share of the server's test samples that a network classes rightly."""
+        """Return the share of the server's test samples that a network classifies correctly."""
         inputs = torch.from_numpy(np.array(self.array("test_inputs")))
         labels = torch.from_numpy(np.array(self.array("test_labels")))
         network.eval()
@@ -100,27 +100,27 @@ class Worksheet:
 
 @dataclass
 class Sheet:
-    """What an adapter measured."""
+    """Measurements of an adapter."""
 
     began_at_s: float = math.nan
-    """When the first round began."""
+    """Start of the first round."""
     round_ended_at_s: list[float] = field(default_factory=list)
     accuracy: float | None = None
-    """On the server's test set, after the last round."""
+    """Accuracy on the server's test set after the last round."""
 
     def begin(self) -> None:
-        """The rounds begin now."""
+        """Note the start of the first round."""
         self.began_at_s = time.monotonic()
 
     def end_round(self) -> None:
-        """A round ended now."""
+        """Note the end of a round."""
         self.round_ended_at_s.append(time.monotonic())
 
     def write(self, work: Worksheet) -> None:
-        """Hand it back.
+        """Write the sheet for the driver.
 
         Raises:
-            RuntimeError: not as many rounds as asked for were run.
+            RuntimeError: the number of rounds is not the one requested.
         """
         if len(self.round_ended_at_s) != work.rounds:
             raise RuntimeError(f"{len(self.round_ended_at_s)} of {work.rounds} rounds were run")
@@ -128,7 +128,7 @@ class Sheet:
 
 
 def train(network: nn.Module, inputs: Tensor, labels: Tensor, work: Worksheet) -> None:
-    """Local epochs of SGD as one writes them by hand, for peers that leave this to their users.
+    """Train local epochs by plain SGD, for peers that leave the loop to their users.
 
     Batches are sliced from a shuffled index, which is faster than torch's DataLoader.
     """
@@ -145,7 +145,7 @@ def train(network: nn.Module, inputs: Tensor, labels: Tensor, work: Worksheet) -
 
 
 def build(model: str, shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
-    """A network by the name that it has in a scenario.
+    """Build a network by its name in scenarios.
 
     Args:
         model: logistic, 2nn, fedgra-cnn, or resnet18 with group normalisation.
@@ -182,11 +182,11 @@ def build(model: str, shape: tuple[int, ...], num_classes: int) -> nn.Sequential
             )
         case "resnet18":
             return _resnet18(shape[0], num_classes)
-    raise ValueError(f"no network is called {model!r}")
+    raise ValueError(f"no network has the name {model!r}")
 
 
 class _Residual(nn.Module):
-    """relu(body(x) + shortcut(x))."""
+    """Residual block: relu(body(x) + shortcut(x))."""
 
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()

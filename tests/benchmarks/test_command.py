@@ -1,4 +1,4 @@
-"""The command's own doings, without measuring anything."""
+"""Command line of the benchmarks, without any measurement."""
 
 import dataclasses
 import sys
@@ -81,7 +81,7 @@ def test_an_environment_that_is_complete_is_taken_as_it_is(tmp_path):
 
 def test_an_adapter_that_dies_is_told_by_its_last_words(tmp_path):
     contestant = next(one for one in CONTESTANTS if one.name == "fedlab")
-    order = runs.Order(WORKS[0], "fedlab", 1, 3, timeout_s=60.0)
+    order = runs.RunRequest(WORKS[0], "fedlab", 1, 3, timeout_s=60.0)
     result = runs.run_peer(
         order,
         dataclasses.replace(contestant, module="benchmarks.peers.nobody"),

@@ -1,4 +1,4 @@
-"""The examples in the benchmarks' docstrings hold."""
+"""Examples in the docstrings of the benchmarks."""
 
 import doctest
 

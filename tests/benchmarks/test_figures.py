@@ -1,4 +1,4 @@
-"""The arithmetic of the benchmarks, on results whose figures can be worked out by hand."""
+"""Arithmetic of the benchmarks, on results whose figures can be computed by hand."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Operations of training one sample, by hand."""
+"""Floating-point operations of training on one sample, computed by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The results page, from a small made-up session."""
+"""Results page of a small synthetic session."""
 
 import dataclasses
 

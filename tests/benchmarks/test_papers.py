@@ -1,4 +1,4 @@
-"""Figures that runs are held against papers with, by hand on a few made-up rounds."""
+"""Figures by which runs are compared with papers, computed by hand on a few made-up rounds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from benchmarks.papers import figure, page, prices, tables
 from benchmarks.papers.command import main
 from benchmarks.papers.measures import MEASURES
-from benchmarks.papers.outcomes import Book, Origin, Outcome, outcome_of
+from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from benchmarks.papers.prices import Price
-from benchmarks.papers.runs import finished, make, orders, outcome
+from benchmarks.papers.runs import finished, make, outcome, runs_of
 from benchmarks.papers.studies import PRICE_TARGETS, RANDOM, STUDIES, Arm, Claim, Study
 from fleetsim.errors import FleetsimError
 from fleetsim.record.manifest import Manifest
@@ -61,8 +61,8 @@ def made_up(
     return run
 
 
-def came_out(*arguments: list[float], **named: float) -> Outcome:
-    """Of a run as by `made_up`, with prices of the accuracies asked for below."""
+def outcome_with(*arguments: list[float], **named: float) -> Outcome:
+    """Outcome of a run as by `made_up`, with prices of the accuracies used below."""
     return outcome_of(made_up(*arguments, **named), (0.5, 0.6, 0.7, 0.8, 0.95))  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def test_measures_of_a_run_by_hand() -> None:
     assert found["compute_waiting_s"] == 5.0
     # Client 3 is probed in round 3, but trains in round 4.
     assert found["rounds_to_all_seen"] == 4
-    # Rounds 11 to 15 have 5 rounds of .75 and 5 of .85 behind them in the mean.
+    # The mean at round 15 holds 5 rounds of .75 and 5 of .85.
     assert found["rounds_to_80_of_10"] == 15
     # Round 6 is in the first slot of 15, round 11 too, .9 nowhere.
     assert (found["slots_to_75"], found["slots_to_85"]) == (1, 1)
@@ -117,14 +117,14 @@ def test_a_price_counts_probes_up_to_the_round_alone() -> None:
     assert prices.price(run, 0.8) is None
 
 
-def test_the_telling_target_is_the_highest_that_most_arms_reach() -> None:
+def test_the_best_target_is_the_highest_that_most_arms_reach() -> None:
     found = {
-        RANDOM: [came_out([0.6, 0.7]), came_out([0.6, 0.7])],
-        "b": [came_out([0.5, 0.9]), came_out([0.5, 0.65])],
+        RANDOM: [outcome_with([0.6, 0.7]), outcome_with([0.6, 0.7])],
+        "b": [outcome_with([0.5, 0.9]), outcome_with([0.5, 0.65])],
     }
-    assert tables.telling_target(found, (0.5, 0.6, 0.7, 0.8)) == 0.6
-    assert tables.telling_target(found, (0.95,)) is None
-    assert tables.telling_target(found, ()) is None
+    assert tables.best_target(found, (0.5, 0.6, 0.7, 0.8)) == 0.6
+    assert tables.best_target(found, (0.95,)) is None
+    assert tables.best_target(found, ()) is None
 
 
 _STUDY = Study(
@@ -139,10 +139,10 @@ _STUDY = Study(
 )
 
 
-def test_a_claim_is_judged_seed_by_seed() -> None:
+def test_a_claim_is_checked_seed_by_seed() -> None:
     found = {
-        RANDOM: [came_out([0.6, 0.7]), came_out([0.6, 0.7])],
-        "b": [came_out([0.6, 0.9]), came_out([0.6, 0.65])],
+        RANDOM: [outcome_with([0.6, 0.7]), outcome_with([0.6, 0.7])],
+        "b": [outcome_with([0.6, 0.9]), outcome_with([0.6, 0.65])],
     }
     row = tables.claims_table(_STUDY, found).splitlines()[2]
     assert row == (
@@ -153,9 +153,9 @@ def test_a_claim_is_judged_seed_by_seed() -> None:
 def test_cost_over_random_by_hand() -> None:
     # b takes 1 round of 40 s and 5 J, random 2 rounds of 10 s and 5 J each.
     found = {
-        RANDOM: [came_out([0.1, 0.7])],
-        "b": [came_out([0.6, 0.9], seconds=40.0)],
-        "never": [came_out([0.1, 0.2])],
+        RANDOM: [outcome_with([0.1, 0.7])],
+        "b": [outcome_with([0.6, 0.9], seconds=40.0)],
+        "never": [outcome_with([0.1, 0.2])],
     }
     over = figure.ratios(found, 0.6)
     assert over["b"] == pytest.approx((0.5, 2.0, 0.5))
@@ -165,42 +165,44 @@ def test_cost_over_random_by_hand() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
 
 
-def test_a_book_gives_back_what_was_put_in(tmp_path: Path) -> None:
+def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
     tasks = work([(1, 0, "train", 1, 6), (2, 1, "probe", 1, 4)])
     run = made_up([0.1, 0.6, 0.7], tasks=tasks)
     origin = Origin("quickstart", ("a.b=1", "c={d: [0, 1]}"), 3, "f" * 64)
-    book = Book(tmp_path / "figures" / "book.jsonl")
-    assert book.find(origin.content_hash, (0.65,)) is None
+    outcomes = OutcomeFile(tmp_path / "figures" / "outcomes.jsonl")
+    assert outcomes.find(origin.content_hash, (0.65,)) is None
 
-    book.add(replace(origin, seed=2, content_hash="e" * 64), outcome_of(run, ()))
-    book.add(origin, outcome_of(run, (0.65, 0.8)))
+    outcomes.add(replace(origin, seed=2, content_hash="e" * 64), outcome_of(run, ()))
+    outcomes.add(origin, outcome_of(run, (0.65, 0.8)))
 
-    again = Book(book.path)
+    again = OutcomeFile(outcomes.path)
     found = again.find(origin.content_hash, (0.65, 0.8))
     assert found == outcome_of(run, (0.65, 0.8))
     assert found.prices == {0.65: Price(3, 30.0, 15.0, 4 / 15), 0.8: None}
     assert found.measures["best"] == 0.7
     assert found.measures["rounds_to_80_of_10"] is None
-    # A figure that is asked for since then: the run must be looked at again.
+    # A figure that was added since then needs the run again.
     assert again.find(origin.content_hash, (0.6,)) is None
-    # Seed 2 stands before seed 3, whichever came first.
-    assert ['"seed": 2' in line for line in book.path.read_text().splitlines()] == [True, False]
+    # Seed 2 is written before seed 3, whichever was added first.
+    assert ['"seed": 2' in line for line in outcomes.path.read_text().splitlines()] == [True, False]
 
 
-def test_a_book_says_which_line_it_cannot_read(tmp_path: Path) -> None:
-    path = tmp_path / "book.jsonl"
+def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "outcomes.jsonl"
     for wrong in ("{", '{"seed": 1}', "[]", '{"prices": {"0.7": {"rounds": 1}}}'):
         path.write_text(f"{wrong}\n")
-        with pytest.raises(FleetsimError, match=r"book\.jsonl, line 1: .*delete the line"):
-            Book(path)
+        with pytest.raises(FleetsimError, match=r"outcomes\.jsonl, line 1: .*delete the line"):
+            OutcomeFile(path)
 
 
-def test_every_order_is_a_valid_scenario_of_its_own() -> None:
-    wanted = orders(STUDIES, [1], is_short=False)
-    scenarios = {order.folder(Path("home")): order.scenario().content_hash for order in wanted}
+def test_every_run_has_a_valid_scenario_of_its_own() -> None:
+    wanted = runs_of(STUDIES, [1], is_short=False)
+    scenarios = {
+        planned.folder(Path("home")): planned.scenario().content_hash for planned in wanted
+    }
     # The same run may belong to two studies; two runs never lie in one folder.
-    shared = [order for order in wanted if order.study.name == "goal-directed-mnist-theta"]
-    num_shared = sum(order.arm.name in ("quick-init-ucb", "bp-ucb") for order in shared)
+    shared = [planned for planned in wanted if planned.study.name == "goal-directed-mnist-theta"]
+    num_shared = sum(planned.arm.name in ("quick-init-ucb", "bp-ucb") for planned in shared)
     assert len(scenarios) == len(set(scenarios.values())) == len(wanted) - num_shared
     assert len(wanted) == sum(len(study.arms) for study in STUDIES)
     for study in STUDIES:
@@ -220,48 +222,48 @@ def test_the_page_has_a_place_for_every_study() -> None:
 @pytest.mark.slow
 def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = Study("tiny", "tiny", "papers/survey-synthetic", (Arm(RANDOM, ()),), ("best",), ())
-    wanted = orders([study], [1], is_short=True)
+    wanted = runs_of([study], [1], is_short=True)
     assert finished(wanted[0], tmp_path) is None
     # Two studies that share it, too.
-    book = Book(tmp_path / "book.jsonl")
-    make([*wanted, *wanted], tmp_path, book, jobs=2)
+    outcomes = OutcomeFile(tmp_path / "outcomes.jsonl")
+    make([*wanted, *wanted], tmp_path, outcomes, jobs=2)
     run = finished(wanted[0], tmp_path)
     assert run is not None
     assert len(run.rounds) == study.short_rounds
-    make(wanted, tmp_path, book, jobs=2)
+    make(wanted, tmp_path, outcomes, jobs=2)
     assert "1 of 1 runs are known" in capsys.readouterr().out
 
     # The line is enough; another scenario has none.
     shutil.rmtree(wanted[0].folder(tmp_path))
-    known = outcome(wanted[0], tmp_path, Book(book.path))
+    known = outcome(wanted[0], tmp_path, OutcomeFile(outcomes.path))
     assert known is not None
     assert known.rounds == study.short_rounds
     assert known.measures["best"] == pytest.approx(run.rounds["accuracy"].max())
-    assert outcome(replace(wanted[0], seed=2), tmp_path, book) is None
+    assert outcome(replace(wanted[0], seed=2), tmp_path, outcomes) is None
 
 
 _KEEPER = """
 import time
 from benchmarks.papers import runs
-from benchmarks.papers.outcomes import Book
+from benchmarks.papers.outcomes import OutcomeFile
 
-class Orders:
+class WaitingRun:
     def folder(self, home): return home / "run"
     name = "waits"
 
-def wait_long(order, home, index):
+def wait_long(planned, home, index):
     print("begun", flush=True)
     time.sleep(600)
 
 if __name__ == "__main__":
     from pathlib import Path
-    runs._one, runs.outcome = wait_long, lambda order, home, book: None
-    runs.make([Orders()], Path("nowhere"), Book(Path("figures")), jobs=1)
+    runs._one, runs.outcome = wait_long, lambda planned, home, outcomes: None
+    runs.make([WaitingRun()], Path("nowhere"), OutcomeFile(Path("figures")), jobs=1)
 """
 
 
 def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
-    """Whoever still ran would hold the other end of the pipe."""
+    """A process that still ran would hold the other end of the pipe."""
     script = tmp_path / "keeper.py"
     script.write_text(_KEEPER)
     root = Path(__file__).parents[2]
@@ -292,32 +294,32 @@ def test_the_command_says_what_it_knows(
     assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
 
 
-def test_the_page_is_written_from_the_book_alone(
+def test_the_page_is_written_from_the_outcome_file_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And the picture only if everything that it shows is there."""
+    """The figure is drawn only if all outcomes that it shows are there."""
     docs, page_file = tmp_path / "docs", tmp_path / "docs" / "papers.md"
     docs.mkdir()
     shutil.copy(Path(__file__).parents[2] / "docs" / "papers.md", page_file)
     monkeypatch.setattr("benchmarks.papers.command._DOCS", docs)
-    book = Book(docs / "papers.jsonl")
-    wanted = orders([study for study in STUDIES if study.price_targets], [7], is_short=False)
-    for order in wanted:
-        better = 0.9 if order.arm.name != RANDOM else 0.87
+    outcomes = OutcomeFile(docs / "papers.jsonl")
+    wanted = runs_of([study for study in STUDIES if study.price_targets], [7], is_short=False)
+    for planned in wanted:
+        better = 0.9 if planned.arm.name != RANDOM else 0.87
         run = made_up([0.1, better], joules=1.0)
-        book.add(order.origin(), outcome_of(run, PRICE_TARGETS))
+        outcomes.add(planned.origin(), outcome_of(run, PRICE_TARGETS))
 
     for study in ("survey-synthetic", "goal-directed-mnist"):
         asked = ["papers", "--render", "--studies", study, "--seeds", "7", "--out"]
         monkeypatch.setattr("sys.argv", [*asked, str(tmp_path / "none")])
         main()
-        assert "papers.svg stays as it is: no figures of " in capsys.readouterr().out
+        assert "papers.svg stays unchanged: no figures of " in capsys.readouterr().out
     text = page_file.read_text()
     assert text.count("2 rounds, seeds 7: mean") == 2
     assert "| mean accuracy of all rounds: policy 1 > random | yes | 0.500 > 0.485 | yes |" in text
     assert not (docs / "papers.svg").exists()
 
-    names = sorted({order.study.name for order in wanted})
+    names = sorted({planned.study.name for planned in wanted})
     asked = ["papers", "--render", "--seeds", "7", "--out", str(tmp_path / "none"), "--studies"]
     monkeypatch.setattr("sys.argv", [*asked, *names])
     main()

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.processes import Watched, run
+from benchmarks.processes import FinishedCommand, run
 
 CHILD = "x = bytearray(80_000_000)\nimport time; time.sleep(2)"
 PARENT = f"""
@@ -15,7 +15,7 @@ sys.exit(child.wait() + 3)
 """
 
 
-def watched(tmp_path: Path, code: str, timeout_s: float = 60.0) -> Watched:
+def watched(tmp_path: Path, code: str, timeout_s: float = 60.0) -> FinishedCommand:
     return run(
         [sys.executable, "-c", code],
         environment=dict(os.environ),

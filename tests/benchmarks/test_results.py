@@ -1,4 +1,4 @@
-"""Results on disk: what an interrupted session finds again."""
+"""Results on disk, which an interrupted session finds again."""
 
 import dataclasses
 

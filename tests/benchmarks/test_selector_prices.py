@@ -1,4 +1,4 @@
-"""The price list: what the page says, and how its figures come about."""
+"""Price list of the selectors: text of the page, and origin of its figures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
     )
 
 
-def test_who_asks_nothing_costs_nothing():
+def test_a_selector_without_probes_costs_nothing():
     num = probing.SET_UP_ROUNDS + probing.CYCLE_ROUNDS
     rounds = pd.DataFrame({"round": range(1, num + 1), "started_at_s": 0.0, "finished_at_s": 2.0})
     rounds = rounds.assign(idle_s=0.0, probe_s=0.0, energy_probe_j=0.0, energy_j=4.0)
@@ -98,7 +98,7 @@ def test_who_asks_nothing_costs_nothing():
 
 
 class Noting:
-    """Asks twice in each choice, and notes how it is called."""
+    """Selector that probes twice in each choice and records its calls."""
 
     needs_losses = needs_probes = False
 
@@ -128,7 +128,7 @@ class Noting:
         pass
 
 
-def test_the_made_up_server_asks_stage_by_stage_and_lets_everybody_take_part_once():
+def test_the_synthetic_server_asks_stage_by_stage_and_lets_all_clients_take_part_once():
     noting = Noting()
     times = choice_times.measured(noting, 6, 3, set_up_choices=2)
 
@@ -143,9 +143,9 @@ def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
     pairs = Demand("", "small", "", square_byte=8)
 
     # 8 N^2 byte are 2 GiB at N = 16,384.
-    assert choice_times.why_not(pairs, 16_384, 10) is None
-    assert choice_times.why_not(pairs, 16_385, 10) == "O(N^2) memory: 2.0 GiB"
-    assert choice_times.why_not(Demand("", "yes", ""), 1_000_000, 10) is None
+    assert choice_times.refusal(pairs, 16_384, 10) is None
+    assert choice_times.refusal(pairs, 16_385, 10) == "O(N^2) memory: 2.0 GiB"
+    assert choice_times.refusal(Demand("", "yes", ""), 1_000_000, 10) is None
 
 
 # --- the page, beside figures worked out by hand --------------------------------------------------
@@ -173,13 +173,13 @@ BYTES = {
         3 * 200 * MODEL / 30,
         3 * (200 * 8 + 10 * (MODEL + 8)) / 30,
     ),
-    # Every 5 rounds everybody; three numbers and the model come back, or four numbers.
+    # Every 5 rounds all clients; three numbers and the model come back, or four numbers.
     "`fedgra`, `divergence_at: server`": (0, 0, 100 * MODEL / 5, 100 * (MODEL + 24) / 5),
     "`fedgra`, `divergence_at: client`": (0, 0, 100 * MODEL / 5, 100 * 32 / 5),
-    # A whole training task; in rounds 20, 30 and 40 everybody evaluates.
+    # A whole training task; in rounds 20, 30 and 40 all clients evaluate.
     "`tifl`, `rule: rank`": (100 * MODEL, 100 * MODEL, 3 * 100 * MODEL / 30, 3 * 100 * 8 / 30),
     "`tifl`, `rule: none`": (100 * MODEL, 100 * MODEL, 0, 0),
-    # Three numbers of a tenth; two of everybody.
+    # Three numbers of a tenth; two of all clients.
     "`fedcs`": (0, 0, 0, 10 * 24),
     "`rbcs-f`": (0, 0, 0, 100 * 16),
     # 20 phones, after the slots that end with rounds 30 and 45.

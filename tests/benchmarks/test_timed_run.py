@@ -1,4 +1,4 @@
-"""fleetsim's own command with a clock beside it."""
+"""Timed runs of fleetsim's command."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What peers are given must be what fleetsim trains: the same networks, shares and work."""
+"""Input of the peers: the networks, partition and work that fleetsim trains."""
 
 import json
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_an_unknown_network_is_refused_by_name():
         build("lenet5", (1, 28, 28), 10)
 
 
-def test_every_client_is_exported_with_the_samples_that_fleetsim_deals_to_it(tmp_path):
+def test_every_client_is_exported_with_the_samples_that_fleetsim_assigns_to_it(tmp_path):
     scenario, folder = digits(tmp_path)
     sheet = worksheet(folder)
     dataset = load_dataset(DigitsSettings(), seed=scenario.seed, num_clients=20)

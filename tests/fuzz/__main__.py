@@ -1,18 +1,18 @@
-"""The fuzzer: damaged scenarios, data, traces, profiles and run folders, by the thousand.
+"""Fuzzer: thousands of damaged scenarios, data sets, traces, profiles and run folders.
 
     python -m tests.fuzz --cases 20000 --jobs 2
     python -m tests.fuzz --targets trace folder --cases 500 --seed 7
 
-Each fault is printed with the seed that draws it again and kept, smallest form, below --keep.
-Exit code 1 if there was one.
+Each fault is printed with the seed that draws it again, and kept in its smallest form below --keep.
+The exit code is 1 if there was a fault.
 
-sandbox: a child process that runs commands under limits of time and memory
-verdict: the rules that the end of a command must meet
-documents: damaged YAML documents, drawn from the bundled files and from the schema
-damage: damaged bytes of any file
-sources: small valid files of every format that fleetsim reads
-cases: what one fuzzed input is, for each part of the program
-search: draws cases, runs them, counts and keeps what breaks a rule
+- `sandbox`: child process that runs commands under limits of time and memory.
+- `verdict`: rules that the end of a command must meet.
+- `documents`: damaged YAML documents, drawn from the bundled files and from the schema.
+- `damage`: damaged bytes of any file.
+- `sources`: small valid files of every format that fleetsim reads.
+- `cases`: fuzzed inputs for each part of the program.
+- `search`: loop that draws and runs cases, counts them and keeps those that break a rule.
 """
 
 from __future__ import annotations

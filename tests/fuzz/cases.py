@@ -1,4 +1,4 @@
-"""What one fuzzed input is: files in an empty folder, and the commands that read them."""
+"""Fuzzed inputs: files in an empty folder, and the commands that read them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COUNTS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Case:
-    """Files, and the commands that are run beside them, one after the other."""
+    """Files, and the commands that run beside them in sequence."""
 
     commands: tuple[tuple[str, ...], ...]
     files: dict[str, bytes] = field(repr=False)
@@ -99,7 +99,7 @@ def overrides(draw: st.DrawFn) -> Case:
 
 
 def _is_small(document: Any) -> bool:
-    """Whether a run may be expected to end soon, if the scenario is accepted."""
+    """Return True if a run of the scenario should end soon."""
     for path in documents.paths_of(document):
         value = functools.reduce(lambda part, key: part[key], path, document)
         is_count = not _COUNTS.isdisjoint(path)
@@ -110,7 +110,7 @@ def _is_small(document: Any) -> bool:
 
 @st.composite
 def runs(draw: st.DrawFn) -> Case:
-    """Run a damaged scenario for two rounds, now and then with training."""
+    """Run a damaged scenario for two rounds, sometimes with training."""
     document = draw(documents.damaged(_scenarios(), _schema()).filter(_is_small))
     text = draw(documents.texts(document))
     training = () if draw(st.integers(0, 4)) == 0 else ("--no-train",)
@@ -131,7 +131,7 @@ def _scenario(**changes: Any) -> bytes:
 
 @st.composite
 def _with_damage(draw: st.DrawFn, files: dict[str, bytes]) -> dict[str, bytes]:
-    """These files, one of them damaged or gone."""
+    """Draw these files with one of them damaged or missing."""
     name = draw(st.sampled_from(sorted(files)))
     if draw(st.integers(0, 30)) == 0:
         return {other: raw for other, raw in files.items() if other != name}
@@ -210,7 +210,7 @@ def profiles(draw: st.DrawFn) -> Case:
 
 @functools.cache
 def _run_folders() -> list[dict[str, bytes]]:
-    """A finished run and one that was cut off, as files."""
+    """Return the files of a finished run and of an interrupted one."""
     found = []
     for rounds in (3, 99):
         with tempfile.TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""Damaged bytes: a strategy that takes valid content and changes it here and there."""
+"""Damaged bytes: a strategy that takes valid content and changes it in a few places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKERS: Final[list[Callable[[bytes], bytes]]] = [
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content with one to four changes; now and then packed, cut or exchanged as a whole."""
+    """The content with one to four changes; sometimes packed, cut or replaced as a whole."""
     packed = content[:2] == b"\x1f\x8b"
     is_inside = packed and draw(st.booleans())
     raw = bytearray(gzip.decompress(content) if is_inside else content)

@@ -1,7 +1,7 @@
 """Damaged YAML documents: keys exchanged, removed, misspelt, and values at and beyond their bounds.
 
-New values come from the JSON Schema of scenarios, so that what is drawn is often valid and yet
-strange, and from a list of values that programs stumble over.
+New values come from the JSON Schema of scenarios, so that they are often valid but
+unusual, and from a list of values on which programs often fail.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JUNK: Final[list[Any]] = [
     ["a", "a"], {}, {"a": 1}, {"kind": "random"}, {"": 0}, {1: 2}, [None], [0.5, 0.1], "digits",
     "wifi", "pixel-6", "oort",
 ]  # fmt: skip
-"""Values that may stand anywhere."""
+"""Values for any place."""
 
 _BLOCKS: Final = [
     "\t", "- ", "? ", "&a ", "*a", "<<: *a", "!!python/object:os.system x", "!!binary aGk=", "|\n",
@@ -33,7 +33,7 @@ _BLOCKS: Final = [
 
 
 def paths_of(document: Any, at: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
-    """Every key path in a document, in its order."""
+    """Return all key paths of a document, in its order."""
     if isinstance(document, dict):
         items: list[tuple[Any, Any]] = list(document.items())
     elif isinstance(document, list):
@@ -48,7 +48,7 @@ def paths_of(document: Any, at: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
 
 @st.composite
 def of_schema(draw: st.DrawFn, schema: Any, defs: dict[str, Any], depth: int = 0) -> Any:
-    """A value that a part of a JSON Schema allows, often at a bound."""
+    """Draw a value that a part of a JSON Schema allows, often at a bound."""
     if "$ref" in schema:
         schema = defs[schema["$ref"].rsplit("/", 1)[1]]
     for alternatives in ("oneOf", "anyOf"):
@@ -111,7 +111,7 @@ def _number(draw: st.DrawFn, schema: Any, *, is_whole: bool) -> Any:
 def damaged(
     draw: st.DrawFn, documents: list[Any], schema: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """One of these documents with one to four changes."""
+    """Draw one of these documents with one to four changes."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(documents)))
     for _ in range(draw(st.integers(1, 4))):
         paths = paths_of(document)
@@ -144,7 +144,7 @@ def damaged(
 
 
 def _part(schema: dict[str, Any], document: Any, path: tuple[Key, ...]) -> Any:
-    """The part of a schema that a key path leads to; None where it is not in the schema."""
+    """Return the part of a schema at a key path; None if the schema has none."""
     part: Any = schema
     for key in path:
         part = _resolved(part, schema, document)
@@ -160,7 +160,7 @@ def _part(schema: dict[str, Any], document: Any, path: tuple[Key, ...]) -> Any:
 
 
 def _resolved(part: Any, schema: dict[str, Any], value: Any) -> Any:
-    """The mapping or list that a part of a schema stands for, by the kind that a value names."""
+    """Return the mapping or list that a part of a schema refers to, by the `kind` of a value."""
     for _ in range(8):
         if "$ref" in part:
             part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
@@ -179,7 +179,7 @@ def _resolved(part: Any, schema: dict[str, Any], value: Any) -> Any:
 
 @st.composite
 def texts(draw: st.DrawFn, document: Any) -> str:
-    """A document as YAML; one in five with damage to its text."""
+    """Draw a document as YAML text, one in five with damaged text."""
     text = yaml.safe_dump(
         document, allow_unicode=draw(st.booleans()), sort_keys=False, default_flow_style=None
     )

@@ -1,6 +1,6 @@
-"""A child process that runs fleetsim commands one after the other, each under limits.
+"""Child process that runs fleetsim commands in sequence, each under limits.
 
-The child imports fleetsim once. For every command it changes into the folder of the case, points
+The child imports fleetsim once. For each command it changes into the folder of the case, points
 stdout and stderr at files, resets the kernel's mark of its peak memory, and reports the exit code,
 the processor time and the peak. The parent kills a child that does not answer.
 """
@@ -20,27 +20,27 @@ from pathlib import Path
 from typing import Any, Final
 
 _COMMANDS_PER_CHILD: Final = 250
-"""A fresh child now and then: what earlier commands left in memory must not count for long."""
+"""Number of commands per child, which bounds the memory that earlier commands left behind."""
 _ADDRESS_SPACE_BYTE: Final = 12 << 30
 """Limit of the child's address space, so that a case cannot take the machine's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a command ended."""
+    """End of a command."""
 
     exit_code: int | None
-    """None: the child was killed, since it did not answer in time, or died."""
+    """Exit code; None: the child died, or was killed because it did not answer in time."""
     stdout: str
     stderr: str
     processor_s: float
-    """Processor time of the child; NaN where it was killed."""
+    """Processor time of the child; NaN if it was killed."""
     grown_byte: int
-    """Peak of the resident memory during the command, above what it was before."""
+    """Peak of the resident memory during the command, less that before."""
 
 
 class Sandbox:
-    """Runs commands in a child process; a context manager that ends the child."""
+    """Context manager that runs commands in a child process and ends it."""
 
     def __init__(self, answer_s: float = 60.0) -> None:
         """Set the wall time after which a child that has not answered is killed."""
@@ -154,7 +154,7 @@ def _perform(words: list[str]) -> int:
 
 
 def _serve() -> None:
-    """Run what comes on stdin, one JSON object a line, and answer in kind."""
+    """Run the commands on stdin, one JSON object a line, and answer in the same form."""
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTE,) * 2)

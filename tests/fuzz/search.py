@@ -1,4 +1,4 @@
-"""Draws cases from a strategy, runs them in a sandbox, and keeps what breaks a rule."""
+"""Search for cases that break a rule, drawn from a strategy and run in a sandbox."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tests.fuzz.sandbox import Sandbox
 from tests.fuzz.verdict import faults
 
 _CASES_OF_A_SEED = 10
-"""Of one seed hypothesis draws many a case that is much like the one before."""
+"""Number of cases per seed; hypothesis draws many similar cases from one seed."""
 
 
 @dataclass
 class Tally:
-    """What a search has seen."""
+    """Counts of a search."""
 
     num_cases: int = 0
     num_commands: int = 0
     num_refused: int = 0
-    """Commands that ended with exit code 2."""
+    """Number of commands that ended with exit code 2."""
     most_s: float = 0.0
     most_byte: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    """How often each fault was seen; what differs from case to case is left out of its words."""
+    """Number of cases per fault, by its text without the parts that differ between cases."""
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -86,7 +86,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
 def _draw(
     target: str, look: Callable[[Case], None], address: tuple[int, int], num_cases: int
 ) -> None:
-    """Show cases of a target, drawn from an address, to a function."""
+    """Pass cases of a target, drawn from an address, to a function."""
     strategy, _ = TARGETS[target]
 
     @hypothesis.seed(int(hashlib.sha256(repr(address).encode()).hexdigest()[:12], 16))
@@ -109,7 +109,7 @@ def _without_numbers(says: str) -> str:
 
 
 def _keep(case: Case, words: tuple[str, ...], found: list[str], below: Path) -> None:
-    """Write a case down, so that it can be run again by hand."""
+    """Write a case to disk, so that it can be run again by hand."""
     text = "\n".join(found)
     name = hashlib.sha256(_without_numbers(found[0]).encode()).hexdigest()[:10]
     folder = below / name

@@ -1,4 +1,4 @@
-"""Small valid files of every format that fleetsim reads, made here, as name to bytes."""
+"""Small valid files of every format that fleetsim reads, as a mapping of name to bytes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _LABELS: Final = np.arange(12, dtype=np.int64) % 3
 
 
 def npz(**arrays: NDArray[Any]) -> bytes:
-    """An uncompressed .npz."""
+    """Return an uncompressed .npz file."""
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     return packed.getvalue()
 
 
 def npz_packed(**arrays: NDArray[Any]) -> bytes:
-    """A compressed .npz."""
+    """Return a compressed .npz file."""
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     return packed.getvalue()
 
 
 def idx(array: NDArray[np.uint8]) -> bytes:
-    """Bytes in MNIST's format."""
+    """Return bytes in MNIST's format."""
     head = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
     return head + array.tobytes()
 
@@ -76,7 +76,7 @@ FOLDERS: Final[dict[str, tuple[Files, str]]] = {
     "idx-gz": (_idx(is_packed=True), "logistic"),
     "tokens": (_tokens(), "lstm"),
 }
-"""Own folders of data, with a model that learns from them."""
+"""Data folders of a user, each with a model that can train on it."""
 
 LABELLED_TEXT: Final = (
     "user,label,text,part\n"
@@ -150,4 +150,4 @@ IMPORTS: Final[dict[str, Files]] = {
     "norway-3g": {"log": b"0.0 9.9\n0.55 4.0\n2.05 0.5\n"},
     "rates": NETWORK_TRACES["rates"],
 }
-"""What each format of `fleetsim trace import` is imported from."""
+"""Sources of `fleetsim trace import`, by format."""

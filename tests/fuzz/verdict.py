@@ -12,9 +12,9 @@ from typing import Final
 from tests.fuzz.sandbox import Ending
 
 MOST_S: Final = 5.0
-"""Processor time of a command."""
+"""Limit of the processor time of a command."""
 MOST_OF_PAGES_S: Final = 20.0
-"""Processor time of a command that draws figures, four seconds of good ones included."""
+"""Limit for a command that draws figures; a good one takes four seconds."""
 MOST_BYTE: Final = 1 << 30
 MOST_LINES: Final = 22
 MOST_CHARACTERS: Final = 900
@@ -25,7 +25,7 @@ _FOREIGN: Final = (
     r"<[\w.]+ object at 0x[0-9a-f]+>|np\.(?:int|float)\d+\(|\bNoneType\b|PosixPath\(",
 )
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-"""What the user wrote, which may look like a library's text."""
+"""Text of the user, which may look like a library's text."""
 _PLACE: Final = re.compile(
     r"^(?:error|warning): (?:not enough memory|fleetsim\b|--[a-z-]+|[^:;]{1,400}:[0-9 ]|"
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
@@ -34,12 +34,12 @@ _WAY_OUT: Final = re.compile(
     r"; [a-z`'{]|: write |must (?:be|have|hold|match|not|sum|name)|missing|"
     r"did you mean|it is a key of"
 )
-"""A second clause after what is wrong, or what must be there instead."""
+"""Pattern of the way out: a second clause after the fault, or the required value."""
 _MORE: Final = re.compile(r"error: \.\.\. and \d+ more$")
 
 
 def faults(ending: Ending, *, draws_figures: bool = False) -> list[str]:
-    """What is wrong with how a command ended, in words; nothing if it is fine."""
+    """Describe the rules that the end of a command breaks; empty if there are none."""
     if ending.exit_code is None:
         return ["hangs or dies: no answer"]
     found = []

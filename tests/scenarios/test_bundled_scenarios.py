@@ -1,4 +1,4 @@
-"""Every scenario that fleetsim carries loads, says what it is for, and runs."""
+"""Bundled scenarios: each loads, states its purpose, and runs."""
 
 from __future__ import annotations
 

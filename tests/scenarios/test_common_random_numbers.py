@@ -1,4 +1,4 @@
-"""Two selectors meet the very same world: devices, channel gains and people at any moment."""
+"""Equality of the world for two selectors: devices, channel gains and people at any time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_switching_the_selector_changes_nothing_in_the_world(kind):
 def test_a_whole_run_leaves_the_world_as_it_was():
     before, after = fleet_of("oort"), fleet_of("oort")
     clients = np.arange(before.size)
-    for t_s in AT_S[::-1]:  # look far ahead and back before asking again
+    for t_s in AT_S[::-1]:  # query far ahead and back before the first queries are repeated
         transfer(after.channel, 3, Direction.UP, t_s, 1e7, load_radio("lte"))
         after.usage.steps.next_change_after(clients, t_s)
 
@@ -52,7 +52,7 @@ def test_a_whole_run_leaves_the_world_as_it_was():
         )
 
 
-def test_a_client_that_two_selectors_dispatch_at_one_moment_lives_through_the_same(tmp_path):
+def test_a_client_that_two_selectors_dispatch_at_one_time_has_the_same_task(tmp_path):
     small = ["stop.rounds=1", "server.over_commit=1.0", "server.cohort=40"]
     tasks = {}
     for kind in ("random", "round-robin"):

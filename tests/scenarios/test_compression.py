@@ -1,4 +1,4 @@
-"""Compressed uploads on whole runs: fewer bytes, seconds and joules, and the model still learns."""
+"""Compressed uploads in whole runs: fewer bytes, seconds and joules, while the model learns."""
 
 from __future__ import annotations
 

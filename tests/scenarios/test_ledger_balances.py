@@ -1,4 +1,4 @@
-"""Double entry on real runs: what the tasks spent is what the clients' meters measured."""
+"""Balance of the ledger of real runs: energy of the tasks equals that of the clients' meters."""
 
 from __future__ import annotations
 

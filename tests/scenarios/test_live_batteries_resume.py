@@ -1,4 +1,4 @@
-"""Runs with batteries that live are the same bytes after an interrupt, in either mode."""
+"""Resumed runs with live batteries: the same bytes after an interrupt, in both modes."""
 
 from __future__ import annotations
 

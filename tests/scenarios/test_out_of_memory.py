@@ -1,4 +1,4 @@
-"""ResNet-18 in large batches does not fit into 2 GB: who drops out, and what finding out costs."""
+"""ResNet-18 in large batches on devices with 2 GB: clients that fail, and the cost of failing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_in_large_batches_the_small_devices_are_never_asked(home):
     assert set(run_.tasks.outcome) == {"delivered"}
 
 
-def test_or_they_find_out_in_their_first_batch_at_the_cost_of_the_download(home):
+def test_or_they_fail_in_their_first_batch_at_the_cost_of_the_download(home):
     run_ = trained(home, batch_size=256, when_short="fails")
     small = run_.tasks[run_.tasks.device == "t2.small"]
     # A forward pass of 256 samples of 1.1108 GFLOP at 12 GFLOP/s, almost all convolutions.

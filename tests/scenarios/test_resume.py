@@ -1,4 +1,4 @@
-"""A run is the same run whatever happens to the process: again, killed, resumed."""
+"""Equality of runs that are repeated, killed and resumed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def num_rounds_saved(out) -> int:
 
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(name, reference, tmp_path):
-    """Whatever the number of processes that trained before and after."""
+    """For any number of processes that train before and after."""
     moments = np.random.default_rng()
     num_cut = 0
     for kill in range(NUM_KILLS):

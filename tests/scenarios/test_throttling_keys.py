@@ -75,7 +75,7 @@ def test_a_key_that_is_wrong_or_would_do_nothing_is_refused(changes, says):
         (["fleet.thermal={kind: none}"], ["pixel-6", "jetson-nano-gpu"]),
     ],
 )
-def test_the_manifest_and_the_page_name_whom_heat_does_not_slow(tmp_path, changes, names):
+def test_the_manifest_and_the_page_name_devices_that_heat_does_not_slow(tmp_path, changes, names):
     devices = "fleet.devices={pixel-6: 0.4, jetson-nano-gpu: 0.4, t2.small: 0.2}"
     scenario = load("quickstart", [*SMALL, devices, "task.local.epochs=1", *changes])
     done = run(scenario, out=tmp_path / "run", train=False)
@@ -85,7 +85,7 @@ def test_the_manifest_and_the_page_name_whom_heat_does_not_slow(tmp_path, change
 
 
 def test_heat_is_on_unless_the_scenario_switches_it_off(tmp_path):
-    """Also where it has nobody to slow, as a run folder's own scenario then says."""
+    """Also in fleets that heat does not slow, because a run folder's scenario states it."""
     assert load("quickstart").fleet.thermal.kind == "skin"
     boards = load("quickstart", ["fleet.devices={jetson-nano-cpu: 1.0}"])
     path = tmp_path / "scenario.yaml"

@@ -1,4 +1,4 @@
-"""What it changes that clients are charged for waiting: in the tables, and between servers."""
+"""Effect of charging clients for waiting, in the tables and between servers."""
 
 from __future__ import annotations
 

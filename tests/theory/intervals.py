@@ -1,4 +1,4 @@
-"""Intervals that a right simulator leaves once in 16,000 seeds, from theory and never the sample.
+"""Intervals that a correct simulator misses once in 16,000 seeds, computed from theory alone.
 
 Means: the theoretical mean plus or minus Z = 4 standard errors (normal limit, two-sided 6.3e-5).
 The standard error comes from the theoretical variance. Each check also asserts that its interval
@@ -23,7 +23,7 @@ KOLMOGOROV = 2.28
 
 
 def assert_mean(sample: FloatArray, mean: float, variance: float, within: float = 0.02) -> None:
-    """The sample's mean is the theoretical one, in an interval that an error `within` leaves."""
+    """Assert the mean of a sample, within an interval narrow enough to notice an error `within`."""
     half_width = Z * math.sqrt(variance / sample.size)
 
     assert half_width < within * abs(mean)
@@ -31,12 +31,12 @@ def assert_mean(sample: FloatArray, mean: float, variance: float, within: float 
 
 
 def assert_share(is_one: FloatArray, share: float, within: float = 0.02) -> None:
-    """So many of the sample are true (Bernoulli)."""
+    """Assert the share of true values in a sample (Bernoulli)."""
     assert_mean(is_one.astype(np.float64), share, share * (1.0 - share), within)
 
 
 def assert_uncorrelated(one: FloatArray, other: FloatArray, sd: float = 1.0) -> None:
-    """Two samples of mean 1 do not covary: products of z-scores have mean 0, variance 1."""
+    """Assert that samples of mean 1 do not covary: products of z-scores: mean 0, variance 1."""
     half_width = Z / math.sqrt(one.size)
 
     assert half_width < 0.02
@@ -44,7 +44,7 @@ def assert_uncorrelated(one: FloatArray, other: FloatArray, sd: float = 1.0) -> 
 
 
 def assert_distributed(sample: FloatArray, cdf: Callable[[FloatArray], FloatArray]) -> None:
-    """The sample is of the law with this distribution function."""
+    """Assert that a sample has this distribution function."""
     distance = float(stats.kstest(sample, cdf).statistic)
 
     assert distance < KOLMOGOROV / math.sqrt(sample.size)

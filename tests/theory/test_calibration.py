@@ -1,4 +1,4 @@
-"""The device model against what was measured on devices, through the calls that a run makes."""
+"""Device model compared with measurements of devices, through the calls of a run."""
 
 from __future__ import annotations
 

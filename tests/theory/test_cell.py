@@ -37,7 +37,7 @@ def channel_of(
 
 
 def rates_of(channel: Channel) -> FloatArray:
-    """Rates of the first client upwards."""
+    """Uplink rates of the first client."""
     assert channel.cell is not None
     first = np.zeros(1, dtype=np.int64)
     rates: FloatArray = channel.cell.rates_bit_per_s(first, UP, first, NUM_BLOCKS)[0]
@@ -49,10 +49,10 @@ def snr_of(channel: Channel) -> FloatArray:
     return channel.cell.snr
 
 
-# --- the same for everybody ----------------------------------------------------------------------
+# --- the same for all clients -------------------------------------------------------------------
 
 
-def test_normalised_everybody_has_20_db_both_ways() -> None:
+def test_normalised_all_clients_have_20_db_both_ways() -> None:
     assert snr_of(channel_of(NormalisedSettings(), size=50)) == pytest.approx(100.0)
 
 
@@ -154,7 +154,7 @@ def test_a_shadow_stays_where_it_is_in_a_larger_fleet() -> None:
     )
 
 
-def test_shadows_move_nobody() -> None:
+def test_shadows_move_no_client() -> None:
     clear, shadowed = channel_of(FadingSettings()), channel_of(FadingSettings(shadowing_sd_db=6.0))
     assert clear.cell is not None
     assert shadowed.cell is not None

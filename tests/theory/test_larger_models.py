@@ -1,6 +1,6 @@
-"""A larger model never takes less time or fewer joules, and a little larger one takes little more.
+"""Time and energy by size of the model: a larger one never takes less, and without jumps.
 
-Over sizes of networks, from a few FLOP to billions, and every bundled device.
+The tests cover networks from a few FLOP to billions, and all bundled devices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def convolutional(side: int, first: int, second: int) -> ModelCost:
 
 
 def spent(device: DeviceProfile, cost: ModelCost, work: Work) -> tuple[float, float]:
-    """Seconds and joules above idle of a client with 300 samples in batches of 32."""
+    """Return seconds and joules above idle of a client with 300 samples in batches of 32."""
     work_s = unloaded_s(device.compute, cost, work, num_samples=np.array([300]), batch_size=32)
     power_w = np.array([device.power.train_above_idle_w])
     done = lay_out_computations(

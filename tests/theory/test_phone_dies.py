@@ -1,6 +1,6 @@
 """A phone with 5 % battery dies in mid-upload, is paid for in the ledger, and comes back.
 
-Every moment is worked out by hand, in closed form.
+Every time is computed by hand, in closed form.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ stop: {rounds: 2}
 
 
 def drained_w(drawn_w: float, volt: float) -> float:
-    """What leaves the battery while so much is drawn."""
+    """Power that leaves the battery at a given draw of the device."""
     return drawn_w + (drawn_w / volt) ** 2 * OHM
 
 
@@ -94,7 +94,7 @@ def test_a_phone_with_5_percent_dies_in_mid_upload_and_returns_when_it_is_charge
     assert first["upload_s"] == pytest.approx(upload_s, rel=1e-9)
     assert first["finished_at_s"] == pytest.approx(death_s, rel=1e-9)
 
-    # All its joules are in the ledger, wasted by the battery, and nobody else's.
+    # All its joules are in the ledger, wasted by the battery, and no other client's.
     task_j = RECEIVE_W * download_s + TRAIN_W * compute_s + TRANSMIT_W * upload_s
     task_j += IDLE_W * death_s + 2 * tail_j
     ledger = done.ledger()

@@ -1,7 +1,7 @@
-"""Every reader over ten laps: any order of questions gets what its source says, looked up by hand.
+"""All readers over ten laps: queries in any order return what the source states.
 
-Each case writes a file of the form, and tells by itself, from what it wrote and not from what was
-read, what holds at a second of the user's own clock. Records begin at midnight of that clock.
+Each case writes a file of the form. The expected state at a second of the user's own clock comes
+from what was written, not from what was read. Records begin at midnight of that clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ON, OFF = OneState(True, True, True, 0.0, 0), OneState(False, False, False, 0.0,
 
 
 class Case(NamedTuple):
-    """A trace as it was read, and what its source says of each user."""
+    """Trace as read, and the states of each user by its source."""
 
     trace: Trace
     spans_s: list[int]
@@ -91,7 +91,7 @@ def states(home: Path, stream: np.random.Generator) -> Case:
 
 
 def intervals(home: Path, stream: np.random.Generator) -> Case:
-    """Anybody's intervals, from midnight on."""
+    """Intervals of any user, from midnight."""
     spans_s = [DAY_S, 3 * DAY_S, 1000]
     lives = [drawn_intervals(stream, span_s) for span_s in spans_s]
     users = "".join(f"{u},{s}\n" for u, s in enumerate(spans_s))
@@ -232,7 +232,7 @@ def test_ten_laps_in_any_order_are_what_the_source_says(reader, seed, tmp_path):
     clients = stream.integers(0, num_users, NUM_QUESTIONS)
     spans_s = np.array(case.spans_s)[usage.user[clients]]
     times_s = stream.uniform(0.0, NUM_LAPS, NUM_QUESTIONS) * spans_s
-    # A third at the very edges of what was read, where an error of one second shows.
+    # A third at the exact edges of what was read, where an error of one second shows.
     edges = stream.choice(case.trace.times_s, NUM_QUESTIONS // 3)
     laps = stream.integers(1, NUM_LAPS, edges.size)
     at_edge = laps * spans_s[: edges.size] + edges - usage.shift_s[clients[: edges.size]]

@@ -2,7 +2,7 @@
 
 A round with n clients whose times are independent and exponential with mean m takes m * H_n on
 average, H_n = 1 + 1/2 + ... + 1/n (Renyi 1953), with variance m^2 * (1 + 1/4 + ... + 1/n^2). Tasks
-that would compute for ever and crash at a constant rate have exponential times, through the very
+that would compute for ever and crash at a constant rate have exponential times, through the
 code that every scenario runs.
 """
 

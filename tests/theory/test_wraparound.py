@@ -42,7 +42,7 @@ def looked_up(table: Sequence[Any], shift_s: int, t_s: float):
 
 
 def searched(table: Sequence[Any], shift_s: int, t_s: float) -> float:
-    """First second after t with another value, looked for second by second over a whole lap."""
+    """Return the first second after t with another value, searched second by second over a lap."""
     now = looked_up(table, shift_s, t_s)
     first = floor(Fraction(t_s)) + 1
     for second in range(first, first + len(table) + 1):
@@ -65,7 +65,7 @@ def counted(table: list[bool], shift_s: int, t0_s: float, t1_s: float) -> Fracti
 
 
 def trace_from(tables: list[list[tuple[bool, bool, bool, float]]]) -> Trace:
-    """Every second a change, repeats and all: joining them is part of what is tested."""
+    """Return a trace with a change each second, repeats included; joining them is tested too."""
     online, charging, unmetered, load = (
         np.array(column) for column in zip(*itertools.chain(*tables), strict=True)
     )
@@ -83,7 +83,7 @@ def trace_from(tables: list[list[tuple[bool, bool, bool, float]]]) -> Trace:
 
 
 def schedule_from(tables: list[list[bool]], shifts_s: list[int]) -> Schedule:
-    """Client i lives table i with shift i."""
+    """Return the trace in which client i follows table i with shift i."""
     lengths = np.array([len(table) for table in tables])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     times_s = np.concatenate([np.arange(length) for length in lengths])
@@ -129,7 +129,7 @@ def test_states_and_next_changes_equal_the_table(tables, asked, data):
     data=st.data(),
 )
 def test_queries_have_no_memory_whatever_the_order_and_the_shift(lives, asked, data):
-    """Ahead and back, one by one and all at once: as the table says, shift by shift."""
+    """Queries ahead and back, single and batched, equal the table for each shift."""
     tables, shifts_s = (list(column) for column in zip(*lives, strict=True))
     usage = build_usage(
         trace_from(tables),

@@ -1,10 +1,10 @@
-"""Makes the trace commute-5g: what the phones of synthetic commuters get from the network.
+"""Generator of the trace commute-5g: network rates of the phones of synthetic commuters.
 
     python traces/commute-5g/make.py
 
-rewrites the data beside this script and the figures in README.md, the same bytes each time.
-README.md states the model in terms of the constants below, which are all of its parameters. They
-are plausible, not fitted to anything.
+The command rewrites the data beside this script and the figures in README.md, with the same bytes
+each time. README.md states the model in terms of the constants below, which are all of its
+parameters. They are plausible, not fitted to data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HANDOVER_S = (2, 4)
 
 
 def commute(person: int, seed: int = SEED) -> FloatArray:
-    """One commuter's rates down and up, one pair per SAMPLE_S seconds [2, n]."""
+    """Draw one commuter's rates down and up, one pair per SAMPLE_S seconds [2, n]."""
     stream = rng.stream(seed, "commute-5g", person)
 
     def between(low_high: tuple[int, int]) -> float:
@@ -79,7 +79,7 @@ def commute(person: int, seed: int = SEED) -> FloatArray:
 
 
 def generate(num_commuters: int = NUM_COMMUTERS, seed: int = SEED) -> NetTrace:
-    """The trace: commuter i's record depends on (seed, i) alone.
+    """Generate the trace; commuter i's record depends on (seed, i) alone.
 
     Args:
         num_commuters: number of records.
@@ -101,7 +101,7 @@ def generate(num_commuters: int = NUM_COMMUTERS, seed: int = SEED) -> NetTrace:
 
 
 def figures(trace: NetTrace) -> str:
-    """The part of README.md that follows from the constants: parameters and statistics."""
+    """Return the generated part of README.md: parameters and statistics."""
     names = list(globals())
     first, last = names.index("SAMPLE_S"), names.index("HANDOVER_S")
     parameters = "\n".join(f"| {name} | {globals()[name]} |" for name in names[first : last + 1])
@@ -134,7 +134,7 @@ SEED = {SEED}, NUM_COMMUTERS = {NUM_COMMUTERS}
 
 
 def readme(trace: NetTrace, before: str) -> str:
-    """README.md with its figures anew; what stands before the mark stays."""
+    """Return README.md with new figures; the text before the mark is kept."""
     return before.partition(FIGURES_MARK)[0] + FIGURES_MARK + figures(trace)
 
 

@@ -1,8 +1,9 @@
-"""Makes the trace livelab-phones: people of people-week with app sessions on their phones.
+"""Generator of the trace livelab-phones: people of people-week with app sessions on their phones.
 
     python traces/livelab-phones/make.py
 
-rewrites the data beside this script and the figures in README.md, the same bytes each time.
+The command rewrites the data beside this script and the figures in README.md, with the same bytes
+each time.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 
 def generate(num_users: int = NUM_USERS) -> Trace:
-    """The trace: states of the first people of people-week, load and memory of their apps."""
+    """Generate the trace: states of the first people of people-week, load and memory of apps."""
     people = read_trace(bundled.folder("traces") / "people-week")
     users = np.arange(num_users)
     return with_app_sessions(shortened(people, users, people.span_s[users]), seed=SEED)
 
 
 def figures(trace: Trace) -> str:
-    """The part of README.md that follows from the model."""
+    """Return the generated part of README.md: parameters and statistics."""
     last_of_user = trace.offsets[1:] - 1
     held_s = np.append(np.diff(trace.times_s), 0)
     held_s[last_of_user] = trace.span_s - trace.times_s[last_of_user]
@@ -78,7 +79,7 @@ Apps take memory for {np.average(is_taken, weights=held_s):.3f} of the time, in 
 
 
 def readme(trace: Trace, before: str) -> str:
-    """README.md with its figures anew; what stands before the mark stays."""
+    """Return README.md with new figures; the text before the mark is kept."""
     return before.partition(FIGURES_MARK)[0] + FIGURES_MARK + figures(trace)
 
 

@@ -1,10 +1,10 @@
-"""Makes the trace people-week: a week in the lives of synthetic people and their phones.
+"""Generator of the trace people-week: a week of synthetic people and their phones.
 
     python traces/people-week/make.py
 
-rewrites the data beside this script and the figures in README.md, the same bytes each time.
-README.md states the model in terms of the constants below, which are all of its parameters. They
-are plausible, not fitted to anything.
+The command rewrites the data beside this script and the figures in README.md, with the same bytes
+each time. README.md states the model in terms of the constants below, which are all of its
+parameters. They are plausible, not fitted to data.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SESSION_LOAD_PERCENT = (10, 25, 40, 70)
 
 
 class Week:
-    """Every second of one person's week; what runs over its end goes on at its beginning."""
+    """States of one person in each second of a week, which wraps around at its end."""
 
     def __init__(self) -> None:
         self.online: BoolArray = np.ones(WEEK_S, dtype=np.bool_)
@@ -68,17 +68,17 @@ class Week:
         self.load_percent = np.zeros(WEEK_S, dtype=np.uint8)
 
     def set(self, column: BoolArray, start_s: float, end_s: float, value: bool) -> None:
-        """Give a column a value in [start, end)."""
+        """Set a column to a value in [start, end)."""
         for part in _parts(start_s, end_s):
             column[part] = value
 
     def use(self, start_s: float, end_s: float, percent: int) -> None:
-        """A session in [start, end); of two at once the heavier one counts."""
+        """Add a session in [start, end); where two overlap, the higher load counts."""
         for part in _parts(start_s, end_s):
             np.maximum(self.load_percent[part], percent, out=self.load_percent[part])
 
     def changes(self) -> tuple[IntArray, BoolArray, BoolArray, BoolArray, FloatArray]:
-        """Seconds at which anything changes, and the states from then on."""
+        """Return the seconds at which a state changes, and the states from then on."""
         flags = self.online + 2 * self.charging.astype(np.int16) + 4 * self.unmetered
         code = flags + 8 * self.load_percent.astype(np.int16)
         times_s = np.concatenate([[0], np.flatnonzero(np.diff(code)) + 1]).astype(np.int64)
@@ -98,26 +98,26 @@ def _parts(start_s: float, end_s: float) -> list[slice]:
 
 
 class Draws:
-    """One person's draws, in hours and chances."""
+    """Random draws of one person, in hours and probabilities."""
 
     def __init__(self, seed: int, person: int) -> None:
         self.stream = rng.stream(seed, "people-week", person)
 
     def between(self, low_high: tuple[float, float]) -> float:
-        """Uniform in [low, high)."""
+        """Draw uniformly from [low, high)."""
         return float(self.stream.uniform(*low_high))
 
     def chance(self, probability: float) -> bool:
-        """True so often."""
+        """Draw True with a probability."""
         return bool(self.stream.random() < probability)
 
     def around(self, mean: float, sd: float, within: tuple[float, float]) -> float:
-        """Normal, clipped."""
+        """Draw from a normal law, clipped."""
         return float(np.clip(self.stream.normal(mean, sd), *within))
 
 
-def live(draws: Draws) -> Week:
-    """One person's week."""
+def draw_week(draws: Draws) -> Week:
+    """Draw one person's week."""
     week = Week()
     wake_h = draws.around(WAKE_MEAN_H, WAKE_SD_H, WAKE_RANGE_H)
     bed_h = draws.around(BED_MEAN_H, BED_SD_H, BED_RANGE_H)
@@ -137,7 +137,7 @@ def live(draws: Draws) -> Week:
 
 
 def _places(week: Week, draws: Draws, wake_s: FloatArray) -> None:
-    """Home, work and outings: Wi-Fi or not, and dead zones on the way."""
+    """Draw Wi-Fi at home, at work and on outings, and dead zones on the way."""
     has_wifi = draws.chance(HOME_WIFI_SHARE)
     works, works_with_wifi = draws.chance(WORKER_SHARE), draws.chance(WORK_WIFI_SHARE)
     commute_s = draws.between(COMMUTE_H) * HOUR_S
@@ -162,7 +162,7 @@ def _places(week: Week, draws: Draws, wake_s: FloatArray) -> None:
 
 
 def _dead_zone(week: Week, draws: Draws, start_s: float, end_s: float) -> None:
-    """Perhaps no coverage for a while in [start, end)."""
+    """Draw at most one dead zone in [start, end)."""
     if draws.chance(DEAD_ZONE_CHANCE):
         length_s = draws.between(DEAD_ZONE_H) * HOUR_S
         at_s = draws.between((start_s, max(end_s - length_s, start_s)))
@@ -172,7 +172,7 @@ def _dead_zone(week: Week, draws: Draws, start_s: float, end_s: float) -> None:
 def _nights(
     week: Week, draws: Draws, wake_s: FloatArray, bed_s: FloatArray, next_wake_s: FloatArray
 ) -> None:
-    """Charging overnight and in between, and phones that are off."""
+    """Draw charging at night and in the day, and times when the phone is off."""
     night_charge_chance = draws.between(NIGHT_CHARGE_CHANCE)
     is_off_at_night = draws.chance(NIGHT_OFF_SHARE)
     slack_h = (-NIGHT_CHARGE_SLACK_H, NIGHT_CHARGE_SLACK_H)
@@ -195,7 +195,7 @@ def _nights(
 
 
 def _sessions(week: Week, draws: Draws, wake_s: FloatArray, bed_s: FloatArray) -> None:
-    """Use of the phone through the day: load on the processor."""
+    """Draw the sessions of each day: load on the processor."""
     stream = draws.stream
     per_day = SESSIONS_PER_DAY_MEDIAN * np.exp(stream.normal(0.0, SESSIONS_PER_DAY_SIGMA))
     for day in range(NUM_DAYS):
@@ -211,13 +211,13 @@ def _sessions(week: Week, draws: Draws, wake_s: FloatArray, bed_s: FloatArray) -
 
 
 def generate(num_users: int = NUM_USERS, seed: int = SEED) -> Trace:
-    """The trace: person i's week depends on (seed, i) alone.
+    """Generate the trace; person i's week depends on (seed, i) alone.
 
     Args:
         num_users: number of people.
         seed: root seed of their streams.
     """
-    weeks = [live(Draws(seed, person)).changes() for person in range(num_users)]
+    weeks = [draw_week(Draws(seed, person)).changes() for person in range(num_users)]
     times_s, online, charging, unmetered, load = (
         np.concatenate(column) for column in zip(*weeks, strict=True)
     )
@@ -235,7 +235,7 @@ def generate(num_users: int = NUM_USERS, seed: int = SEED) -> Trace:
 
 
 def hourly_shares(trace: Trace) -> dict[str, FloatArray]:
-    """Share of the week's people for whom something holds, by hour of the day [24] each."""
+    """Return the share of people in each state by hour of the day, [24] each."""
     people = np.arange(trace.num_users)
     usage = build_usage(
         trace, seed=0, has_people=np.ones(trace.num_users, dtype=np.bool_), shift="none"
@@ -255,7 +255,7 @@ def hourly_shares(trace: Trace) -> dict[str, FloatArray]:
 
 
 def figures(trace: Trace) -> str:
-    """The part of README.md that follows from the constants: parameters and statistics."""
+    """Return the generated part of README.md: parameters and statistics."""
     names = list(globals())
     first, last = names.index("WAKE_MEAN_H"), names.index("SESSION_LOAD_PERCENT")
     parameters = "\n".join(f"| {name} | {globals()[name]} |" for name in names[first : last + 1])
@@ -296,7 +296,7 @@ eligible: online, charging and unmetered):
 
 
 def readme(trace: Trace, before: str) -> str:
-    """README.md with its figures anew; what stands before the mark stays."""
+    """Return README.md with new figures; the text before the mark is kept."""
     return before.partition(FIGURES_MARK)[0] + FIGURES_MARK + figures(trace)
 
 

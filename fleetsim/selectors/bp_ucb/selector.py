@@ -8,8 +8,8 @@ Neighbours exchange messages until they agree on beliefs
     Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)
 
 and gossips about it (`fleetsim.selectors.bp_ucb.neighbour_graph`), until all clients know all
-indices. The K best train in the next slot t. r_n is the mean of n's own opinions over the Pi_n slots in
-which it was selected, and b_n(1) its belief that it should be.
+indices. The K best train in the next slot t. r_n is the mean of n's own opinions over the Pi_n
+slots in which it was selected, and b_n(1) its belief that it should be.
 
 Beginning: random clients train in slot 1. The opinion that each client has of its model is its
 first r_n, with Pi_n = 1. A client that appears later begins likewise.
