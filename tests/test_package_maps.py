@@ -42,5 +42,22 @@ def test_a_package_is_small_enough_to_read(package: Path):
 @pytest.mark.parametrize("package", PACKAGES[1:], ids=name_of)
 def test_the_architecture_page_maps_every_package(package: Path):
     folder = "/".join(package.relative_to(ROOT).parts)
+    mapped = re.findall(r"^\| (`[^|]*`) \|", PAGE.read_text("utf-8"), re.MULTILINE)
 
-    assert f"| `{folder}` |" in PAGE.read_text("utf-8")
+    assert f"`{folder}`" in " ".join(mapped).split()
+
+
+def test_the_architecture_page_links_to_definitions_that_exist():
+    links = re.findall(r"\[`(\w+)`\]\(\.\./(fleetsim/[^)]+)\)", PAGE.read_text("utf-8"))
+    broken = [
+        f"{name} in {path}"
+        for name, path in links
+        if not re.search(
+            rf"^\s*(def|class) {name}\b|^{name}\b.* = ",
+            (ROOT.parent / path).read_text("utf-8") if (ROOT.parent / path).is_file() else "",
+            re.MULTILINE,
+        )
+    ]
+
+    assert len(links) > 30
+    assert broken == []
