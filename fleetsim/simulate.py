@@ -30,7 +30,7 @@ from fleetsim.host.numerics import one_blas_thread
 from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.local.learning_rate_decay import learning_rate_at
 from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
 from fleetsim.quoting import quoted
@@ -80,7 +80,7 @@ def run(
     selector: Selector | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
-    reading: ReadAhead | None = None,
+    reading: Prefetch | None = None,
 ) -> Run:
     """Run a scenario into a folder.
 

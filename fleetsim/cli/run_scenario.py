@@ -22,7 +22,7 @@ from fleetsim.cli.terminal import console, ended, note
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 
 if TYPE_CHECKING:
-    from fleetsim.learning.data.prefetch import ReadAhead
+    from fleetsim.learning.data.prefetch import Prefetch
     from fleetsim.scenario import Scenario
 
 _MAX_WORKERS = 1024
@@ -120,12 +120,12 @@ def run(
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _begin_to_read(scenario: Scenario) -> ReadAhead | None:
+def _begin_to_read(scenario: Scenario) -> Prefetch | None:
     """Begin to read the data set in a thread; None if there is nothing to read."""
     from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.data.prefetch import ReadAhead
+    from fleetsim.learning.data.prefetch import Prefetch
 
     dataset = scenario.task.dataset
     if isinstance(dataset, BlankSettings):
         return None
-    return ReadAhead(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+    return Prefetch(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)

@@ -1,1 +1,19 @@
-"""Package."""
+"""Data sets: settings, loading, standardisation, and sizes known in advance.
+
+- `loading`: data sets that a scenario can name, and the call that loads one.
+- `dataset_kind`: interface of a data set that a scenario can name.
+- `dataset`: loaded data set.
+- `digits`: handwritten digits of scikit-learn.
+- `published`: published data sets and their download.
+- `synthetic`: generated users whose models and inputs differ.
+- `labelled_text`: texts in the user's own CSV file.
+- `own_folder`: the user's own folder of .npz or IDX files.
+- `own_folder_files`: files in such a folder, read and checked.
+- `own_folder_sizes`: numbers of samples and clients in such a folder.
+- `blank`: shapes and sizes without data.
+- `formats`: IDX, .npz and zip files.
+- `byte_images`: images that stay bytes until their numbers are needed.
+- `standardisation`: inputs with mean 0 and standard deviation 1.
+- `tokens`: vocabulary and samples of texts.
+- `prefetch`: loading in a thread.
+"""

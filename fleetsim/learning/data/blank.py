@@ -1,7 +1,7 @@
-"""A learning task without data: only shapes and sizes, for runs that do not train.
+"""Data set without data: only shapes and sizes, for runs that do not train.
 
 Fleets of a hundred thousand clients are simulated for their seconds and joules; no data set is
-that large. Sizes follow the heavy tail that federated data sets show: log-normal,
+that large. The clients' sizes have the heavy tail of federated data sets. They are log-normal,
 n_k = max(minimum, floor(median * exp(sigma * z_k))) with z_k standard normal.
 """
 
@@ -40,7 +40,7 @@ class BlankSettings(Settings):
     num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
     median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200
     """Training samples of the median client."""
-    # Nine deviations above the largest median is still a whole number of 64 bit.
+    # Nine deviations above the largest median still fit into 64 bit.
     sigma: Annotated[float, Field(ge=0.0, le=2.5)] = 0.8
     """Standard deviation of the logarithm of the clients' sizes."""
     min_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
@@ -48,7 +48,7 @@ class BlankSettings(Settings):
 
 
 def blank_sizes(settings: BlankSettings, *, seed: int, num_clients: int) -> IntArray:
-    """Training samples of every client [N]; client k's does not depend on N."""
+    """Return the training samples of every client [N]; that of client k does not depend on N."""
     draw = rng.stream(seed, "blank-sizes").standard_normal(num_clients)
     sizes = np.floor(settings.median_samples * np.exp(settings.sigma * draw))
     at_least: IntArray = np.maximum(sizes, settings.min_samples).astype(np.int64)

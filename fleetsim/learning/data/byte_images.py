@@ -1,7 +1,7 @@
-"""Images that stay the bytes they were published as until somebody needs their numbers.
+"""Images that stay bytes until their numbers are needed.
 
-Numbers of float32 take four times the memory, and most of them are not needed at once: clients that
-train take their own samples, one cohort after the other.
+Numbers of float32 take four times the memory, and only those of the clients that train are needed
+at a time.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from fleetsim.learning.data.standardisation import from_pixels
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteImages:
-    """Images [n, C, H, W] that stand for `from_pixels` of their bytes.
+    """Images [n, C, H, W] that give `from_pixels` of their bytes when indexed.
 
-    Indexed or as an array they are these numbers, float32.
+    As an array they are these numbers too, float32.
     """
 
     pixels: NDArray[np.uint8]
     """[n, C, H, W]"""
     mean: tuple[float, ...]
-    """Of each channel; see `from_pixels`."""
+    """Mean of each channel; see `from_pixels`."""
     std: tuple[float, ...]
-    """See there."""
+    """Standard deviation of each channel."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the numbers, [n, C, H, W]."""
+        """Shape of the numbers, [n, C, H, W]."""
         return self.pixels.shape
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """Return the number of images."""
         return len(self.pixels)
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> NDArray[np.float32]:
-        """The numbers of some images [m, C, H, W]."""
+        """Return the numbers of some images [m, C, H, W]."""
         return from_pixels(self.pixels[rows], mean=self.mean, std=self.std)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers of all."""
+        """Return the numbers of all images."""
         if copy is False:
             raise ValueError("bytes have to be brought to numbers")
         return self[:].astype(dtype or np.float32, copy=False)

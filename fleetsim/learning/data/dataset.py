@@ -1,8 +1,6 @@
-"""What every data set becomes: arrays of inputs and labels, whoever the clients are.
+"""Loaded data set: arrays of inputs and labels.
 
-Images become float32 [n, C, H, W], or stay bytes that stand for such; feature vectors float32
-[n, D], tokens of a text int64 [n, t]; labels int64 [n], or [n, t] for sequences. The test part
-stays with the server; only the training part is split over clients
+The server keeps the test part; the training part is assigned to clients
 (`fleetsim.learning.partition.split`).
 """
 
@@ -17,7 +15,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.learning.data.byte_images import ByteImages
 
 Inputs = NDArray[np.float32] | IntArray
-"""Images and feature vectors are float32, tokens int64."""
+"""Images [n, C, H, W] and feature vectors [n, D] are float32, tokens of a text int64 [n, t]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,18 +24,18 @@ class Dataset:
 
     name: str
     train_inputs: Inputs | ByteImages
-    """Images [n, C, H, W], feature vectors [n, D] or tokens [n, t]."""
+    """Inputs to train on; images may stay bytes until they are used."""
     train_labels: IntArray
     """Labels [n], or [n, t] for sequences, in 0..num_classes-1."""
     test_inputs: Inputs
-    """Of the same shape but for the first axis."""
+    """Inputs of the same shape but for the first axis."""
     test_labels: IntArray
     num_classes: int
     owner: IntArray | None = None
     """Natural client of each training sample [n], 0 .. number of natural clients - 1; None if the
     set has none."""
     vocabulary_size: int | None = None
-    """Of text: tokens are 0 .. vocabulary_size - 1; None if samples are no text."""
+    """Number of tokens of a text, 0 .. vocabulary_size - 1; None if samples are no text."""
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

@@ -27,11 +27,18 @@ class DatasetKind(Settings):
     published: ClassVar[tuple[RemoteSet, ...]] = ()
     """Published sets that it is loaded from; `fleetsim data fetch` knows them by name."""
     how_to_get: ClassVar[str] = "built in"
-    """Way to get the files of a set that is not fetched, for `fleetsim list datasets`."""
+    """Source of a set that is not fetched, for `fleetsim list datasets`."""
     is_own_files: ClassVar[bool] = False
     """True: the files are the user's own, whose form no checksum verifies."""
     imports_library: ClassVar[bool] = False
-    """True: loading imports a library, which two threads should not do at once."""
+    """True: loading imports a library, so it does not run in a thread beside other imports."""
+
+    training_samples: ClassVar[int | None] = None
+    """Number of training samples; None: `num_training` or the files tell."""
+    natural_clients: ClassVar[int | None] = None
+    """Number of natural clients, 0 if it has none; None: `num_natural` or the files tell."""
+    labels: ClassVar[int | None] = None
+    """Number of labels; None: `num_labels` or the files tell."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the data set; reads local files only.
@@ -56,18 +63,18 @@ class DatasetKind(Settings):
         Raises:
             DataError: a file of the folder is damaged, or larger than is read.
         """
-        return None
+        return self.training_samples
 
     def num_natural(self, own_folder: Path | None = None) -> int | None:
         """Return the number of natural clients, 0 if it has none; None if only the files tell.
 
         Arguments and errors are those of `num_training`.
         """
-        return None
+        return self.natural_clients
 
     def num_labels(self) -> int | None:
         """Return the number of labels of the training samples; None if only the files tell."""
-        return None
+        return self.labels
 
     def without_clients(self, own_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` of a set without natural clients."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,7 +13,6 @@ from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.rng import stream
 
 _NUM_CLASSES = 10
-_NUM_TRAINING = 1_438
 _PIXEL_MAX = 16.0
 _TEST_DIVISOR = 5
 _SPLIT_SEED = 0
@@ -24,6 +22,9 @@ class DigitsSettings(DatasetKind):
     """1,797 real handwritten digits of 8 x 8 pixels that come with scikit-learn: no download."""
 
     imports_library: ClassVar[bool] = True
+    training_samples: ClassVar[int | None] = 1_438
+    natural_clients: ClassVar[int | None] = 0
+    labels: ClassVar[int | None] = _NUM_CLASSES
 
     kind: Literal["digits"] = "digits"
 
@@ -52,15 +53,3 @@ class DigitsSettings(DatasetKind):
             test_labels=labels[is_test],
             num_classes=_NUM_CLASSES,
         )
-
-    def num_training(self, own_folder: Path | None = None) -> int:
-        """Return 1,438."""
-        return _NUM_TRAINING
-
-    def num_natural(self, own_folder: Path | None = None) -> int:
-        """Return 0."""
-        return 0
-
-    def num_labels(self) -> int:
-        """Return 10."""
-        return _NUM_CLASSES

@@ -1,4 +1,4 @@
-"""Texts with a label and a user each, out of a CSV file of one's own, such as Sentiment140.
+"""Texts with a label and a user each, from the user's own CSV file, such as Sentiment140.
 
 Sentiment140 (Go, Bhayani, Huang, "Twitter sentiment classification using distant supervision",
 Stanford, 2009), the Sent140 of LEAF (arXiv:1812.01097), is a file without a header in Latin-1 with
@@ -13,9 +13,9 @@ the columns polarity (0 negative, 4 positive), id, date, query, user and text:
       text: 5
       label: 0
 
-A text becomes the numbers of its words in lower case: runs of letters and digits with apostrophes
-between them, and each of `. , ! ? ;` by itself. Number 0 is padding, 1 any word outside of the
-vocabulary, then come the most frequent words of the training texts. Texts are cut after
+A text becomes the numbers of its words in lower case. A word is a run of letters and digits with
+apostrophes between them, or one of `. , ! ? ;`. Number 0 is padding, 1 any word outside the
+vocabulary, then follow the most frequent words of the training texts. Texts are cut after
 `max_tokens` words; shorter ones are padded in front, so that a recurrent network ends on their last
 word.
 """
@@ -59,7 +59,7 @@ Column = Annotated[int, Ge(0), Le(1000)] | Annotated[str, Field(min_length=1)]
 
 
 class DrawnTestSettings(Settings):
-    """Of every user the same share of texts, at random but the same for every seed."""
+    """The same share of every user's texts, at random but the same for every seed."""
 
     kind: Literal["drawn"] = "drawn"
     fraction: PartFraction = 0.2
@@ -67,7 +67,7 @@ class DrawnTestSettings(Settings):
 
 
 class ColumnTestSettings(Settings):
-    """A column says `train` or `test` of every text."""
+    """Texts divided by a column that holds `train` or `test`."""
 
     kind: Literal["column"] = "column"
     column: Column
@@ -86,18 +86,18 @@ class LabelledTextSettings(DatasetKind):
     file: Annotated[str, Field(min_length=1)]
     """Name of the file in it."""
     encoding: Literal["utf-8", "latin-1"] = "utf-8"
-    """How the file's characters are written."""
+    """Encoding of the file's characters."""
     user: Column = "user"
-    """Whose text it is: name of the column, or its number from 0 in a file without a header."""
+    """User of the text: name of the column, or its number from 0 in a file without a header."""
     text: Column = "text"
     """The text: name or number of the column, as for `user`."""
     label: Column = "label"
-    """Its class: name or number of the column, as for `user`. Classes are numbered in the order of
-    their values, whole numbers by size, others by alphabet."""
+    """Class of the text: name or number of the column, as for `user`. Classes are numbered in the
+    order of their values, whole numbers by size, others by alphabet."""
     test: Annotated[DrawnTestSettings | ColumnTestSettings, Field(discriminator="kind")] = (
         DrawnTestSettings()
     )
-    """Which texts the server tests on."""
+    """Texts that the server tests on."""
     min_texts: Samples = 1
     """Users with fewer texts are left out."""
     max_tokens: Annotated[int, Ge(1), Le(100_000)] = 25
@@ -134,7 +134,7 @@ class LabelledTextSettings(DatasetKind):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is needed of one row."""
+    """Cells of one row that are used."""
 
     user: str
     text: str
@@ -143,10 +143,10 @@ class _Row:
 
 
 def load_labelled_text(settings: LabelledTextSettings, folder: Path) -> Dataset:
-    """The task; reads one local file.
+    """Return the task; reads one local file.
 
     Args:
-        settings: the file, its columns, and how texts become samples.
+        settings: file, columns, and form of the samples.
         folder: folder with the file.
 
     Raises:
@@ -190,16 +190,16 @@ def load_labelled_text(settings: LabelledTextSettings, folder: Path) -> Dataset:
 
 
 def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
-    """The rows of the file, first to last; empty lines are skipped.
+    """Yield the rows of the file, first to last; empty lines are skipped.
 
     Raises:
-        DataError: the file cannot be read, is no CSV, or a row lacks something.
+        DataError: the file cannot be read or is no CSV, or a row lacks a cell.
     """
     wanted = [settings.user, settings.text, settings.label]
     if isinstance(settings.test, ColumnTestSettings):
         wanted.append(settings.test.column)
     num_columns, places = 0, list[int]()
-    # Spreadsheets put a mark in front of UTF-8, which is no part of the first name.
+    # Spreadsheets begin UTF-8 with a byte order mark, which is no part of the first name.
     encoding = "utf-8-sig" if settings.encoding == "utf-8" else settings.encoding
     try:
         with paths.opened(path) as content:
@@ -230,7 +230,7 @@ def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
 
 
 def _places(where: str, cells: Sequence[str], wanted: Sequence[Column]) -> list[int]:
-    """Where the wanted columns are, by the first line of the file."""
+    """Return the places of the wanted columns, by the first line of the file."""
     places = []
     for column in wanted:
         if isinstance(column, int):
@@ -264,7 +264,7 @@ def _row(where: str, cells: Sequence[str]) -> _Row:
 
 
 def _numbered(values: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Distinct values by alphabet, and which of them each value is [n]."""
+    """Return the distinct values by alphabet, and the place of each value among them [n]."""
     distinct = sorted(set(values))
     return distinct, _places_in(distinct, values)
 
@@ -275,13 +275,13 @@ def _places_in(distinct: Sequence[str], values: Sequence[str]) -> IntArray:
 
 
 def _classes(path: Path, rows: Sequence[_Row]) -> tuple[int, IntArray]:
-    """Number of classes and the class of each row [n]."""
+    """Return the number of classes and the class of each row [n]."""
     values = [row.label for row in rows]
     distinct = sorted(set(values))
     if not 2 <= len(distinct) <= _MAX_CLASSES:
         raise DataError(
             f"{path}: the column of labels has {len(distinct)} different values, expected 2 to"
-            f" {_MAX_CLASSES}; is it the right one?"
+            f" {_MAX_CLASSES}; correct task.dataset.label"
         )
     if all(_WHOLE_NUMBER.fullmatch(value) for value in distinct):
         distinct.sort(key=int)
@@ -291,7 +291,7 @@ def _classes(path: Path, rows: Sequence[_Row]) -> tuple[int, IntArray]:
 def _is_test(
     settings: DrawnTestSettings | ColumnTestSettings, rows: Sequence[_Row], owner: IntArray
 ) -> BoolArray:
-    """Which rows are for testing [n]."""
+    """Return whether each row is for testing [n]."""
     if isinstance(settings, ColumnTestSettings):
         return np.array([row.part == "test" for row in rows], dtype=np.bool_)
     draws = stream(_SPLIT_SEED, "data/labelled-text-split").random(len(rows))
@@ -305,7 +305,7 @@ def _is_test(
 
 
 def _padded(texts: Sequence[Sequence[str]], known: Sequence[str], length: int) -> IntArray:
-    """Numbers of the words of each text at the end of its row [n, length]."""
+    """Return the numbers of each text's words at the end of its row [n, length]."""
     number = {word: place for place, word in enumerate(known, start=UNKNOWN + 1)}
     tokens = np.full((len(texts), length), PADDING, dtype=np.int64)
     for row, text in zip(tokens, texts, strict=True):

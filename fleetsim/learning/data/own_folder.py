@@ -1,23 +1,21 @@
-"""A data set of one's own: a folder of .npz or IDX files, and not a line of code.
+"""The user's own data set: a folder of .npz or IDX files.
 
-Either `train.npz` and perhaps `test.npz`, with the arrays `images` or `inputs`, `labels` and
-perhaps `client`; or IDX files (MNIST's format, gzipped or not) with one array each, whose names
+The folder holds `train.npz` and perhaps `test.npz`, with the arrays `images` or `inputs`, `labels`
+and perhaps `client`; or IDX files (MNIST's format, gzipped or not) with one array each. Their names
 begin with `train-images-idx`, `train-labels-idx`, `train-client-idx`, then `test-images-idx` or
-`t10k-images-idx`, and so on. What each may hold is checked here and told by file, array and row.
+`t10k-images-idx`, and so on. `own_folder_files` checks the contents of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
@@ -25,17 +23,20 @@ from fleetsim.learning.data import own_folder_sizes
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset, Inputs
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import read_idx
-from fleetsim.learning.data.formats.npz import read_npz
-from fleetsim.learning.data.own_folder_files import ARRAYS, TEST_STEMS, TRAIN_STEM, part_files
+from fleetsim.learning.data.own_folder_files import (
+    MAX_CLASSES,
+    TEST_STEMS,
+    TRAIN_STEM,
+    Array,
+    FilePart,
+    part_files,
+    read_part,
+)
 from fleetsim.learning.data.published.remote_set import RemoteSet
-from fleetsim.learning.data.standardisation import by_training_part, from_pixels, moments_in, scaled
+from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 from fleetsim.rng import stream
 from fleetsim.schema.ranges import PartFraction
 
-_COLOURS = (1, 3)
-_MAX_CLASSES = 1_000_000
-_MAX_TOKENS = 10_000_000
 _SPLIT_SEED = 0
 
 
@@ -53,9 +54,9 @@ class FolderSettings(DatasetKind):
     """Share of every client's training samples, drawn at random but the same for every seed, that
     becomes the test part; for a folder without one, and only for such."""
     standardise: bool = False
-    """Bring every channel of images, or every feature of vectors, to mean 0 and standard deviation
+    """Scale every channel of images, or every feature of vectors, to mean 0 and standard deviation
     1 over the training part."""
-    num_classes: Annotated[int, Field(ge=2, le=_MAX_CLASSES)] | None = None
+    num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
     """Number of labels; by default the largest label of both parts plus one."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
@@ -65,11 +66,9 @@ class FolderSettings(DatasetKind):
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
         """Return the number that the headers of the files announce."""
-        return (
-            None
-            if own_folder is None
-            else own_folder_sizes.num_training(own_folder, self.test_fraction)
-        )
+        if own_folder is None:
+            return None
+        return own_folder_sizes.num_training(own_folder, self.test_fraction)
 
     def num_natural(self, own_folder: Path | None = None) -> int | None:
         """Return the number of clients that the files name."""
@@ -83,37 +82,19 @@ class FolderSettings(DatasetKind):
         )
 
 
-_Array = NDArray[Any]
-"""Float32, int64 or, of images, uint8."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """One checked part of the set."""
-
-    inputs: _Array
-    """Images of bytes are still bytes."""
-    labels: IntArray
-    client: NDArray[Any] | None
-    """Who owns each sample [n], as the files call them."""
-    inputs_at: str
-    """What errors call the inputs."""
-    labels_at: str
-
-
 def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
-    """The data set in a folder.
+    """Return the data set in a folder.
 
     Args:
-        settings: how to read it.
-        folder: where it lies, with `~` expanded.
+        settings: settings of the data set.
+        folder: path of the folder, with `~` expanded.
 
     Raises:
-        DataError: files are missing or broken, or an array is not of a form that can be learned
-            from; the message names file, array and way out.
+        DataError: files are missing or broken, or an array has another form than is read; the
+            message names file, array and way out.
         ScenarioError: a key of the scenario does not suit the files.
     """
-    train = _part(folder, TRAIN_STEM)
+    train = read_part(folder, TRAIN_STEM)
     if train is None:
         where = f"{folder} has no" if paths.is_folder(folder) else f"{folder} is no folder with"
         raise DataError(
@@ -123,9 +104,9 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
     stems = [stem for stem in TEST_STEMS if part_files(folder, stem)]
     if len(stems) > 1:
         raise DataError(f"{folder} has two test parts, {stems[0]} and {stems[1]}; remove one")
-    test = _part(folder, stems[0]) if stems else None
+    test = read_part(folder, stems[0]) if stems else None
     if test is None:
-        train, test = _drawn(settings, folder, train)
+        train, test = _draw_test_part(settings, folder, train)
     elif settings.test_fraction is not None:
         raise ScenarioError(
             f"task.dataset.test_fraction: {folder} has a test part of its own; leave the key out"
@@ -174,9 +155,9 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
 
 
 def _as_numbers(
-    train: _Array, test: _Array, *, is_standardised: bool
+    train: Array, test: Array, *, is_standardised: bool
 ) -> tuple[Inputs | ByteImages, Inputs]:
-    """Both parts as models take them; where both are bytes, those to train on stay bytes."""
+    """Return both parts as models take them; where both are bytes, training images stay bytes."""
     if train.dtype == test.dtype == np.uint8:
         mean, std = (0.0,) * train.shape[1], (1.0,) * train.shape[1]
         if is_standardised:
@@ -184,128 +165,12 @@ def _as_numbers(
         return ByteImages(train, mean, std), from_pixels(test, mean=mean, std=std)
     train, test = (scaled(part) if part.dtype == np.uint8 else part for part in (train, test))
     if is_standardised:
-        by_training_part(train, test)
+        standardise(train, test)
     return train, test
 
 
-def _part(folder: Path, stem: str) -> _Part | None:
-    """One part, checked; None if the folder has no file of it."""
-    files = part_files(folder, stem)
-    if not files:
-        return None
-    packed = folder / f"{stem}.npz"
-    places: Mapping[str, str]
-    if packed in files.values():
-        arrays = read_npz(packed, ARRAYS)
-        places = {name: f"{packed}: {name}" for name in ARRAYS}
-    else:
-        arrays = {name: read_idx(path) for name, path in files.items()}
-        places = {name: str(path) for name, path in files.items()}
-    inputs = [name for name in ("images", "inputs") if name in arrays]
-    if len(inputs) != 1 or "labels" not in arrays:
-        has = ", ".join(arrays) or "none of them"
-        where = packed if packed in files.values() else f"{folder}/{stem}-*-idx*"
-        raise DataError(f"{where}: needs labels and either images or inputs; it has {has}")
-    name = inputs[0]
-    checked = _inputs(arrays[name], places[name], is_image=name == "images")
-    labels = _labels(arrays["labels"], places["labels"], checked)
-    client = arrays.get("client")
-    if client is not None:
-        _check_client(client, places["client"], len(checked))
-    return _Part(checked, labels, client, places[name], places["labels"])
-
-
-def _inputs(array: NDArray[Any], place: str, *, is_image: bool) -> _Array:
-    """Inputs: float32 images and vectors, images of bytes, int64 tokens."""
-    allowed = "[n, height, width] or [n, channels, height, width]"
-    if not is_image:
-        allowed = "[n, features], [n, channels, height, width] or whole-number tokens [n, t]"
-    if array.ndim not in ((3, 4) if is_image else (2, 4)) or 0 in array.shape:
-        raise DataError(f"{place} has shape {array.shape}, expected {allowed}, none of them 0")
-    if array.ndim == 4 and array.shape[3] in _COLOURS and array.shape[1] not in _COLOURS:
-        raise DataError(
-            f"{place} has shape {array.shape}, which looks like channels last; "
-            "save array.transpose(0, 3, 1, 2)"
-        )
-    if array.dtype == np.uint8:
-        return scaled(array) if array.ndim == 2 else _with_channel(array)
-    if array.dtype.kind == "f":
-        # A float64 too large for a float32 becomes infinite, and is told so.
-        with np.errstate(over="ignore"):
-            inputs = array.astype(np.float32)
-        if not np.isfinite(inputs).all():
-            row = int(np.flatnonzero(~np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1))[0])
-            raise DataError(
-                f"{place}: sample {row} holds a number that is NaN or not finite as float32; "
-                "fill or remove it"
-            )
-        return _with_channel(inputs)
-    if array.dtype.kind in "iu" and array.ndim == 2:
-        for token in (array.min(), array.max()):
-            if not 0 <= token < _MAX_TOKENS:
-                raise DataError(
-                    f"{place}: tokens are numbered from 0; it holds {token}; number them anew,"
-                    f" below {_MAX_TOKENS}"
-                )
-        return array.astype(np.int64)
-    raise DataError(
-        f"{place} holds {array.dtype}; images and vectors are uint8 (divided by 255) or floats "
-        "(used as they are), tokens any other whole numbers [n, t]"
-    )
-
-
-def _with_channel(inputs: _Array) -> _Array:
-    """Gray images [n, H, W] get their one channel."""
-    return inputs[:, None] if inputs.ndim == 3 else inputs
-
-
-def _labels(array: NDArray[Any], place: str, inputs: _Array) -> IntArray:
-    """Labels [n], or [n, t] where the inputs are tokens [n, t]."""
-    is_sequence = array.ndim == 2 and inputs.dtype == np.int64 and array.shape == inputs.shape
-    if array.dtype.kind not in "iu" or not (array.ndim == 1 or is_sequence) or 0 in array.shape:
-        allowed = "whole numbers [n]"
-        if inputs.dtype == np.int64:
-            allowed += f", or one per token {list(inputs.shape)}"
-        raise DataError(
-            f"{place} holds {array.dtype} of shape {array.shape}; labels are {allowed};"
-            f" {_as_labels(array)}"
-        )
-    _check_length(array, place, len(inputs))
-    for label in (array.min(), array.max()):
-        if not 0 <= label < _MAX_CLASSES:
-            raise DataError(
-                f"{place}: it holds the label {label}; they are numbered from 0 and end below "
-                f"{_MAX_CLASSES}"
-            )
-    return array.astype(np.int64)
-
-
-def _as_labels(array: NDArray[Any]) -> str:
-    """How to make labels [n] of what is none; nothing is guessed."""
-    if array.ndim == 2 and array.dtype.kind in "iufb" and 0 not in array.shape:
-        if array.shape[1] == 1:
-            return "save labels[:, 0].astype('int64')"
-        if (np.count_nonzero(array, axis=1) == 1).all() and (array.max(axis=1) == 1).all():
-            return "they look one-hot, save labels.argmax(axis=1)"
-    return "save one whole number per sample"
-
-
-def _check_client(array: NDArray[Any], place: str, num_samples: int) -> None:
-    if array.dtype.kind not in "iuU" or array.ndim != 1:
-        raise DataError(
-            f"{place} holds {array.dtype} in {array.ndim} dimensions; clients are whole numbers or "
-            "names, one per sample [n]"
-        )
-    _check_length(array, place, num_samples)
-
-
-def _check_length(array: NDArray[Any], place: str, num_samples: int) -> None:
-    if len(array) != num_samples:
-        raise DataError(f"{place} is for {len(array)} samples, but there are {num_samples} inputs")
-
-
-def _num_classes(settings: FolderSettings, train: _Part, test: _Part) -> int:
-    """As given, or as the labels have it."""
+def _num_classes(settings: FolderSettings, train: FilePart, test: FilePart) -> int:
+    """Return the number in the settings, or the largest label plus one."""
     if settings.num_classes is None:
         return 1 + max(int(train.labels.max()), int(test.labels.max()))
     for part in (train, test):
@@ -320,11 +185,14 @@ def _num_classes(settings: FolderSettings, train: _Part, test: _Part) -> int:
     return settings.num_classes
 
 
-def _drawn(settings: FolderSettings, folder: Path, whole: _Part) -> tuple[_Part, _Part]:
-    """A test part of every client's samples, rounded down, so that nobody loses all of them.
+def _draw_test_part(
+    settings: FolderSettings, folder: Path, whole: FilePart
+) -> tuple[FilePart, FilePart]:
+    """Return a training and a test part of every client's samples.
 
-    Without clients, all samples are dealt with as those of one. The draw has an address of its own,
-    without the scenario's seed: whatever is compared on a folder is tested on the same samples.
+    The test part is rounded down, so that no client loses all samples. Without clients, all samples
+    count as those of one. The draw has an address without the scenario's seed, so that all runs on
+    a folder test on the same samples.
     """
     fraction = settings.test_fraction
     if fraction is None:
@@ -348,6 +216,6 @@ def _drawn(settings: FolderSettings, folder: Path, whole: _Part) -> tuple[_Part,
     return _rows(whole, ~is_test), _rows(whole, is_test)
 
 
-def _rows(part: _Part, kept: NDArray[np.bool_]) -> _Part:
+def _rows(part: FilePart, kept: NDArray[np.bool_]) -> FilePart:
     client = None if part.client is None else part.client[kept]
-    return _Part(part.inputs[kept], part.labels[kept], client, part.inputs_at, part.labels_at)
+    return FilePart(part.inputs[kept], part.labels[kept], client, part.inputs_at, part.labels_at)

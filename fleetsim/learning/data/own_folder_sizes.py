@@ -1,6 +1,6 @@
-"""Numbers of samples and clients of a data set of one's own, without reading its samples.
+"""Numbers of samples and clients of the user's own data set, without reading its samples.
 
-What the files announce in their headers is believed; `load_own_folder` checks it against the rest.
+They are those that the headers of the files announce; `load_own_folder` checks them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleetsim.learning.data.own_folder_files import TEST_STEMS, TRAIN_STEM, part
 
 
 def num_training(folder: Path, test_fraction: float | None) -> int | None:
-    """Training samples of the data set in a folder.
+    """Return the number of training samples of the data set in a folder.
 
     Where a test part is drawn from each client's samples, the array `client` is read, within the
     limit of `fleetsim.host.unpacking`; else only headers are.
@@ -28,8 +28,7 @@ def num_training(folder: Path, test_fraction: float | None) -> int | None:
             hold one.
 
     Returns:
-        Their number; None if it cannot be told from these files, of which `load_own_folder` says
-        what is wrong.
+        Their number; None if the files do not give it, so that `load_own_folder` refuses them.
 
     Raises:
         DataError: a file is damaged, or larger than is read.
@@ -46,9 +45,9 @@ def num_training(folder: Path, test_fraction: float | None) -> int | None:
 
 
 def num_natural(folder: Path) -> int | None:
-    """Clients of its own that the data set in a folder has.
+    """Return the number of natural clients of the data set in a folder.
 
-    A test part drawn from each client's samples leaves every client one at least.
+    A test part drawn from each client's samples leaves every client at least one.
 
     Returns:
         Their number, 0 if the files name none; None if there are no files.
@@ -63,7 +62,7 @@ def num_natural(folder: Path) -> int | None:
 
 
 def _num_labels(folder: Path) -> int | None:
-    """Length of the array of labels, which has one for each sample."""
+    """Return the length of the array of labels, which has one for each sample."""
     path = part_files(folder, TRAIN_STEM).get("labels")
     if path is None:
         return None
@@ -72,7 +71,7 @@ def _num_labels(folder: Path) -> int | None:
 
 
 def _client_sizes(folder: Path) -> IntArray | None:
-    """Samples of each client [clients]; None if the files name no clients."""
+    """Return the samples of each client [clients]; None if the files name no clients."""
     path = part_files(folder, TRAIN_STEM).get("client")
     if path is None:
         return None

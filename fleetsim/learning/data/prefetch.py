@@ -1,6 +1,6 @@
-"""A data set that is read while something else is done, such as importing torch.
+"""Loading of a data set in a thread, while torch is imported.
 
-Files are unpacked and hashed outside of Python's lock, so that both take the time of the longer.
+Files are unpacked and hashed outside Python's lock, so both together take the time of the longer.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 
 
-class ReadAhead:
-    """The data set that a scenario names, on its way."""
+class Prefetch:
+    """Data set that is being loaded."""
 
     def __init__(self, settings: DatasetSettings, *, seed: int, num_clients: int) -> None:
-        """Begin to read it; arguments are those of `load_dataset`."""
+        """Begin to load it; arguments are those of `load_dataset`."""
         self._arguments = settings, seed, num_clients
-        self._coming: Future[Dataset] | None = None
+        self._future: Future[Dataset] | None = None
         # Two threads should not import at once.
         if not settings.imports_library:
-            self._coming = Future()
-            # A daemon: a command that fails meanwhile does not wait for it.
+            self._future = Future()
+            # A daemon thread: a command that fails meanwhile does not wait for it.
             threading.Thread(
-                target=self._read, args=(self._coming,), name="fleetsim data", daemon=True
+                target=self._load, args=(self._future,), name="fleetsim data", daemon=True
             ).start()
 
     def take(self) -> Dataset:
-        """The data set, when it has been read; it is not kept here, and another call reads anew.
+        """Return the data set once it is loaded. It is not kept, and another call loads it again.
 
         Raises:
             DataError: as `load_dataset`.
-            ScenarioError: likewise.
+            ScenarioError: as `load_dataset`.
         """
-        coming, self._coming = self._coming, None
-        if coming is None:
-            coming = Future()
-            self._read(coming)
-        return coming.result()
+        future, self._future = self._future, None
+        if future is None:
+            future = Future()
+            self._load(future)
+        return future.result()
 
-    def _read(self, coming: Future[Dataset]) -> None:
+    def _load(self, future: Future[Dataset]) -> None:
         settings, seed, num_clients = self._arguments
         try:
-            coming.set_result(load_dataset(settings, seed=seed, num_clients=num_clients))
-        except BaseException as fault:  # whatever it is: whoever asks raises it
-            coming.set_exception(fault)
+            future.set_result(load_dataset(settings, seed=seed, num_clients=num_clients))
+        except BaseException as fault:  # raised again by `take`
+            future.set_exception(fault)

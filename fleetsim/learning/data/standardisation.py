@@ -1,4 +1,4 @@
-"""How inputs are brought to mean 0 and standard deviation 1, channel by channel.
+"""Standardisation of inputs to mean 0 and standard deviation 1, channel by channel.
 
 A channel is the second axis: the colour of an image [n, C, H, W], one feature of a vector [n, D].
 """
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pixels = Literal["standardised", "symmetric", "unit", "raw"]
-"""Of images of bytes: mean 0 and standard deviation 1 by the set's published figures; -1 .. 1;
-0 .. 1; the bytes themselves, 0 .. 255."""
+"""Form of the numbers of images: mean 0 and standard deviation 1 by the set's published figures;
+-1 .. 1; 0 .. 1; the bytes themselves, 0 .. 255."""
 
 PIXEL_MAX = np.float32(255.0)
 _CHUNK = 4096
-"""Samples at a time: what is computed of a whole set at once takes its memory again."""
+"""Samples at a time: temporary arrays of a whole set would take its memory again."""
 CACHED = 128
-"""Images at a time, which a processor's cache holds."""
+"""Images at a time that fit into a processor's cache."""
 
 
 def scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Bytes to float32 in 0..1, of the same shape."""
+    """Return bytes as float32 in 0..1, of the same shape."""
     inputs = images.astype(np.float32)
     inputs /= PIXEL_MAX
     return inputs
@@ -31,11 +31,11 @@ def scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 def moments_of(
     pixels: Pixels, *, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """What `from_pixels` subtracts and divides by, of each channel.
+    """Return the mean and the deviation of each channel for `from_pixels`.
 
     Args:
-        pixels: how they are to be brought to numbers.
-        mean: of each channel of the set's training pixels in 0..1.
+        pixels: form of the numbers.
+        mean: mean of each channel of the set's training pixels in 0..1.
         std: their standard deviations.
     """
     num_channels = len(mean)
@@ -53,12 +53,12 @@ def moments_of(
 def from_pixels(
     images: NDArray[np.uint8], *, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> NDArray[np.float32]:
-    """(pixel / 255 - mean) / std of each channel: [n, C, H, W] uint8 to float32."""
+    """Return (pixel / 255 - mean) / std of each channel: [n, C, H, W] uint8 to float32."""
     inputs = np.empty(images.shape, dtype=np.float32)
     by_channel = (-1, *[1] * (images.ndim - 2))
     subtracted = np.array(mean, np.float32).reshape(by_channel)
     divided = np.array(std, np.float32).reshape(by_channel)
-    # Few at a time: all steps of a part find it in the cache.
+    # Few at a time, so that all operations on a part find it in the cache.
     for start in range(0, len(images), CACHED):
         part = inputs[start : start + CACHED]
         part[...] = images[start : start + CACHED]
@@ -69,7 +69,7 @@ def from_pixels(
 
 
 def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel's pixels in 0..1, as `from_pixels` takes them.
+    """Return mean and standard deviation of each channel's pixels in 0..1, for `from_pixels`.
 
     A channel that never varies has the deviation 1.
 
@@ -93,7 +93,7 @@ def moments_in(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[floa
     return tuple(mean.tolist()), tuple(np.where(std > 0.0, std, 1.0).tolist())
 
 
-def by_training_part(train: NDArray[Any], test: NDArray[Any]) -> None:
+def standardise(train: NDArray[Any], test: NDArray[Any]) -> None:
     """Standardise both parts in place with mean and standard deviation of the training part.
 
     A channel that never varies in the training part is only centred.

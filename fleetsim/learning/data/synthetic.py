@@ -1,4 +1,4 @@
-"""Synthetic(alpha, beta): users whose models and whose inputs differ by a stated amount.
+"""Synthetic(alpha, beta): generated users whose models and inputs differ by a stated amount.
 
 For user k, with n_k samples, inputs x of D dimensions and labels y of C classes:
 
@@ -7,20 +7,20 @@ For user k, with n_k samples, inputs x of D dimensions and labels y of C classes
     B_k ~ N(0, beta),   v_k ~ N(B_k, 1) [D],     x ~ N(v_k, Sigma),  Sigma = diag(j^-1.2), j = 1..D
     y = argmax softmax(x W_k + b_k)
 
-alpha says how much the users' models differ, beta how much their inputs do. Source: Li et al.,
+alpha is how much the users' models differ, beta how much their inputs differ. Source: Li et al.,
 "Federated optimization in heterogeneous networks", MLSys 2020 (arXiv:1812.06127), section 5.1, in
 the form of its released code (litian96/FedProx@d2a4501, data/synthetic_1_1/generate_synthetic.py).
 
-The code passes alpha and beta as *standard deviations*, and so are they read here; the paper's
-N(0, alpha) can be read as a variance. The two agree at 0 and 1 and differ between, as at 0.5. The
-second argument of the other normal distributions is 1 either way; Sigma holds variances.
+The code passes alpha and beta as *standard deviations*, and this module does the same. The paper's
+N(0, alpha) can be read as a variance; both readings agree at 0 and 1 only. The second argument of
+the other normal distributions is 1 in both; Sigma holds variances.
 
-The number of samples has a heavy tail, which is the source's and is not cut: half of the users
-have under 105 samples, one in a hundred over 5,700, and the largest of 100,000 about 280,000.
+The number of samples has the heavy tail of the source: half of the users have under 105 samples,
+one in a hundred over 5,700, and the largest of 100,000 about 280,000.
 
 LEAF's synthetic set is another (`process: leaf`), although the survey of client selection that
-trains on Synthetic(1, 1) has LEAF's numbers of users, features and classes. One model is shared,
-and a user's is a multiple of it:
+trains on Synthetic(1, 1) has LEAF's numbers of users, features and classes. There is one shared
+model, and each user's model is a multiple of it:
 
     n_k = min(floor(LogNormal(3, 2)) + 5, 1000)
     Q ~ N(0, 1) [D + 1, C],  m ~ N(u, 1),  u ~ N(0, 1)               once
@@ -28,11 +28,11 @@ and a user's is a multiple of it:
     B_k ~ N(0, 1),  v_k and x as above
     y = argmax softmax(x W_k + b_k + e),  e ~ N(0, 0.1) for every sample and class
 
-There is no alpha and no beta. As 0.1, a standard deviation, is small beside m, nearly all users
-label alike, and where m is near 0 some have the opposite order of classes. Source: Caldas et al.,
+There is no alpha and no beta. The standard deviation 0.1 is small beside m, so nearly all users
+label alike; where m is near 0, some have the opposite order of classes. Source: Caldas et al.,
 "LEAF: a benchmark for federated settings", 2018, as in TalwalkarLab/leaf@54669fd
-`data/synthetic/data_generator.py` and @15681b5 `data/synthetic/main.py`, which has one cluster of
-models, and so has this; before 54669fd its softmax ran over the samples instead of the classes.
+`data/synthetic/data_generator.py` and @15681b5 `data/synthetic/main.py`, with its one cluster of
+models. Before 54669fd its softmax ran over the samples instead of the classes.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from fleetsim.rng import stream
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
 _LOGITS_AT_ONCE = 1 << 24
-"""Numbers of the largest array of logits; users of default sizes stay far below."""
+"""Size of the largest array of logits; users of default sizes stay far below."""
 _MIN_SAMPLES = 50
 _DECAY = 1.2
 
 _LEAF_LOG_MEAN = 3.0
 _LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES = 5, 1000
 _LEAF_STD = 0.1
-"""Of the users' multiples, and of the noise on every logit."""
+"""Standard deviation of the users' multiples, and of the noise on every logit."""
 
 
 class SyntheticSettings(DatasetKind):
@@ -69,12 +69,12 @@ class SyntheticSettings(DatasetKind):
 
     kind: Literal["synthetic"] = "synthetic"
     process: Literal["fedprox", "leaf"] = "fedprox"
-    """Whose process makes it: that of Li et al., or LEAF's, whose users share one model but for a
-    factor and which has no alpha and beta."""
+    """Generating process: that of Li et al., or LEAF's, whose users share one model up to a factor
+    and which has no alpha and beta."""
     alpha: Annotated[float, Ge(0), Le(1e6)] = 1.0
-    """Standard deviation of the users' mean model weight: how much their models differ."""
+    """Standard deviation of the users' mean model weight: difference of their models."""
     beta: Annotated[float, Ge(0), Le(1e6)] = 1.0
-    """Standard deviation of the users' mean input: how much their inputs differ."""
+    """Standard deviation of the users' mean input: difference of their inputs."""
     iid: bool = False
     """One model and one distribution of inputs for all users; needs alpha and beta 0."""
     num_classes: Annotated[int, Ge(2), Le(10_000)] = 10
@@ -118,20 +118,20 @@ class SyntheticSettings(DatasetKind):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticUser:
-    """The samples of one user, and the model that labelled them."""
+    """Samples of one user, and the model that labelled them."""
 
     inputs: NDArray[np.float32]
     """Features [n, D]."""
     labels: IntArray
-    """Labels [n] in 0..C-1; of LEAF's process, noise on the logits has had its say in them."""
+    """Labels [n] in 0..C-1; LEAF's process adds noise to the logits before."""
     weights: FloatArray
-    """W of the user's own model [D, C]."""
+    """Weights W of the user's own model [D, C]."""
     bias: FloatArray
-    """b of the user's own model [C]."""
+    """Bias b of the user's own model [C]."""
 
 
 def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
-    """Samples of one user; they depend on the seed and the user, never on how many users exist."""
+    """Return the samples of one user, which depend on the seed and the user alone."""
     if settings.process == "leaf":
         return _leaf_user(settings, seed=seed, user=user)
     shape = (settings.dimension, settings.num_classes)
@@ -154,7 +154,7 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
 
 
 def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
-    """One user of LEAF's process."""
+    """Return one user of LEAF's process."""
     shared = stream(seed, "data/synthetic-leaf-model")
     multiple_mean = shared.normal(shared.normal(), 1.0)
     model = shared.normal(size=(settings.dimension + 1, settings.num_classes))
@@ -177,9 +177,9 @@ def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> Syntheti
 def _logits(
     inputs: NDArray[np.float32], weights: FloatArray, bias: FloatArray
 ) -> Iterator[FloatArray]:
-    """Logits of a user's samples as they are stored, some of them at a time [some, C].
+    """Yield the logits of a user's samples, some rows at a time [some, C].
 
-    Softmax keeps the order, so the largest logit is the label.
+    Softmax keeps the order, so the largest logit gives the label.
     """
     num_at_once = max(_LOGITS_AT_ONCE // bias.size, 1)
     for first in range(0, len(inputs), num_at_once):
@@ -187,7 +187,7 @@ def _logits(
 
 
 def _inputs(draws: np.random.Generator, mean: FloatArray, num_samples: int) -> NDArray[np.float32]:
-    """Samples N(v, Sigma) [n, D] of one user."""
+    """Return samples N(v, Sigma) [n, D] of one user."""
     std = np.arange(1, mean.size + 1) ** (-_DECAY / 2)
     noise = draws.standard_normal((num_samples, mean.size))
     return (mean + std * noise).astype(np.float32)

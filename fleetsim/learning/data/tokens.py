@@ -1,4 +1,4 @@
-"""How text becomes tokens, and a long run of tokens becomes samples."""
+"""Tokens of texts: vocabulary, samples cut out of a long text, and their memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN_BYTE = 8
 
 
 def most_frequent(words: Iterable[str], size: int) -> list[str]:
-    """The most frequent words, first to last; words that are equally frequent by alphabet.
+    """Return the most frequent words, first to last; equally frequent words by alphabet.
 
     >>> most_frequent("to be or not to be that is".split(), 3)
     ['be', 'to', 'is']
@@ -26,7 +26,7 @@ def most_frequent(words: Iterable[str], size: int) -> list[str]:
 
 
 def windows(tokens: IntArray, *, length: int, stride: int) -> IntArray:
-    """Windows [m, length] that begin at every `stride`-th token; a rest at the end is left out.
+    """Return windows [m, length] that begin at every `stride`-th token; the rest is left out.
 
     >>> windows(np.arange(6), length=3, stride=2).tolist()
     [[0, 1, 2], [2, 3, 4]]
@@ -37,7 +37,7 @@ def windows(tokens: IntArray, *, length: int, stride: int) -> IntArray:
 
 
 def spread(num: int, wanted: int | None) -> IntArray:
-    """Rows of so many of `num` samples, evenly spread; all of them if fewer are there, or None.
+    """Return the rows of `wanted` of `num` samples, evenly spread; all if None or if fewer exist.
 
     >>> spread(10, 4).tolist()
     [0, 2, 5, 7]
@@ -48,10 +48,10 @@ def spread(num: int, wanted: int | None) -> IntArray:
 
 
 def check_memory(key: str, num_windows: int, tokens_per_window: int) -> None:
-    """Refuse more windows than a machine should hold.
+    """Refuse windows of more than 4 GB.
 
     Raises:
-        ScenarioError: they take more than 4 GB; the message names `key` as the way out.
+        ScenarioError: they take more; the message names `key` as the way out.
     """
     num_byte = num_windows * tokens_per_window * _TOKEN_BYTE
     if num_byte > _MAX_BYTE:

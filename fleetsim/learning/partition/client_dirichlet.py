@@ -59,7 +59,7 @@ _NNLS_STEPS = 30
 
 
 class ClientDirichletSettings(PartitionKind):
-    """Each client's mix of labels is drawn from a Dirichlet distribution; sizes follow."""
+    """Mixes of labels per client from a Dirichlet distribution, from which the sizes follow."""
 
     kind: Literal["client-dirichlet"] = "client-dirichlet"
     concentration: Annotated[float, Field(ge=1e-3, le=1e6)]

@@ -27,7 +27,7 @@ _MAX_ATTEMPTS = 1000
 
 
 class DirichletSettings(PartitionKind):
-    """Per label, the clients' shares are drawn from a symmetric Dirichlet distribution."""
+    """Clients' shares of each label from a symmetric Dirichlet distribution."""
 
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Annotated[float, Field(ge=1e-6, le=1e6)]

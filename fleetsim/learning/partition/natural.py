@@ -14,7 +14,7 @@ from fleetsim.rng import stream
 
 
 class NaturalSettings(PartitionKind):
-    """The clients that the data set has by itself, such as MNIST's writers.
+    """Natural clients of the data set, such as MNIST's writers.
 
     If there are more of them than the fleet has clients, some are drawn at random.
     """

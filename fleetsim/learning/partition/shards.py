@@ -58,7 +58,7 @@ class ShardsSettings(PartitionKind):
 
 
 def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArray:
-    """Return at least so many shards of one size, the largest possible, each within one label.
+    """Return at least `num_shards` shards of one size, the largest possible, each of one label.
 
     Args:
         labels: ascending [n].

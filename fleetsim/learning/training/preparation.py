@@ -14,7 +14,7 @@ from fleetsim.learning.aggregation.compression import CompressionSettings, compr
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.kernels.base import TrainerData
 from fleetsim.learning.kernels.cpu.numerical_platform import require_portable, resolve
 from fleetsim.learning.local.step_memory import step_memory
@@ -85,7 +85,7 @@ def prepare_task(
     train: bool,
     torch_device: str,
     workers: int | None,
-    prefetched: ReadAhead | None = None,
+    prefetched: Prefetch | None = None,
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
@@ -210,7 +210,7 @@ def _split(
         seed=seed,
     )
     return _Samples(
-        input_shape=dataset.train_inputs.shape[1:],
+        input_shape=dataset.sample_shape,
         num_classes=dataset.num_classes,
         vocabulary_size=dataset.vocabulary_size,
         is_sequence=dataset.train_labels.ndim > 1,

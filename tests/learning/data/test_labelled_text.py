@@ -170,7 +170,10 @@ ROW = "ann,0,x,train\n"
         (HEAD + ROW + ",0,x,train\n", r"csv:3: a row needs a user and a label, got '' and '0'"),
         (HEAD + "ann,0,x,dev\n", r"csv:2: 'dev' is neither 'train' nor 'test'"),
         (HEAD + 'ann,0,"x,train\n', r"csv:2: no CSV \(unexpected end of data\)"),
-        (HEAD + ROW, r"labels has 1 different values, expected 2 to 1000; is it the right one"),
+        (
+            HEAD + ROW,
+            r"labels has 1 different values, expected 2 to 1000; correct task",
+        ),
         (HEAD.encode() + b"ann,0,caf\xe9,train\n", r"csv: no utf-8 .*set task.dataset.encoding"),
     ],
 )

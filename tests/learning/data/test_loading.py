@@ -258,7 +258,8 @@ def test_no_client_at_all_is_a_bad_argument() -> None:
 
 def test_settings_are_validated_without_torch_or_scikit_learn() -> None:
     code = (
-        "import sys, fleetsim.learning.data.loading, fleetsim.learning.partition.split;"
+        "import sys, fleetsim.learning.data.loading, fleetsim.learning.partition.split,"
+        " fleetsim.learning.models.settings;"
         "sys.exit(' '.join({'torch', 'sklearn'} & set(sys.modules)) or None)"
     )
 

@@ -1,4 +1,4 @@
-"""A folder of one's own: what it may hold, what becomes of it, and what is refused."""
+"""The user's own folder: allowed contents, loaded data set, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def idx(array: NDArray[Any], code: int = 0x08, kind: str = "u1") -> bytes:
     return bytes([0, 0, code, array.ndim]) + sides + array.astype(kind).tobytes()
 
 
-# --- what becomes of it -------------------------------------------------------------------------
+# --- loaded data set ----------------------------------------------------------------------------
 
 
 def test_floats_are_used_as_they_are(tmp_path: Path) -> None:

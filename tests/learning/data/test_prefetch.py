@@ -13,7 +13,7 @@ from fleetsim.learning.data import prefetch
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
-from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.data.published.mnist import MnistSettings
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
@@ -28,7 +28,7 @@ def same(one: Dataset, other: Dataset) -> bool:
 
 @pytest.mark.parametrize("settings", [SYNTHETIC, DigitsSettings()])
 def test_it_is_the_set_that_the_arguments_name(settings: DatasetSettings) -> None:
-    found = ReadAhead(settings, seed=3, num_clients=4).take()
+    found = Prefetch(settings, seed=3, num_clients=4).take()
 
     assert same(found, load_dataset(settings, seed=3, num_clients=4))
 
@@ -44,7 +44,7 @@ def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch
         return found
 
     monkeypatch.setattr(prefetch, "load_dataset", spy)
-    reading = ReadAhead(SYNTHETIC, seed=3, num_clients=4)
+    reading = Prefetch(SYNTHETIC, seed=3, num_clients=4)
     assert is_read.wait(60)
 
     first = reading.take()
@@ -55,12 +55,12 @@ def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch
     assert again is not first
     assert threads == ["fleetsim data", threading.current_thread().name]
     # A library is not imported beside whatever is imported now.
-    ReadAhead(DigitsSettings(), seed=3, num_clients=4)
+    Prefetch(DigitsSettings(), seed=3, num_clients=4)
     assert len(threads) == 2
 
 
 def test_its_faults_are_raised_where_it_is_taken(tmp_path: Path) -> None:
-    reading = ReadAhead(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2)
+    reading = Prefetch(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2)
 
     with pytest.raises(DataError, match="train-images"):
         reading.take()

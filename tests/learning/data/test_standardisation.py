@@ -8,11 +8,11 @@ import pytest
 from fleetsim.learning.data import standardisation
 from fleetsim.learning.data.standardisation import (
     Pixels,
-    by_training_part,
     from_pixels,
     moments_in,
     moments_of,
     scaled,
+    standardise,
 )
 
 
@@ -57,7 +57,7 @@ def test_moments_of_bytes_are_those_of_their_numbers() -> None:
     images = rng.integers(0, 256, (300, 2, 3, 5), dtype=np.uint8)
     images[:, 1] = 51
     train, expected = scaled(images), scaled(images[:7])
-    by_training_part(train, expected)
+    standardise(train, expected)
 
     mean, std = moments_in(images)
 
@@ -71,7 +71,7 @@ def test_vectors_are_standardised_feature_by_feature() -> None:
     train = np.array([[1, 10], [3, 30]], np.float32)  # means 2 and 20, deviations 1 and 10
     test = np.array([[4, 0]], np.float32)
 
-    by_training_part(train, test)
+    standardise(train, test)
 
     assert train.tolist() == [[-1, -1], [1, 1]]
     assert test.tolist() == [[2, -2]]
@@ -81,7 +81,7 @@ def test_images_are_standardised_over_pixels_and_samples() -> None:
     train = np.array([[[[0, 2]]], [[[4, 6]]]], np.float32)  # mean 3, variance (9 + 1 + 1 + 9) / 4
     test = np.zeros((0, 1, 1, 2), np.float32)
 
-    by_training_part(train, test)
+    standardise(train, test)
 
     assert train.ravel() == pytest.approx(np.array([-3, -1, 1, 3]) / 5**0.5)
 
@@ -91,7 +91,7 @@ def test_a_channel_that_never_varies_is_only_centred(value: float) -> None:
     train = np.full((1000, 1), value, np.float32)
     test = np.full((1, 1), value, np.float32) + np.float32(2)
 
-    by_training_part(train, test)
+    standardise(train, test)
 
     assert np.abs(train).max() <= 1e-6 * value
     assert test[0, 0] == pytest.approx(2)
@@ -104,6 +104,6 @@ def test_many_samples_are_taken_in_parts_that_change_nothing(
     train = np.arange(20, dtype=np.float32).reshape(10, 2)
     expected = (train - train.mean(axis=0)) / train.std(axis=0)
 
-    by_training_part(train, train[:1].copy())
+    standardise(train, train[:1].copy())
 
     assert train == pytest.approx(expected, abs=1e-6)

@@ -185,13 +185,13 @@ def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:
     samples = torch.tensor([[2.0], [1.0]]), torch.tensor([0, 1])
 
     gradient = local_sgd.gradient(machine, base, *samples)
-    judged = local_sgd.evaluate(machine, base, *samples)
+    evaluated = local_sgd.evaluate(machine, base, *samples)
 
     # Margins 1.5 and 0.5: the slopes of both samples cancel in the biases, not in the weights.
     assert gradient.vector is not None
     assert gradient.vector.tolist() == pytest.approx([-0.5, 0.5, 0.0, 0.0])
-    assert judged.loss == gradient.loss == pytest.approx(1.0)
-    assert judged.accuracy == 0.5
+    assert evaluated.loss == gradient.loss == pytest.approx(1.0)
+    assert evaluated.accuracy == 0.5
 
 
 def test_a_form_that_would_lose_the_loss_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import Quantise8BitSettings, UncompressedSettings
 from fleetsim.learning.data.digits import DigitsSettings
-from fleetsim.learning.data.prefetch import ReadAhead
+from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training import preparation
 from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
@@ -25,7 +25,7 @@ def prepared(
     train: bool,
     trainer: TrainerSettings | None = None,
     measures_memory: bool = False,
-    prefetched: ReadAhead | None = None,
+    prefetched: Prefetch | None = None,
     **task: object,
 ) -> PreparedTask:
     local = {"epochs": 1, "batch_size": 5, "optimizer": {"learning_rate": 0.1}}
@@ -93,7 +93,7 @@ def test_an_upload_is_compressed_but_for_what_is_no_float() -> None:
 
 
 def test_a_prefetched_data_set_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = ReadAhead(DigitsSettings(), seed=1, num_clients=4)
+    read = Prefetch(DigitsSettings(), seed=1, num_clients=4)
     monkeypatch.delattr(preparation, "load_dataset")
     task = prepared(DIGITS, train=False, prefetched=read)
 

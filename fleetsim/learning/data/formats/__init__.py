@@ -1,1 +1,6 @@
-"""Package."""
+"""File formats of data sets, read without trust in the file.
+
+- `idx`: arrays in IDX files, MNIST's format.
+- `npz`: arrays in .npz files.
+- `zip_members`: files in a zip archive.
+"""

@@ -1,4 +1,4 @@
-"""How arrays are read from IDX files, the format of MNIST and its relatives.
+"""Arrays in IDX files, the format of MNIST and its relatives.
 
 An IDX file is a big-endian header (two zero bytes, a code for the element type, the number of
 dimensions, then each dimension as an unsigned 32-bit integer) followed by the elements in row-major
@@ -32,7 +32,7 @@ _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """Array in an IDX file, gzipped or not, in native byte order and writable.
+    """Return the array in an IDX file, gzipped or not, in native byte order and writable.
 
     Raises:
         DataError: the file cannot be read, is no IDX file, holds more or fewer bytes than its
@@ -43,17 +43,17 @@ def read_idx(path: Path) -> NDArray[Any]:
 
 
 def idx_shape(path: Path) -> tuple[int, ...]:
-    """Shape that the header of an IDX file announces, gzipped or not. Its elements are not read.
+    """Return the shape in the header of an IDX file, gzipped or not; reads no elements.
 
     Raises:
-        DataError: as `read_idx`, but for what only the elements show.
+        DataError: as `read_idx`, except for faults of the elements.
     """
     with paths.opened(path) as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), _header).shape
 
 
 def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
-    """Array in the bytes of an IDX file, gzipped or not; `path` is what errors call it.
+    """Return the array in the bytes of an IDX file, gzipped or not; errors call it `path`.
 
     Raises:
         DataError: as `read_idx`.
@@ -62,16 +62,16 @@ def parse_idx(packed: bytes, path: str) -> NDArray[Any]:
 
 
 class _Header(NamedTuple):
-    """What an IDX file says of itself."""
+    """Header of an IDX file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     num_byte: int
-    """Length of what comes before the elements."""
+    """Length of the header."""
     expected_byte: int
     """Length of the whole file, unpacked."""
     announces: str
-    """The same in words, for errors."""
+    """Words on shape and length, for errors."""
 
 
 def _read(
@@ -80,7 +80,7 @@ def _read(
     path: str,
     take: Callable[[io.BufferedIOBase, int | None, int | None, str], _T],
 ) -> _T:
-    """What is taken from an open file of so many bytes, unpacked as it is read if it is gzipped."""
+    """Return what `take` reads from an open file, unpacked on the way if it is gzipped."""
     is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)
     if not is_packed:
@@ -97,13 +97,13 @@ def _read(
 def _header(
     stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
 ) -> _Header:
-    """Header of a stream of unpacked bytes, checked against the stream's length and limit.
+    """Return the header of a stream of unpacked bytes, checked against its length and limit.
 
     Args:
         stream: at its start.
-        found_byte: its length; None: it is unpacked as it is read, and not known yet.
-        limit: how long it may be; None: it is not compressed.
-        path: what errors call it.
+        found_byte: its length; None: not known yet, as it is unpacked on the way.
+        limit: greatest length; None: it is not compressed.
+        path: name in errors.
     """
     prefix = bytearray(_PREFIX_BYTE)
     num_prefix = _fill(stream, prefix)
@@ -144,7 +144,7 @@ def _header(
 def _array(
     stream: io.BufferedIOBase, found_byte: int | None, limit: int | None, path: str
 ) -> NDArray[Any]:
-    """Array in a stream of unpacked bytes; memory is taken once the header is checked.
+    """Return the array in a stream of unpacked bytes; memory is taken after the header is checked.
 
     Arguments are those of `_header`.
     """
@@ -164,13 +164,13 @@ def _array(
 
 
 def _cut(value: object) -> str:
-    """A value for people, cut to 60 characters."""
+    """Return a value as text, cut to 60 characters."""
     text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:
-    """Read until a buffer is full or the stream ends, whole or cut off; how many bytes it gave."""
+    """Read until a buffer is full or the stream ends; return the number of bytes read."""
     view, num_read = memoryview(buffer), 0
     while num_read < len(view):
         try:
@@ -187,13 +187,13 @@ def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:
 def read_labelled(
     images_path: Path, labels_path: Path, *, num_classes: int
 ) -> tuple[NDArray[np.uint8], IntArray]:
-    """Images [n, H, W] uint8 and their labels [n] in 0..num_classes-1, from two IDX files.
+    """Return images [n, H, W] uint8 and labels [n] in 0..num_classes-1, from two IDX files.
 
     Raises:
         DataError: either file is broken or of another shape, there are not as many labels as
             images, or a label is out of range.
     """
-    return labelled(
+    return check_labelled(
         read_idx(images_path),
         read_idx(labels_path),
         images_path=str(images_path),
@@ -202,7 +202,7 @@ def read_labelled(
     )
 
 
-def labelled(
+def check_labelled(
     images: NDArray[Any],
     labels: NDArray[Any],
     *,
@@ -211,15 +211,15 @@ def labelled(
     num_classes: int,
     first_label: int = 0,
 ) -> tuple[NDArray[np.uint8], IntArray]:
-    """Images [n, H, W] uint8 and their labels [n] in 0..num_classes-1, from arrays of IDX files.
+    """Return images [n, H, W] uint8 and labels [n] in 0..num_classes-1, from arrays of IDX files.
 
     Args:
-        images: what should be images.
-        labels: what should be their labels.
-        images_path: what errors call the images' file.
-        labels_path: what errors call the labels' file.
+        images: array of the images.
+        labels: array of the labels.
+        images_path: name of the images' file in errors.
+        labels_path: name of the labels' file in errors.
         num_classes: number of labels.
-        first_label: the label that the file gives to class 0.
+        first_label: label of class 0 in the file.
 
     Raises:
         DataError: as `read_labelled`.

@@ -1,10 +1,13 @@
-"""Arrays out of .npz files that anybody may have written, without trusting them.
+"""Arrays in .npz files of unknown origin, which are not trusted.
 
 An .npz file is a zip archive with one .npy file per array. The header of a .npy file is a Python
-dict as text; here it is matched against the form that numpy writes, and never evaluated. The size
-that it announces is compared with the length of the member, and that with the limit of
-`fleetsim.host.unpacking`, before memory is taken. Arrays of Python objects are pickles, so they are
-refused, as are records and members that are neither stored nor deflated.
+dict as text:
+
+- It is matched against the form that numpy writes, and never evaluated.
+- Before memory is taken, the size in it is compared with the length of the member, and that with
+  the limit of `fleetsim.host.unpacking`.
+- Arrays of Python objects are pickles, so they are refused, as are records and members that are
+  neither stored nor deflated.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import limit_byte, too_large
-from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_told
+from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 
 _SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"
@@ -39,21 +42,21 @@ _PLAIN_DESCR = re.compile(r"[<>|=]?[biufcSUO][0-9]{0,9}")
 
 
 class _Header(NamedTuple):
-    """What a .npy file says of itself."""
+    """Header of a .npy file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     is_fortran: bool
     num_byte: int
-    """Length of what comes before the elements."""
+    """Length of the header."""
 
 
 class _NotAnArrayError(ValueError):
-    """Why a .npy file cannot be read."""
+    """Error of a file that is no readable .npy file."""
 
 
 def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Those of the wanted arrays that a file has, by name; others are not looked at.
+    """Return those of the wanted arrays that a file has, by name; others are not read.
 
     Raises:
         DataError: the file cannot be read or is damaged, or an array holds Python objects, is not
@@ -64,7 +67,7 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     with paths.opened(path) as file:
         archive_byte = os.fstat(file.fileno()).st_size
         with (
-            damage_told(f"{path}: damaged .npz file", "write it anew"),
+            damage_as_error(f"{path}: damaged .npz file", "write it anew"),
             zipfile.ZipFile(file) as packed,
         ):
             for name in wanted:
@@ -75,15 +78,15 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
-    """Shape of one array of a file; None if the file has no such array. Its elements are not read.
+    """Return the shape of one array, None if the file has no such array; reads no elements.
 
     Raises:
-        DataError: as `read_npz`, but for what only the elements show.
+        DataError: as `read_npz`, except for faults of the elements.
     """
     with paths.opened(path) as file:
         archive_byte = os.fstat(file.fileno()).st_size
         with (
-            damage_told(f"{path}: damaged .npz file", "write it anew"),
+            damage_as_error(f"{path}: damaged .npz file", "write it anew"),
             zipfile.ZipFile(file) as packed,
         ):
             if name + _SUFFIX not in packed.namelist():
@@ -95,7 +98,7 @@ def npz_shape(path: Path, name: str) -> tuple[int, ...] | None:
 
 
 def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) -> None:
-    """Look that a member is packed by a usual method and within the limit.
+    """Check that a member is packed by a usual method and within the limit.
 
     Raises:
         DataError: it is not.
@@ -108,7 +111,7 @@ def _require_readable(member: zipfile.ZipInfo, archive_byte: int, place: str) ->
 
 
 def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
-    """Header of a member that was just opened, in accordance with the member's length.
+    """Return the header of an opened member, checked against the member's length.
 
     Raises:
         DataError: it is no array, or announces more or fewer bytes than there are.
@@ -130,7 +133,7 @@ def _header_of(file: IO[bytes], member: zipfile.ZipInfo, place: str) -> _Header:
 def _array(
     packed: zipfile.ZipFile, member: zipfile.ZipInfo, archive_byte: int, place: str
 ) -> NDArray[Any]:
-    """One array of an archive of so many bytes; `place` is what errors call it."""
+    """Return one array of an archive of `archive_byte` bytes; errors call it `place`."""
     _require_readable(member, archive_byte, place)
     with packed.open(member) as file:
         header = _header_of(file, member, place)
@@ -152,7 +155,7 @@ def _array(
 
 
 def _header(file: IO[bytes], place: str) -> _Header:
-    """What a .npy file that is at its start says of itself.
+    """Return the header of a .npy file that is at its start.
 
     Raises:
         _NotAnArrayError: it is no .npy file, or of a form that numpy does not write for arrays.

@@ -1,4 +1,4 @@
-"""How files are read out of a zip archive in place: the wanted ones alone, and bounded in size."""
+"""Files in a zip archive, read in place: the wanted ones alone, up to a size."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 
 PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""How members may be packed; others take as much memory as the file asks for before they unpack."""
-
+"""Packing methods that are read; others take as much memory as the file states before unpacking."""
 
 _MOST_CHARACTERS = 100
 _FAULTS = (
     *(zipfile.BadZipFile, EOFError, RuntimeError, zlib.error, struct.error),
     *(ValueError, OverflowError, KeyError, IndexError),
 )
-"""What zipfile raises about an archive that is damaged or encrypted."""
+"""Exceptions of zipfile for an archive that is damaged or encrypted."""
 
 
 @contextmanager
-def damage_told(says: str, way_out: str) -> Iterator[None]:
-    """Turn what zipfile raises about a damaged archive into one line; nothing else in the block.
+def damage_as_error(says: str, way_out: str) -> Iterator[None]:
+    """Turn exceptions of zipfile for a damaged archive into an error of one line.
+
+    The block must hold nothing else that raises them.
 
     Raises:
-        DataError: `says`, the fault, `way_out`.
+        DataError: `says`, the reason, `way_out`.
     """
     try:
         yield
@@ -41,17 +42,20 @@ def damage_told(says: str, way_out: str) -> Iterator[None]:
 
 
 def read_zip(archive: Path, wanted: Collection[str], *, max_byte: int) -> dict[str, bytes]:
-    """Bytes of some files in a zip archive, by their paths in it; nothing is written anywhere.
+    """Return the bytes of some files in a zip archive, by their paths in it; writes no file.
 
     Args:
         archive: the archive.
-        wanted: paths in it; what else it holds is not looked at.
-        max_byte: no file may be larger once unpacked.
+        wanted: paths in it; other members are not read.
+        max_byte: greatest size of a file once unpacked.
 
     Raises:
         DataError: the archive is damaged or encrypted, or lacks a file, has it twice or too large.
     """
-    with paths.opened(archive) as file, damage_told(f"{archive}: damaged archive", "get it anew"):
+    with (
+        paths.opened(archive) as file,
+        damage_as_error(f"{archive}: damaged archive", "get it anew"),
+    ):
         contents = _contents(zipfile.ZipFile(file), archive, wanted, max_byte)
     missing = sorted(set(wanted) - set(contents))
     if missing:
@@ -76,6 +80,6 @@ def _contents(
                 f"{archive}: {info.filename} is packed by an unusual method; get the archive anew"
             )
         with opened.open(info) as file:
-            # The size in the archive's index is only what its maker wrote there.
+            # The size in the archive's index may be wrong.
             contents[info.filename] = file.read(max_byte)
     return contents

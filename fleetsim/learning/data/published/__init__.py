@@ -1,1 +1,12 @@
-"""Package."""
+"""Published data sets: their readers, addresses and checksums, and their download.
+
+- `remote_set`: records of a published set.
+- `fetch`: download, local folders and verification.
+- `mnist`: MNIST and Fashion-MNIST.
+- `emnist`: EMNIST, letters and digits.
+- `cifar10`: CIFAR-10.
+- `extrasensory`: ExtraSensory, activities of people.
+- `shakespeare`: Shakespeare's plays, next character.
+- `plays`: files of the plays, with checksums.
+- `wikitext`: WikiText-2, next token.
+"""

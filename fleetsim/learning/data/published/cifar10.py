@@ -1,11 +1,19 @@
-"""How the pictures of CIFAR-10 are read, from the published archive or from a folder of pictures.
+"""CIFAR-10, from the published archive or from a folder of pictures.
 
 The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
 label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
 (Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University
 of Toronto, 2009; www.cs.toronto.edu/~kriz/cifar.html). The archive is read in place: no file is
-written, and of its members only the six are looked at. The Python form of the set is not read,
-because it consists of pickles.
+written, and only the six members are read. The Python form of the set is not read, because it
+consists of pickles.
+
+Pixels are standardised with the mean and standard deviation of all training pixels of their colour
+(chenyaofo/pytorch-cifar-models@0b21619, README). Standard deviations of about 0.20, which are also
+in use, are means over those of single images.
+
+The checksums are those of tensorflow/datasets@333639b (`url_checksums/cifar10.txt`, the archive)
+and of ankane/torchvision-ruby@9bf2250 (`lib/torchvision/datasets/cifar10.rb`, the archive and its
+files).
 """
 
 from __future__ import annotations
@@ -50,7 +58,7 @@ CLASSES = (
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""
 
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-"""Of the training pixels in 0..1: red, green, blue."""
+"""Mean and deviation of the training pixels in 0..1: red, green, blue."""
 _NUM_TRAINING = 50_000
 
 _ARCHIVE = "cifar-10-binary.tar.gz"
@@ -66,7 +74,7 @@ _PICTURE_FAULTS = (
     *(OSError, SyntaxError, ValueError, EOFError, OverflowError, struct.error, zlib.error),
     *(MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning),
 )
-"""What Pillow raises about a damaged file."""
+"""Exceptions of Pillow for a damaged file."""
 
 _CIFAR10 = RemoteSet(
     name="cifar10",
@@ -118,16 +126,18 @@ class Cifar10Settings(DatasetKind):
     """CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32 pixels (Krizhevsky 2009)."""
 
     published: ClassVar[tuple[RemoteSet, ...]] = (_CIFAR10,)
+    natural_clients: ClassVar[int | None] = 0
+    labels: ClassVar[int | None] = len(CLASSES)
 
     kind: Literal["cifar10"] = "cifar10"
     folder: str | None = None
     """Folder with the published binary archive or its six files, or with pictures in
     `train/CLASS/` and `test/CLASS/` (JPEG or PNG); by default `$FLEETSIM_DATA` and then the cache
-    that `fleetsim data fetch cifar10` fills are looked in."""
+    that `fleetsim data fetch cifar10` fills."""
     train_samples: Annotated[int, Field(ge=10, le=50_000, multiple_of=10)] | None = None
-    """Train on so many pictures only: the first of each class, equally many; by default on all."""
+    """Number of training pictures: the first of each class, equally many; by default all."""
     test_samples: Annotated[int, Field(ge=10, le=10_000, multiple_of=10)] | None = None
-    """Test on so many pictures only: the first of each class, equally many; by default on all."""
+    """Number of test pictures: the first of each class, equally many; by default all."""
     pixels: Pixels = "standardised"
     """Numbers that bytes become: standardised by each colour's mean and deviation, symmetric (-1 to
     1), unit (0 to 1) or raw (0 to 255)."""
@@ -149,18 +159,10 @@ class Cifar10Settings(DatasetKind):
         """Return `train_samples`, or 50,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
 
-    def num_natural(self, own_folder: Path | None = None) -> int:
-        """Return 0."""
-        return 0
-
-    def num_labels(self) -> int:
-        """Return 10."""
-        return len(CLASSES)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pictures:
-    """Pictures and what they show."""
+    """Pictures and their classes."""
 
     images: NDArray[np.uint8]
     """[n, 3, 32, 32]; channels red, green, blue."""
@@ -171,13 +173,13 @@ class Pictures:
 def read_cifar10(
     settings: Cifar10Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
 ) -> tuple[Pictures, Pictures]:
-    """Training and test pictures; reads local files only.
+    """Return training and test pictures; reads local files only.
 
     Args:
-        settings: how many of them.
-        folder: the only folder to look in, with `~` expanded. One that has a folder `train` in it
-            is read as pictures, which no checksum verifies.
-        registry: the published sets that are known, by name.
+        settings: numbers of pictures.
+        folder: only folder to search, with `~` expanded. One that contains a folder `train` is
+            read as pictures, which no checksum verifies.
+        registry: published sets by name.
 
     Raises:
         DataError: files are missing, broken, or not the published ones.
@@ -199,14 +201,14 @@ def read_cifar10(
 
 
 def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
-    """Bytes of the six files by their paths in the archive, packed or not."""
+    """Return the bytes of the six files by their paths in the archive, packed or not."""
     if _ARCHIVE in files:
         return read_members(files[_ARCHIVE], (*_TRAIN, *_TEST))
     return {name: paths.read(path) for name, path in files.items()}
 
 
 def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
-    """Bytes of some files in a gzipped tar, by their paths in it; nothing else is looked at.
+    """Return the bytes of some files in a gzipped tar, by their paths in it.
 
     Raises:
         DataError: the archive is damaged, lacks a file or has it twice, or a file is a link or
@@ -216,7 +218,7 @@ def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
     with paths.opened(archive) as packed:
         content = unpacked(packed, os.fstat(packed.fileno()).st_size, str(archive))
         try:
-            # As a stream: what the archive unpacks to is bounded, and nothing is read twice.
+            # As a stream: the unpacked size is bounded, and nothing is read twice.
             with tarfile.open(fileobj=content, mode="r|") as tar:
                 for member in tar:
                     if member.name not in wanted:
@@ -238,7 +240,7 @@ def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
 
 
 def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> Pictures:
-    """The records of several files, one after the other."""
+    """Return the records of several files in sequence."""
     parts = [read_records(contents[name], name) for name in names]
     return Pictures(
         np.concatenate([part.images for part in parts]),
@@ -247,7 +249,7 @@ def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> Pictures:
 
 
 def read_records(content: bytes, name: str) -> Pictures:
-    """Pictures in the bytes of one file.
+    """Return the pictures in the bytes of one file.
 
     Raises:
         DataError: they are no whole number of records, or a label is out of range.
@@ -269,7 +271,7 @@ def read_records(content: bytes, name: str) -> Pictures:
 
 
 def _first(pictures: Pictures, wanted: int | None) -> Pictures:
-    """The first so many of each class, in their own order; None: all."""
+    """Return the first `wanted` pictures of each class, in their own order; all if None."""
     if wanted is None:
         return pictures
     rows = [np.flatnonzero(pictures.labels == label)[:wanted] for label in range(len(CLASSES))]
@@ -278,12 +280,12 @@ def _first(pictures: Pictures, wanted: int | None) -> Pictures:
 
 
 def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> Pictures:
-    """Pictures in the folders of the ten classes, class by class in the order of their file names.
+    """Return the pictures in the folders of the ten classes, each in the order of file names.
 
     Args:
-        folder: holds a folder for each of `CLASSES`.
-        num_per_class: pictures that each of them must hold.
-        wanted: how many of them to read; None: all.
+        folder: folder that contains one for each of `CLASSES`.
+        num_per_class: pictures that each of them must contain.
+        wanted: number of them to read; None: all.
 
     Raises:
         DataError: a class is missing or has more or fewer pictures, or a file is no picture of
@@ -306,7 +308,7 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
 
 
 def _picture(path: Path) -> NDArray[np.uint8]:
-    """One picture [32, 32, 3]."""
+    """Return one picture [32, 32, 3]."""
     with paths.opened(path) as file:
         try:
             with Image.open(file, formats=_FORMATS) as image:

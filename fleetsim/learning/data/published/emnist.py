@@ -1,15 +1,17 @@
-"""How the characters of EMNIST are read, from the published archive or from its unpacked files.
+"""EMNIST, from the published archive or from its unpacked files.
 
-The archive `gzip.zip` holds, for each way in which the set is split, four gzipped IDX files in
-MNIST's layout (Cohen, Afshar, Tapson, van Schaik, "EMNIST: extending MNIST to handwritten letters",
-IJCNN 2017, arXiv:1702.05373). It is read in place: no file is written, and of its members only the
-four of the split are looked at. The images are stored column by column, so they are transposed.
+The archive `gzip.zip` contains, for each split of the set, four gzipped IDX files in MNIST's layout
+ (Cohen, Afshar, Tapson, van Schaik, "EMNIST: extending MNIST to handwritten letters",
+IJCNN 2017, arXiv:1702.05373). It is read in place: no file is written, and only the four
+members of the split are read. The images are stored column by column, so they are transposed.
 
 Sizes: 112,800 + 18,800 images (balanced) as tensorflow/datasets@0560e68 has them
 (`image_classification/mnist.py`); 124,800 + 20,800 (letters) as the card of
 huggingface.co/datasets/tanganke/emnist_letters counts them in the files. They add up to the 131,600
 and 145,600 that copies of the set's README state; for letters the former gives 88,800 + 14,800,
-which do not.
+which do not. The archive's checksum is that of tensorflow/datasets@333639b
+(`url_checksums/emnist.txt`), taken at NIST's former address; the address here is torchvision's
+(`datasets/mnist.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from fleetsim.host import paths
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import labelled, parse_idx
+from fleetsim.learning.data.formats.idx import check_labelled, parse_idx
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
@@ -66,11 +68,11 @@ _EMNIST = RemoteSet(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is known of a split."""
+    """Published figures of a split."""
 
     num_classes: int
     first_label: int
-    """The label that the files give to class 0."""
+    """Label of class 0 in the files."""
     num_train: int
     num_test: int
 
@@ -85,6 +87,7 @@ class EmnistSettings(DatasetKind):
     """EMNIST: handwritten letters, also with digits, of 28 x 28 pixels (Cohen et al. 2017)."""
 
     published: ClassVar[tuple[RemoteSet, ...]] = (_EMNIST,)
+    natural_clients: ClassVar[int | None] = 0
 
     kind: Literal["emnist"] = "emnist"
     split: Split = "balanced"
@@ -92,8 +95,7 @@ class EmnistSettings(DatasetKind):
     small, 124,800 + 20,800 images."""
     folder: str | None = None
     """Folder with the published archive, or with the four IDX files of the split, gzipped or not;
-    by default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch emnist` fills are
-    looked in."""
+    by default `$FLEETSIM_DATA` and then the cache that `fleetsim data fetch emnist` fills."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return a split of the set, standardised by its training part.
@@ -116,10 +118,6 @@ class EmnistSettings(DatasetKind):
         """Return the number of images that the split has."""
         return _FORMS[self.split].num_train
 
-    def num_natural(self, own_folder: Path | None = None) -> int:
-        """Return 0."""
-        return 0
-
     def num_labels(self) -> int:
         """Return the number of characters that the split has."""
         return _FORMS[self.split].num_classes
@@ -127,7 +125,7 @@ class EmnistSettings(DatasetKind):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Characters:
-    """Images of characters, upright, and which they are."""
+    """Images of characters, upright, and their classes."""
 
     images: NDArray[np.uint8]
     """[n, 1, 28, 28]"""
@@ -136,7 +134,7 @@ class Characters:
 
 
 def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
-    """Published names of the images and of the labels."""
+    """Return the published names of the images and of the labels."""
     stem = f"emnist-{split}-{part}"
     return f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"
 
@@ -144,7 +142,7 @@ def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
 def _parts(
     split: Split, folder: Path | None, registry: Mapping[str, RemoteSet]
 ) -> tuple[Characters, Characters]:
-    """Training and test characters."""
+    """Return training and test characters."""
     form = _FORMS[split]
     if folder is not None and paths.is_folder(folder) and not paths.is_file(folder / _ARCHIVE):
         return (
@@ -156,7 +154,7 @@ def _parts(
 
 
 def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> Characters:
-    """Characters in the published archive.
+    """Return the characters in the published archive.
 
     Raises:
         DataError: the archive is damaged or lacks a file, or a file is broken.
@@ -169,16 +167,16 @@ def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> 
 def read_unpacked(
     folder: Path, split: Split, part: Literal["train", "test"], *, num_images: int
 ) -> Characters:
-    """Characters in two IDX files, gzipped or not, in a folder or in `gzip/` below it.
+    """Return the characters in two IDX files, gzipped or not, in a folder or in `gzip/` below it.
 
     Args:
-        folder: where they lie.
-        split: which split they are of.
+        folder: folder of the files.
+        split: name of the split.
         part: training or test.
-        num_images: how many images they must hold.
+        num_images: number of images that they must contain.
 
     Raises:
-        DataError: a file is missing or broken, or they hold more or fewer images.
+        DataError: a file is missing or broken, or they contain more or fewer images.
     """
     contents = []
     for name in file_names(split, part):
@@ -203,10 +201,10 @@ def read_unpacked(
 
 
 def _characters(contents: list[tuple[bytes, str]], split: Split) -> Characters:
-    """Characters from the bytes and the names of two files, images then labels."""
+    """Return the characters in the bytes of two files, images then labels, each with its name."""
     (packed_images, images_path), (packed_labels, labels_path) = contents
     form = _FORMS[split]
-    images, labels = labelled(
+    images, labels = check_labelled(
         parse_idx(packed_images, images_path),
         parse_idx(packed_labels, labels_path),
         images_path=images_path,

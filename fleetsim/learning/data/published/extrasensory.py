@@ -1,16 +1,16 @@
-"""What people were doing, by the sensors of their phones: ExtraSensory, one client per person.
+"""ExtraSensory: activities of people by the sensors of their phones, one client per person.
 
 Vaizman, Ellis, Lanckriet, "Recognizing detailed human context in the wild from smartphones and
 smartwatches", IEEE Pervasive Computing 16(4), 2017: 60 people carried their own phones for about a
-week; about once a minute 20 s were recorded, and they said what they did. The primary data are one
-gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the columns `timestamp` (s), the
-features, one `label:NAME` per label (0, 1 or nan) and `label_source` (README.txt of
+week. About once a minute 20 s were recorded, and they labelled their activity. The primary data are
+one gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the columns `timestamp` (s),
+the features, one `label:NAME` per label (0, 1 or nan) and `label_source` (README.txt of
 extrasensory.ucsd.edu, data/primary_data_files).
 
-Taken are the 26 features of the phone's accelerometer and the 26 of its gyroscope, and the samples
-that have all of them and exactly one of six labels that say how the body moved. The last fifth of
-each person's samples in time is for testing: two neighbouring minutes are nearly the same, so that
-samples dealt at random would be tested on what was trained.
+This module uses the 26 features of the phone's accelerometer and the 26 of its gyroscope, and the
+samples that have all of them and exactly one of six labels of body movement. The last fifth of each
+person's samples in time is for testing. Neighbouring minutes are nearly the same, so a random test
+part would nearly repeat training samples.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from fleetsim.host.unpacking import gunzip
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
-from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_told
-from fleetsim.learning.data.published.fetch import cache_folder, named_folder, own_folders
+from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
+from fleetsim.learning.data.published.fetch import cache_folder, data_folders, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteSet
-from fleetsim.learning.data.standardisation import by_training_part
+from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"
 CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")
@@ -63,14 +63,14 @@ _ARRAYS = ("x", "y", "user", "t", "feature_names", "class_names")
 
 
 class ExtraSensorySettings(DatasetKind):
-    """ExtraSensory: what people do, by 52 features of their phones' sensors (Vaizman 2017)."""
+    """ExtraSensory: activities of people by 52 features of phone sensors (Vaizman 2017)."""
 
     how_to_get: ClassVar[str] = "by hand, see docs/data.md"
 
     kind: Literal["extrasensory-har"] = "extrasensory-har"
     folder: str | None = None
     """Folder with the published archive, with its CSV files of some or all people, or with one .npz
-    file of the same samples; by default `$FLEETSIM_DATA` and then the cache are looked in."""
+    file of the same samples; by default `$FLEETSIM_DATA` and then the cache."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return all people with their last minutes as the test part, features standardised.
@@ -91,7 +91,7 @@ class ExtraSensorySettings(DatasetKind):
             )
         features, labels = minutes.features[order], minutes.labels[order]
         train, test = features[~is_test], features[is_test]
-        by_training_part(train, test)
+        standardise(train, test)
         return Dataset(
             name=self.kind,
             train_inputs=train,
@@ -108,18 +108,18 @@ class Minutes:
     """Samples of one or more people."""
 
     features: NDArray[np.float32]
-    """[n, 52] as in `FEATURES`."""
+    """[n, 52], in the order of `FEATURES`."""
     labels: IntArray
     """[n] in 0..5, see `CLASSES`."""
     person: IntArray
     """[n]"""
     at_s: NDArray[np.float64]
-    """When, in seconds since 1970 [n]."""
+    """Seconds since 1970 [n]."""
 
 
 def _home(folder: Path | None) -> Path:
-    """The first folder that holds the set in one of its forms."""
-    homes = [folder] if folder is not None else [*own_folders(KIND), cache_folder(KIND)]
+    """Return the first folder that contains the set in one of its forms."""
+    homes = [folder] if folder is not None else [*data_folders(KIND), cache_folder(KIND)]
     for home in homes:
         if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
             return home
@@ -132,7 +132,7 @@ def _home(folder: Path | None) -> Path:
 
 
 def _people(home: Path) -> list[Path]:
-    """The CSV files of a folder in the order of the people's ids, one per person."""
+    """Return the CSV files of a folder in the order of the people's ids, one per person."""
     by_person = {}
     for suffix in _SUFFIXES[::-1]:
         for path in paths.matches(home, f"*{suffix}"):
@@ -141,7 +141,7 @@ def _people(home: Path) -> list[Path]:
 
 
 def _minutes(home: Path) -> Minutes:
-    """All samples in a folder."""
+    """Return all samples in a folder."""
     if paths.is_file(home / _ARCHIVE):
         return _joined(_packed(home / _ARCHIVE), home / _ARCHIVE)
     if people := _people(home):
@@ -157,10 +157,10 @@ def _minutes(home: Path) -> Minutes:
 
 
 def _packed(archive: Path) -> list[Minutes]:
-    """The people of the published archive, in the order of their ids."""
+    """Return the samples of each person in the published archive, in the order of their ids."""
     says, parts = f"{archive}: damaged archive", []
     with paths.opened(archive) as file:
-        with damage_told(says, "get it anew"):
+        with damage_as_error(says, "get it anew"):
             packed = zipfile.ZipFile(file)
         members = {
             PurePosixPath(member.filename).name: member
@@ -173,7 +173,7 @@ def _packed(archive: Path) -> list[Minutes]:
                     f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
                     " unusual method; get it anew"
                 )
-            with damage_told(says, "get it anew"):
+            with damage_as_error(says, "get it anew"):
                 content = packed.read(member)
             parts.append(read_person(content, f"{archive}, {name}", number))
     return parts
@@ -191,15 +191,15 @@ def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:
-    """The usable samples in the bytes of one person's CSV file, gzipped or not.
+    """Return the usable samples in the bytes of one person's CSV file, gzipped or not.
 
     Args:
-        content: the file.
-        place: what errors call it.
-        person: the number that the person gets.
+        content: bytes of the file.
+        place: name of the file in errors.
+        person: number of the person.
 
     Raises:
-        DataError: the file is damaged, lacks a column, or holds what is no number.
+        DataError: the file is damaged, lacks a column, or a cell is no number.
     """
     content = gunzip(content, place)
     header, _, body = content.partition(b"\n")
@@ -225,18 +225,18 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
         says = " ".join(str(error).split())[:200]
         raise DataError(f"{place}: below the header: {says}; get it anew") from error
     features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
-    says = table[:, 1 + len(FEATURES) :] == 1.0
-    usable = np.isfinite(features).all(axis=1) & (says.sum(axis=1) == 1)
+    is_label = table[:, 1 + len(FEATURES) :] == 1.0
+    usable = np.isfinite(features).all(axis=1) & (is_label.sum(axis=1) == 1)
     return Minutes(
         features[usable],
-        np.argmax(says[usable], axis=1).astype(np.int64),
+        np.argmax(is_label[usable], axis=1).astype(np.int64),
         np.full(int(usable.sum()), person, np.int64),
         table[usable, 0],
     )
 
 
 def read_arrays(path: Path) -> Minutes:
-    """The samples as arrays: `x` [n, 52], `y` [n], `user` [n], `t` [n] in an .npz file.
+    """Return the samples in an .npz file: `x` [n, 52], `y` [n], `user` [n], `t` [n].
 
     `feature_names` [52] and `class_names` [6] in it must be `FEATURES` and `CLASSES`.
 

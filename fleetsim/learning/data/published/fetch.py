@@ -1,8 +1,8 @@
-"""Where published data sets come from, where they lie here, and that they are the right ones.
+"""Published data sets: download, local folders, and verification of the files.
 
-A set is looked for in a folder that the scenario names; else below `$FLEETSIM_DATA`; else in the
-platform's cache folder. Every file is checked against its published SHA-256 wherever it was found.
-Nothing is ever downloaded unless `fetch` is called.
+A set is searched in a folder that the scenario names, else below `$FLEETSIM_DATA`, else in the
+platform's cache folder. Every file is checked against its published SHA-256. Only `fetch` downloads
+files.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def named_folder(folder: str | None) -> Path | None:
 
 
 def cache_folder(name: str) -> Path:
-    """Folder of a set in the platform's cache; `$XDG_CACHE_HOME` moves it on Linux."""
+    """Return the folder of a set in the platform's cache; `$XDG_CACHE_HOME` moves it on Linux."""
     return Path(pooch.os_cache("fleetsim")) / name
 
 
-def own_folders(name: str) -> list[Path]:
-    """Folders of a set below `$FLEETSIM_DATA`, first to last; none if that is unset or empty."""
+def data_folders(name: str) -> list[Path]:
+    """Return the folders of a set below `$FLEETSIM_DATA`, in order; none if that is not set."""
     home = os.environ.get("FLEETSIM_DATA")
     return [Path(home) / name, Path(home) / "data" / name] if home else []
 
@@ -59,24 +59,23 @@ def find_files(
     extras: Collection[str] = (),
     registry: Mapping[str, RemoteSet],
 ) -> dict[str, Path]:
-    """Verified local files of a set by their published names; downloads nothing.
+    """Return the verified local files of a set by their published names; downloads nothing.
 
-    The first folder that holds all of them is taken: `folder` alone if it is given, else below
-    `$FLEETSIM_DATA`, else the cache. A file may lie there as published or unpacked; an unpacked
-    archive is given as its members, by their paths in it.
+    They are those of the first folder that contains all of them. A file may lie there as published
+    or unpacked; an unpacked archive is given as its members, by their paths in it.
 
     Args:
-        name: a key of the registry.
-        folder: the only folder to look in.
-        extras: names of extra files that are wanted too.
-        registry: the sets that are known, by name.
+        name: key of the registry.
+        folder: only folder to search; None: `$FLEETSIM_DATA`, then the cache.
+        extras: names of extra files that are needed too.
+        registry: published sets by name.
 
     Raises:
-        DataError: unknown set, no folder holds all files, or a file is not the published one.
+        DataError: unknown set, no folder contains all files, or a file is not the published one.
     """
     known = _registered(name, registry)
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
-    homes = [folder] if folder is not None else [*own_folders(name), cache_folder(name)]
+    homes = [folder] if folder is not None else [*data_folders(name), cache_folder(name)]
     for home in homes:
         verified = _verified(name, home, wanted)
         if verified is not None:
@@ -90,23 +89,23 @@ def find_files(
 
 
 def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Path:
-    """Folder that holds a set, extra files included; downloads what is missing into the cache.
+    """Return the folder of a set with extra files; downloads missing files into the cache.
 
-    A complete folder below `$FLEETSIM_DATA` is verified and taken as it is. Otherwise every file
-    that the cache lacks, or holds with another checksum, is downloaded under a temporary name,
-    verified, and only then renamed: an interruption leaves no half file under its name.
+    A complete folder below `$FLEETSIM_DATA` is verified and returned. Otherwise every file that the
+    cache lacks, or has with another checksum, is downloaded under a temporary name, verified and
+    then renamed, so that an interruption leaves no half file under its name.
 
     Args:
-        name: a key of the registry.
-        progress: whether to draw a bar per file on stderr.
-        registry: the sets that are known, by name.
+        name: key of the registry.
+        progress: True: draw a bar per file on stderr.
+        registry: published sets by name.
 
     Raises:
-        DataError: unknown set, a file of one's own is not the published one, the cache cannot be
-            written, or no address gives a file with the published checksum.
+        DataError: unknown set, a file below `$FLEETSIM_DATA` is not the published one, the cache
+            cannot be written, or no address gives a file with the published checksum.
     """
     known = _registered(name, registry)
-    for home in own_folders(name):
+    for home in data_folders(name):
         if _verified(name, home, known.files) is not None:
             return home
     folder = cache_folder(name)
@@ -117,7 +116,7 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
             f"{folder}: cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder that "
             f"can be written, or FLEETSIM_DATA to one that holds {name}/"
         ) from error
-    pooch.get_logger().setLevel("WARNING")  # the bars say the same
+    pooch.get_logger().setLevel("WARNING")  # the bars show the same
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -135,15 +134,15 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
 
 @dataclass(slots=True)
 class _Bar:
-    """What pooch asks of a progress bar (total, update, reset, close), drawn by rich."""
+    """Progress bar for pooch (total, update, reset, close), drawn by rich."""
 
     bars: Progress
     task: TaskID
     total: float = 0.0
-    """Bytes to come, set by pooch; 0 where the server does not say."""
+    """Bytes of the file, set by pooch; 0 if the server does not state them."""
 
     def update(self, num_byte: float) -> None:
-        """Move on by so many bytes."""
+        """Advance the bar by some bytes."""
         self.bars.update(self.task, total=self.total or None, advance=num_byte)
 
     def reset(self) -> None:
@@ -155,7 +154,7 @@ class _Bar:
 
 
 def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None:
-    """Put one verified file into the folder, from the first address that gives it."""
+    """Download one verified file into the folder, from the first address that gives it."""
     paths.kind_of(folder / file.name)  # a pipe there would block
     task = bars.add_task(file.name, total=file.num_byte)
 
@@ -194,7 +193,7 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
 
 
 def _root_cause(error: BaseException) -> str:
-    """One line of the first exception in a chain: sockets say it shorter than their wrappers."""
+    """Return one line on the first exception in a chain, which is shorter than its wrappers'."""
     while error.__context__ is not None:
         error = error.__context__
     return " ".join(f"{type(error).__name__}: {error}".split())
@@ -210,7 +209,7 @@ def _registered(name: str, registry: Mapping[str, RemoteSet]) -> RemoteSet:
 
 
 def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str, Path] | None:
-    """The files in a folder, each with its published checksum; None if it lacks one."""
+    """Return the files in a folder, each with its published checksum; None if it lacks one."""
     found = [_present(home, file) for file in files]
     if not all(found):
         return None
@@ -221,7 +220,7 @@ def _verified(name: str, home: Path, files: Collection[RemoteFile]) -> dict[str,
 
 
 def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
-    """Where a file lies in a folder, as published or else unpacked; empty if it does not."""
+    """Return the paths of a file in a folder, as published or else unpacked; empty if missing."""
     published, unpacked = home / file.name, home / file.unpacked_name
     if paths.is_file(published):
         return {file.name: published}
@@ -236,7 +235,7 @@ def _present(home: Path, file: RemoteFile) -> dict[str, Path]:
 
 
 def _absence(home: Path, files: Collection[RemoteFile]) -> str:
-    """Why a folder will not do."""
+    """Return the reason why a folder cannot be used."""
     if not paths.is_folder(home):
         return f"{home} is no folder"
     return f"{home} lacks {', '.join(file.name for file in files if not _present(home, file))}"

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: gray images in four IDX files, of MNIST perhaps with their writers.
+"""MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
 
 Pixels are divided by 255 and standardised with the mean and standard deviation of all training
 pixels, rounded to four digits as commonly published: 0.1307 and 0.3081 for MNIST (pytorch/examples,
@@ -140,10 +140,12 @@ class MnistSettings(DatasetKind):
     """MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels (LeCun et al. 1998)."""
 
     published: ClassVar[tuple[RemoteSet, ...]] = (_MNIST,)
+    training_samples: ClassVar[int | None] = _NUM_TRAINING
+    labels: ClassVar[int | None] = _NUM_CLASSES
     acts_if = by_key(
         writers=ActsIf(
             lambda _, facts: facts.partition == "natural",
-            "only the partition natural looks at who wrote what",
+            "only the partition natural uses the writers",
             "set task.partition.kind: natural",
         ),
     )
@@ -151,13 +153,13 @@ class MnistSettings(DatasetKind):
     kind: Literal["mnist"] = "mnist"
     folder: str | None = None
     """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
-    then the cache that `fleetsim data fetch mnist` fills are looked in."""
+    then the cache that `fleetsim data fetch mnist` fills."""
     pixels: Pixels = "standardised"
     """Numbers that bytes become: standardised by the set's mean and deviation, symmetric (-1 to 1),
     unit (0 to 1) or raw (0 to 255)."""
     writers: bool = False
-    """Also read who wrote each training image (QMNIST, Yadav and Bottou 2019): 539 natural clients
-    for the partition `natural`."""
+    """Also read the writer of each training image (QMNIST, Yadav and Bottou 2019): 539 natural
+    clients for the partition `natural`."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the images, with their writers as natural clients if `writers`."""
@@ -168,17 +170,9 @@ class MnistSettings(DatasetKind):
             files, name=self.kind, pixels=self.pixels, mean=_MNIST_MEAN, std=_MNIST_STD
         )
 
-    def num_training(self, own_folder: Path | None = None) -> int:
-        """Return 60,000."""
-        return _NUM_TRAINING
-
     def num_natural(self, own_folder: Path | None = None) -> int:
         """Return the number of writers."""
         return _NUM_WRITERS if self.writers else 0
-
-    def num_labels(self) -> int:
-        """Return 10."""
-        return _NUM_CLASSES
 
     def without_clients(self, own_folder: Path | None = None) -> str:
         """Return the error message for the partition `natural` without writers."""
@@ -189,11 +183,14 @@ class FashionMnistSettings(DatasetKind):
     """Fashion-MNIST: 60,000 + 10,000 pictures of clothes, 28 x 28 pixels (Xiao et al. 2017)."""
 
     published: ClassVar[tuple[RemoteSet, ...]] = (_FASHION_MNIST,)
+    training_samples: ClassVar[int | None] = _NUM_TRAINING
+    natural_clients: ClassVar[int | None] = 0
+    labels: ClassVar[int | None] = _NUM_CLASSES
 
     kind: Literal["fashion-mnist"] = "fashion-mnist"
     folder: str | None = None
     """Folder with the four published IDX files, gzipped or not; by default `$FLEETSIM_DATA` and
-    then the cache that `fleetsim data fetch fashion-mnist` fills are looked in."""
+    then the cache that `fleetsim data fetch fashion-mnist` fills."""
     pixels: Pixels = "standardised"
     """Numbers that bytes become: standardised by the set's mean and deviation, symmetric (-1 to 1),
     unit (0 to 1) or raw (0 to 255)."""
@@ -203,18 +200,6 @@ class FashionMnistSettings(DatasetKind):
         files = find_files(self.kind, named_folder(self.folder), registry=registry)
         mean, std = _FASHION_MNIST_MEAN, _FASHION_MNIST_STD
         return _gray_images(files, name=self.kind, pixels=self.pixels, mean=mean, std=std)
-
-    def num_training(self, own_folder: Path | None = None) -> int:
-        """Return 60,000."""
-        return _NUM_TRAINING
-
-    def num_natural(self, own_folder: Path | None = None) -> int:
-        """Return 0."""
-        return 0
-
-    def num_labels(self) -> int:
-        """Return 10."""
-        return _NUM_CLASSES
 
 
 def _gray_images(

@@ -1,4 +1,4 @@
-"""Which files Shakespeare's plays consist of: stem of the name, bytes, SHA-256.
+"""Files of Shakespeare's plays: stem of the name, bytes, SHA-256.
 
 They are Jon Bosak's XML of 1998, from http://www.ibiblio.org/xml/examples/shakespeare/, as kept in
 okfn/shakespeare-material@abd92b5 (`texts/moby/STEM_moby.xml`).

@@ -1,6 +1,6 @@
 """Records of a published data set: files, addresses, checksums, licence, citation.
 
-Each set is described beside its reader, in the module of its settings.
+Each set is described next to its reader, in the module of its settings.
 """
 
 from __future__ import annotations

@@ -4,12 +4,13 @@ The task is that of McMahan et al., "Communication-efficient learning of deep ne
 decentralized data", AISTATS 2017, and Caldas et al., "LEAF: a benchmark for federated settings",
 arXiv:1812.01097, 2018: the speaking roles of each play are clients, and 80 characters predict the
 next one. The text is that of the 37 plays in Jon Bosak's XML (public domain, with SPEECH, SPEAKER
-and LINE marked up) instead of a plain text whose speakers have to be guessed from its layout.
+and LINE marked up). In a plain text, speakers would have to be guessed from the layout.
 
 A role's text is its verses and lines of prose in the order of the play, each ended by a newline,
-without stage directions, white space runs as one space. A speech of several speakers belongs to
-each of them, one without a name to nobody. As in McMahan et al. the first 80 % of a role's lines
-train and the last 20 %, rounded up, test.
+without stage directions, with every run of white space as one space. A speech of several speakers
+belongs to each of them; a speech without a name is not used. As in McMahan et al. the first 80 % of
+a role's lines are for training and the last 20 %, rounded up, for testing. The checksums are our
+own, of the files at the commit in their address.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import (
     cache_folder,
+    data_folders,
     find_files,
     named_folder,
-    own_folders,
 )
 from fleetsim.learning.data.published.plays import PLAYS
 from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
@@ -79,19 +80,19 @@ class ShakespeareSettings(DatasetKind):
     folder: str | None = None
     """Folder with the 37 XML files of the plays, or with a zip archive of them by the name
     `shakespeare-moby-xml.zip`; by default `$FLEETSIM_DATA` and then the cache that
-    `fleetsim data fetch shakespeare` fills are looked in."""
+    `fleetsim data fetch shakespeare` fills."""
     context: Annotated[int, Ge(1), Le(1000)] = 80
     """Characters of a sample."""
     stride: Annotated[int, Ge(1), Le(1000)] = 80
-    """Characters from the start of one sample to that of the next; with 80 of 80 they lie side by
-    side, with 1 every character is predicted, as in LEAF, and there are 80 times as many."""
+    """Characters from the start of one sample to that of the next. With 80 they lie side by side;
+    with 1 every character is predicted, as in LEAF, and there are 80 times as many samples."""
     predict: Literal["last", "each"] = "last"
-    """What is predicted: the character behind the sample (LEAF), or the next one at each of its
-    positions, which learns 80 times as much from the same arithmetic."""
+    """Labels: the character after the sample (LEAF), or the next one at each of its positions,
+    which gives 80 times as many labels for the same arithmetic."""
     min_characters: Samples = 1000
     """Roles with a shorter text are left out, and those too short for one sample to train on."""
     test_samples: Samples | None = None
-    """Test on so many samples only, evenly spread over all roles; by default on all."""
+    """Number of test samples, evenly spread over all roles; by default all."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the task.
@@ -106,12 +107,12 @@ class ShakespeareSettings(DatasetKind):
 def load_shakespeare(
     settings: ShakespeareSettings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
 ) -> Dataset:
-    """The task; reads local files only.
+    """Return the task; reads local files only.
 
     Args:
-        settings: how the text becomes samples.
-        folder: the only folder to look in.
-        registry: the published sets that are known, by name.
+        settings: form of the samples.
+        folder: only folder to search.
+        registry: published sets by name.
 
     Raises:
         DataError: files are missing, broken, or not the published ones.
@@ -158,7 +159,7 @@ def load_shakespeare(
 
 
 def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
-    """What each role says: by play and speaker, in the order of their first words, its lines.
+    """Return the lines of each role by play and speaker, in the order of their first words.
 
     Args:
         plays: XML of each play by the name of its file.
@@ -183,7 +184,7 @@ def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
 
 
 def _spoken(line: ElementTree.Element) -> str:
-    """Text of a line without the stage directions in it."""
+    """Return the text of a line without the stage directions in it."""
     return _words((line.text or "") + "".join(part.tail or "" for part in line))
 
 
@@ -192,15 +193,15 @@ def _words(text: str | None) -> str:
 
 
 def _encoded(lines: list[str], codes: IntArray) -> IntArray:
-    """Place in the alphabet of every character of some lines."""
+    """Return the place in the alphabet of every character of some lines."""
     points = np.frombuffer("".join(lines).encode("utf-32-le"), dtype="<u4")
     encoded: IntArray = codes[points]
     return encoded
 
 
 def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, bytes]:
-    """XML of all plays by the name of their file, in the registry's order; every one verified."""
-    homes = [folder] if folder is not None else [*own_folders(_NAME), cache_folder(_NAME)]
+    """Return the verified XML of all plays by the name of their file, in the registry's order."""
+    homes = [folder] if folder is not None else [*data_folders(_NAME), cache_folder(_NAME)]
     for home in homes:
         if paths.is_file(home / ARCHIVE):
             return dict(_verified(home / ARCHIVE, registry[_NAME]))
@@ -209,7 +210,7 @@ def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, 
 
 
 def _verified(archive: Path, known: RemoteSet) -> Iterator[tuple[str, bytes]]:
-    """The plays in an archive, each with its published checksum."""
+    """Yield the plays in an archive, each verified by its published checksum."""
     names = [file.name for file in known.files]
     contents = read_zip(archive, names, max_byte=_MAX_PLAY_BYTE)
     for file in known.files:

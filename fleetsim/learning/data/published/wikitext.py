@@ -2,13 +2,16 @@
 
 Merity et al., "Pointer sentinel mixture models", ICLR 2017: 600 + 60 + 60 articles of Wikipedia to
 train, validate and test on. A line is split at white space, and every line, empty ones too, ends
-in a token of its own; so counted, the parts have the published 2,088,628, 217,646 and 245,569
-tokens. An article begins at a line " = Title = " between two empty lines, and whatever precedes the
-first belongs to the first.
+in a token of its own. By this count the parts have the published 2,088,628, 217,646 and 245,569
+tokens. An article begins at a line " = Title = " between two empty lines; lines before the first
+title belong to the first article.
 
-A sample is a block of tokens of one article, its labels are the next token at each position:
-tokens c i .. c i + c - 1 and c i + 1 .. c i + c for context c and i = 0, 1, ... What is left of an
+A sample is a block of tokens of one article. Its labels are the next token at each position:
+tokens c i .. c i + c - 1 and c i + 1 .. c i + c for context c and i = 0, 1, ... The rest of an
 article is not used.
+
+The archive's checksum is that of ml-explore/mlx-data; those of the files in it, and of its form
+with `<unk>`, are stated alike by several public projects.
 """
 
 from __future__ import annotations
@@ -121,7 +124,7 @@ _WIKITEXT2_TOKENS = RemoteSet(
 
 
 class WordSettings(Settings):
-    """Tokens are the words of the text that is trained on."""
+    """Words of the training text as tokens."""
 
     kind: Literal["words"] = "words"
     vocabulary_size: Annotated[int, Ge(3), Le(1_000_000)] = 10_000
@@ -129,7 +132,7 @@ class WordSettings(Settings):
 
 
 class ByteSettings(Settings):
-    """Tokens are the 256 bytes of the text in UTF-8."""
+    """The 256 bytes of the text in UTF-8 as tokens."""
 
     kind: Literal["bytes"] = "bytes"
 
@@ -142,18 +145,18 @@ class WikiText2Settings(DatasetKind):
     kind: Literal["wikitext2"] = "wikitext2"
     folder: str | None = None
     """Folder with the published files; by default `$FLEETSIM_DATA` and then the cache that
-    `fleetsim data fetch wikitext2` (or `wikitext2-tokens`) fills are looked in."""
+    `fleetsim data fetch wikitext2` (or `wikitext2-tokens`) fills."""
     form: Literal["raw", "tokens"] = "raw"
     """raw: `wikitext-2-raw-v1.zip` or the three files in it, with every word as it was; tokens:
     `train.txt`, `valid.txt` and `test.txt`, in which rare words are replaced by `<unk>`."""
     train_part: Literal["train", "valid"] = "train"
-    """What to train on; the validation part is a tenth of the size, and enough to try things."""
+    """Part to train on; the validation part has a tenth of the size, enough for a trial."""
     tokens: Annotated[WordSettings | ByteSettings, Field(discriminator="kind")] = WordSettings()
-    """What a token is."""
+    """Form of a token."""
     context: Annotated[int, Ge(1), Le(100_000)] = 64
     """Tokens of a sample."""
     test_samples: Samples | None = None
-    """Test on so many samples only, evenly spread over all articles; by default on all."""
+    """Number of test samples, evenly spread over all articles; by default all."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the task.
@@ -168,12 +171,12 @@ class WikiText2Settings(DatasetKind):
 def load_wikitext2(
     settings: WikiText2Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
 ) -> Dataset:
-    """The task; reads local files only.
+    """Return the task; reads local files only.
 
     Args:
-        settings: which form and part, what a token is, how long a sample.
-        folder: the only folder to look in.
-        registry: the published sets that are known, by name.
+        settings: form, part, tokens and length of the samples.
+        folder: only folder to search.
+        registry: published sets by name.
 
     Raises:
         DataError: files are missing, broken, or not the published ones.
@@ -215,7 +218,7 @@ def load_wikitext2(
 def _texts(
     settings: WikiText2Settings, folder: Path | None, registry: Mapping[str, RemoteSet]
 ) -> tuple[str, str]:
-    """Text of the part to train on and of the test part."""
+    """Return the text of the part to train on and of the test part."""
     wanted = (settings.train_part, "test")
     if settings.form == "tokens":
         extras = (_TOKENS["train"],) if settings.train_part == "train" else ()
@@ -241,7 +244,7 @@ def _decoded(content: bytes, part: str) -> str:
 
 
 def articles(text: str) -> list[list[str]]:
-    r"""Lines of each article, without their line ends.
+    r"""Return the lines of each article, without their line ends.
 
     >>> articles(" \n = A = \n \n a b \n = = B = = \n c \n \n = D = \n \n d \n")
     [[' ', ' = A = ', ' ', ' a b ', ' = = B = = ', ' c ', ' '], [' = D = ', ' ', ' d ']]
@@ -261,12 +264,12 @@ def articles(text: str) -> list[list[str]]:
 
 
 def _is_empty(lines: Sequence[str], number: int) -> bool:
-    """Whether a line has nothing on it; there is nothing before the first and after the last."""
+    """Return whether a line is empty; lines before the first and after the last count as empty."""
     return not 0 <= number < len(lines) or not lines[number].strip()
 
 
 def _vocabulary(texts: Sequence[Sequence[str]], size: int) -> dict[str, int]:
-    """Numbers of the words: 0 for any other, 1 for the end of a line, then by falling frequency."""
+    """Return numbers of words: 0 for any other, 1 for the end of a line, then by frequency."""
     words = (
         word
         for lines in texts
@@ -292,5 +295,5 @@ def _byte_tokens(lines: Sequence[str]) -> IntArray:
 
 
 def _blocks(tokens: IntArray, context: int) -> IntArray:
-    """Samples with their last label [m, context + 1], side by side but for that label."""
+    """Return samples with their last label [m, context + 1], side by side but for that label."""
     return windows(tokens, length=context + 1, stride=context)

@@ -227,7 +227,7 @@ def test_an_archive_without_people_is_told(
 # --- as arrays ----------------------------------------------------------------------------------
 
 
-def test_arrays_are_dealt_to_their_users(tmp_path: Path) -> None:
+def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:
     arrays(tmp_path / "a.npz")
 
     data = load(tmp_path)
