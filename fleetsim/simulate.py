@@ -31,7 +31,6 @@ from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
-from fleetsim.learning.local.learning_rate_decay import learning_rate_at
 from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, RunHistory, failures
@@ -85,43 +84,34 @@ def run(
     """Run a scenario into a folder.
 
     Args:
-        scenario: what to run.
-        out: the run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
-        train: whether models are really trained; without, times and joules are the same for every
-            selector that does not look at losses, and there is no accuracy.
-        torch_device: where training runs, `cpu` or `cuda`.
-        workers: processes that train, this one included; shows in the time alone. None: one for
-            every core.
-        resume: go on with the unfinished run in `out`, or with the last one of this scenario. A run
-            that is complete is returned as it is; where there is none yet, it begins.
-        allow_other_platform: resume although the numerical platform differs; the run folder then
-            names both.
-        selector: an object of your own instead of the scenario's selector. The resolved scenario
-            names its class as `server.selector.kind`; what the object was made with is not kept.
-        on_progress: called after every round.
-        on_note: called with a line where `resume` found no run yet, or a complete one.
-        reading: the scenario's data set, if somebody has begun to read it; None: it is read here.
+        scenario: scenario to run.
+        out: run folder; `runs/NAME-HASH` (then -2, -3 ...) unless given.
+        train: if true, models are trained. If false, there is no accuracy; times and joules are the
+            same for every selector that does not use losses.
+        torch_device: device of the training, `cpu` or `cuda`.
+        workers: number of processes that train, this one included; changes the time alone. None:
+            one for every core.
+        resume: continue the unfinished run in `out`, or the last one of this scenario. A complete
+            run is returned unchanged; if there is no run, it begins.
+        allow_other_platform: resume even on another numerical platform; the run folder then names
+            both.
+        selector: selector object that replaces the scenario's selector. The resolved scenario names
+            its class as `server.selector.kind`; the object's arguments are not recorded.
+        on_progress: callback after every round.
+        on_note: callback with a line of text if `resume` found no run, or a complete one.
+        reading: the scenario's data set, if reading has begun; None: it is read now.
 
     Raises:
-        ScenarioError: the scenario cannot be run like this.
+        ScenarioError: the scenario cannot be run with these arguments.
         DataError: a file is missing or wrong, or the folder cannot be written.
-        SimulationError: an invariant broke; what was recorded until then is in the folder.
-        TrainingError: a process that trains failed or was killed; the run can be resumed.
-        KeyboardInterrupt: interrupted; the run can be resumed, and a note says where it is.
+        SimulationError: an invariant was broken; all that was recorded is in the folder.
+        TrainingError: a training process failed or was killed; the run can be resumed.
+        KeyboardInterrupt: interrupted; the run can be resumed, and a note names the folder.
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
     if selector is not None:
         scenario = scenario.with_selector(selector)
-    chosen = scenario.build_selector()
-    is_buffered = isinstance(scenario.server, BufferedServerSettings)
-    says = requirements.unmet(chosen, is_trained=train, is_buffered=is_buffered)
-    if says is not None:
-        raise ScenarioError(
-            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"
-        )
-    never = None if train else never_ends(scenario)
-    if never is not None:
-        raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
+    chosen = _build_selector(scenario, train=train)
     prepared = prepare_task(
         scenario.task,
         scenario.trainer,
@@ -143,7 +133,7 @@ def run(
         files=scenario.files,
     )
     if fleet.memory is not None:
-        # A model that fits nowhere is refused before there is a folder.
+        # Refuse a model that fits no device before creating the folder.
         fleet.memory.spare_byte(
             prepared.cost,
             num_samples=prepared.num_samples,
@@ -159,10 +149,10 @@ def run(
     )
     if manifest.status == "done":
         return open_run(folder)
-    with _saying_where(folder), held(folder):
+    with _naming_folder(folder), held(folder):
         manifest = read_manifest(folder)
         if manifest.status == "done":
-            # Meanwhile, by another process.
+            # Another process has completed the run in the meantime.
             return open_run(folder)
         manifest = with_platform(folder, manifest, platform, allow_other=allow_other_platform)
         every_rounds = scenario.checkpoint.every_rounds
@@ -180,7 +170,7 @@ def run(
                 ),
                 batch_size=scenario.task.local.batch_size,
                 upload_byte=prepared.upload_byte(scenario.server.compression),
-                learning_rate_at=partial(learning_rate_at, scenario.task.local.optimizer),
+                learning_rate_at=scenario.task.local.optimizer.learning_rate_at,
                 trainer=prepared.trainer,
                 uplink=Uplink(scenario.server.compression, seed=scenario.seed),
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
@@ -194,26 +184,46 @@ def run(
             on_progress=on_progress,
         )
         server = _server(scenario, parts, state)
-        # Only now: a run that cannot go on stays what it was.
+        # Written last: a run that cannot continue keeps its manifest.
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
         write_manifest(folder, manifest)
         return _run(server, recorder, folder, manifest, scenario.server.selector.kind)
 
 
+def _build_selector(scenario: Scenario, *, train: bool) -> Selector:
+    """Return the scenario's selector.
+
+    Raises:
+        ScenarioError: the selector does not suit the server or a run without training, or such a
+            run never ends.
+    """
+    selector = scenario.build_selector()
+    is_buffered = isinstance(scenario.server, BufferedServerSettings)
+    says = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)
+    if says is not None:
+        raise ScenarioError(
+            f"server.selector.kind = {quoted(scenario.server.selector.kind)} {says}"
+        )
+    never = None if train else never_ends(scenario)
+    if never is not None:
+        raise ScenarioError(f"stop.accuracy = {scenario.stop.accuracy:g}: {never}")
+    return selector
+
+
 @contextmanager
-def _saying_where(folder: Path) -> Iterator[None]:
-    """Add to an interrupt where the run lies, unless a note says so already."""
+def _naming_folder(folder: Path) -> Iterator[None]:
+    """Add the run folder to an interrupt, unless a note names it already."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "__notes__", []):
-            interrupt.add_note(f"the run in {folder} is as it was")
+            interrupt.add_note(f"the run in {folder} is unchanged")
         raise
 
 
 def _server(scenario: Scenario, parts: Parts, state: State | None) -> Server:
-    """The server that the scenario's mode asks for."""
+    """Return the server of the scenario's mode."""
     if isinstance(scenario.server, BufferedServerSettings):
         return BufferedServer(scenario.server, scenario.stop, parts, state=state)
     return SynchronousServer(scenario.server, scenario.stop, parts, state=state)
@@ -226,10 +236,10 @@ def _run(
     manifest: Manifest,
     selector: str,
 ) -> Run:
-    """Run to the end; whatever happens, keep what was recorded."""
+    """Run to the end, and write the manifest, also after an interrupt or a fault."""
     began_s = time.perf_counter()
 
-    def standing(**changes: object) -> Manifest:
+    def current(**changes: object) -> Manifest:
         return manifest.model_copy(
             update={
                 "rounds": server.num_rounds,
@@ -241,19 +251,19 @@ def _run(
         )
 
     try:
-        with _set_up_for_good():
+        with _frozen_objects():
             reason: StopReason = server.run()
         digest = recorder.finish(server.clients())
     except KeyboardInterrupt as interrupt:
         recorder.flush()
         says = "ended by SIGTERM" if isinstance(interrupt, Terminated) else "interrupted"
-        write_manifest(folder, standing(status="interrupted", stop_text=says))
+        write_manifest(folder, current(status="interrupted", stop_text=says))
         interrupt.add_note(f"{server.num_rounds} round(s) are recorded in {folder}")
         raise
     except BaseException as fault:
         recorder.flush()
         says = str(fault) or type(fault).__name__
-        write_manifest(folder, standing(status="failed", stop_text=says))
+        write_manifest(folder, current(status="failed", stop_text=says))
         raise
     found = failures(
         RunHistory.read(folder),
@@ -264,7 +274,7 @@ def _run(
     )
     write_manifest(
         folder,
-        standing(
+        current(
             status="done",
             stop_rule=reason.rule,
             stop_text=reason.text,
@@ -276,11 +286,11 @@ def _run(
 
 
 @contextmanager
-def _set_up_for_good() -> Iterator[None]:
-    """Spare the garbage collector what is set up now: it lives to the end.
+def _frozen_objects() -> Iterator[None]:
+    """Exempt all present objects from garbage collection within the block.
 
-    Of a round of 1,000 clients so much is kept that every ninth had it look through all of torch's
-    modules, which takes as long as the round.
+    Rounds of 1,000 clients keep so many objects that every ninth round started a full collection.
+    It scanned all of torch's modules, which took as long as a round.
     """
     gc.freeze()
     try:
@@ -298,7 +308,7 @@ def _folder(
     platform: PlatformRecord,
     on_note: Callable[[str], None],
 ) -> tuple[Path, Manifest]:
-    """The run folder, new or found again, and its manifest."""
+    """Return the run folder, new or resumed, and its manifest."""
     trainer, labels = prepared.trainer_kind, prepared.test_labels
     plugin = None
     if scenario.plugin is not None:
@@ -311,7 +321,7 @@ def _folder(
             manifest = read_manifest(found)
             _require_same_run(found, manifest, scenario, plugin, trainer=trainer)
             if manifest.status == "done":
-                on_note(f"{found}: the run is complete, there is nothing to go on with")
+                on_note(f"{found}: the run is complete, there is nothing to resume")
             return found, manifest
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
     profiles = [
@@ -336,7 +346,7 @@ def _folder(
     )
     create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
     if resume:
-        on_note(f"{folder}: there is no run yet to go on with, it begins here")
+        on_note(f"{folder}: there is no run to resume yet, it begins here")
     return folder, manifest
 
 
@@ -348,10 +358,10 @@ def _require_same_run(
     *,
     trainer: str,
 ) -> None:
-    """Look that a run goes on as what it began.
+    """Check that a resumed run has the scenario, plugin and trainer with which it began.
 
     Raises:
-        ScenarioError: it would not.
+        ScenarioError: one of them differs.
     """
     require_same_plugin(folder, manifest.plugin, plugin)
     if manifest.scenario_hash != scenario.content_hash:
@@ -361,6 +371,6 @@ def _require_same_run(
         )
     if manifest.trainer != trainer:
         raise ScenarioError(
-            f"{folder}: was run with {manifest.trainer}, not with {trainer}; give --no-train as"
-            " then, or not"
+            f"{folder}: was run with {manifest.trainer}, not with {trainer}; give or leave out"
+            " --no-train as in that run"
         )

@@ -358,8 +358,8 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     complete = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
 
     assert notes == [
-        f"{out}: there is no run yet to go on with, it begins here",
-        f"{out}: the run is complete, there is nothing to go on with",
+        f"{out}: there is no run to resume yet, it begins here",
+        f"{out}: the run is complete, there is nothing to resume",
     ]
     assert begun.manifest.digest == whole.manifest.digest
     assert complete.manifest == begun.manifest
@@ -374,7 +374,7 @@ def test_the_command_says_that_a_run_is_complete(scenario, whole, tmp_path, monk
     assert not called(monkeypatch, "run", tmp_path / "small.yaml", "--out", out, "--resume")
 
     assert capsys.readouterr().err == (
-        f"note: {out}: the run is complete, there is nothing to go on with\n"
+        f"note: {out}: the run is complete, there is nothing to resume\n"
     )
 
 
@@ -456,7 +456,7 @@ def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_pat
         with pytest.raises(KeyboardInterrupt) as caught:
             simulate.run(scenario, out=out)
 
-    assert caught.value.__notes__ == [f"the run in {out} is as it was"]
+    assert caught.value.__notes__ == [f"the run in {out} is unchanged"]
     assert simulate.run(scenario, out=out, resume=True).manifest.status == "done"
 
 

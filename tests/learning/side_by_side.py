@@ -1,4 +1,4 @@
-"""Clients of one network with samples of their own, trained one after the other or at once."""
+"""Clients of one network with samples of their own, trained one at a time or at once."""
 
 from __future__ import annotations
 

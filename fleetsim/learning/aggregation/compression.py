@@ -1,25 +1,26 @@
-"""Compression of what clients upload: how many bytes it takes, and what the server decodes.
+"""Compression of uploads: size on the wire, and the update that the server decodes.
 
-A client compresses its update delta = w_k - w, the change of its model; the server, which knows
-w, adds what it decodes:
+A client compresses its update delta = w_k - w, the change of its model. The server, which knows w,
+adds the decoded update:
 
-- `top-k`: the k = fraction P entries of largest magnitude, the others as 0 (Aji and Heafield,
-  "Sparse communication for distributed gradient descent", EMNLP 2017). It loses at most the share
-  1 - k/P of |delta|^2. With error feedback a client keeps what it did not send and adds it to its
-  next update (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018).
-- `quantise-8bit`: each bucket of consecutive entries is cut into 255 equal steps between its
-  smallest and largest entry, and each entry rounded to a step: at random to one of the two next to
-  it, so that it is right on average, or to the nearest. Buckets (512 entries at 8 bits) and random
-  rounding are those of QSGD (Alistarh et al., "QSGD: communication-efficient SGD via gradient
-  quantization and encoding", NeurIPS 2017, 4 and 5), steps between smallest and largest those of
-  Suresh et al., "Distributed mean estimation with limited communication", ICML 2017.
+- `top-k`: the k = fraction P entries of largest magnitude, other entries become 0 (Aji and
+  Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017). It loses at most
+  the share 1 - k/P of |delta|^2. With error feedback a client keeps the unsent rest and adds it to
+  its next update (Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018).
+- `quantise-8bit`: the range of each bucket of consecutive entries, from its smallest to its largest
+  entry, has 255 equal steps. Each entry is rounded to a step: at random to one of the two adjacent
+  ones, so that it is correct on average, or to the nearest. Buckets (512 entries at 8 bits) and
+  random rounding are those of QSGD (Alistarh et al., "QSGD: communication-efficient SGD via
+  gradient quantization and encoding", NeurIPS 2017, 4 and 5), steps between the smallest and
+  largest entry those of Suresh et al., "Distributed mean estimation with limited communication",
+  ICML 2017.
 
-On the wire lie 4 byte per value and 4 byte per index (top-k), or 1 byte per value and two 4-byte
-ends per bucket (8-bit). The model that clients download is never compressed.
+An upload has 4 byte per value and 4 byte per index (top-k), or 1 byte per value and two 4-byte ends
+per bucket (8-bit). Downloads are never compressed.
 
-Besides, a server may ask a client for a share s of its update alone: of the k largest entries the
-round(s k) largest, else round(s P) entries at random, in s times the bytes, because the seed that
-says which ones travels with the request; what is not sent counts as unchanged.
+A server may also request only a share s of an update: the round(s k) largest of the k entries of
+top-k, else round(s P) random entries. That takes s times the bytes, because the request holds the
+seed that determines the entries. Unsent entries count as unchanged.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _LEVELS = 255
 
 
 class UncompressedSettings(Settings):
-    """Updates are sent as they are."""
+    """No compression of updates."""
 
     kind: Literal["none"] = "none"
 
 
 class TopKSettings(Settings):
-    """The largest entries of an update, with their places (Aji, Heafield 2017)."""
+    """Largest entries of an update, with their indices (Aji, Heafield 2017)."""
 
     acts_if = by_key(
         error_feedback=TRAINING,
@@ -57,10 +58,10 @@ class TopKSettings(Settings):
 
     kind: Literal["top-k"] = "top-k"
     fraction: Annotated[float, Ge(1e-9), Le(0.5), Field(examples=[0.1])]
-    """Share of the entries that is sent; above one half their places cost more than they save."""
+    """Share of the entries that is sent; above one half the indices take more than is saved."""
     error_feedback: bool = False
-    """Whether a client adds what it has not sent to its next update (Stich et al. 2018). Every
-    client that ever delivered then holds, in memory and in checkpoints, 4 byte per weight."""
+    """If true, a client adds the unsent rest to its next update (Stich et al. 2018). Every client
+    that ever delivered then takes 4 byte per weight, in memory and in checkpoints."""
 
 
 class Quantise8BitSettings(Settings):
@@ -72,9 +73,9 @@ class Quantise8BitSettings(Settings):
 
     kind: Literal["quantise-8bit"] = "quantise-8bit"
     rounding: Literal["stochastic", "nearest"] = "stochastic"
-    """Rounded at random so that entries are right on average, or to the nearest step."""
+    """Random rounding, correct on average, or rounding to the nearest step."""
     bucket_size: Annotated[int, Ge(2), Le(1_000_000_000)] = 512
-    """Consecutive entries that share one range; smaller is more exact and costs more bytes."""
+    """Consecutive entries with one range; smaller buckets are more exact and take more bytes."""
 
 
 CompressionSettings = Annotated[
@@ -85,7 +86,7 @@ CompressionSettings = Annotated[
 
 
 def compressed_byte(settings: CompressionSettings, num_values: int) -> int:
-    """Bytes on the wire of an update of so many float32 values.
+    """Return the bytes on the wire of an update of so many float32 values.
 
     >>> compressed_byte(TopKSettings(fraction=0.01), 1000)
     80
@@ -108,14 +109,13 @@ def compress(
     generator: np.random.Generator,
     fraction: float = 1.0,
 ) -> Parameters:
-    """What the server decodes of an update.
+    """Return the update that the server decodes.
 
     Args:
-        delta: the update [P].
-        settings: how it is compressed.
-        generator: of the random rounding, and before it of the entries that are sent; whoever
-            needs neither draws nothing.
-        fraction: share of it that is sent, in (0, 1].
+        delta: update [P].
+        settings: settings of the compression.
+        generator: draws the entries that are sent, then the random rounding, each only if needed.
+        fraction: share of the update that is sent, in (0, 1].
 
     Returns:
         A new array [P].
@@ -142,7 +142,7 @@ def _decoded(
     settings: UncompressedSettings | Quantise8BitSettings,
     generator: np.random.Generator,
 ) -> Parameters:
-    """What the server makes of values that are all sent, a new array."""
+    """Return the decoded values if all are sent, a new array."""
     if isinstance(settings, UncompressedSettings):
         return values.copy()
     draws = generator.random(values.size) if settings.rounding == "stochastic" else 0.5
@@ -150,13 +150,13 @@ def _decoded(
 
 
 class Uplink:
-    """What reaches the server of the models that clients send it."""
+    """Uplink: compression of the models that clients upload."""
 
     def __init__(self, settings: CompressionSettings, *, seed: int) -> None:
-        """Nothing is held back yet; `seed` is the run's root seed."""
+        """Start without unsent entries; `seed` is the run's root seed."""
         self._settings = settings
         self._seed = seed
-        self._remembers = isinstance(settings, TopKSettings) and settings.error_feedback
+        self._has_feedback = isinstance(settings, TopKSettings) and settings.error_feedback
         self._unsent: dict[int, Parameters] = {}
 
     def receive(
@@ -167,21 +167,21 @@ class Uplink:
         address: tuple[int, ...],
         fraction: float = 1.0,
     ) -> Parameters:
-        """The model [P] that the server makes of an upload; call it for delivered uploads alone.
+        """Return the model [P] that the server decodes from a delivered upload.
 
-        A model that is not finite, or further away than float32 can say, arrives as it is: it is
-        the server's to refuse.
+        A model that is not finite, or whose update leaves the range of float32, is returned
+        unchanged: the server refuses it later.
 
         Args:
-            client: who sent it.
-            base: the model that the client had been sent [P].
-            vector: the model that it trained [P].
-            address: of the task; the rounding draws from (seed, "compress", client, address).
+            client: sender.
+            base: model that was sent to the client [P].
+            vector: model that the client trained [P].
+            address: address of the task; draws come from (seed, "compress", client, address).
             fraction: share of the update that is sent, in (0, 1].
         """
         if isinstance(self._settings, UncompressedSettings) and fraction == 1.0:
             return vector
-        with np.errstate(over="ignore", invalid="ignore"):  # asked for in the next line
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
             delta = vector - base
             if client in self._unsent:
                 delta += self._unsent[client]
@@ -189,12 +189,12 @@ class Uplink:
             return vector
         generator = rng.stream(self._seed, "compress", client, *address)
         decoded = compress(delta, self._settings, generator, fraction)
-        if self._remembers:
+        if self._has_feedback:
             self._unsent[client] = delta - decoded
         return base + decoded
 
     def state(self) -> State:
-        """What clients hold back: `clients` [M] and `unsent` [M, P]; nothing if nobody does."""
+        """Return the unsent entries, `clients` [M] and `unsent` [M, P]; empty without any."""
         if not self._unsent:
             return {}
         clients = sorted(self._unsent)
@@ -204,7 +204,7 @@ class Uplink:
         }
 
     def restore(self, state: State) -> None:
-        """Take back what `state` gave."""
+        """Restore a result of `state`."""
         self._unsent = {}
         if state:
             unsent = state["unsent"].astype(np.float32)
@@ -216,7 +216,7 @@ def _num_kept(settings: TopKSettings, num_values: int) -> int:
 
 
 def _top_k(delta: Parameters, num_kept: int) -> Parameters:
-    """Only the largest entries by magnitude; of equal ones those that come first."""
+    """Return the largest entries by magnitude, else 0; of equal ones the first."""
     magnitude = np.abs(delta)
     smallest = np.partition(magnitude, delta.size - num_kept)[delta.size - num_kept]
     is_kept = magnitude > smallest
@@ -226,13 +226,13 @@ def _top_k(delta: Parameters, num_kept: int) -> Parameters:
 
 
 def _quantised(delta: Parameters, bucket_size: int, draws: float | FloatArray) -> Parameters:
-    """Every entry at one of 256 levels between the ends of its bucket.
+    """Round every entry to one of 256 levels between the ends of its bucket.
 
     Args:
-        delta: what to round [P].
+        delta: entries [P].
         bucket_size: consecutive entries with one range; the last bucket may hold fewer.
-        draws: in [0, 1) [P] or one for all; an entry is rounded down if it lies less than 1 - draw
-            above a level.
+        draws: numbers in [0, 1) [P], or one for all; an entry is rounded down if it is less than
+            1 - draw steps above a level.
     """
     starts = np.arange(0, delta.size, bucket_size)
     length = np.diff(np.append(starts, delta.size))

@@ -22,7 +22,7 @@ from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.kernels.batches import Length, StackJob
-from fleetsim.learning.kernels.cpu.numerical_platform import settle
+from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings
@@ -106,7 +106,7 @@ class Kernel:
             ScenarioError: the torch device is not there.
         """
         self._device = _device(torch_device)
-        settle()
+        configure_torch()
         self._module = module.to(self._device)
         self._data = data
         self._local_settings = local_settings

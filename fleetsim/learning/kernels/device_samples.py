@@ -78,7 +78,7 @@ class Samples:
         return self._bytes.index_select(0, rows)
 
 
-def side_by_side(
+def stack_samples(
     jobs: Sequence[StackJob], samples: Samples, labels: Tensor, space: Workspace | None = None
 ) -> tuple[list[StackJob], Tensor, Tensor]:
     """Return the trainings of one stack, with the numbers and labels that their rows refer to.

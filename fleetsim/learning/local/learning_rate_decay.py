@@ -1,35 +1,74 @@
-"""How the clients' learning rate falls from round to round.
+"""Decay of the clients' learning rate over rounds, without torch.
 
-The server says with which rate a task is to train when it sends the task out, by the number of the
-round.
+A task trains at the rate of the round in which the server dispatches it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Annotated, Literal, Self
 
-from fleetsim.learning.local.settings import (
-    ExponentialDecaySettings,
-    NoDecaySettings,
-    SgdSettings,
-    StepDecaySettings,
-)
+from annotated_types import Ge, Le
+from pydantic import Field, model_validator
+
+from fleetsim.schema.effects import BEFORE_LAST_ROUND, by_key
+from fleetsim.schema.ranges import Rounds
+from fleetsim.settings import Settings
 
 
-def learning_rate_at(sgd: SgdSettings, round_: int) -> float:
-    """Learning rate of a task that is sent out in a round, 1 for the first; 0 is before it.
+class NoDecaySettings(Settings):
+    """Constant learning rate."""
 
-    >>> halved = StepDecaySettings(after_rounds=(150, 300), factor=0.5)
-    >>> sgd = SgdSettings(learning_rate=0.004, decay=halved)
-    >>> [learning_rate_at(sgd, round_) for round_ in (1, 150, 151, 301)]
-    [0.004, 0.004, 0.002, 0.001]
-    """
-    decay = sgd.decay
-    match decay:
-        case NoDecaySettings():
-            return sgd.learning_rate
-        case StepDecaySettings():
-            num_times = bisect_left(decay.after_rounds, round_)
-        case ExponentialDecaySettings():
-            num_times = max(round_ - 1, 0) // decay.every_rounds
-    return sgd.learning_rate * decay.factor**num_times
+    kind: Literal["none"] = "none"
+
+    def factor_at(self, round_: int) -> float:
+        """Return the factor of the learning rate in a round, 1 for the first."""
+        return 1.0
+
+
+class StepDecaySettings(Settings):
+    """Multiplication of the learning rate by a factor after each of some rounds."""
+
+    entries_act_if = by_key(after_rounds=(BEFORE_LAST_ROUND,))
+
+    kind: Literal["steps"] = "steps"
+    after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1)]
+    """Rounds after which the rate is multiplied once more, ascending: the next round is the first
+    with the new rate."""
+    factor: Annotated[float, Ge(1e-30), Le(1)]
+    """Factor of each multiplication."""
+
+    @model_validator(mode="after")
+    def _rounds_ascend(self) -> Self:
+        if sorted(set(self.after_rounds)) != list(self.after_rounds):
+            raise ValueError(f"after_rounds must be ascending, got {list(self.after_rounds)}")
+        return self
+
+    def factor_at(self, round_: int) -> float:
+        """Return the factor of the learning rate in a round, 1 for the first.
+
+        >>> halved = StepDecaySettings(after_rounds=(150, 300), factor=0.5)
+        >>> [halved.factor_at(round_) for round_ in (1, 150, 151, 301)]
+        [1.0, 1.0, 0.5, 0.25]
+        """
+        return float(self.factor ** bisect_left(self.after_rounds, round_))
+
+
+class ExponentialDecaySettings(Settings):
+    """Multiplication of the learning rate by a factor after every so many rounds."""
+
+    kind: Literal["exponential"] = "exponential"
+    factor: Annotated[float, Ge(1e-30), Le(1)]
+    """Factor of each multiplication."""
+    every_rounds: Rounds = 1
+    """Rounds between two multiplications."""
+
+    def factor_at(self, round_: int) -> float:
+        """Return the factor of the learning rate in a round, 1 for the first; 0 is before it."""
+        return float(self.factor ** (max(round_ - 1, 0) // self.every_rounds))
+
+
+DecaySettings = Annotated[
+    NoDecaySettings | StepDecaySettings | ExponentialDecaySettings, Field(discriminator="kind")
+]
+"""Settings of any decay, told apart by `kind`."""

@@ -1,13 +1,12 @@
-"""What a client computes: local SGD, a gradient, or the losses of a model on its samples.
+"""Local SGD, gradient and evaluation of a model on one client's samples.
 
-Every function is pure in its arguments: the module is only the workbench, its weights are
-overwritten with `base` before anything is computed.
+Every function is pure in its arguments: the network's weights are overwritten with `base` first.
 
-Client k minimises from the model w_0 that it was sent
+Client k starts from the model w_0 that the server sent and minimises
 
     F_k(w) + mu/2 |w - w_0|^2,    F_k(w) = (1/n_k) sum_i loss_i(w),
 
-with the cross-entropy as loss unless the network has one of its own: McMahan et al.,
+with the cross-entropy as loss unless the network has its own loss: McMahan et al.,
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017 (mu = 0),
 and Li et al., "Federated optimization in heterogeneous networks", MLSys 2020 (FedProx). One step on
 a batch B, with weight decay l, momentum m, velocity v (0 at the start of every task) and learning
@@ -15,7 +14,7 @@ rate h, as in `torch.optim.SGD`:
 
     g = (1/|B|) sum_B grad loss_i(w) + mu (w - w_0) + l w;    v <- m v + g;    w <- w - h v.
 
-The update is written out because constructing a torch optimizer imports torch's compiler.
+The update is written out, because the constructor of a torch optimizer imports torch's compiler.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ from fleetsim.learning.models.flat_vector import flatten, join, load_flat
 
 @runtime_checkable
 class HasLoss(Protocol):
-    """A network that is trained on another loss than the cross-entropy."""
+    """Network with another training loss than the cross-entropy."""
 
     def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Loss of each sample [n], of scores [n, classes] and labels [n]."""
+        """Return the loss of each sample [n] from scores [n, classes] and labels [n]."""
 
 
 CHUNK = 500
-"""Samples of one pass where only sums over all samples matter: bounds memory, fits the caches."""
+"""Samples of one pass where only sums matter: limits memory, and fits the caches."""
 POSITIONS = 4000
-"""The same for sequences: each of their positions has a logit for every word there is."""
+"""Positions of one pass over sequences: each has a logit for every word of the vocabulary."""
 
 
 def train(
@@ -63,29 +62,29 @@ def train(
     most_steps: int | None = None,
     tells_epoch_losses: bool = False,
 ) -> JobResult:
-    """Local epochs of SGD from `base` over all samples, reshuffled in every epoch.
+    """Train from `base` over all samples, shuffled in every epoch.
 
-    The losses are those of the last epoch, as far as it got, as training sees them: of each sample,
-    just before the step that its batch takes. A diverging run is returned as it is.
+    Losses are those of the last, perhaps incomplete epoch, each taken just before the step of its
+    batch. A diverged result is returned unchanged.
 
     Args:
-        module: workbench; after the call it holds the result.
-        base: weights to start from [P].
+        module: the network; holds the result after the call.
+        base: initial weights [P].
         inputs: samples [n, ...], n >= 1.
-        labels: classes [n] int64, or [n, t] of sequences; see `losses`.
+        labels: labels [n] int64, or [n, t] of sequences; see `losses`.
         settings: batch size, optimizer and proximal term.
-        epochs: passes over the samples, >= 1; `settings.epochs` is only the usual number.
-        stream: draws the seed of dropout, if the network has any, then the `orders` of the samples.
-        most_steps: stop after so many steps, >= 1, however many are left; None: never.
-        tells_epoch_losses: whether to keep the mean loss of every epoch.
+        epochs: passes over the samples, >= 1; replaces `settings.epochs`.
+        stream: random stream: the seed of dropout, if the network has any, then the `orders`.
+        most_steps: number of steps, >= 1, after which training stops; None: all epochs.
+        tells_epoch_losses: if true, the result holds the mean loss of every epoch.
 
     Returns:
-        New weights, mean and root mean square of the losses, n, and what each epoch lost if asked.
+        New weights, mean and root mean square of the losses, n, and mean losses by epoch if wanted.
     """
     load_flat(module, base)
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    # Only what the settings need: a large model's copies take memory and time.
+    # Copies only if the settings need them: those of a large model take memory and time.
     anchors = [p.detach().clone() for p in parameters] if settings.proximal_mu else parameters
     has_velocity = settings.optimizer.momentum > 0
     velocities = [torch.zeros_like(p) for p in parameters] if has_velocity else parameters
@@ -114,22 +113,22 @@ def train(
 
 
 def orders(stream: np.random.Generator, epochs: int, num_samples: int) -> IntArray:
-    """In which order each epoch goes through a client's samples [epochs, n]."""
+    """Return the order of a client's samples in each epoch [epochs, n]."""
     return orders_of(stream.bit_generator.random_raw(epochs * num_samples), epochs)
 
 
 def orders_of(words: NDArray[np.uint64], epochs: int) -> IntArray:
-    """The permutations [..., epochs, n] that random words [..., epochs * n] stand for.
+    """Return the permutations [..., epochs, n] for random words [..., epochs * n].
 
-    In every epoch each sample draws a word, and the samples come in the order of their words. Of
-    64 bits hardly two are ever equal.
+    Each sample draws a word of 64 bits per epoch, and samples are sorted by their words. Equal
+    words are very unlikely.
     """
     order: IntArray = words.reshape(*words.shape[:-1], epochs, -1).argsort(axis=-1)
     return order
 
 
 def num_steps(num_samples: int, epochs: int, batch_size: int, most: int | None = None) -> int:
-    """Steps of SGD in a client's training, which may be stopped after so many.
+    """Return the SGD steps of a client's training, which may stop after `most` steps.
 
     >>> num_steps(101, 2, 50), num_steps(101, 2, 50, most=4)
     (6, 4)
@@ -145,9 +144,9 @@ def _step(
     velocities: Sequence[Tensor],
     settings: LocalSettings,
 ) -> None:
-    """One update of parameters and velocities, in place.
+    """Update parameters and velocities in place by one SGD step.
 
-    Anchors are read with a proximal term alone, velocities with momentum.
+    Anchors are read only with a proximal term, velocities only with momentum.
     """
     sgd = settings.optimizer
     with torch.no_grad():
@@ -165,16 +164,15 @@ def _step(
 
 
 def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
-    """Mean gradient of the loss over all samples at `base`, in the flat layout.
+    """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
-    It is the gradient of the data's loss alone, without weight decay or proximal term; buffers
-    have gradient 0.
+    Weight decay and proximal term are not part of it; buffers have gradient 0.
 
     Args:
-        module: workbench.
+        module: the network; its weights are overwritten.
         base: weights at which the gradient is taken [P].
         inputs: samples [n, ...], n >= 1.
-        labels: classes [n] int64, or [n, t] of sequences; see `losses`.
+        labels: labels [n] int64, or [n, t] of sequences; see `losses`.
 
     Returns:
         The gradient, mean and root mean square of the losses, and n.
@@ -196,13 +194,13 @@ def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 
 
 def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
-    """Accuracy of `base` on samples, mean and root mean square of their losses.
+    """Return the accuracy of `base` on samples, mean and root mean square of their losses.
 
     Args:
-        module: workbench.
+        module: the network; its weights are overwritten.
         base: weights [P].
         inputs: samples [n, ...], n >= 1.
-        labels: classes [n] int64, or one for each position of a sequence [n, t].
+        labels: labels [n] int64, or one for each position of a sequence [n, t].
     """
     all_losses, all_hits = losses_and_hits(module, base, inputs, labels)
     result = _result(all_losses, None)
@@ -210,16 +208,16 @@ def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 
 
 def losses_of(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """Losses of samples by the network's outputs and their labels: its own, or `losses`."""
+    """Return the loss function of a network: its own, or `losses`."""
     return module.losses if isinstance(module, HasLoss) else losses
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each sample in nats [n]; of a sequence, the mean over its positions.
+    """Return each sample's cross-entropy in nats [n]; for sequences, the mean over positions.
 
     Args:
-        logits: [n, classes], or [n, t, classes] for sequences.
-        labels: [n] int64, or [n, t].
+        logits: scores [n, classes], or [n, t, classes] of sequences.
+        labels: labels [n] int64, or [n, t].
     """
     if labels.dim() == 1:
         return cross_entropy(logits, labels, reduction="none")
@@ -231,17 +229,20 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def hits(logits: Tensor, labels: Tensor) -> Tensor:
-    """Fraction of each sample's positions that are classed rightly [n] float64; shapes as above."""
-    right = (logits.argmax(dim=-1) == labels).double()
-    return right if labels.dim() == 1 else right.mean(dim=1)
+    """Return the share of each sample's positions that are classified correctly [n] float64.
+
+    Arguments are those of `losses`.
+    """
+    correct = (logits.argmax(dim=-1) == labels).double()
+    return correct if labels.dim() == 1 else correct.mean(dim=1)
 
 
 def losses_and_hits(
     module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Losses and hits of each sample [n] of `base`, without gradients, with running statistics.
+    """Return losses and hits of each sample [n] at `base`, with running statistics.
 
-    Arguments are those of `evaluate`. Samples are taken `CHUNK` at a time.
+    Arguments are those of `evaluate`. Samples are computed `CHUNK` at a time.
     """
     load_flat(module, base)
     module.eval()
@@ -257,7 +258,7 @@ def losses_and_hits(
 
 def _chunks(inputs: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     size = CHUNK if labels.dim() == 1 else max(1, POSITIONS // labels.shape[1])
-    # Cut twice, so that whoever hands over a multiple of CHUNK gets the same passes.
+    # Split twice: a caller that passes a multiple of CHUNK gets the same passes.
     for chunk in zip(torch.split(inputs, CHUNK), torch.split(labels, CHUNK), strict=True):
         yield from zip(*(torch.split(part, size) for part in chunk), strict=True)
 

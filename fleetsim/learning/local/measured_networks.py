@@ -1,12 +1,11 @@
-"""The networks whose training on phones was measured, as those who measured them define them.
+"""Networks whose training on phones was measured, as the measurements define them.
 
-With MNN, in UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb, tools/train/source/models:
-without the activations and layers that the published networks have and these do not; ten classes;
-MobileNetV2 is that of alibaba/MNN. Their GoogLeNet keeps the stride of 2 of its first convolution
-for the second one too (one `convOption` for both), which takes two thirds of the arithmetic away.
-
-With DL4J, in PKU-Chengxu/FLASH@70e47eb, models: LEAF's networks for FEMNIST, CelebA, Reddit and
-Shakespeare. The size of Reddit's vocabulary, 10,000, is that of LEAF and inferred here.
+* Measured with MNN: UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb,
+  tools/train/source/models. They lack some activations and layers of the published networks, and
+  have ten classes. MobileNetV2 is that of alibaba/MNN. GoogLeNet's second convolution has the
+  stride 2 of the first (one `convOption` for both), which saves two thirds of the arithmetic.
+* Measured with DL4J: PKU-Chengxu/FLASH@70e47eb, models. They are LEAF's networks for FEMNIST,
+  CelebA, Reddit and Shakespeare. The size of Reddit's vocabulary, 10,000, is LEAF's and inferred.
 """
 
 from __future__ import annotations
@@ -27,32 +26,32 @@ _REDDIT_WORDS = 10_000
 
 
 class Concat(nn.Module):
-    """Branches of the same input, one behind the other in the channels."""
+    """Branches of the same input, concatenated by channel."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
         self.branches = nn.ModuleList(branches)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """[n, c, h, w] to the channels of all branches [n, sum of c, h, w]."""
+        """Map [n, c, h, w] to the channels of all branches [n, sum of c, h, w]."""
         return torch.cat([branch(maps) for branch in self.branches], dim=1)
 
 
 class Added(nn.Module):
-    """What a body gives, added to its input."""
+    """Residual connection: the output of a body added to its input."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
         self.body = body
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps to maps of the same shape."""
+        """Map inputs to outputs of the same shape."""
         added: Tensor = maps + self.body(maps)
         return added
 
 
 def lenet() -> nn.Module:
-    """LeNet for images of 28 x 28."""
+    """Return LeNet for images of 28 x 28."""
     return nn.Sequential(
         nn.Conv2d(1, 20, 5),
         nn.MaxPool2d(2),
@@ -66,7 +65,7 @@ def lenet() -> nn.Module:
 
 
 def alexnet() -> nn.Module:
-    """AlexNet with one dense layer of 4,096."""
+    """Return AlexNet with one dense layer of 4,096."""
     return nn.Sequential(
         nn.Conv2d(3, 96, 11, 4),
         nn.ReLU(),
@@ -88,7 +87,7 @@ def alexnet() -> nn.Module:
 
 
 def squeezenet() -> nn.Module:
-    """SqueezeNet without any ReLU."""
+    """Return SqueezeNet without any ReLU."""
 
     def fire(before: int, squeezed: int, expanded: int) -> nn.Module:
         wide = nn.Conv2d(squeezed, expanded, 3, padding=1)
@@ -116,7 +115,7 @@ def squeezenet() -> nn.Module:
 
 
 def googlenet() -> nn.Module:
-    """GoogLeNet without any ReLU, its second convolution with a stride of 2."""
+    """Return GoogLeNet without any ReLU, its second convolution with a stride of 2."""
 
     def inception(before: int, *widths: int) -> nn.Module:
         one, three_in, three, five_in, five, pooled = widths
@@ -143,14 +142,14 @@ def googlenet() -> nn.Module:
         nn.MaxPool2d(3, 2, padding=1),
         inception(832, 256, 160, 320, 32, 128, 128),
         inception(832, 384, 192, 384, 48, 128, 128),
-        nn.AvgPool2d(4),  # theirs looks at 7 x 7 pixels, and only 4 x 4 are left
+        nn.AvgPool2d(4),  # the original pools 7 x 7 pixels, but only 4 x 4 are left
         nn.Conv2d(1024, 10, 1),
         nn.Flatten(),
     )
 
 
 def mobilenet_v2() -> nn.Module:
-    """MobileNetV2."""
+    """Return MobileNetV2."""
 
     def conv(before: int, width: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Module:
         padding = kernel // 2
@@ -187,7 +186,7 @@ def mobilenet_v2() -> nn.Module:
 
 
 def femnist_cnn() -> nn.Module:
-    """LEAF's network for FEMNIST: 62 classes of 28 x 28 pixels."""
+    """Return LEAF's network for FEMNIST: 62 classes of 28 x 28 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 5, padding=2),
         nn.ReLU(),
@@ -203,7 +202,7 @@ def femnist_cnn() -> nn.Module:
 
 
 def celeba_cnn() -> nn.Module:
-    """LEAF's network for CelebA: 2 classes of 84 x 84 pixels."""
+    """Return LEAF's network for CelebA: 2 classes of 84 x 84 pixels."""
     layers: list[nn.Module] = []
     for before in (3, 32, 32, 32):
         layers += [
@@ -216,7 +215,7 @@ def celeba_cnn() -> nn.Module:
 
 
 def reddit_lstm() -> nn.Module:
-    """LEAF's network for Reddit: the next word at each of 10 positions."""
+    """Return LEAF's network for Reddit: the next word at each of 10 positions."""
     return Lstm(
         vocabulary_size=_REDDIT_WORDS,
         num_classes=_REDDIT_WORDS,
@@ -228,7 +227,7 @@ def reddit_lstm() -> nn.Module:
 
 
 def shakespeare_lstm() -> nn.Module:
-    """LEAF's network for Shakespeare: the character after 80 others."""
+    """Return LEAF's network for Shakespeare: the character after 80 others."""
     return Lstm(
         vocabulary_size=80,
         num_classes=80,
@@ -250,17 +249,17 @@ MEASURED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "Reddit": (reddit_lstm, (10,)),
     "Shakespeare": (shakespeare_lstm, (80,)),
 }
-"""What makes each network, and the shape of one of its samples."""
+"""Constructor of each network, and the shape of one sample."""
 
 
 def measured_cost(network: str) -> ModelCost:
-    """What a network costs a device, by the counting that scenarios use."""
+    """Return the cost of a network, counted as in scenarios."""
     make, shape = MEASURED[network]
     return model_cost(make(), shape)
 
 
 def measured_memory(network: str) -> StepMemory:
-    """What a step of SGD with momentum holds; with it the measured ones were trained."""
+    """Return the memory of a step of SGD with momentum, which the measurements used."""
     make, shape = MEASURED[network]
     local = LocalSettings(
         epochs=1, batch_size=1, optimizer=SgdSettings(learning_rate=0.1, momentum=0.9)

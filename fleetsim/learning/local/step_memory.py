@@ -1,17 +1,17 @@
-"""What a step of local training holds in memory at once, read off the real model.
+"""Memory of an SGD step of local training, measured on the real model.
 
-The peak of a step comes as its backward pass begins. By then a device holds
+The peak is at the start of the backward pass. A device then holds for a batch of B samples
 
-    state + B * sample        bytes for a batch of B samples:
+    state + B * sample        bytes:
 
-* state: weights, buffers and gradients, the velocity of SGD with momentum, and the model that was
-  sent where a proximal term pulls towards it;
-* sample: what the forward pass of one sample, loss and all, keeps for the backward pass. It is
-  what torch's autograd keeps of the real network, each piece of memory once.
+* state: weights, buffers and gradients, the velocity of SGD with momentum, and with a proximal term
+  the model that the server sent;
+* sample: memory that the forward pass of one sample, including its loss, keeps for the backward
+  pass. It is what torch's autograd keeps of the real network, shared memory counted once.
 
-Engines that lower convolutions to matrix products lay out the patches under the kernel as well: an
-input of [C, H, W] under k x k weights becomes [C k k, H' W']. These bytes are counted apart.
-`fleetsim.fleet.devices.memory` has what different engines make of the three figures.
+Engines that compute convolutions as matrix products also store the patches under the kernel: an
+input of [C, H, W] under k x k weights becomes [C k k, H' W']. These bytes are counted separately.
+`fleetsim.fleet.devices.memory` applies the three figures to different engines.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 def step_memory(
     module: nn.Module, input_shape: tuple[int, ...], local: LocalSettings
 ) -> StepMemory:
-    """Memory of a step of local training; the module is left as it is.
+    """Return the memory of a step of local training; the module is not changed.
 
     Args:
-        module: the network, on the CPU; takes a batch [n, *input_shape], of tokens int64 if it has
-            an embedding, else of float32.
+        module: the network on the CPU. Its inputs are [n, *input_shape], int64 tokens if it has an
+            embedding, else float32.
         input_shape: shape of one sample.
-        local: the optimizer and the proximal term.
+        local: optimizer and proximal term.
     """
     module = copy.deepcopy(module).train()
     takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
-    # Two: BatchNorm refuses a batch of a single value.
+    # Two samples: BatchNorm refuses a batch of a single value.
     samples = torch.zeros(2, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     unfolded_byte = 0
 
@@ -75,13 +75,13 @@ def step_memory(
 
 
 def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
-    """Bytes that a forward pass keeps for its backward pass, and of its result.
+    """Return the bytes that a forward pass keeps for its backward pass, with its result.
 
-    Memory that several tensors share counts once, that of the module's own weights not at all.
+    Memory that several tensors share counts once, the module's own weights do not count.
 
     Args:
         module: the network.
-        forward: runs it and returns what the backward pass begins with.
+        forward: forward pass; returns the tensor at which the backward pass starts.
     """
     kept: dict[int, int] = {}
 
@@ -91,7 +91,7 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # Held until all are counted: memory that is free already could be counted twice.
+        # Held until all are counted: freed memory could be reused and counted twice.
         result = forward()
     for tensor in chain(module.parameters(), module.buffers()):
         kept.pop(tensor.untyped_storage().data_ptr(), None)
@@ -100,7 +100,7 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
 
 
 def _unfolded_byte(layer: nn.Module, outputs: Tensor) -> int:
-    """Bytes of the patches under a convolution's kernel; none if it looks at single pixels."""
+    """Return the bytes of the patches under a convolution's kernel; 0 for kernels of one pixel."""
     assert isinstance(layer, _CONVOLUTIONS)
     pixels = math.prod(layer.kernel_size)
     if pixels == 1 or layer.groups > 1:

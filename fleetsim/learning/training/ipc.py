@@ -1,7 +1,7 @@
-"""How calls and answers cross between the processes of a pool, over a socket.
+"""Messages between the processes of a pool, over a socket.
 
-A message is a pickle, and it comes only from processes that this program started. Large arrays
-travel outside of it and are received where they stay; many small ones cross as one.
+A message is a pickle, and comes only from processes that this program started. Large arrays are
+sent after the pickle and received in their final memory; many small ones are sent as one.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult
-from fleetsim.learning.training.wakeup import Bell
+from fleetsim.learning.training.wakeup import WakeUp
 
 _LARGE_BYTE = 65_536
-"""Arrays from this size on are spared the copies of pickling; below, a call costs more."""
+"""Least size of an array that is sent outside the pickle; below, a further call costs more."""
 _VECTOR = JobResult._fields.index("vector")
 
 
 class _Columns(NamedTuple):
-    """Jobs or results, field by field: they cross in a fraction of the time of one by one."""
+    """Jobs or results by field, which are pickled in a fraction of the time of a list."""
 
     kind: type[Job | JobResult]
     columns: list[Any]
 
 
-def packed(part: Any) -> Any:
-    """A part of a call or of an answer as it travels."""
-    if not (isinstance(part, list) and part):
-        return part
-    columns: list[Any] = list(zip(*part, strict=True))
-    if all(isinstance(one, JobResult) and _has_small_vector(one) for one in part):
+def packed(element: Any) -> Any:
+    """Return an element of a call or an answer in the form that is sent."""
+    if not (isinstance(element, list) and element):
+        return element
+    columns: list[Any] = list(zip(*element, strict=True))
+    if all(isinstance(one, JobResult) and _has_small_vector(one) for one in element):
         columns[_VECTOR] = np.stack(columns[_VECTOR])
-    return _Columns(type(part[0]), columns)
+    return _Columns(type(element[0]), columns)
 
 
 def _has_small_vector(result: JobResult) -> bool:
     return result.vector is not None and result.vector.nbytes < _LARGE_BYTE
 
 
-def unpacked(part: Any) -> Any:
-    """A part as it was."""
-    return list(map(part.kind, *part.columns)) if isinstance(part, _Columns) else part
+def unpacked(element: Any) -> Any:
+    """Return an element in its original form."""
+    return list(map(element.kind, *element.columns)) if isinstance(element, _Columns) else element
 
 
-def send(end: socket.socket, message: object, bell: Bell | None = None) -> None:
-    """Send a message, its large arrays after it as they lie in memory.
+def send(end: socket.socket, message: object, wakeup: WakeUp | None = None) -> None:
+    """Send a message, followed by its large arrays.
 
     Args:
-        end: where to.
-        message: what.
-        bell: on which the other side sleeps; None: it waits for the message itself.
+        end: socket of this process.
+        message: message to send.
+        wakeup: eventfd on which the receiver sleeps; None: it sleeps on the socket.
     """
     views: list[memoryview] = []
 
@@ -72,18 +72,18 @@ def send(end: socket.socket, message: object, bell: Bell | None = None) -> None:
     head = stream.getvalue()
     sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
     start = np.int64(len(sizes)).tobytes() + sizes.tobytes() + head
-    if bell is not None:
-        # Whatever fits is there before anybody wakes, or the rest would wake him as data do.
+    if wakeup is not None:
+        # Send as much as fits before the wake-up: later data would wake the receiver by the socket.
         with contextlib.suppress(BlockingIOError):
             start = start[end.send(start, socket.MSG_DONTWAIT) :]
-        bell.ring()
+        wakeup.signal()
     end.sendall(start)
     for view in views:
         end.sendall(view)
 
 
 def receive(end: socket.socket) -> Any:
-    """The message of `send`; only ever from a process that this program started.
+    """Return the next message; it must come from a process that this program started.
 
     Raises:
         EOFError: the other end is closed.
@@ -100,7 +100,7 @@ def _numbers(end: socket.socket, num: int) -> list[int]:
 
 
 def _bytes(end: socket.socket, num_byte: int) -> NDArray[np.uint8]:
-    """Exactly so many bytes, received into the array that holds them from then on."""
+    """Receive exactly so many bytes into a new array."""
     array = np.empty(num_byte, dtype=np.uint8)
     rest = memoryview(array.data)
     while rest.nbytes:

@@ -1,4 +1,4 @@
-"""Jobs that wait: kept by ticket, computed when, and only if, their results are asked for."""
+"""Pending jobs: kept by ticket, and computed only when their results are requested."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
 
 
-class Tickets(ABC):
-    """The half of a trainer that is the same in all of them: which jobs wait.
+class PendingJobs(ABC):
+    """Base class of trainers, which keeps their pending jobs.
 
     Attributes:
-        num_computed: jobs whose result was asked for.
-        num_cancelled: jobs that were forgotten.
+        num_computed: number of jobs whose results were requested.
+        num_cancelled: number of cancelled jobs.
     """
 
     def __init__(self, num_samples: IntArray) -> None:
@@ -25,10 +25,10 @@ class Tickets(ABC):
         self.num_cancelled = 0
 
     def submit(self, job: Job) -> int:
-        """Keep a job; returns its ticket.
+        """Keep a job and return its ticket.
 
         Raises:
-            ValueError: no such client, or work that makes no sense.
+            ValueError: there is no such client, or the work is invalid.
         """
         _check_job(job, self._num_clients)
         ticket = self._next_ticket
@@ -37,7 +37,7 @@ class Tickets(ABC):
         return ticket
 
     def start(self, tickets: Sequence[int]) -> None:
-        """These results will be asked for next, in this order; computing them may begin.
+        """Allow the computation to begin: these results will be requested next, in this order.
 
         Raises:
             ValueError: a ticket is unknown, used or cancelled.
@@ -45,9 +45,9 @@ class Tickets(ABC):
         self._begin([self._job(ticket) for ticket in tickets])
 
     def results(self, tickets: Sequence[int]) -> list[JobResult]:
-        """Compute jobs together; results in the order of the tickets.
+        """Compute jobs together, and return results in the order of the tickets.
 
-        A result that is not finite is returned as it is.
+        A result that is not finite is returned unchanged.
 
         Raises:
             ValueError: a ticket is unknown, used or cancelled.
@@ -57,7 +57,7 @@ class Tickets(ABC):
         return self._compute(jobs)
 
     def cancel(self, ticket: int) -> None:
-        """Forget a job.
+        """Discard a job.
 
         Raises:
             ValueError: the ticket is unknown, used or cancelled.
@@ -76,12 +76,12 @@ class Tickets(ABC):
             raise ValueError(f"ticket {ticket}: never issued, answered already, or cancelled")
         return job
 
-    def _begin(self, jobs: Sequence[Job]) -> None:  # noqa: B027 - not to begin early is fine
-        """Jobs that `_compute` will be asked for next."""
+    def _begin(self, jobs: Sequence[Job]) -> None:  # noqa: B027 - a trainer need not begin early
+        """Begin jobs that `_compute` will be called with next."""
 
     @abstractmethod
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """What the jobs yield, in their order."""
+        """Return the results of jobs, in their order."""
 
 
 def _check_job(job: Job, num_clients: int) -> None:

@@ -1,8 +1,8 @@
-"""Who computes the clients' jobs on the host, and when.
+"""Trainers: computation of the clients' jobs on the host.
 
-A job is a pure function of its arguments, so a trainer may compute it at any moment between
-`submit` and `results`, and never if it is cancelled. A `Kernel` says how, a `Pool` in which
-processes.
+A job is a pure function of its arguments. So a trainer may compute it at any moment between
+`submit` and `results`, and need not compute it if it is cancelled. A `Kernel` computes jobs in one
+process, a `Pool` assigns them to processes.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import numpy as np
 from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.kernels.base import Kernel, ServerSet
-from fleetsim.learning.training.pending_jobs import Tickets
+from fleetsim.learning.training.pending_jobs import PendingJobs
 from fleetsim.learning.training.worker_pool import Pool, usable_cores
 
 
-class DataTrainer(Tickets):
-    """Trains on real data; how is its kernel's business.
+class DataTrainer(PendingJobs):
+    """Trainer on real data.
 
     Attributes:
-        num_computed: jobs whose result was asked for.
-        num_cancelled: jobs that were forgotten.
-        num_steps: steps of local SGD that were computed.
+        num_computed: number of jobs whose results were requested.
+        num_cancelled: number of cancelled jobs.
+        num_steps: number of SGD steps that were computed.
     """
 
     def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
         """Build it.
 
         Args:
-            kernel: computes the jobs.
-            workers: processes that compute, this one included; shows in the time alone. None: one
-                for every core that this process may use, or this one alone beside a cuda device.
+            kernel: kernel that computes the jobs.
+            workers: number of processes, this one included; changes the time alone. None: one for
+                every core that this process may use, or this one alone with a cuda device.
 
         Raises:
             ScenarioError: several processes would share a cuda device.
@@ -51,11 +51,11 @@ class DataTrainer(Tickets):
         self.num_steps = 0
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
-        """Accuracy (fraction) and mean cross-entropy of a model [P] on the server's test set."""
+        """Return accuracy and mean loss of a model [P] on the server's test set."""
         return self._evaluate(parameters, "test")
 
     def validate(self, parameters: Parameters) -> Evaluation | None:
-        """The same on the samples kept for selectors; None if none are kept."""
+        """Return both on the samples that the server keeps for selectors; None without such."""
         if not self._kernel.num_server_samples("validation"):
             return None
         return self._evaluate(parameters, "validation")
@@ -73,10 +73,10 @@ class DataTrainer(Tickets):
         return results
 
 
-class NullTrainer(Tickets):
-    """Trains nothing: for runs that ask for time and energy only.
+class NullTrainer(PendingJobs):
+    """Trainer without training, for runs that need time and energy only.
 
-    Losses, vectors, accuracy are None; the numbers of samples are those of real training.
+    Losses, vectors and accuracy are None; the numbers of samples are those of real training.
     """
 
     def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
@@ -84,14 +84,15 @@ class NullTrainer(Tickets):
 
         Args:
             num_samples: training samples of every client [N].
-            num_evaluated: samples that each judges models on [N]; None: those that it trains with.
+            num_evaluated: samples on which each client evaluates models [N]; None: its training
+                samples.
         """
         super().__init__(num_samples)
         self._num_samples = num_samples
         self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
 
     def _num_samples_of(self, job: Job) -> int:
-        """How many samples a job runs over."""
+        """Return the number of samples of a job."""
         if job.work.kind is WorkKind.NONE:
             return 0
         is_evaluation = job.work.kind is WorkKind.EVALUATE
@@ -102,9 +103,9 @@ class NullTrainer(Tickets):
         return [JobResult(num_samples=self._num_samples_of(job)) for job in jobs]
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
-        """Nothing is known of a model that nobody trains."""
+        """Return an evaluation without values."""
         return Evaluation(accuracy=None, loss=None)
 
     def validate(self, parameters: Parameters) -> Evaluation | None:
-        """Nothing is kept for selectors either."""
+        """Return None: no samples are kept for selectors."""
         return None

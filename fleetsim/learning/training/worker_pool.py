@@ -1,11 +1,10 @@
-"""Which process computes which chunk: this one and its helpers, with equal results for any number.
+"""Pool of processes that compute chunks of jobs, with equal results for any number of processes.
 
-Chunks follow from the list of jobs alone, every chunk is computed by one process on one torch
-thread, and results are put together in the order of the list. So the number of processes shows in
-nothing but the time.
+Chunks follow from the list of jobs alone, one process computes a chunk on one torch thread, and
+results have the order of the list. So the number of processes changes the time alone.
 
 Where the system can fork, helpers are forked: they share the samples' memory and need no start-up.
-They talk to this process alone, over a socket (`wire`).
+Each communicates with this process over a socket (`ipc`).
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from numpy.typing import NDArray
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import TrainingError
 from fleetsim.learning.kernels.base import Kernel, ServerSet
-from fleetsim.learning.kernels.cpu.numerical_platform import settle
+from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.local.local_sgd import CHUNK
 from fleetsim.learning.training import wakeup
 from fleetsim.learning.training.ipc import packed, receive, send, unpacked
-from fleetsim.learning.training.wakeup import Bell
+from fleetsim.learning.training.wakeup import WakeUp
 
 _TRAIN_PASSES = 3
-"""Passes of one epoch of training: forward, and backward by inputs and by weights."""
+"""Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -51,37 +50,37 @@ def usable_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Helper:
-    """A process that computes chunks, and the socket to it."""
+    """Process that computes chunks, and the socket to it."""
 
     process: BaseProcess
     end: socket.socket
-    bell: Bell | None
-    """On which it sleeps; None: on its socket."""
+    wakeup: WakeUp | None
+    """Eventfd on which it sleeps; None: it sleeps on its socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """Jobs that helpers are at work on."""
+    """Jobs that helpers compute at present."""
 
     jobs: list[Job]
     own: list[list[Job]]
-    """Chunks of this process, still to be computed."""
+    """Chunks that this process has yet to compute."""
     num_helpers: int
     order: list[int]
-    """Jobs by index as the answers hold them: this process's, then those of every helper."""
+    """Jobs by index in the order of the answers: of this process, then of every helper."""
 
 
 class Pool:
-    """Computes chunks of jobs in this process and in helpers.
+    """Processes that compute chunks of jobs: this one and its helpers.
 
-    Helpers are started when there are first two chunks to compute, and end with the pool.
+    Helpers start when there are two chunks for the first time, and end with the pool.
     """
 
     def __init__(self, kernel: Kernel, workers: int) -> None:
         """Build it.
 
         Args:
-            kernel: computes in this process; helpers work on copies of it.
+            kernel: kernel of this process; helpers have copies of it.
             workers: number of processes, this one included.
 
         Raises:
@@ -90,16 +89,16 @@ class Pool:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
-        self._sizes: list[int] = kernel.num_samples.tolist()  # as Python's numbers: read one by one
+        self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
         self._workers = workers
         self._helpers: list[_Helper] = []
         self._begun: _Begun | None = None
-        # Of multiprocessing's own kind, to come before its end of a program, which would wait for
-        # helpers for ever: it terminates them, which they ignore.
+        # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
+        # ignore, and would wait for them forever.
         self._finalizer = Finalize(self, _end, (self._helpers,), exitpriority=0)
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Let the helpers begin with what `compute` will be asked for next.
+        """Let the helpers begin jobs that `compute` will be called with next.
 
         Raises:
             TrainingError: a helper died.
@@ -107,15 +106,15 @@ class Pool:
         if len(jobs) == 0:
             return
         chunks = self._kernel.chunks(jobs)
-        parts = [[jobs[i] for i in chunk] for chunk in chunks]
-        hands = _deal(list(map(self._load, parts)), self._workers)
-        calls = [[parts[c] for c in hand] for hand in hands]
-        self._ask("compute", calls[1:])
-        order = [i for hand in hands for c in hand for i in chunks[c]]
-        self._begun = _Begun(list(jobs), calls[0], len(hands) - 1, order)
+        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
+        shares = _assign(list(map(self._load, of_chunks)), self._workers)
+        calls = [[of_chunks[c] for c in share] for share in shares]
+        self._request("compute", calls[1:])
+        order = [i for share in shares for c in share for i in chunks[c]]
+        self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """What the jobs yield, in their order.
+        """Return the results of jobs, in their order.
 
         Raises:
             TrainingError: a helper failed or died.
@@ -127,18 +126,18 @@ class Pool:
         if begun is None:
             return []
         if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
-            # Their replies are under way, and would be taken for those to the next calls.
+            # Their replies would be read as those of the next calls.
             _end(self._helpers)
-            raise ValueError("other jobs were begun than are asked for")
+            raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.own, begun.num_helpers)
-        flat = [one for hand in answers for chunk in hand for one in chunk]
+        flat = [one for answer in answers for chunk in answer for one in chunk]
         in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
         return [result for _, result in in_order]
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Losses and hits [n] of a model [P] on a part of the server's samples.
+        """Return losses and hits [n] of a model [P] on samples of the server.
 
         Raises:
             TrainingError: a helper failed or died.
@@ -146,17 +145,16 @@ class Pool:
         num_samples = self._kernel.num_server_samples(server_set)
         num_chunks = -(-num_samples // CHUNK)
         calls = []
-        for hand in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
-            stop = min(num_samples, (int(hand[-1]) + 1) * CHUNK)
-            calls.append([(parameters, server_set, int(hand[0]) * CHUNK, stop)])
-        self._ask("evaluate", calls[1:])
-        hands = self._gather("evaluate", calls[0], len(calls) - 1)
-        answers = [one for hand in hands for one in hand]
-        losses, hits = zip(*answers, strict=True)
+        for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
+            stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
+            calls.append([(parameters, server_set, int(share[0]) * CHUNK, stop)])
+        self._request("evaluate", calls[1:])
+        answers = self._gather("evaluate", calls[0], len(calls) - 1)
+        losses, hits = zip(*(one for answer in answers for one in answer), strict=True)
         return np.concatenate(losses), np.concatenate(hits)
 
     def _load(self, jobs: Sequence[Job]) -> int:
-        """How much a chunk computes, to deal evenly."""
+        """Return the work of a chunk, in samples of forward passes."""
         sizes, load = self._sizes, 0
         for job in jobs:
             if job.work.kind is not WorkKind.TRAIN:
@@ -169,52 +167,52 @@ class Pool:
             load += whole
         return load
 
-    def _ask(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Give each of the first helpers its calls.
+    def _request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
+        """Send each of the first helpers its calls.
 
         Raises:
             TrainingError: a helper died.
-            ValueError: what was begun before has not been asked for.
+            ValueError: results of begun jobs have not been requested.
         """
         if self._begun is not None:
-            raise ValueError("jobs were begun whose results nobody has asked for")
+            raise ValueError("jobs were begun whose results have not been requested")
         self._start(len(calls))
-        with self._starting_anew_on_faults():
+        with self._restarting_on_faults():
             for helper, theirs in zip(self._helpers, calls, strict=False):
-                _ask(helper, (verb, [packed(part) for part in theirs]))
+                _request(helper, (verb, [packed(call) for call in theirs]))
 
     def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
-        """Answers to this process's own calls, and those of so many helpers.
+        """Return the answers to this process's own calls and of the first helpers.
 
         Raises:
             TrainingError: a helper failed or died.
         """
-        with self._starting_anew_on_faults():
+        with self._restarting_on_faults():
             answers = [_answer(self._kernel, verb, own)]
             answers += [_reply(helper) for helper in self._helpers[:num_helpers]]
         return answers
 
     @contextmanager
-    def _starting_anew_on_faults(self) -> Iterator[None]:
+    def _restarting_on_faults(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            # Replies may be under way that nobody will read: begin anew with fresh helpers.
+            # Replies that nothing will read may be on their way: the next call starts new helpers.
             _end(self._helpers)
             raise
 
     def _start(self, num_helpers: int) -> None:
-        """See to it that there are so many helpers."""
+        """Start helpers until there are so many."""
         context = _context()
         while len(self._helpers) < num_helpers:
             ours, theirs = socket.socketpair()
-            # A helper must not hold this process's ends, or it would outlive it.
+            # A helper must not hold this process's ends: it would outlive the process.
             foreign = [helper.end for helper in self._helpers] + [ours]
             is_forked = context.get_start_method() == "fork"
-            hung = Bell.hung() if is_forked and wakeup.IS_THERE else None
+            eventfd = WakeUp.create() if is_forked and wakeup.IS_AVAILABLE else None
             process = context.Process(
                 target=_serve,
-                args=(self._kernel, theirs, hung, foreign if is_forked else []),
+                args=(self._kernel, theirs, eventfd, foreign if is_forked else []),
                 name=f"fleetsim training {len(self._helpers) + 1}",
                 daemon=True,
             )
@@ -223,36 +221,37 @@ class Pool:
                 warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
                 process.start()
             theirs.close()
-            self._helpers.append(_Helper(process, ours, hung))
+            self._helpers.append(_Helper(process, ours, eventfd))
 
 
 def _context() -> SpawnContext | ForkContext:
-    """How helpers start: forked where that is safe, else as fresh interpreters."""
+    """Return the start method of helpers: fork where that is safe, else spawn."""
     if sys.platform == "linux":
         return multiprocessing.get_context("fork")
     return multiprocessing.get_context("spawn")
 
 
-def _deal(loads: Sequence[int], num_hands: int) -> list[list[int]]:
-    """Chunks by index for each process, heaviest first, each to the least loaded; none is empty.
+def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
+    """Assign chunks, by index, to processes: heaviest first, each to the least loaded process.
 
-    The first hand is this process's own, which has more to do than to compute: the lightest.
+    The first share is that of this process, the lightest, as it has other work, too. No share is
+    empty.
 
-    >>> _deal([5, 9, 4, 3], 2)
+    >>> _assign([5, 9, 4, 3], 2)
     [[0, 2], [1, 3]]
     """
-    hands: list[list[int]] = [[] for _ in range(num_hands)]
-    totals = [0] * num_hands
+    shares: list[list[int]] = [[] for _ in range(num_processes)]
+    totals = [0] * num_processes
     for chunk in sorted(range(len(loads)), key=lambda c: -loads[c]):
-        hand = totals.index(min(totals))
-        hands[hand].append(chunk)
-        totals[hand] += max(loads[chunk], 1)
-    lightest_first = sorted(zip(totals, hands, strict=True), key=operator.itemgetter(0))
-    return [hand for _, hand in lightest_first if hand]
+        least = totals.index(min(totals))
+        shares[least].append(chunk)
+        totals[least] += max(loads[chunk], 1)
+    lightest_first = sorted(zip(totals, shares, strict=True), key=operator.itemgetter(0))
+    return [share for _, share in lightest_first if share]
 
 
 def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
-    """What this process computes."""
+    """Compute calls in this process."""
     if verb == "compute":
         return [kernel.compute(jobs) for jobs in calls]
     return [kernel.evaluate(*call) for call in calls]
@@ -262,28 +261,28 @@ def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
 
 
 def _serve(
-    kernel: Kernel, end: socket.socket, hung: Bell | None, foreign: Sequence[socket.socket]
+    kernel: Kernel, end: socket.socket, eventfd: WakeUp | None, foreign: Sequence[socket.socket]
 ) -> None:
-    """A helper's life: answer calls until the other end is closed."""
-    # Ctrl-C is for the process that began, and so is the SIGTERM that a scheduler sends to all
-    # processes of a job; that process ends its helpers.
+    """Answer calls in a helper until the other end is closed."""
+    # Ctrl-C, and a scheduler's SIGTERM to all processes, are handled by the process that started
+    # the helpers; it ends them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for other in foreign:
         other.close()
-    settle()
+    configure_torch()
     while True:
-        if hung is not None:
-            hung.wait(end)
+        if eventfd is not None:
+            eventfd.wait(end)
         try:
             verb, calls = receive(end)
         except (EOFError, ConnectionError):
             return
         answer: tuple[str | None, Any]
         try:
-            parts = _answer(kernel, verb, [unpacked(part) for part in calls])
-            answer = (None, [packed(part) for part in parts])
-        except Exception:  # whatever it is: the process that asked raises it
+            results = _answer(kernel, verb, [unpacked(call) for call in calls])
+            answer = (None, [packed(result) for result in results])
+        except Exception:  # any fault: the process that sent the call raises it
             answer = (traceback.format_exc(), None)
         try:
             send(end, answer)
@@ -291,23 +290,23 @@ def _serve(
             return
 
 
-def _ask(helper: _Helper, message: object) -> None:
+def _request(helper: _Helper, message: object) -> None:
     """Send a helper its calls.
 
     Raises:
-        TrainingError: it died.
+        TrainingError: the helper died.
     """
     try:
-        send(helper.end, message, helper.bell)
+        send(helper.end, message, helper.wakeup)
     except ConnectionError:
         raise _dead(helper) from None
 
 
 def _reply(helper: _Helper) -> list[Any]:
-    """A helper's answer.
+    """Return a helper's answer.
 
     Raises:
-        TrainingError: it failed or died.
+        TrainingError: the helper failed or died.
     """
     try:
         fault, answer = receive(helper.end)
@@ -315,24 +314,24 @@ def _reply(helper: _Helper) -> list[Any]:
         raise _dead(helper) from None
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
-    return [unpacked(part) for part in answer]
+    return [unpacked(result) for result in answer]
 
 
 def _dead(helper: _Helper) -> TrainingError:
-    """What to say of a helper whose end is closed."""
+    """Return the error for a helper whose end is closed."""
     helper.process.join()
     return TrainingError(
-        f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, as for"
-        " want of memory: fewer --workers need less of it"
+        f"a training process ended with exit code {helper.process.exitcode}; -9 is a kill, for"
+        " instance for lack of memory: fewer --workers need less of it"
     )
 
 
 def _end(helpers: list[_Helper]) -> None:
-    """End helpers: by closing their sockets, and by force what still computes."""
+    """End helpers: close their sockets, and kill those that still compute."""
     for helper in helpers:
         helper.end.close()
-        if helper.bell is not None:
-            helper.bell.take_down()
+        if helper.wakeup is not None:
+            helper.wakeup.close()
     for helper in helpers:
         helper.process.kill()
         helper.process.join()

@@ -106,7 +106,7 @@ def test_fresh_updates_of_one_base_make_fedbuff_the_plain_mean():
     assert mean.tolist() == [1.5, 3.0]
 
 
-def test_fedbuff_averages_what_nobody_trains_and_steps_along_the_rest() -> None:
+def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:
     """Step 2/2 ((2 - 1) + .5 (8 - 0)) on top of 1; mean (1 * 4 + .5 * 1) / 1.5 of the buffers.
 
     As a step the buffer would be 1 + (4 - 1) + .5 (1 - 9) = 0, and soon negative.

@@ -59,7 +59,7 @@ def test_a_model_of_another_size_is_no_update() -> None:
         why(BASE, BASE[:2])
 
 
-def test_of_several_models_each_is_judged_by_its_own_base() -> None:
+def test_of_several_models_each_is_checked_against_its_own_base() -> None:
     """Their updates have norms 2, 5, none at all, and 3."""
     bases = [BASE, BASE, BASE, sent(0.0, 3.0, 0.0)]
     vectors = [sent(0.0, 2.0, 0.0), sent(3.0, 0.0, 4.0), sent(0.0, np.inf, 0.0), BASE]

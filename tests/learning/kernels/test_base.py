@@ -38,7 +38,7 @@ EVERY = pytest.mark.parametrize(
         (ChannelsLastKernel, CNN),
     ],
 )
-"""Every fast kernel, on models of which it trains many or one at a time."""
+"""Every fast kernel, with models that it trains many or one at a time."""
 
 
 def settings_of(learning_rate: float = 0.1) -> LocalSettings:
@@ -198,7 +198,7 @@ def test_jobs_of_one_call_may_differ_in_everything(
 
 
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel, VectorisedKernel])
-def test_no_step_is_computed_for_a_job_that_nobody_asks_for(kind: type[Kernel]) -> None:
+def test_no_step_is_computed_for_a_job_that_is_not_requested(kind: type[Kernel]) -> None:
     """Clients 0, 3 and 5 have 40, 17 and 1 samples: 3, 2 and 1 batches of 16, twice."""
     trainer, base = trainer_of(kind)
     tickets = submitted(trainer, base)
@@ -256,7 +256,7 @@ def test_thirty_rounds_of_averaging_learn_as_much_as_serial_training(
 
 
 @EVERY
-def test_the_servers_models_are_judged_as_by_serial_training(
+def test_the_servers_models_are_evaluated_as_by_serial_training(
     kind: type[Kernel], model: ModelSettings
 ) -> None:
     (serial, base), (fast, _) = trainer_of(Kernel, model), trainer_of(kind, model)

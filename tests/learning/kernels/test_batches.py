@@ -1,4 +1,4 @@
-"""Who takes which batch when."""
+"""Schedule of the batches of a stack."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_losses_of_a_training_that_is_stopped_are_those_of_the_epoch_it_had_come
     assert (other.num_samples, other.loss, other.loss_rms) == (1, 3.0, 3.0)
 
 
-def test_whoever_tells_what_its_epochs_lost_does_so_as_far_as_it_got() -> None:
+def test_mean_losses_of_epochs_end_with_the_last_step() -> None:
     """Three samples in batches of 2, for three of four steps; one sample for two epochs, silent.
 
     Epochs of the first: samples that lost 1, 3 and 8, then 9 and 3; its padding is not finite.

@@ -1,4 +1,4 @@
-"""Samples that are taken as numbers: images kept as bytes give the very bits of `from_pixels`."""
+"""Samples as numbers: images kept as bytes give the same bits as `from_pixels`."""
 
 from __future__ import annotations
 

@@ -18,15 +18,13 @@ from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.learning_rate_decay import learning_rate_at
-from fleetsim.learning.local.settings import (
+from fleetsim.learning.local.learning_rate_decay import (
     DecaySettings,
     ExponentialDecaySettings,
-    LocalSettings,
     NoDecaySettings,
-    SgdSettings,
     StepDecaySettings,
 )
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings, ModelSettings
@@ -37,7 +35,7 @@ SHAPE = (1, 12, 12)
 
 def rates(decay: DecaySettings, *rounds: int) -> list[float]:
     sgd = SgdSettings(learning_rate=0.8, decay=decay)
-    return [learning_rate_at(sgd, round_) for round_ in rounds]
+    return [sgd.learning_rate_at(round_) for round_ in rounds]
 
 
 def test_without_decay_every_round_has_the_same_rate() -> None:

@@ -393,7 +393,7 @@ def test_frozen_parameters_stay_as_they_are() -> None:
     assert not vector_of(local_sgd.gradient(module, base, inputs, labels))[:num_frozen].any()
 
 
-def test_sequences_are_judged_few_at_a_time_and_come_out_the_same(
+def test_sequences_are_evaluated_few_at_a_time_with_equal_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))

@@ -101,7 +101,7 @@ def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
     assert after.accuracy > 0.9
 
 
-def test_the_mean_of_one_step_of_everybody_is_one_step_on_all_data() -> None:
+def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
     """FedSGD: with full batches FedAvg of one local step is a central step (McMahan 2017)."""
     shares = three_clients()
     inputs, labels = digits()
@@ -327,7 +327,7 @@ def test_an_unknown_torch_device_is_the_commands_fault() -> None:
         ([np.array([-1])], "client 0 has a row outside"),
     ],
 )
-def test_shares_must_be_rows_of_the_data_for_everybody(
+def test_shares_must_be_rows_of_the_data_for_all_clients(
     shares: list[IntArray], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

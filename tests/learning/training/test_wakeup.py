@@ -9,19 +9,19 @@ import pytest
 
 from fleetsim.learning.training import wakeup
 from fleetsim.learning.training.ipc import receive, send
-from fleetsim.learning.training.wakeup import Bell
+from fleetsim.learning.training.wakeup import WakeUp
 
-pytestmark = pytest.mark.skipif(not wakeup.IS_THERE, reason="the system has no eventfd")
+pytestmark = pytest.mark.skipif(not wakeup.IS_AVAILABLE, reason="the system has no eventfd")
 
 _SOON_S = 0.3
 _LATE_S = 60.0
 
 
 @pytest.fixture
-def hung() -> Iterator[Bell]:
-    hung = Bell.hung()
-    yield hung
-    hung.take_down()
+def eventfd() -> Iterator[WakeUp]:
+    eventfd = WakeUp.create()
+    yield eventfd
+    eventfd.close()
 
 
 @pytest.fixture
@@ -31,31 +31,31 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def sleeper(hung: Bell, end: socket.socket) -> Thread:
-    thread = Thread(target=hung.wait, args=(end,), daemon=True)
+def sleeper(eventfd: WakeUp, end: socket.socket) -> Thread:
+    thread = Thread(target=eventfd.wait, args=(end,), daemon=True)
     thread.start()
     return thread
 
 
-def test_data_wake_nobody_and_the_bell_does(
-    hung: Bell, ends: tuple[socket.socket, socket.socket]
+def test_data_do_not_wake_but_the_signal_does(
+    eventfd: WakeUp, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     ours, theirs = ends
-    asleep = sleeper(hung, theirs)
+    asleep = sleeper(eventfd, theirs)
     ours.sendall(b"data")
     asleep.join(_SOON_S)
     assert asleep.is_alive()
-    hung.ring()
+    eventfd.signal()
     asleep.join(_LATE_S)
 
     assert not asleep.is_alive()
 
 
-def test_whoever_closes_the_other_side_wakes(
-    hung: Bell, ends: tuple[socket.socket, socket.socket]
+def test_closing_the_other_side_wakes(
+    eventfd: WakeUp, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     ours, theirs = ends
-    asleep = sleeper(hung, theirs)
+    asleep = sleeper(eventfd, theirs)
     ours.close()
     asleep.join(_LATE_S)
 
@@ -63,28 +63,28 @@ def test_whoever_closes_the_other_side_wakes(
 
 
 def test_a_bell_that_rang_before_is_heard_once(
-    hung: Bell, ends: tuple[socket.socket, socket.socket]
+    eventfd: WakeUp, ends: tuple[socket.socket, socket.socket]
 ) -> None:
-    hung.ring()
-    hung.wait(ends[1])
-    asleep = sleeper(hung, ends[1])
+    eventfd.signal()
+    eventfd.wait(ends[1])
+    asleep = sleeper(eventfd, ends[1])
     asleep.join(_SOON_S)
     assert asleep.is_alive()
-    hung.ring()
+    eventfd.signal()
     asleep.join(_LATE_S)
 
     assert not asleep.is_alive()
 
 
 def test_a_message_that_no_socket_holds_comes_through(
-    hung: Bell, ends: tuple[socket.socket, socket.socket]
+    eventfd: WakeUp, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     """200 arrays of 60 kB are sent within the pickle, one of 4 MB after it."""
     ours, theirs = ends
     message = [np.full(7_500, float(i)) for i in range(200)] + [np.arange(500_000.0)]
-    sender = Thread(target=send, args=(ours, message, hung), daemon=True)
+    sender = Thread(target=send, args=(ours, message, eventfd), daemon=True)
     sender.start()
-    hung.wait(theirs)
+    eventfd.wait(theirs)
     found = receive(theirs)
     sender.join(_LATE_S)
 

@@ -25,7 +25,7 @@ from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.learning.training import wakeup
 from fleetsim.learning.training import worker_pool as pool_module
 from fleetsim.learning.training.trainers import DataTrainer
-from fleetsim.learning.training.worker_pool import Pool, _deal
+from fleetsim.learning.training.worker_pool import Pool, _assign
 
 SIZES = [40, 60, 3, 17, 100, 1, 33]
 LOCAL = LocalSettings(epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=0.1))
@@ -107,16 +107,16 @@ def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) ->
     assert bytes_of(Pool(kernel, 2).compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
 
 
-def test_helpers_without_a_bell_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_helpers_without_an_eventfd_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the system has no eventfd."""
-    monkeypatch.setattr(wakeup, "IS_THERE", False)
+    monkeypatch.setattr(wakeup, "IS_AVAILABLE", False)
     kernel, base = kernel_of(StackedKernel)
     jobs = jobs_of(base)
     pool = Pool(kernel, 2)
     for _ in range(2):
         assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
 
-    assert pool._helpers[0].bell is None
+    assert pool._helpers[0].wakeup is None
 
 
 class _Telling(Kernel):
@@ -244,14 +244,14 @@ def test_a_program_that_ends_ends_its_processes() -> None:
     assert done.stderr == b""
 
 
-@given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_hands=st.integers(1, 6))
-def test_chunks_are_dealt_once_each_and_evenly(loads: list[int], num_hands: int) -> None:
-    """Heaviest first to the least loaded: no two hands differ by more than one chunk."""
-    hands = _deal(loads, num_hands)
-    totals = [sum(max(loads[c], 1) for c in hand) for hand in hands]
+@given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_processes=st.integers(1, 6))
+def test_chunks_are_assignt_once_each_and_evenly(loads: list[int], num_processes: int) -> None:
+    """Heaviest first to the least loaded: no two shares differ by more than one chunk."""
+    shares = _assign(loads, num_processes)
+    totals = [sum(max(loads[c], 1) for c in hand) for hand in shares]
 
-    assert sorted(c for hand in hands for c in hand) == list(range(len(loads)))
-    assert len(hands) == min(num_hands, len(loads))
+    assert sorted(c for hand in shares for c in hand) == list(range(len(loads)))
+    assert len(shares) == min(num_processes, len(loads))
     assert max(totals) - min(totals) <= max(*loads, 1)
 
 
@@ -315,10 +315,10 @@ def test_what_was_begun_must_be_asked_for_next() -> None:
     jobs = jobs_of(base)
     pool = Pool(kernel, 2)
     pool.begin(jobs)
-    with pytest.raises(ValueError, match="nobody has asked for"):
+    with pytest.raises(ValueError, match="have not been requested"):
         pool.evaluate(base, "test")
     with pytest.raises(ValueError, match="other jobs were begun"):
         pool.compute(jobs[1:])
-    # What the helpers still answer to the jobs that were begun is nobody's answer to these.
+    # The helpers' late answers to the begun jobs are not those to these.
     found, expected = pool.evaluate(base, "test"), Pool(kernel, 1).evaluate(base, "test")
     assert found[0].tobytes() == expected[0].tobytes()

@@ -65,7 +65,7 @@ def prefers_onednn(widths: Widths, batch_size: int) -> bool:
     """
     return (
         forms().stacks_by_onednn
-        and onednn_pays(widths, batch_size)
+        and onednn_is_faster(widths, batch_size)
         and onednn_is_exact(products(widths, batch_size))
     )
 
@@ -84,12 +84,12 @@ def library(*, is_onednn: bool) -> str:
     return "MKL" if has_mkl else "the BLAS of torch's build"
 
 
-def onednn_pays(widths: Widths, batch_size: int) -> bool:
+def onednn_is_faster(widths: Widths, batch_size: int) -> bool:
     """Return whether the products of a client's step are large enough on average.
 
     The rule depends on sizes alone.
 
-    >>> onednn_pays((784, 200, 200, 10), 50), onednn_pays((60, 10), 10)
+    >>> onednn_is_faster((784, 200, 200, 10), 50), onednn_is_faster((60, 10), 10)
     (True, False)
     """
     work = [2 * math.prod(shape) for shape in products(widths, batch_size)]

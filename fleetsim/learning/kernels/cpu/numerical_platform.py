@@ -91,7 +91,7 @@ def forms_of(cpuinfo: str) -> Forms:
     )
 
 
-def settle() -> None:
+def configure_torch() -> None:
     """Set torch to the mode of this process; called in every process that computes.
 
     Sums over several threads have another order, so torch uses one thread.

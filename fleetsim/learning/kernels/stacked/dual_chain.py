@@ -54,7 +54,7 @@ are far larger than the caches, every step would read its rows from memory."""
 _FLOAT_BYTE = 4
 
 
-def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings) -> bool:
+def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: LocalSettings) -> bool:
     """Return whether a stack trains faster with its first layer in the dual form.
 
     The rule depends on sizes alone. The network needs a layer above the first, and no momentum,
@@ -67,9 +67,9 @@ def dual_pays(widths: Widths, lengths: Sequence[Length], settings: LocalSettings
 
     >>> sgd = {"optimizer": {"learning_rate": 0.1}, "batch_size": 50, "epochs": 5}
     >>> chosen = LocalSettings.model_validate(sgd)
-    >>> dual_pays((784, 200, 200, 10), [Length(600, 5)], chosen)
+    >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 5)], chosen)
     True
-    >>> dual_pays((784, 200, 200, 10), [Length(600, 1)], chosen)
+    >>> dual_form_is_faster((784, 200, 200, 10), [Length(600, 1)], chosen)
     False
     """
     if not _has_dual(widths, settings):

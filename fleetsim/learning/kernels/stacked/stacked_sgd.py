@@ -19,10 +19,10 @@ from fleetsim.contracts import JobResult
 from fleetsim.learning.kernels.batches import Length, StackJob, in_turn, schedule
 from fleetsim.learning.kernels.cpu.gemm import Widths
 from fleetsim.learning.kernels.cpu.workspace import Workspace
-from fleetsim.learning.kernels.device_samples import Samples, side_by_side
-from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_pays
+from fleetsim.learning.kernels.device_samples import Samples, stack_samples
+from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, num_parameters
-from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack, single_layer_pays
+from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack, single_layer_is_faster
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import Hinge
 
@@ -137,14 +137,14 @@ def train_stack(
     lengths = [job.length for job in jobs]
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
     build: Callable[..., _Stack]
-    if samples.like.is_cpu and dual_pays(widths, lengths, settings):
+    if samples.like.is_cpu and dual_form_is_faster(widths, lengths, settings):
         jobs, own = in_turn(jobs)
         taken = torch.from_numpy(own)
         build = partial(DualChainStack, widths, samples=samples, own=taken, space=space)
         labels = labels.index_select(0, taken.flatten())
     else:
-        is_single = len(widths) == 2 and single_layer_pays(*widths, batch)
-        jobs, inputs, labels = side_by_side(jobs, samples, labels, space)
+        is_single = len(widths) == 2 and single_layer_is_faster(*widths, batch)
+        jobs, inputs, labels = stack_samples(jobs, samples, labels, space)
         kind = SingleLayerStack if is_single else ChainStack
         build = partial(kind, widths, samples=inputs.flatten(1))
     plan = schedule(jobs, settings.batch_size, is_padded=True)

@@ -9,7 +9,7 @@ import torch
 
 from fleetsim.contracts import Job, JobResult
 from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.kernels.device_samples import side_by_side
+from fleetsim.learning.kernels.device_samples import stack_samples
 from fleetsim.learning.kernels.vmap.vmap_sgd import (
     STACK_BYTE,
     fault,
@@ -46,7 +46,7 @@ class VectorisedKernel(Kernel):
         return stacks(self._footprint, self._lengths(jobs), self._local_settings, self._stack_byte)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
-        stack, inputs, labels = side_by_side(
+        stack, inputs, labels = stack_samples(
             self._stack_jobs(jobs), self._all_samples, self._labels
         )
         return train_stack(

@@ -240,7 +240,7 @@ def test_evaluation_in_parts_is_evaluation(monkeypatch: pytest.MonkeyPatch) -> N
     images, labels = samples(shape, 7)
     fast = ChannelsLast(module, shape, local_settings())
     whole = fast.evaluate(flatten(module), images, labels)
-    monkeypatch.setattr(channels_last, "PART", 3)
+    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 3)
 
     in_parts = fast.evaluate(flatten(module), images, labels)
 
@@ -255,7 +255,7 @@ def test_batches_are_never_parted_in_training(monkeypatch: pytest.MonkeyPatch) -
     images, labels = samples(shape, 4)
     fast = ChannelsLast(module, shape, local_settings(batch_size=4))
     whole = fast.train(base, images, labels, epochs=1, stream=stream())
-    monkeypatch.setattr(channels_last, "PART", 2)
+    monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 2)
 
     again = fast.train(base, images, labels, epochs=1, stream=stream())
 

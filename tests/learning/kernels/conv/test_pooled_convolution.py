@@ -100,7 +100,7 @@ def test_gradients_in_float32_are_within_its_rounding(num_images: int) -> None:
 
 def test_only_what_is_asked_for_is_computed_and_what_is_not_a_number_spreads() -> None:
     conv, pool = conv_of(2, 3, (3, 3)), nn.MaxPool2d(2)
-    images = drawn(2, 2, 6, 6).detach()  # the first layer's: nobody wants their gradient
+    images = drawn(2, 2, 6, 6).detach()  # of the first layer: they need no gradient
     images[1, 0, 2, 2] = torch.nan
 
     found = PooledConv2d(conv, pool)(images)

@@ -101,4 +101,4 @@ def test_onednn_is_preferred_where_it_is_exact_and_worth_it_and_mkl_is_slow(
 
 def test_small_layers_pull_the_mean_product_down() -> None:
     """(750, 10, 10) at batch 10: (150,000 + 2,000) / 2 FLOP."""
-    assert not gemm.onednn_pays((750, 10, 10), 10)
+    assert not gemm.onednn_is_faster((750, 10, 10), 10)

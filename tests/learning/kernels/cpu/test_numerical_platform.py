@@ -1,4 +1,4 @@
-"""What a platform is made of, and what two of them promise."""
+"""Features of a numerical platform, and results on equal platforms."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_helpers_that_start_afresh_are_in_the_mode_too(tmp_path: Path):
         "from fleetsim.learning.kernels.cpu import numerical_platform\n"
         "def ask(queue):\n"
         "    import torch\n"
-        "    numerical_platform.settle()\n"
+        "    numerical_platform.configure_torch()\n"
         "    queue.put((torch.backends.cpu.get_cpu_capability(), torch.backends.mkldnn.enabled))\n"
         "if __name__ == '__main__':\n"
         "    context = multiprocessing.get_context('spawn')\n"

@@ -1,4 +1,4 @@
-"""What the processor says of itself."""
+"""Description of the processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First layers in their dual form: an example by hand, and when the form pays.
+"""First layers in their dual form: an example by hand, and the sizes for which it is faster.
 
 That it equals the plain form is tested beside the stacks (`test_stacked`).
 """
@@ -11,7 +11,7 @@ import torch
 
 from fleetsim.learning.kernels.batches import Length
 from fleetsim.learning.kernels.device_samples import Samples
-from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_pays
+from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 
 CPU = torch.device("cpu")
@@ -104,7 +104,7 @@ WIDTHS = (784, 200, 200, 10)
 
 
 @pytest.mark.parametrize(
-    ("widths", "lengths", "chosen", "pays"),
+    ("widths", "lengths", "chosen", "is_faster"),
     [
         (WIDTHS, [Length(600, 5)], settings_of(batch=50), True),
         # Of 5 epochs, one is trained.
@@ -124,10 +124,10 @@ WIDTHS = (784, 200, 200, 10)
         ((784, 26, 10), [Length(60, 5)], settings_of(batch=50), True),
     ],
 )
-def test_when_the_dual_form_pays(
-    widths: tuple[int, ...], lengths: list[Length], chosen: LocalSettings, pays: bool
+def test_the_sizes_for_which_the_dual_form_is_faster(
+    widths: tuple[int, ...], lengths: list[Length], chosen: LocalSettings, is_faster: bool
 ) -> None:
-    assert dual_pays(widths, lengths, chosen) is pays
+    assert dual_form_is_faster(widths, lengths, chosen) is is_faster
 
 
 def test_the_rule_counts_the_arithmetic() -> None:
@@ -138,6 +138,9 @@ def test_the_rule_counts_the_arithmetic() -> None:
     E = 2.73 on.
     """
     chosen = settings_of(batch=50)
-    found = [dual_pays((200, 100, 10), [Length(100, epochs)], chosen) for epochs in (1, 2, 3, 4)]
+    found = [
+        dual_form_is_faster((200, 100, 10), [Length(100, epochs)], chosen)
+        for epochs in (1, 2, 3, 4)
+    ]
 
     assert found == [False, False, True, True]

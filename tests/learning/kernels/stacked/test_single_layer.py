@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack, single_layer_pays
+from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack, single_layer_is_faster
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 
 
@@ -62,7 +62,7 @@ def test_classes_that_fill_up_stay_without_weight(mu: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "pays"),
+    ("sizes", "is_faster"),
     [
         ((60, 10, 10), True),
         ((60, 10, 16), False),
@@ -73,6 +73,6 @@ def test_classes_that_fill_up_stay_without_weight(mu: float) -> None:
         ((60, 19, 10), False),
     ],
 )
-def test_when_it_pays(sizes: tuple[int, int, int], pays: bool) -> None:
+def test_the_sizes_for_which_it_is_faster(sizes: tuple[int, int, int], is_faster: bool) -> None:
     """From 4 to 15 samples a batch, up to 128 features, at most 1.6 times the classes."""
-    assert single_layer_pays(*sizes) is pays
+    assert single_layer_is_faster(*sizes) is is_faster

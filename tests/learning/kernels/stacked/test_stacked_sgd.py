@@ -1,4 +1,4 @@
-"""Stacks of clients against `local.train`, one client after the other."""
+"""Stacks of clients against `local_sgd.train`, one client at a time."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     """The dual form wherever there is one, for networks far too small for it to pay."""
     monkeypatch.setattr(
         stacked_sgd,
-        "dual_pays",
+        "dual_form_is_faster",
         lambda widths, _lengths, chosen: len(widths) > 2 and not chosen.optimizer.momentum,
     )
 
@@ -389,7 +389,7 @@ def test_what_a_workspace_held_before_does_not_show() -> None:
 
 
 @pytest.mark.usefixtures("_always_dual")
-def test_where_it_pays_the_dual_form_takes_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dual_form_takes_the_steps_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """23, then 7 of 2 models take ceil(23 / 5) = 5 steps together; a single layer has no such."""
     taken = []
     step = DualChainStack.step
@@ -524,7 +524,7 @@ def test_a_stack_in_the_wrong_order_is_refused() -> None:
         train_stack(SHAPES[0], jobs, table(inputs), labels, plain())
 
 
-def test_nobody_trains_longer_than_its_own_samples_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_client_trains_longer_than_its_samples_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes 20, 6 and 3 in batches of 5 are 4, 2 and 1 steps: prefixes of 3, 2, 1 and 1."""
     prefixes: list[int] = []
     step = ChainStack.step

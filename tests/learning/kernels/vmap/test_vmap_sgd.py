@@ -1,4 +1,4 @@
-"""Clients trained at once by vmap against `local.train`, one client after the other."""
+"""Clients trained at once by vmap against `local_sgd.train`, one client at a time."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_samples_of_weight_zero_never_reach_a_batch_norm(monkeypatch: pytest.Mon
     assert shapes == [(2, 5), (1, 3), (1, 3)]
 
 
-def test_nobody_trains_longer_than_its_own_samples_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_client_trains_longer_than_its_samples_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes 17, 6 and 3 in batches of 5 are 4, 2 and 1 steps; the last has 2 samples alone."""
     shapes: list[tuple[int, ...]] = []
     step = ModelStack.step
