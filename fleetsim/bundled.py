@@ -1,7 +1,6 @@
 """Bundled devices, radios, traces, scenarios, prices and measurements, found by name.
 
-A name is looked up in the bundle; a path (anything with a separator or a suffix) is taken as is.
-In a wheel the bundle lies inside the package; in a checkout it is the folders beside it.
+In a wheel the bundle is inside the package; in a checkout it is the folders beside the package.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measuremen
 
 
 def folder(kind: Kind) -> Path:
-    """Folder that holds the bundled files of a kind."""
+    """Return the folder that holds the bundled files of a kind."""
     package = Path(__file__).resolve().parent
     inside = package / "_bundle" / kind
     return inside if inside.is_dir() else package.parent / kind
 
 
 def names(kind: Kind) -> list[str]:
-    """Sorted names of what is bundled: file stems, or folder names for traces."""
+    """Return the sorted names of a kind: file stems, or folder names for traces."""
     return list(_names(folder(kind), is_of_folders=kind == "traces"))
 
 
 @lru_cache
 def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
-    """Names in a folder, looked up once: a scenario may name thousands of devices."""
+    """Return the names in a folder; searched once, as a scenario may name thousands of devices."""
     if is_of_folders:
         return tuple(sorted(path.parent.name for path in home.glob("*/README.md")))
     paths = home.rglob("*.yaml")
@@ -39,16 +38,16 @@ def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
 
 
 def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
-    """Path of a bundled name or of a file of the user's own; None when there is neither.
+    """Return the path of a bundled name or of a file of the user's own; None if there is neither.
 
     Args:
-        kind: what is looked for.
-        name: bundled name, or a path; a relative path counts from `beside` first, then from the
-            working folder.
+        kind: kind of file.
+        name: bundled name, or a path; a relative path is resolved from `beside` first, then from
+            the working folder.
         beside: folder of the file that names it.
 
     Raises:
-        DataError: something is there that is neither file nor folder, or cannot be looked at.
+        DataError: the path is neither file nor folder, or cannot be examined.
     """
     suffix = "" if kind == "traces" else ".yaml"
     bundled = folder(kind) / f"{name}{suffix}"
@@ -61,10 +60,10 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
 
 
 def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
-    """End of a message on a name that `find` did not find, with the way out.
+    """Return the end of a message on a name that `find` did not find, with the way out.
 
     Args:
-        kind: what was looked for.
+        kind: kind of file.
         name: the name or path.
         also: further names that are allowed there.
 

@@ -1,9 +1,9 @@
-"""What joules are spent on, and the tails of radios: exact, because power is piecewise constant.
+"""Components of energy, and radio tails: exact, because power is piecewise constant.
 
 A radio that has just been busy stays in a high-power state for `tail_s` at `tail_w` (Huang et al.,
 "A close examination of performance and power characteristics of 4G LTE networks", MobiSys'12). The
-tail is charged whole when the transfer ends; a transfer that begins inside a tail that is already
-paid for pays only what it draws above it, so that no second is paid twice.
+tail is charged whole when the transfer ends. A transfer that begins inside a tail that was already
+charged pays only its power above the tail, so that no second is charged twice.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Fraction = Annotated[float, Ge(0.0), Le(1.0)]
 
 
 class Component(IntEnum):
-    """What a joule was spent on; the column of a ledger [N, 5]."""
+    """Component that a joule was spent on; a column of a ledger [N, 5]."""
 
     COMPUTE = 0
     RECEIVE = 1
     TRANSMIT = 2
     TAIL = 3
     IDLE = 4
-    """Being awake for the task at all: idle power from dispatch to the task's end."""
+    """Being awake for the task: idle power from dispatch to the end of the task."""
 
 
 def beyond_tails(timelines: Timelines, tail_w: FloatArray, paid_until_s: FloatArray) -> Timelines:
-    """The same transfers, charged only for what they draw above tails that are paid for already.
+    """Return transfers with only their power above tails that were already charged.
 
     Args:
-        timelines: n transfers as laid out by the channel.
+        timelines: n transfers of the channel.
         tail_w: power of each tail [n].
-        paid_until_s: each tail is paid for up to this moment [n].
+        paid_until_s: time up to which each tail was charged [n].
     """
     is_inside = (paid_until_s > timelines.start_s) & (tail_w > 0.0)
     if not is_inside.any():
@@ -54,7 +54,7 @@ def beyond_tails(timelines: Timelines, tail_w: FloatArray, paid_until_s: FloatAr
 
 
 def _with_edge(timelines: Timelines, is_cut: BoolArray, at_s: FloatArray) -> Timelines:
-    """The same timelines; a segment of each that `is_cut` [n] is in two, at a time [n] inside."""
+    """Return timelines in which rows with `is_cut` [n] have a segment split at a time [n]."""
     rows = np.flatnonzero(is_cut)
     num_edges = timelines.edges_s.shape[1]
     # The new edge of the others is a further copy of their last one.

@@ -1,16 +1,16 @@
-"""What slows devices in the course of a computation: CPU credits, heat, and a lower clock.
+"""Throttling of computations by CPU credits, heat and a lower clock.
 
-The *condition* of a client is what it remembers: its credit balance or its skin temperature. It is
-a row of numbers, pure in time: a client's condition follows from an earlier one and from what it
-did since, so a phase that is cut off leaves the condition that it had reached by then.
+The *condition* of a client is its credit balance or its skin temperature, a row of numbers. It is
+pure in time: it follows from an earlier condition and the work since then. A phase that is cut off
+leaves the condition of that moment.
 
-* While a client computes, the processor is used whole: the task takes what its owner's load leaves.
-  So credits and heat run their course whatever the load, and a computation has few steps of pace.
-* At any other time (idle, or moving data) only the load uses the processor; credits are earned and
-  the skin cools. What radios and screens add to the heat is not counted.
-* Out of credits, the owner's load and the task share the baseline as they shared the whole.
-* A clock fraction theta below 1 that the task asks for slows it to theta and draws theta^2 of its
-  power; heat caps the clock further, credits count use and not cycles.
+* While a client computes, the whole processor is in use: the task takes what the owner's load
+  leaves. So credits and heat do not depend on the load, and a computation has few steps of pace.
+* At any other time (idle, or in a transfer) only the load uses the processor; credits are earned
+  and the skin cools. Heat of radios and screens is not counted.
+* Without credits, the owner's load and the task share the baseline as they shared the processor.
+* A task that asks for a clock fraction theta below 1 runs at speed theta with theta^2 of its power.
+  Heat caps the clock further; credits count use and not cycles.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _SKIN = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Throttle:
-    """The rules of N clients. Conditions are arrays [n, c]; c is 0 where nothing slows anybody."""
+    """Throttling rules of N clients. Conditions are arrays [n, c]; c is 0 without throttling."""
 
     device: IntArray
     """Type of device of every client [N], an index into `credits` and `skins`."""
     credits: Credits | None
-    """None: no device of the fleet has any."""
+    """None: no device of the fleet has credits."""
     skins: Skins | None
     """None: heat slows no device of the fleet."""
     usage: Usage
 
     @property
     def num_columns(self) -> int:
-        """Numbers in a condition: two balances, then a temperature, as far as there are any."""
+        """Number of columns of a condition: two balances if any, then a temperature if any."""
         return _NUM_BALANCES * (self.credits is not None) + (self.skins is not None)
 
     def initial(self) -> FloatArray:
-        """Conditions of all clients at virtual time 0 [N, c]: just launched, and cool."""
+        """Return the conditions of all clients at virtual time 0 [N, c]: launched, and cool."""
         condition = np.zeros((self.device.size, self.num_columns))
         if self.credits is not None:
             condition[:, _LAUNCH] = self.credits.initial_s[self.device]
@@ -69,9 +69,9 @@ class Throttle:
     def paces(
         self, clients: IntArray, condition: FloatArray, start_s: FloatArray, clock_fraction: float
     ) -> Paces | None:
-        """How computations of clients [n] that begin like this at `start_s` [n] are slowed.
+        """Return the paces of computations of clients [n] that begin at `start_s` [n].
 
-        None if nothing slows any of them.
+        None if all run at full speed.
         """
         with_credits, with_skin = self._with_credits(clients), self._with_skin(clients)
         if not with_credits.size and not with_skin.size and clock_fraction == 1.0:
@@ -104,7 +104,7 @@ class Throttle:
     def worked(
         self, clients: IntArray, condition: FloatArray, seconds: FloatArray, clock_fraction: float
     ) -> FloatArray:
-        """Conditions of clients [n] after they computed for so many seconds [n]."""
+        """Return the conditions of clients [n] after computing for these seconds [n]."""
         after = condition.copy()
         rows = self._with_credits(clients)
         if self.credits is not None and rows.size:
@@ -127,7 +127,7 @@ class Throttle:
     def rested(
         self, clients: IntArray, condition: FloatArray, from_s: FloatArray, until_s: FloatArray
     ) -> FloatArray:
-        """Conditions of clients [n] that computed nothing from one time [n] to another [n]."""
+        """Return the conditions of clients [n] after no computation between two times [n]."""
         after = condition.copy()
         rows = self._with_credits(clients)
         if self.credits is not None and rows.size:
@@ -159,33 +159,33 @@ class Throttle:
         clients: IntArray,
         from_s: FloatArray,
         until_s: FloatArray,
-        live: Callable[[IntArray, FloatArray, FloatArray], None],
+        advance: Callable[[IntArray, FloatArray, FloatArray], None],
     ) -> None:
-        """Let rows live through every step of their load, in order: (rows, load, seconds)."""
+        """Call `advance` with (rows, load, seconds) for every step of their load, in time order."""
         now_s = from_s.copy()
         rows = np.flatnonzero(now_s < until_s)
         while rows.size:
             load, change_s = self.usage.load_after(clients[rows], now_s[rows])
             end_s = np.minimum(change_s, until_s[rows])
-            live(rows, load, end_s - now_s[rows])
+            advance(rows, load, end_s - now_s[rows])
             now_s[rows] = end_s
             rows = rows[end_s < until_s[rows]]
 
     def _with_credits(self, clients: IntArray) -> IntArray:
-        """Rows of clients that have credits."""
+        """Return the rows of clients that have credits."""
         if self.credits is None:
             return np.empty(0, dtype=np.int64)
         return (~np.isnan(self.credits.baseline))[self.device[clients]].nonzero()[0]
 
     def _with_skin(self, clients: IntArray) -> IntArray:
-        """Rows of clients that heat slows."""
+        """Return the rows of clients that heat slows."""
         if self.skins is None:
             return np.empty(0, dtype=np.int64)
         return (~np.isnan(self.skins.rise_k))[self.device[clients]].nonzero()[0]
 
 
 def skin_of(profile: DeviceProfile) -> SkinProfile | None:
-    """How heat slows a type of device: as its file says, phones else as a Pixel 3; None: not."""
+    """Return the throttling by heat of a device: that of its file, or for phones of a Pixel 3."""
     if profile.skin is None and profile.kind == "phone":
         return PIXEL_3
     return profile.skin
@@ -194,7 +194,7 @@ def skin_of(profile: DeviceProfile) -> SkinProfile | None:
 def not_slowed_by_heat(
     settings: NoThermalSettings | SkinSettings, profiles: Iterable[DeviceProfile]
 ) -> list[str]:
-    """Names of the phones and boards whose clock no heat caps, for want of a model or by wish."""
+    """Return the names of phones and boards whose clock is not capped by heat."""
     return [
         profile.name
         for profile in profiles
@@ -210,13 +210,13 @@ def build_throttle(
     device: IntArray,
     usage: Usage,
 ) -> Throttle:
-    """The rules of a fleet.
+    """Return the throttling rules of a fleet.
 
     Args:
         settings: the scenario's `fleet.thermal`.
         profiles: types of device.
         device: index into them of every client [N].
-        usage: what people do with the devices.
+        usage: usage of the devices by their owners.
     """
     heaters = [
         Heater(

@@ -1,8 +1,8 @@
-"""How far a phase of a task has got at any moment, and what it has cost: piecewise linear.
+"""Timelines of phases: progress and energy at any moment, piecewise linear.
 
-A phase (a transfer, a computation) is laid out ahead as segments in which its rate of progress
-and its power are constant. Energy is then exact: E(t) = sum of P_i * dt_i up to t, and nobody
-samples power. Laying a phase out changes nothing in the world; it may be cut off anywhere.
+A phase (a transfer, a computation) is computed in advance as segments of constant rate of progress
+and constant power. So its energy is exact, without sampling: E(t) = sum of P_i * dt_i up to t. A
+timeline changes nothing in the world, and may be cut off anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One phase, laid out from start to end.
+    """One phase from start to end.
 
     Invariant: edges strictly increase unless the phase is empty (one edge, no segment);
     `progress` starts at 0 and never falls.
@@ -29,7 +29,7 @@ class Timeline:
     power_w: FloatArray
     """Power of this phase's component in each segment, above what the device draws idle [n]."""
     is_complete: bool
-    """False for a transfer that the channel gives up on, or that is lost, at the last edge."""
+    """False for a transfer that is given up or lost at the last edge."""
 
     @property
     def start_s(self) -> float:
@@ -38,18 +38,18 @@ class Timeline:
 
     @property
     def end_s(self) -> float:
-        """Virtual time at which the phase ends if nothing cuts it off."""
+        """Virtual time at which the phase ends unless it is cut off."""
         return float(self.edges_s[-1])
 
     def energy_until(self, t_s: float) -> float:
-        """Joules from the start to t: the exact integral of power, added up in order of time."""
+        """Return the joules from the start to t: the integral of power, added in time order."""
         if self.power_w.size == 0:
             return 0.0
         edges_s = np.minimum(self.edges_s, t_s)
         return float(np.cumsum(self.power_w * (edges_s[1:] - edges_s[:-1]))[-1])
 
     def progress_until(self, t_s: float) -> float:
-        """Work done from the start to t."""
+        """Return the work done from the start to t."""
         if t_s >= self.edges_s[-1]:
             return float(self.progress[-1])
         return float(np.interp(t_s, self.edges_s, self.progress))
@@ -57,10 +57,10 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timelines:
-    """Phases of n tasks, laid out side by side; a batch of them costs little more than one.
+    """Phases of n tasks, side by side; a batch costs little more than one.
 
     Row i uses its first `num_segments[i]` segments. In the rest no time passes: the edges repeat
-    the last one, progress stays, power is 0. What a row holds never depends on the other rows.
+    the last one, progress stays, power is 0. A row never depends on the other rows.
     """
 
     edges_s: FloatArray
@@ -72,7 +72,7 @@ class Timelines:
     num_segments: IntArray
     """Segments that each row uses [n]."""
     is_complete: BoolArray
-    """False for a transfer that the channel gives up on, or that is lost, at the last edge [n]."""
+    """False for a transfer that is given up or lost at the last edge [n]."""
 
     @property
     def start_s(self) -> FloatArray:
@@ -81,21 +81,21 @@ class Timelines:
 
     @property
     def end_s(self) -> FloatArray:
-        """Virtual time at which each phase ends if nothing cuts it off [n]."""
+        """Virtual time at which each phase ends unless it is cut off [n]."""
         return self.edges_s[:, -1]
 
     def energy_until(self, t_s: FloatArray) -> FloatArray:
-        """Joules from the start to t [n], as `Timeline.energy_until` of every row."""
+        """Return the joules from the start to t [n], as `Timeline.energy_until` of every row."""
         if self.power_w.shape[1] == 0:
             return np.zeros(len(t_s))
         edges_s = np.minimum(self.edges_s, t_s[:, np.newaxis])
-        # Not by BLAS: in what order it adds up depends on the shape, so on the other rows.
+        # Not by BLAS: its order of addition depends on the shape, so on the other rows.
         joules = np.cumsum(self.power_w * (edges_s[:, 1:] - edges_s[:, :-1]), axis=1)
         until_t: FloatArray = joules[:, -1]
         return until_t
 
     def progress_until(self, t_s: FloatArray) -> FloatArray:
-        """Work done from the start to t [n], t not before the start."""
+        """Return the work done from the start to t [n], t not before the start."""
         done = self.progress[:, -1].copy()
         rows = np.flatnonzero(t_s < self.end_s)
         if rows.size:
@@ -103,12 +103,12 @@ class Timelines:
             here = np.arange(rows.size)
             left = (edges_s <= at_s[:, np.newaxis]).sum(axis=1) - 1
             width_s = edges_s[here, left + 1] - edges_s[here, left]
-            slope = (progress[here, left + 1] - progress[here, left]) / width_s
-            done[rows] = slope * (at_s - edges_s[here, left]) + progress[here, left]
+            rate = (progress[here, left + 1] - progress[here, left]) / width_s
+            done[rows] = rate * (at_s - edges_s[here, left]) + progress[here, left]
         return done
 
     def take(self, rows: IntArray) -> Timelines:
-        """The rows with these indices."""
+        """Return the rows with these indices."""
         return Timelines(
             self.edges_s[rows],
             self.progress[rows],
@@ -118,7 +118,7 @@ class Timelines:
         )
 
     def row(self, index: int) -> Timeline:
-        """One phase of them."""
+        """Return the phase of one row."""
         num = int(self.num_segments[index])
         return Timeline(
             self.edges_s[index, : num + 1],
@@ -133,7 +133,7 @@ TimelineGroups = list[tuple[IntArray, Timelines]]
 
 
 def blank(from_s: FloatArray, until_s: FloatArray) -> Timelines:
-    """Stretches of time [n] in which nothing is done and nothing drawn; each ends later."""
+    """Return intervals [n] without progress and power; each ends after it begins."""
     nothing = np.zeros((from_s.size, 2))
     return Timelines(
         edges_s=np.stack([from_s, until_s], axis=1),

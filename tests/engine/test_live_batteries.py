@@ -102,6 +102,21 @@ def test_a_phone_leaves_and_returns_at_the_moments_of_the_closed_forms(tiny):
     assert world.candidates(5090.0).tolist() == [0]
 
 
+def test_a_phone_that_is_off_with_joules_in_its_battery_is_off_after_a_resume(tiny):
+    # 180 J at 3.9 W: empty at 46 s. 50 s at 10 W are 500 J, short of the 900 J to start again.
+    trace = "0,1,0,1,0.3 2000,1,1,1,0 2050,1,0,1,0.3"
+    living(tiny, trace, 100_000, initial_fraction=[0.05, 0.05], charging={"kind": "constant"})
+    fleet = tiny.fleet()
+    world, resumed = (World(fleet, EligibilitySettings()) for _ in range(2))
+    charge = world.charge_at(3000.0)
+    resumed.restore(world.take_changed())
+    later = resumed.charge_at(4000.0)
+
+    assert charge.level_j.tolist() == pytest.approx([500.0])
+    assert charge.is_off.tolist() == later.is_off.tolist() == [True]
+    assert later.level_j.tolist() == charge.level_j.tolist()
+
+
 def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     living(tiny, "0,1,0,1,0.3 500,1,1,1,0 900,0,0,1,0.8", 1200, initial_fraction=[0.4, 0.9])
     tiny.size = 5

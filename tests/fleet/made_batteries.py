@@ -1,4 +1,4 @@
-"""Phones whose batteries can be worked out by hand, and phases that drain them."""
+"""Phones with batteries that can be computed by hand, and phases that drain them."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def always_on_phones(size: int, battery: dict[str, Any]) -> Fleet:
     return _fleet({"size": size, "devices": {"pixel-6": 1.0}, "battery": battery})
 
 
-def phones_living(
+def phones_with_records(
     folder: Path,
-    lives: Sequence[str],
+    records: Sequence[str],
     span_s: int,
     battery: dict[str, Any],
     device: str = "pixel-6",
 ) -> Fleet:
-    """Phones that live by `t_s,charging,load` lines; `usage.user` says who lives which life."""
+    """Phones with records of `t_s,charging,load` lines; `usage.user` is the record of each."""
     folder.mkdir(exist_ok=True)
     rows, users = ["user,t_s,online,charging,unmetered,load"], ["user,span_s"]
-    for user, life in enumerate(lives):
-        for line in life.split():
+    for user, record in enumerate(records):
+        for line in record.split():
             t_s, charging, load = line.split(",")
             rows.append(f"u{user},{t_s},1,{charging},1,{load}")
         users.append(f"u{user},{span_s}")
@@ -61,7 +61,7 @@ def phones_living(
     (folder / "users.csv").write_text("\n".join(users) + "\n", encoding="utf-8")
     return _fleet(
         {
-            "size": len(lives),
+            "size": len(records),
             "devices": {device: 1.0},
             "battery": battery,
             "usage": {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"]},

@@ -1,4 +1,4 @@
-"""Computations that slow down as they go: seconds, joules, and what a client remembers of them."""
+"""Throttled computations: seconds, joules and the condition of a client."""
 
 from __future__ import annotations
 

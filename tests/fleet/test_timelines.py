@@ -1,4 +1,4 @@
-"""Phases side by side are what they are alone."""
+"""Batches of phases equal single phases."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fleetsim import cli
-from fleetsim.fleet.devices.profile_files import Figure, LevelFigure
+from fleetsim.fleet.devices.figures import Figure, LevelFigure
 from tests.bad_input.good import GOOD
 from tests.settings_walk import all_classes, declaring, leaves, numbers
 
@@ -65,7 +65,7 @@ def test_a_figure_has_the_range_of_its_quantity(owner, name):
 
     assert not bare, (
         f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a subclass of Figure"
-        " in fleetsim.fleet.devices.profile_files with the range of this one"
+        " in fleetsim.fleet.devices.figures with the range of this one"
     )
 
 

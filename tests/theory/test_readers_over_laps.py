@@ -20,7 +20,7 @@ import pytest
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.flash import read_flash
-from fleetsim.fleet.traces.usage.records import settled
+from fleetsim.fleet.traces.usage.records import local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.usage import OneState, build_usage
 
@@ -195,7 +195,7 @@ def flash(home: Path, stream: np.random.Generator) -> Case:
         is_charging = charger == "battery_charged_on"
         return OneState(is_locked and network != "Unknown", is_charging, is_wifi, 0.0, 0)
 
-    return Case(settled(read_flash(path, "offline", "locked")), spans_s, says_)
+    return Case(local_days(read_flash(path, "offline", "locked")), spans_s, says_)
 
 
 def fedscale(home: Path, stream: np.random.Generator) -> Case:
@@ -214,7 +214,7 @@ def fedscale(home: Path, stream: np.random.Generator) -> Case:
     }
     path = home / "client_behave_trace"
     path.write_bytes(pickle.dumps(clients))
-    trace = settled(read_fedscale(path))
+    trace = local_days(read_fedscale(path))
     return Case(trace, spans_s, lambda user, second: inside(lives[user], second))
 
 

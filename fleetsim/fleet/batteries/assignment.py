@@ -1,4 +1,4 @@
-"""Which battery every client has: its size and age, its charger, its level at time 0."""
+"""Assignment of batteries: capacity and age, charger, and level at time 0 of each client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fleetsim.fleet.traces.periodic import PeriodicSteps
 from fleetsim.fleet.usage.usage import Usage
 from fleetsim.units import S_PER_HOUR
 
-_NOBODY = EverydaySettings(standby_w=0.0, screen_w=0.0, cpu_w=0.0)
+_NO_OWNER = EverydaySettings(standby_w=0.0, screen_w=0.0, cpu_w=0.0)
 
 
 def assign_batteries(
@@ -36,13 +36,13 @@ def assign_batteries(
     usage: Usage,
     seed: int,
 ) -> tuple[Batteries, FloatArray]:
-    """Batteries of N clients, and their levels at time 0 [N].
+    """Return batteries of N clients, and their levels at time 0 [N].
 
     Args:
         settings: the scenario's `fleet.battery`.
         profiles: types of device.
         device: index into them of every client [N].
-        usage: what people do with the devices.
+        usage: usage of the devices by their owners.
         seed: the scenario's seed.
     """
     size = device.size
@@ -62,7 +62,7 @@ def assign_batteries(
             PlainBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, charging),
             initial_j,
         )
-    habits = _habits(settings.everyday or _NOBODY, profiles, device, usage)
+    habits = _habits(settings.everyday or _NO_OWNER, profiles, device, usage)
     rules = Rules(capacity_j, charge_w, bands_of(settings), habits)
     return (
         LiveBatteries(capacity_j, charge_w, settings.cutoff_fraction, has_any, rules),
@@ -71,7 +71,7 @@ def assign_batteries(
 
 
 def bands_of(settings: BatterySettings) -> Bands:
-    """Steps in which neither the charger's share nor the voltage changes."""
+    """Return the bands of level in which neither the charger's share nor the voltage changes."""
     charging, discharging = settings.charging, settings.discharging
     given: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
     if isinstance(charging, TaperedChargingSettings):

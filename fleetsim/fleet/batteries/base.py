@@ -1,9 +1,10 @@
-"""What batteries of N clients hold at any moment, idle or in a phase of a task. Pure in time.
+"""Interface of batteries: levels of N clients over time, idle or in a task. Pure in time.
 
-A level in [0, capacity] changes by d level/dt = charging power - drain, walked from one change of
-power to the next. A task drains it to its cut-off at most. `Batteries` says what can be asked;
-`PlainBatteries` (`battery_plain`) are those of which an idle one only rises, so that an answer is a
-closed form; `LiveBatteries` (`battery_live`) also fall by themselves.
+A level in [0, capacity] changes by d level/dt = charging power - drain, computed from one change of
+power to the next. A task drains it down to its cut-off level at most. There are two kinds:
+
+- `PlainBatteries` (`plain`): an idle battery only rises, so its level has a closed form.
+- `LiveBatteries` (`live`): owners drain idle batteries too.
 
 A phone whose battery has run empty is off until it is recharged; while it is off, it reaches no
 level that a rule may ask for.
@@ -23,18 +24,18 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.timeline import Timelines
 
 LEVEL_SLACK_J = 1e-6
-"""A level that is missed by so little is reached."""
+"""Difference by rounding at which a level counts as reached."""
 
 
 class Flow(IntEnum):
-    """What went into a battery and out of it, but for the joules of tasks; a column [n, 3]."""
+    """Energy into and out of a battery, without the joules of tasks; a column [n, 3]."""
 
     CHARGED = 0
-    """Given by the charger, whether it was stored or used at once."""
+    """Energy from the charger, stored or used at once."""
     OWNER = 1
-    """Used by the owner."""
+    """Energy used by the owner."""
     LOSS = 2
-    """Turned into heat inside the battery."""
+    """Energy turned into heat inside the battery."""
 
 
 class Charge(NamedTuple):
@@ -45,69 +46,69 @@ class Charge(NamedTuple):
     is_off: BoolArray
     """True for phones that ran empty and are not yet charged enough to start again [n]."""
     flows_j: FloatArray
-    """Joules by `Flow` since virtual time 0 [n, 3]; [n, 0] where only tasks and chargers count."""
+    """Joules by `Flow` since virtual time 0 [n, 3]; [n, 0] for plain batteries."""
 
     def take(self, rows: IntArray | BoolArray) -> Charge:
-        """Copy of some rows."""
+        """Return a copy of some rows."""
         return Charge(self.level_j[rows], self.is_off[rows], self.flows_j[rows])
 
     def put(self, rows: IntArray, other: Charge) -> None:
-        """Let some rows [k] be as another says [k]."""
+        """Overwrite some rows [k] by those of another [k]."""
         self.level_j[rows] = other.level_j
         self.is_off[rows] = other.is_off
         self.flows_j[rows] = other.flows_j
 
     def copy(self) -> Charge:
-        """The same; `put` in one does not show in the other."""
+        """Return a copy; `put` in one does not change the other."""
         return Charge(self.level_j.copy(), self.is_off.copy(), self.flows_j.copy())
 
 
 class Passing(NamedTuple):
-    """How batteries pass a level, all [k]."""
+    """Next passing of a level by batteries, all [k]."""
 
     passed_s: FloatArray
-    """When; inf where none is passed."""
+    """Time of passing; inf where none is passed."""
     standing: IntArray
-    """How many levels each reaches from then on."""
+    """Number of levels that each reaches from then on."""
     known_until_s: FloatArray
-    """Nothing is said of what comes after this, where none is passed before; inf: all is said."""
+    """Time up to which the answer is known where no level is passed; inf: for all time."""
 
 
 class Watch(Protocol):
-    """Idle batteries, looked at from one moment on for when they pass some levels."""
+    """Times at which idle batteries pass some levels, from one moment on."""
 
     standing: IntArray
-    """How many of the levels each reaches at that moment [n]; all on mains."""
+    """Number of the levels that each reaches at that moment [n]; all on mains."""
 
     def may_pass(self) -> IntArray:
-        """Rows of those that may pass a level later on."""
+        """Return the rows of batteries that may pass a level later."""
 
     def next(self, rows: IntArray, until_s: FloatArray) -> Passing:
-        """When these rows [k] pass the next level, before `until_s` [k].
+        """Return when these rows [k] pass the next level, before `until_s` [k].
 
-        Each call goes on from where the one before ended.
+        Each call continues from the end of the one before.
         """
 
     def goes_on(self, rows: IntArray) -> IntArray:
-        """Those of the rows that may pass yet another level."""
+        """Return those of the rows that may pass another level."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batteries(ABC):
-    """Batteries of N clients: what becomes of them, never what they are."""
+    """Rules of the batteries of N clients; the state is passed in and returned as `Charge`."""
 
     capacity_j: FloatArray
-    """Of a full one [N]; NaN on mains."""
+    """Energy of a full battery [N]; NaN on mains."""
     charge_w: FloatArray
     """Power of every client's charger [N]."""
     cutoff_fraction: float
     has_any: bool
-    """Whether any client has one."""
+    """True if any client has a battery."""
 
     @property
     @abstractmethod
     def num_flows(self) -> int:
-        """Columns of `Charge.flows_j`."""
+        """Number of columns of `Charge.flows_j`."""
 
     def initial(self, level_j: FloatArray) -> Charge:
         """Return batteries with these levels [n], on, before anything has flowed; a copy."""
@@ -118,19 +119,19 @@ class Batteries(ABC):
     def idle(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: ArrayLike
     ) -> Charge:
-        """Batteries of clients [n] without a task, from one time [n] to another (one, or [n]).
+        """Return batteries of clients [n] after idling from one time [n] to another (one, or [n]).
 
         Raises:
-            ValueError: it would go back in time.
+            ValueError: the second time is before the first.
         """
 
     @abstractmethod
     def last_change(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: float
     ) -> tuple[Charge, FloatArray]:
-        """Idle batteries of clients [n] at the last change up to `until_s`, and when that was [n].
+        """Return idle batteries [n] at their last change up to `until_s`, and its time [n].
 
-        To go on from there is the same, bit for bit, as to go on from `from_s` [n].
+        Continuing from there equals continuing from `from_s` [n], bit for bit.
         """
 
     @abstractmethod
@@ -143,20 +144,21 @@ class Batteries(ABC):
         idle_w: FloatArray,
         until_s: FloatArray,
     ) -> tuple[Charge, FloatArray]:
-        """Batteries of clients [n] in phases of tasks that are cut off at `until_s` [n].
+        """Return batteries of clients [n] after phases of tasks that end at `until_s` [n].
 
-        A battery that is below its cut-off already falls no further.
+        A battery that is already below its cut-off falls no further.
 
         Args:
-            clients: whose.
-            charge: at the start of the phases; nobody is off.
+            clients: numbers of the clients.
+            charge: batteries at the start of the phases; no phone is off.
             timelines: the phases.
-            spent_j: what they draw up to `until_s` [n].
-            idle_w: drawn for being awake, on top [n].
+            spent_j: joules that the phases draw up to `until_s` [n].
+            idle_w: additional power for being awake [n].
             until_s: end of each, within its timeline.
 
         Returns:
-            (batteries at the end, when the cut-off was met, where the level stays, or inf [n]).
+            (batteries at the end, times at which the cut-off was met or inf [n]). A level stays at
+            its cut-off.
         """
 
     @abstractmethod
@@ -169,28 +171,28 @@ class Batteries(ABC):
         fractions: FloatArray,
         ahead_s: FloatArray,
     ) -> Watch:
-        """Watch idle batteries from a moment on for when they pass levels.
+        """Watch idle batteries from `now_s` on for when they pass levels.
 
         Args:
-            clients: whose [n].
-            charge: as they were at `from_s` [n].
-            from_s: when [n].
-            now_s: the moment.
+            clients: numbers of the clients [n].
+            charge: batteries at `from_s` [n].
+            from_s: time of `charge` [n].
+            now_s: the first moment of interest.
             fractions: the levels, ascending, as fractions of the capacity [m].
-            ahead_s: how far to look ahead where that costs anything [n].
+            ahead_s: horizon, for batteries whose future must be computed [n].
         """
 
     @abstractmethod
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
     ) -> BoolArray:
-        """Which batteries [n] stay above their cut-off whatever else happens; all on mains."""
+        """Return True for batteries [n] that surely stay above their cut-off; all on mains."""
 
     @abstractmethod
     def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
-        """Joules that batteries [n] lose for every joule of radio tails of these powers [n]."""
+        """Return the joules that batteries [n] lose per joule of radio tails of `tail_w` [n]."""
 
     def rows_of(self, clients: IntArray) -> IntArray:
-        """Rows of those of the clients [n] that have a battery."""
+        """Return the rows of the clients [n] that have a battery."""
         rows: IntArray = np.isfinite(self.capacity_j[clients]).nonzero()[0]
         return rows

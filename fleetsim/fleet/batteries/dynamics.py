@@ -1,18 +1,17 @@
-"""How batteries move that live: owners draw on them, chargers taper, resistance takes its share.
+"""Equations of live batteries: use by owners, tapered charging and loss by resistance.
 
 With c the charger's power (0 off the charger), f the share of it that a battery takes at its level,
-P what owner and task draw, V and R open-circuit voltage and inner resistance:
+P the power of owner and task, V and R open-circuit voltage and inner resistance:
 
-    d level/dt = min(f c, c - P)            while the charger gives all that is drawn, P <= c
+    d level/dt = min(f c, c - P)            while the charger gives all power, P <= c
     d level/dt = -(D + (D / V)^2 R)         while D = P - c > 0 comes from the battery
 
-so that the charger feeds the device first, and f = 0 once the battery is full. f and V are steps
-over the level (`Bands`), c and P change at known times. So the level is piecewise linear and is
-walked from one change to the next, each at its exact moment, of all clients at once. A level on a
-border belongs to the band that it is about to be in. (D / V)^2 R is the first order of what R
-takes: at 5 W it leaves out a seventh of the loss.
+The charger feeds the device first, and f = 0 for a full battery. f and V are steps over the level
+(`Bands`), c and P change at known times. So the level is piecewise linear. It is computed from one
+change to the next, each at its exact moment, for all clients at once. A level on a border belongs
+to the band that it enters. (D / V)^2 R is the loss to first order: at 5 W it leaves out a seventh.
 
-A phone whose battery meets 0 is off: nothing is drawn until it holds `restart_fraction` again.
+A phone whose battery meets 0 is off and draws nothing until it holds `restart_fraction` again.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from fleetsim.fleet.traces.periodic import PeriodicSteps, freeze
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """What depends on the level, in steps [m], and in one more for a full battery."""
+    """Figures that depend on the level, in steps [m], and in one more for a full battery."""
 
     from_fraction: FloatArray
-    """Where each begins, ascending from 0; the last is 1 [m+1]."""
+    """Level at which each band begins, ascending from 0; the last is 1 [m+1]."""
     charge_fraction: FloatArray
     """Share of the charger's power that the battery takes; 0 when full [m+1]."""
     loss_per_w: FloatArray
@@ -44,25 +43,25 @@ class Bands:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habits:
-    """What owners do: charge, and draw for themselves."""
+    """Charging and power use of owners."""
 
     steps: PeriodicSteps
     is_charging: BoolArray
-    """In each step."""
+    """True for steps on the charger."""
     load: FloatArray
-    """In each step."""
+    """Load of each step."""
     standby_w: float
     screen_w: float
     screen_from_load: float
     cpu_w: FloatArray
-    """Of every client at full load [N]."""
+    """Power of every client's processor at full load [N]."""
     restart_fraction: float
 
     def __post_init__(self) -> None:
         freeze(self.is_charging, self.load)
 
     def at(self, clients: IntArray, t_s: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Whether clients [n] charge, what they draw in W, and until when that holds, all [n]."""
+        """Return (is charging, owner's power in W, time until which both hold), all [n]."""
         step, until_s = self.steps.step_and_change(clients, t_s)
         load = self.load[step]
         screen_w = np.where(load >= self.screen_from_load, self.screen_w, 0.0)
@@ -73,34 +72,34 @@ class Habits:
         )
 
     def laps_s(self, clients: IntArray, at_least_s: int) -> IntArray:
-        """Whole laps of the records of clients [n] that take at least so long."""
+        """Return the shortest whole laps of records of clients [n] that last at least so long."""
         span_s = self.steps.span_s[self.steps.row[clients]]
         laps_s: IntArray = -(-at_least_s // span_s) * span_s
         return laps_s
 
 
 class BatteryStep(NamedTuple):
-    """What holds of batteries from a moment on, all [n]."""
+    """Constant rates of batteries from a moment on, all [n]."""
 
     is_off: BoolArray
     rate_w: FloatArray
     """d level/dt."""
     flow_w: FloatArray
-    """By `Flow` [n, 3]."""
+    """Power by `Flow` [n, 3]."""
     target_j: FloatArray
-    """Level at which something changes."""
+    """Level at which the rates change."""
     until_s: FloatArray
-    """Moment at which anything changes."""
+    """Time at which the rates change."""
 
     def towards(self, now_s: FloatArray, level_j: FloatArray, target_j: FloatArray) -> BatteryStep:
-        """The same, ending at the target as well [n]; NaN: at none."""
+        """Return a step that ends at these targets too [n]; NaN: none."""
         is_nearer = np.where(self.rate_w > 0.0, target_j < self.target_j, target_j > self.target_j)
         target_j = np.where(is_nearer & (self.rate_w != 0.0), target_j, self.target_j)
         hit_s = _hit_s(now_s, level_j, target_j, self.rate_w)
         return self._replace(target_j=target_j, until_s=np.minimum(self.until_s, hit_s))
 
     def take(self, rows: IntArray | BoolArray) -> BatteryStep:
-        """Some rows of it."""
+        """Return some rows."""
         return BatteryStep(
             self.is_off[rows],
             self.rate_w[rows],
@@ -113,7 +112,7 @@ class BatteryStep(NamedTuple):
 def _hit_s(
     now_s: FloatArray, level_j: FloatArray, target_j: FloatArray, rate_w: FloatArray
 ) -> FloatArray:
-    """When levels that move like this meet their targets [n]; inf if they rest."""
+    """Return when levels meet their targets at these rates [n]; inf at rate 0."""
     missing_s: FloatArray = np.full(rate_w.shape, np.inf)
     np.divide(target_j - level_j, rate_w, out=missing_s, where=rate_w != 0.0)
     return now_s + missing_s
@@ -121,10 +120,10 @@ def _hit_s(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """What moves the batteries of N clients."""
+    """Rules of the batteries of N clients."""
 
     capacity_j: FloatArray
-    """Of a full one [N]."""
+    """Energy of a full battery [N]."""
     charge_w: FloatArray
     """Power of every client's charger [N]."""
     bands: Bands
@@ -140,16 +139,16 @@ class Rules:
         load_until_s: float | FloatArray,
         may_turn_off: bool,
     ) -> BatteryStep:
-        """What holds of clients [n] with so many joules in their batteries from a moment on.
+        """Return the step of clients [n] from a moment on.
 
         Args:
-            clients: who [n].
+            clients: numbers of the clients [n].
             now_s: the moment of each [n].
             level_j: joules in their batteries [n].
-            off: who is off [n].
-            load_w: what a task draws [n].
-            load_until_s: until when it draws that [n].
-            may_turn_off: whether an empty battery turns a phone off.
+            off: True for phones that are off [n].
+            load_w: power of a task [n].
+            load_until_s: time until which the task draws it [n].
+            may_turn_off: True if an empty battery turns a phone off.
         """
         bands, habits, capacity_j = self.bands, self.habits, self.capacity_j[clients]
         charging, owner_w, until_s = habits.at(clients, now_s)
@@ -183,7 +182,7 @@ class Rules:
 
 
 class Walk:
-    """Batteries of n clients on their way: when, how much is in them, who is off, what flowed."""
+    """Batteries of n clients while their levels are computed: time, level, off or not, flows."""
 
     def __init__(self, rules: Rules, clients: IntArray, charge: Charge, from_s: FloatArray) -> None:
         self._rules, self.clients = rules, clients
@@ -200,7 +199,7 @@ class Walk:
         load_until_s: float | FloatArray = np.inf,
         may_turn_off: bool = True,
     ) -> BatteryStep:
-        """What holds of some rows from where they are; a task draws so much until then."""
+        """Return the step of some rows from their present state, with the power of a task."""
         return self._rules.step(
             self.clients[rows],
             self.now_s[rows],
@@ -212,7 +211,7 @@ class Walk:
         )
 
     def advance(self, rows: IntArray, step: BatteryStep, until_s: FloatArray) -> None:
-        """Go on along a step of these rows up to its end at most."""
+        """Advance these rows within their step."""
         seconds = until_s - self.now_s[rows]
         moved_j = self.level_j[rows] + step.rate_w * seconds
         # Rounding must not carry a level past its target.
@@ -231,15 +230,15 @@ class Walk:
         self.now_s[rows] = until_s
 
     def to_last_change(self, until_s: FloatArray) -> None:
-        """Go on to each row's last change up to `until_s` [n]."""
+        """Advance each row to its last change up to `until_s` [n]."""
         rows = np.arange(self.clients.size)
         while rows.size:
-            # Each turn of the loop is one change of all that have one left.
+            # Each iteration is one change of all that have one left.
             step = self.step(rows)
             goes_on = step.until_s <= until_s[rows]
             rows, step = rows[goes_on], step.take(goes_on)
             self.advance(rows, step, step.until_s)
 
     def charge(self) -> Charge:
-        """The batteries as they are."""
+        """Return the present state of the batteries."""
         return Charge(self.level_j, self.is_off, self.flows_j)

@@ -1,4 +1,4 @@
-"""Batteries that also fall by themselves; `fleetsim.fleet.batteries.dynamics` has the equations."""
+"""Batteries that owners drain too; `fleetsim.fleet.batteries.dynamics` has the equations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from fleetsim.fleet.batteries.dynamics import BatteryStep, Rules, Walk
 from fleetsim.fleet.timeline import Timelines
 
 _AT_LEAST_S = 3_600
+"""Shortest horizon of a watch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiveBatteries(Batteries):
-    """Batteries that fall through their owners' use."""
+    """Batteries that tasks and owners drain."""
 
     rules: Rules
 
@@ -75,7 +76,7 @@ class LiveBatteries(Batteries):
         next_edge_s = np.hstack([edges_s[:, 1:], np.full((mine.size, 1), np.inf)])
         rows = (walk.now_s < ends_s).nonzero()[0]
         while rows.size:
-            # Each turn of the loop is one change of all that have one left.
+            # Each iteration is one change of all that have one left.
             now_s, level_j = walk.now_s[rows], walk.level_j[rows]
             segment = (edges_s[rows, 1:] <= now_s[:, np.newaxis]).sum(axis=1)
             step = walk.step(
@@ -109,11 +110,11 @@ class LiveBatteries(Batteries):
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
     ) -> BoolArray:
-        """See `Batteries.surely_lasts`: who has a battery must be walked to know."""
+        """See `Batteries.surely_lasts`: only mains are sure without a walk."""
         return np.isnan(self.capacity_j[clients])
 
     def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
-        """See `Batteries.tail_loss`; what else is drawn meanwhile is not looked at."""
+        """See `Batteries.tail_loss`; other loads at the same time are neglected."""
         borders_j = self.rules.bands.from_fraction * self.capacity_j[clients][:, np.newaxis]
         band = (level_j[:, np.newaxis] >= borders_j[:, 1:]).sum(axis=1)
         per_joule: FloatArray = self.rules.bands.loss_per_w[band] * tail_w
@@ -133,11 +134,11 @@ class LiveBatteries(Batteries):
 class _LiveWatch:
     """A `Watch` of batteries that rise and fall.
 
-    A level that a battery only touches is reached as long as it does not fall from there: what
-    holds at a moment is what holds right after it. So an answer never ends as it begins.
+    At its level, a battery reaches it unless it falls from there: the state at a moment is the
+    state right after it. So no answer lasts for zero time.
 
-    Nobody is followed for longer than a lap of the owner's record, or than an hour of short ones.
-    Who stands after a lap as before it will do so for ever, and is known for all time.
+    A battery is followed for at most one lap of its owner's record, or an hour of shorter laps. If
+    it is the same after a lap as before, it repeats for ever and its answer is known for all time.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class _LiveWatch:
         passed_s, known_until_s = np.full((2, rows.size), np.inf)
         at = np.arange(rows.size)
         while at.size:
-            # Each turn of the loop is one change of all that have one left.
+            # Each iteration is one change of all that have one left.
             step = walk.step(mine[at])
             standing = self._standing(mine[at], step)
             passes = standing != self.standing[rows[at]]
@@ -203,7 +204,7 @@ class _LiveWatch:
         return Passing(passed_s, self.standing[rows], known_until_s)
 
     def _stays(self, mine: IntArray) -> BoolArray:
-        """Which of these batteries are at their horizons as they were at the beginning [k]."""
+        """Return True for batteries [k] that are the same at their horizons as at the beginning."""
         walk = self._walk
         walk.advance(mine, walk.step(mine), self._horizon_s[mine])
         moved_j = np.abs(walk.level_j[mine] - self._before_j[mine])
@@ -212,7 +213,7 @@ class _LiveWatch:
         return stays
 
     def _standing(self, mine: IntArray, step: BatteryStep) -> IntArray:
-        """How many levels these batteries reach, now and right after [k]."""
+        """Return the number of levels that these batteries reach, now and right after [k]."""
         over_j = self._walk.level_j[mine][:, np.newaxis] - self._levels_j[mine]
         is_at = np.abs(over_j) <= LEVEL_SLACK_J
         reached = np.where(is_at, (step.rate_w >= 0.0)[:, np.newaxis], over_j > 0.0)
@@ -220,7 +221,7 @@ class _LiveWatch:
         return standing
 
     def _next_level_j(self, mine: IntArray, step: BatteryStep) -> FloatArray:
-        """The next level on the way of these batteries [k]; NaN: none."""
+        """Return the next level on the way of these batteries [k]; NaN: none."""
         levels_j = self._levels_j[mine]
         over_j = self._walk.level_j[mine][:, np.newaxis] - levels_j
         rises = step.rate_w > 0.0

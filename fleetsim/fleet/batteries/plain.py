@@ -1,4 +1,4 @@
-"""Batteries that fall through tasks alone: an idle one only rises, with one power, until full."""
+"""Batteries that only tasks drain: an idle one rises at constant power until it is full."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fleetsim.fleet.traces.periodic import Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlainBatteries(Batteries):
-    """Batteries that fall through tasks alone and are charged with one power until full."""
+    """Batteries that only tasks drain and that are charged at constant power until full."""
 
     charging: Schedule
 
     @property
     def num_flows(self) -> int:
-        """None: an idle battery is a closed form of the time on the charger."""
+        """0: the level of an idle battery is a closed form of the time on the charger."""
         return 0
 
     def idle(
@@ -43,7 +43,7 @@ class PlainBatteries(Batteries):
     def last_change(
         self, clients: IntArray, charge: Charge, from_s: FloatArray, until_s: float
     ) -> tuple[Charge, FloatArray]:
-        """See `Batteries.last_change`: a closed form may as well begin where it began."""
+        """See `Batteries.last_change`: a closed form needs no later start."""
         return charge, from_s
 
     def work(
@@ -63,12 +63,12 @@ class PlainBatteries(Batteries):
         clients, start_s, until_s = clients[rows], timelines.start_s[rows], until_s[rows]
         before_j, spent_j, idle_w = level_j[rows], spent_j[rows], idle_w[rows]
         floor_j = self.cutoff_fraction * self.capacity_j[clients]
-        # What the whole phase draws, without any charging, leaves enough.
+        # The whole phase leaves enough even without charging.
         is_safe = before_j - (spent_j + idle_w * (until_s - start_s)) > floor_j
         # A tail may have taken an idle battery below its cut-off; it falls no further.
         floor_j = np.minimum(before_j, floor_j)
         is_charging, change_s = self.charging.state_and_change(clients, start_s)
-        # The usual case, in one step: a level that only falls is lowest at the end.
+        # The usual case in one step: a level that only falls is lowest at the end.
         after_j = before_j - spent_j - idle_w * (until_s - start_s)
         is_plain = ~is_charging & (change_s >= until_s) & (after_j >= floor_j)
         level_j[rows] = after_j
@@ -113,7 +113,7 @@ class PlainBatteries(Batteries):
     def _charging_steps(
         self, client: int, until_s: float, is_on: bool
     ) -> Iterator[tuple[float, float]]:
-        """Charging power of a client from a moment on, step by step: (until_s, W)."""
+        """Yield the charging power of a client from a moment on, step by step: (until_s, W)."""
         while True:
             yield until_s, float(self.charge_w[client]) if is_on else 0.0
             is_on = not is_on
@@ -139,7 +139,7 @@ class _RisingWatch:
         self._missing_j = np.empty((self._top, 0))
         if not batteries.has_any:
             return
-        # Who reached the top when it was last looked at has only charged since; NaN on mains.
+        # A battery that reached the highest level earlier has only charged since; NaN on mains.
         rows = (charge.level_j < fractions[-1] * batteries.capacity_j[clients]).nonzero()[0]
         if rows.size:
             capacity_j = batteries.capacity_j[clients[rows]]
@@ -164,20 +164,20 @@ class _RisingWatch:
         return Passing(reached_s, self.standing[rows], np.full(rows.size, np.inf))
 
     def _charged_after(self, clients: IntArray, missing_j: FloatArray) -> FloatArray:
-        """First moments from now on at which idle clients have charged so much [n]; inf: never."""
+        """Return the first times at which clients have charged this much [n]; inf: never."""
         charging = self._batteries.charging
         missing_s = missing_j / self._batteries.charge_w[clients]
         t_s, reached_s = np.full(clients.size, self._now_s), np.full(clients.size, np.inf)
         rows = np.arange(clients.size)
         while rows.size:
-            # Each turn of the loop is one stay on the charger, of all clients at once.
+            # Each iteration is one stay on the charger, of all clients at once.
             t_s[rows] = charging.next_true_after(clients[rows], t_s[rows])
             rows = rows[np.isfinite(t_s[rows])]
             until_s = charging.next_change_after(clients[rows], t_s[rows])
             stay_s = until_s - t_s[rows]
             is_enough = stay_s >= missing_s[rows]
             done, rest = rows[is_enough], rows[~is_enough]
-            # Rounding must not let a change to come be now.
+            # Rounding must not move a future change to now.
             after_now_s = np.nextafter(self._now_s, np.inf)
             reached_s[done] = np.maximum(t_s[done] + missing_s[done], after_now_s)
             missing_s[rest] -= stay_s[~is_enough]
@@ -195,14 +195,14 @@ def walk_battery(
     charging: Iterator[tuple[float, float]],
     until_s: float,
 ) -> tuple[float, float]:
-    """Battery level when a phase is cut off at `until_s`, and when the level meets the floor.
+    """Return the battery level when a phase ends at `until_s`, and when it meets the floor.
 
     Args:
         level_j: level at the phase's start, at or above the floor.
-        capacity_j: full battery; charge beyond it is refused.
+        capacity_j: energy of a full battery.
         floor_j: cut-off level.
         timeline: the phase; its power and `idle_w` drain the battery.
-        idle_w: power of being awake, on top of the phase's.
+        idle_w: additional power of being awake.
         charging: consecutive (until_s, charging power in W) from the phase's start on.
         until_s: end of the walk, within the timeline.
 
@@ -213,7 +213,7 @@ def walk_battery(
     now_s = timeline.start_s
     change_s, charge_w = next(charging)
     if charge_w == 0.0 and change_s >= until_s:
-        # The usual case, in one step: a level that only falls is lowest at the end.
+        # The usual case in one step: a level that only falls is lowest at the end.
         after_j = level_j - timeline.energy_until(until_s) - idle_w * (until_s - now_s)
         if after_j >= floor_j:
             return after_j, np.inf

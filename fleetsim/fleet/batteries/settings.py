@@ -1,14 +1,14 @@
-"""What a scenario says of its batteries: size, charger, curves, and what their owners use.
+"""Settings of `fleet.battery`: size, charger, curves, and power use of owners.
 
-Curves are steps over the state of charge: `from_fraction` holds where each step begins, so that
-everything between two changes stays linear in time. Where none is given, the steps are those of a
-phone with a 3000 mAh cell, whose open-circuit voltage at 25 C and charging limits (4.4 V, 2 A) are
-published: msm8916-mainline/linux@139e724 arch/arm64/boot/dts/qcom/msm8939-asus-z00t.dts.
+Curves are steps over the state of charge, so that levels are piecewise linear in time;
+`from_fraction` holds the beginning of each step. The default steps are those of a phone with a
+3000 mAh cell, whose open-circuit voltage at 25 C and charging limits (4.4 V, 2 A) are published:
+msm8916-mainline/linux@139e724 arch/arm64/boot/dts/qcom/msm8939-asus-z00t.dts.
 
 * `open_circuit_v`: the mean of that table over each step.
-* `power_fraction`: of constant current and constant voltage charging. With the voltage at its limit
-  the current is what the resistance lets through, (4.4 V - OCV) / R, at most 2 A; of that the share
-  of 2 A, at the voltage in the middle of each step. Inferred, as R is another cell's.
+* `power_fraction`: that of constant current and constant voltage charging, as a share of 2 A at the
+  voltage in the middle of each step. At the voltage limit the current is (4.4 V - OCV) / R, at most
+  2 A. Inferred, as R is that of another cell.
 * `internal_ohm`: 180 mohm of a 3000 mAh pack, factory-internal-resistance-micro-ohms in
   torvalds/linux@037dd13 arch/arm64/boot/dts/rockchip/rk3326-odroid-go2.dts.
 """
@@ -47,13 +47,13 @@ _NOT_ALL_CHARGERS_NAMED = ActsIf(
 
 
 class ConstantChargingSettings(Settings):
-    """The charger gives its full power until the battery is full."""
+    """Charging at full power until the battery is full."""
 
     kind: Literal["constant"] = "constant"
 
 
 class TaperedChargingSettings(Settings):
-    """The charger's power falls as the battery fills: constant current, then constant voltage."""
+    """Charging at constant current, then at constant voltage: the power falls near the end."""
 
     kind: Literal["cc-cv"]
     from_fraction: tuple[StepFraction, ...] = (0.0, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95)
@@ -68,13 +68,13 @@ class TaperedChargingSettings(Settings):
 
 
 class LosslessSettings(Settings):
-    """A battery gives all that it holds, whatever is drawn."""
+    """Discharging without loss."""
 
     kind: Literal["lossless"] = "lossless"
 
 
 class ResistiveSettings(Settings):
-    """An inner resistance takes its share of what is drawn: (P / V)^2 R beside a load of P."""
+    """Discharging through an inner resistance: a load of P loses (P / V)^2 R."""
 
     kind: Literal["resistive"]
     internal_ohm: ResistanceOhm = 0.18
@@ -109,7 +109,7 @@ DischargingSettings = Annotated[LosslessSettings | ResistiveSettings, Field(disc
 
 
 class EverydaySettings(Settings):
-    """What owners draw for themselves, in a task or not, as long as the phone is on."""
+    """Power use of owners, in a task or not, while the phone is on."""
 
     acts_if = by_key(
         screen_w=PEOPLE,
@@ -118,21 +118,21 @@ class EverydaySettings(Settings):
     )
 
     standby_w: DrawW = 0.05
-    """Always (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and wakes up
-    now and then)."""
+    """Constant power (inferred: a Pixel 6 draws 0.039 W suspended, LineageOS raviole@72dadeb, and
+    wakes up at times)."""
     screen_w: DrawW = 1.09
-    """While the screen is on (a Pixel 6 at medium brightness, 284 of 98 to 470 mA at 3.85 V,
-    LineageOS raviole@72dadeb)."""
+    """Power of the screen while it is on (a Pixel 6 at medium brightness, 284 of 98 to 470 mA at
+    3.85 V, LineageOS raviole@72dadeb)."""
     screen_from_load: PositiveFraction = 0.05
-    """The screen counts as on while the trace's load is at least this."""
+    """Load in the trace from which the screen counts as on."""
     cpu_w: DrawW | None = None
-    """Times the trace's load, for the processor; null: what the device draws when it trains."""
+    """Power of the processor per unit of load in the trace; null: that of training."""
     restart_fraction: PartFraction = 0.03
-    """A phone that ran empty is off until it is charged to this level (inferred)."""
+    """Level to which a phone that ran empty must be charged before it is on again (inferred)."""
 
 
 class BatterySettings(Settings):
-    """Batteries of the clients whose device has one; mains-powered devices are left alone."""
+    """Batteries of the clients whose device has one; others are mains-powered."""
 
     acts_if = by_key(charge_w=_NOT_ALL_CHARGERS_NAMED)
     entries_act_if = by_key(charge_w_of=(HAS_BATTERY, ASSIGNED_DEVICE))
@@ -141,11 +141,11 @@ class BatterySettings(Settings):
     """Power that reaches the battery while its owner's trace says charging (5 V x 1.5 A, the
     dedicated charging port of USB Battery Charging 1.2)."""
     charge_w_of: dict[str, Watt] = Field(default_factory=dict)
-    """The same for some of `fleet.devices`, by name, in place of `charge_w`."""
+    """`charge_w` of some of `fleet.devices`, by name."""
     capacity_wh: CapacityWh | None = None
-    """Size of every battery when it was new; null: that of its device."""
+    """Energy of every new battery; null: that of its device."""
     health_fraction: tuple[Health, Health] = (1.0, 1.0)
-    """What age has left of the size, uniform between the two, one draw per client."""
+    """Share of the size that is left by age, uniform between the two, one draw per client."""
     initial_fraction: tuple[Fraction, Fraction] = (0.5, 1.0)
     """Level at time 0, uniform between the two, one draw per client."""
     cutoff_fraction: Fraction = 0.15
@@ -153,11 +153,11 @@ class BatterySettings(Settings):
     charging: ChargingSettings = ConstantChargingSettings()
     discharging: DischargingSettings = LosslessSettings()
     everyday: EverydaySettings | None = None
-    """What owners draw; null: nothing, batteries fall through federated work only."""
+    """Power use of owners; null: none, only tasks drain batteries."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether idle batteries only rise, and at one power."""
+        """True if idle batteries only rise, at constant power."""
         return (
             self.everyday is None
             and isinstance(self.charging, ConstantChargingSettings)
@@ -174,7 +174,7 @@ class BatterySettings(Settings):
 
 
 def _check_steps(from_fraction: tuple[float, ...], key: str, values: tuple[float, ...]) -> None:
-    """A curve has as many values as steps, and steps that ascend from 0."""
+    """Check that a curve has as many values as steps, and steps that ascend from 0."""
     if len(from_fraction) != len(values):
         raise ValueError(
             f"{key} must have a value for each of from_fraction, got {len(values)} for"

@@ -1,17 +1,17 @@
-"""Which device every client holds, and how fast its very unit is.
+"""Device and unit speed of each client.
 
-* Device models are dealt in exact shares. The share called `market` becomes phones as the market
-  has them (`fleetsim.fleet.devices.market`): each client has a speed of its own, and the rest from
-  the bundled phone nearest to it; tables call it `market:pixel-6`.
-* Units of one model differ by silicon, wear and heat. With a spread sigma a unit's speed is
+* Device models are assigned in exact shares. The share called `market` becomes phones like those on
+  the market (`fleetsim.fleet.devices.market`): each client has a speed of its own, and all other
+  figures of the bundled phone nearest in speed; tables call it `market:pixel-6`.
+* Units of one model differ by silicon, wear and heat. With a spread sigma the speed of a unit is
 
       v = exp(sigma * z + sigma^2 / 2),  z standard normal, one draw per client
 
-  times its model's. This keeps the *mean time* of a piece of work, E[1 / v] = 1, because time is
-  what the profiles were measured in: with and without the spread a fleet computes equally long in
-  all, and only the tails differ. (The mean rate is exp(sigma^2) times the profile's, the median
-  rate exp(sigma^2 / 2) times.) A unit draws its model's watts whatever its speed, so that joules
-  grow with its time; their mean, too, is kept.
+  times that of its model. This keeps the *mean time* of a piece of work, E[1 / v] = 1, because
+  profiles were measured as times: the spread changes the tails and not the total computing time of
+  a fleet. (The mean rate is exp(sigma^2) times that of the profile, the median rate
+  exp(sigma^2 / 2) times.) A unit draws the watts of its model at any speed, so its joules grow with
+  its time; their mean is kept too.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, load_device
 
 MARKET = "market"
-"""The name in `fleet.devices` that stands for many phones."""
+"""Name in `fleet.devices` of phones as fast as those on the market."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What N clients compute on."""
+    """Devices of N clients."""
 
     profiles: tuple[DeviceProfile, ...]
     device: IntArray
     """Index into `profiles` of every client [N]."""
     unit_speed: FloatArray
-    """Speed of every client's unit over that of its profile [N]."""
+    """Speed of every client's unit divided by that of its profile [N]."""
 
 
 def load_devices(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> tuple[DeviceProfile, ...]:
-    """Profiles that a name in `fleet.devices` stands for: one, or those of the market.
+    """Return the profiles of a name in `fleet.devices`: one, or those of the market.
 
     Raises:
         DataError: there is no such device, or its file is wrong.
@@ -68,23 +68,23 @@ def assign_hardware(
     seed: int,
     files: HardwareFiles | None = None,
 ) -> Hardware:
-    """Devices and unit speeds of N clients.
+    """Assign devices and unit speeds to N clients.
 
     Args:
         shares: share of the clients per name of a device, or `market`.
-        unit_spread_sigma: spread of the units of one model; 0: all alike.
+        unit_spread_sigma: spread of the units of one model; 0: none.
         size: number of clients N.
         seed: the scenario's seed.
         files: files that were read before; None: they are read now.
 
     Raises:
-        DataError: a device file that is not there or wrong.
+        DataError: a device file is not there or wrong.
     """
     groups = [load_devices(name, files=files) for name in shares]
     profiles = tuple(profile for group in groups for profile in group)
     firsts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-    dealt = assign_devices(shares, size=size, seed=seed)
-    device = firsts[dealt]
+    group = assign_devices(shares, size=size, seed=seed)
+    device = firsts[group]
     if unit_spread_sigma == 0.0:
         unit_speed: FloatArray = np.ones(size)
     else:
@@ -92,7 +92,7 @@ def assign_hardware(
         unit_speed = np.exp(unit_spread_sigma * normal + unit_spread_sigma**2 / 2.0)
     if MARKET in shares:
         index = list(shares).index(MARKET)
-        on_market = dealt == index
+        on_market = group == index
         rates = market.conv_flop_per_s(market.draw_latencies_ms(seed, size)[on_market])
         phones = np.array([profile.compute.conv_flop_per_s for profile in groups[index]])
         nearest = market.nearest(rates, phones.tolist())
@@ -102,7 +102,7 @@ def assign_hardware(
 
 
 def assign_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntArray:
-    """Index into the shares of every client [N]: exact counts by largest remainder, shuffled.
+    """Return the index into the shares of every client [N]: exact counts, in random order.
 
     >>> assign_devices({"a": 0.5, "b": 0.25, "c": 0.25}, size=4, seed=1).tolist().count(0)
     2
@@ -113,7 +113,7 @@ def assign_devices(shares: Mapping[str, float], *, size: int, seed: int) -> IntA
 
 
 def device_counts(shares: Mapping[str, float], *, size: int) -> IntArray:
-    """Number of clients with each device, in the order of the shares: exact, by largest remainder.
+    """Return the number of clients with each device, exact by largest remainder.
 
     >>> device_counts({"a": 0.5, "b": 0.49, "c": 0.01}, size=4).tolist()
     [2, 2, 0]

@@ -1,6 +1,6 @@
-"""How long a client computes and what that draws: an affine model of batches, slowed by load.
+"""Duration and energy of computations: an affine model of batches, slowed by background load.
 
-Unloaded, a client with n samples in batches of B trains for
+Without load, a client with n samples in batches of B trains for
 
     T = epochs * (ceil(n / B) * (t_d + k_l * L + k_p * P) + 3 n * sum over c of F_c / (phi_c * R))
 
@@ -10,31 +10,25 @@ in operation class c, R the device's rate of convolutions, phi_c that of class c
 backward together are 3 F. A last, partial batch costs its overhead and its own samples. Forward
 passes over m samples take ceil(m / B) * (t_d + k_l * L / 3) + m * sum F_c / (phi_c R).
 
-All terms are sums with factors above 0, so a model with more of anything never takes less time, and
-one with a little more of everything takes little more.
+All factors are above 0, so a model with more of anything never takes less time.
 
 Training of s steps, with m = ceil(n / B) steps an epoch, has s batches of floor(s / m) n +
 (s mod m) B samples together: whole epochs, and full batches of one more.
 
-The form is that of measured on-device training, where the time of a batch is affine in its size
-and the offset grows with the layers and the parameters
+Measured on-device training has this form: the time of a batch is affine in its size, and the offset
+grows with layers and parameters
 (UbiquitousLearning/Benchmark-On-Device-Training@752659f, MNN on a Snapdragon 855: 40 points, mean
 error 9.8 %; 14.2 % without k_l). PyTorch on Jetson GPUs has the same offset per layer
 (NVIDIA-AI-IOT/torch2trt@353a703, 34 networks). "Training is 3 inferences" fails on phone engines
 (5.6x to 16.8x measured there), therefore R is a rate of training.
 
 A background load l leaves a computation the share 1 - l of the device: it runs at speed 1 - l and
-is charged train_above_idle_w * (1 - l). The joules of a computation hence do not depend on the
-load, its seconds do; being awake for longer is charged elsewhere, at idle power.
+is charged train_above_idle_w * (1 - l). So the load changes the seconds of a computation and not
+its joules; the longer time awake is charged elsewhere, at idle power.
 
-How much faster or slower than its model a client's very unit is, says
-`fleetsim.fleet.devices.assignment`.
-
-What else slows a computation while it goes on (heat, CPU credits, a lower clock) comes as `Paces`:
-a device that is slowed to v and draws the share p of its power runs at v * (1 - l) and is charged
-train_above_idle_w * (1 - l) * p.
-
-Whether a step of training fits into the device at all, says `fleetsim.fleet.devices.memory`.
+Heat, CPU credits and a lower clock slow a computation further (`Paces`): at speed v and the share p
+of its power, a device runs at v * (1 - l) and is charged train_above_idle_w * (1 - l) * p. Speeds
+of units are in `fleetsim.fleet.devices.assignment`, memory in `fleetsim.fleet.devices.memory`.
 """
 
 from __future__ import annotations
@@ -54,25 +48,25 @@ LoadAfter = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Load of some rows at times (each [k]), and the moments until which it holds [k]."""
 
 _TRAIN_PER_FORWARD = 3
-"""FLOP and launches of forward and backward pass over those of the forward pass."""
+"""FLOP and launches of forward and backward pass, divided by those of the forward pass."""
 _FIRST_SEGMENTS = 4
-"""Segments that a computation has room for at first."""
+"""Segments that are allocated at first."""
 
 
 def unloaded_s(
     compute: ComputeProfile, cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int
 ) -> FloatArray:
-    """Seconds [n] that a work takes clients with the same, otherwise idle, device.
+    """Return the seconds [n] of a work on the same device without load.
 
     Args:
         compute: the device.
         cost: the model.
-        work: what is asked for.
+        work: kind and amount of work.
         num_samples: training samples of the clients [n].
         batch_size: samples of a full batch.
 
     Raises:
-        ValueError: an operation class that the device has no rate for, a batch size below 1, or
+        ValueError: the device has no rate for an operation class, a batch size below 1, or
             training on part of the samples.
 
     >>> from fleetsim.fleet.devices.profile import load_device
@@ -100,7 +94,7 @@ def unloaded_s(
 
 
 def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """Steps of SGD in a training of clients with so many samples [n].
+    """Return the SGD steps of training on these numbers of samples [n].
 
     >>> by_steps, sizes = Work(WorkKind.TRAIN, steps=20), np.array([5, 600])
     >>> num_steps(by_steps, sizes, 64), num_steps(Work(WorkKind.TRAIN, epochs=3), sizes, 64)
@@ -112,10 +106,10 @@ def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
 
 
 def num_trained(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """Samples of all steps of a training [n], each as often as it is used.
+    """Return the samples of all SGD steps of a training [n], with repetitions.
 
-    A client of 100 samples takes 3 batches of 30 and one of 10 an epoch; of the second epoch's, the
-    fifth and sixth step are the first two:
+    A client of 100 samples takes 3 batches of 30 and one of 10 an epoch. Its fifth and sixth step
+    are the first two of the second epoch:
 
     >>> num_trained(Work(WorkKind.TRAIN, steps=6), np.array([100]), 30).tolist()
     [160]
@@ -136,7 +130,7 @@ def steps_done(
     batch_size: int,
     share: FloatArray,
 ) -> IntArray:
-    """Whole steps of local training in the first part of it [n].
+    """Return the whole SGD steps in the first part of a local training [n].
 
     A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may be
     smaller.
@@ -176,7 +170,7 @@ def steps_done(
 
 
 def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
-    """FLOP of clients' work [n]: 3 F a sample and time that it is trained on, F one evaluated.
+    """Return the FLOP of work [n]: 3 F for a sample in training, F for one in evaluation.
 
     Raises:
         ValueError: training on part of the samples.
@@ -186,7 +180,7 @@ def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size:
 
 
 def samples_of(work: Work, num_samples: IntArray) -> IntArray:
-    """How many samples a work runs over [n], for clients with so many [n]."""
+    """Return the samples that a work uses [n] of those that clients have [n]."""
     if work.kind is WorkKind.NONE:
         return np.zeros_like(num_samples)
     if work.num_samples is None:
@@ -195,7 +189,7 @@ def samples_of(work: Work, num_samples: IntArray) -> IntArray:
 
 
 def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
-    """What clients' work costs, in forward passes of one sample [n]."""
+    """Return the cost of work in forward passes of one sample [n]."""
     match work.kind:
         case WorkKind.NONE:
             return np.zeros_like(num_samples)
@@ -210,7 +204,7 @@ def _forward_passes(work: Work, num_samples: IntArray, batch_size: int) -> IntAr
 
 
 def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
-    """Overhead of a trained batch in seconds, whatever its size."""
+    """Return the overhead of a trained batch of any size in seconds."""
     return (
         compute.dispatch_s
         + compute.layer_s * cost.num_layers
@@ -219,7 +213,7 @@ def _trained_batch_s(compute: ComputeProfile, cost: ModelCost) -> float:
 
 
 def _forward_s(compute: ComputeProfile, cost: ModelCost) -> float:
-    """Seconds of arithmetic in one sample's forward pass, at the rates of training."""
+    """Return the seconds of arithmetic in the forward pass of one sample, at rates of training."""
     seconds = 0.0
     for op_class, flop in cost.forward_flop.items():
         if op_class not in compute.phi:
@@ -239,17 +233,17 @@ def lay_out_computations(
     paces: Paces | None = None,
     matters_until_s: FloatArray | None = None,
 ) -> Timelines:
-    """Computations laid out under background load; progress in unloaded seconds.
+    """Return timelines of computations under background load; progress is in unloaded seconds.
 
     Args:
         start_s: virtual times at which they begin [n].
         unloaded_s: seconds that each takes without load [n].
         train_above_idle_w: power of each above idle without load [n].
         load_after: the load of rows [k] of these at times [k], in [0, 1), and until when it holds.
-        paces: what else slows each; None: nothing.
-        matters_until_s: when each is cut off or lost at the latest [n]; None: never. A computation
-            that goes on for longer is laid out as if its pace then never changed again: it ends
-            after that time, and what it does until then is exact.
+        paces: further slowing; None: none.
+        matters_until_s: latest time at which each is cut off or lost [n]; None: never. A longer
+            computation keeps its last pace after that time: its timeline is exact until then, and
+            ends later.
 
     Raises:
         ValueError: negative work, a load outside [0, 1), or a load that holds for no time.
@@ -295,7 +289,7 @@ def lay_out_computations(
         end_s = edges_s[rows, last] + (unloaded_s[rows] - progress[rows, last]) / speed
         is_done = end_s <= until_s
         done = rows[is_done]
-        # Work too short for the clock's resolution still takes one tick: edges increase.
+        # Work shorter than the resolution of a float still takes one tick: edges increase.
         ends_s = np.maximum(end_s[is_done], np.nextafter(now_s[done], np.inf))
         after = np.arange(edges_s.shape[1]) >= num_segments[done, np.newaxis]
         edges_s[done] = np.where(after, ends_s[:, np.newaxis], edges_s[done])
@@ -315,7 +309,7 @@ def lay_out_computations(
 def _wider(
     edges_s: FloatArray, progress: FloatArray, power_w: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Room for twice the segments: edges and progress repeat their last column, power is 0."""
+    """Return arrays for twice the segments: edges and progress repeat their last column."""
     more = max(power_w.shape[1], _FIRST_SEGMENTS)
     return (
         np.pad(edges_s, ((0, 0), (0, more)), mode="edge"),

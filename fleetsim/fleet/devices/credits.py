@@ -1,8 +1,8 @@
 """CPU credits of burstable instances: full speed while they last, then the baseline.
 
-One credit is one vCPU-minute at 100 %. An instance of v vCPUs earns e credits an hour as long as it
-runs, at most `maximum` of them, and begins with launch credits, which are spent first and do not
-count towards that maximum. Its baseline is the use at which it spends what it earns, per vCPU
+One credit is one vCPU-minute at 100 %. An instance of v vCPUs earns e credits an hour while it
+runs, up to `maximum`. It begins with launch credits, which are spent first and do not count
+towards that maximum. Its baseline is the use at which it spends as much as it earns, per vCPU
 
     b = e / (60 v).
 
@@ -12,7 +12,7 @@ Here a balance is counted in seconds of all vCPUs at 100 % (60 / v of them a cre
     dL/dt = -u and dE/dt = b while L > 0;  dE/dt = b - u afterwards;  0 <= E <= maximum,
 
 so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum is not met: after
-launch in L / (1 - b). With nothing left an instance runs at use b.
+launch in L / (1 - b). Without credits an instance runs at use b.
 
 Source: Amazon EC2 user guide, awsdocs/amazon-ec2-user-guide@0147f87
 burstable-credits-baseline-concepts.md (definitions, earnings, maxima) and @1300242
@@ -38,9 +38,9 @@ class CreditProfile:
     per_hour: float
     """Credits earned in an hour."""
     maximum: float
-    """Earned credits that it can hold."""
+    """Limit of the earned credits."""
     launch: float
-    """Credits that it begins with, on top of earned ones."""
+    """Credits at launch, in addition to earned ones."""
 
     @property
     def baseline_fraction(self) -> float:
@@ -57,18 +57,18 @@ class Credits:
     """Rules of n instances, in seconds of all their vCPUs; NaN where an instance has no credits."""
 
     baseline: FloatArray
-    """Use that earnings pay for [n]."""
+    """Use that the earnings pay for [n]."""
     maximum_s: FloatArray
-    """Earned seconds that it can hold [n]."""
+    """Limit of the earned seconds [n]."""
     initial_s: FloatArray
-    """Seconds that it begins with [n]."""
+    """Seconds at launch [n]."""
 
     def take(self, rows: IntArray) -> Credits:
-        """The instances with these indices."""
+        """Return the instances with these indices."""
         return Credits(self.baseline[rows], self.maximum_s[rows], self.initial_s[rows])
 
     def full_use_s(self, launch_s: FloatArray, earned_s: FloatArray) -> FloatArray:
-        """For how long balances [n] last at full use [n]; inf if earnings pay for it."""
+        """Return the seconds that balances [n] last at full use [n]; inf if earnings pay for it."""
         held_s = np.minimum(earned_s + self.baseline * launch_s, self.maximum_s)
         spending = 1.0 - self.baseline
         lasts_s = np.full(launch_s.size, np.inf)
@@ -83,7 +83,7 @@ class Credits:
         use: FloatArray,
         seconds: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """Balances [n] after so many seconds [n] in which `use` [n] of all vCPUs is wanted.
+        """Return balances [n] after seconds [n] of demand for the share `use` [n] of all vCPUs.
 
         >>> t2_small = Credits(np.array([0.2]), np.array([17_280.0]), np.array([1800.0]))
         >>> launch_s, earned_s = np.array([1800.0]), np.zeros(1)
@@ -101,7 +101,7 @@ class Credits:
 
 
 def credits_of(profiles: list[CreditProfile | None]) -> Credits | None:
-    """The rules of several types of device; None if none of them has credits."""
+    """Return the credit rules of several types of device; None if none of them has credits."""
     if not any(profiles):
         return None
     rows = [

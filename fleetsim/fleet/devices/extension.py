@@ -1,4 +1,4 @@
-"""What a device file says in full: its own figures over those of the file that it extends.
+"""Device files that extend another device file.
 
 A variant of a device, such as a power mode of a board, is a small file:
 
@@ -7,10 +7,10 @@ A variant of a device, such as a power mode of a board, is a small file:
     compute:
       conv_gflop_per_s: {value: 110.6, source: "...", inferred: true}
 
-`extends` is a bundled name or a path, which counts from the variant's own folder first. What the
-variant says stands, the rest is the other file's. A figure is taken or replaced whole, with its
-source and its mark, so that no value stands beside the source of another; `battery: null` takes a
-section away. Extending goes one level deep.
+`extends` is a bundled name or a path, which is resolved from the variant's own folder first.
+Figures of the variant replace those of the extended file. A figure is replaced whole, with its
+source and its mark, so that no value has the source of another; `battery: null` removes a section.
+An extended file must not extend another one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
 
 
 def _extended(document: Document) -> Path:
-    """The file that a device file extends."""
+    """Return the path of the file that a device file extends."""
     name = document.data[KEY]
     where = f"{document.where((KEY,))}: {KEY} = {strict_yaml.shown(name)}"
     if not isinstance(name, str) or not name:
@@ -77,7 +77,7 @@ def _extended(document: Document) -> Path:
 def _over(
     own: dict[str, Any], base: dict[str, Any], at: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
-    """Both mappings as one; notes the key paths of the base's values that are gone."""
+    """Merge two mappings; add to `replaced` the key paths of the base that are overridden."""
     data = dict(base)
     for key, value in own.items():
         below = base.get(key)
@@ -90,5 +90,5 @@ def _over(
 
 
 def _is_section(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this is a mapping of figures or sections and no figure itself."""
+    """Tell a mapping of figures or sections from a figure."""
     return isinstance(value, dict) and "value" not in value and "source" not in value

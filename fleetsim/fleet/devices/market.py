@@ -1,6 +1,6 @@
-"""Phones like those on the market: how fast they are, and which bundled phone stands for each.
+"""Speeds of phones on the market, and the bundled phone that represents each.
 
-AI-Benchmark has timed ResNet inference on hundreds of phone models; FLHetBench publishes them
+AI-Benchmark has timed ResNet inference on hundreds of phone models; FLHetBench publishes the times
 (Carkham/FLHetBench@633c071 data/training_latency.json, 978 rows with a ResNet latency). A client
 of the market draws u, uniform in [0, 1), and
 
@@ -10,8 +10,8 @@ of the market draws u, uniform in [0, 1), and
 the same scaling that gives the bundled phones their rates: 40.0 GFLOP/s is the rate of training
 fitted to a Snapdragon 855, whose latency is 104 ms (docs/devices.md). The rest of the client, its
 power, radio, battery, memory and operation factors, is that of the bundled phone nearest in
-ln R. Both steps are inferred: models are drawn alike, however many of each were sold, and a phone
-that infers twice as fast is taken to train twice as fast.
+ln R. Both steps are inferred: all models have the same chance, however many were sold, and a phone
+with half the inference latency is assumed to train twice as fast.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ PHONES = (
     "redmi-note-10",
     "redmi-note-8",
 )
-"""Phones that stand for others. Written out, so that a new device file changes no market."""
+"""Phones that represent others; a fixed list, so that a new device file changes no market."""
 
 SHARES = (0.0, 0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0)
 LATENCIES_MS = (40.0, 49.0, 60.0, 69.0, 96.0, 172.0, 309.0, 476.0, 559.0, 1650.0, 1862.0)
-"""Quantiles of ResNet latency at those shares. The last leaves out five rows of 3.6 to 15 s."""
+"""Quantiles of ResNet latency at those shares; five rows of 3.6 to 15 s are left out."""
 
 _REFERENCE_MS = 104.0
 _REFERENCE_FLOP_PER_S = 40.0 * FLOP_PER_GFLOP
 
 
 def draw_latencies_ms(seed: int, size: int) -> FloatArray:
-    """ResNet latency of every client [N], drawn from the market; client i's for any N alike."""
+    """Draw the ResNet latency of every client [N]; that of client i is the same for any N."""
     return latency_ms(rng.stream(seed, "market").random(size))
 
 
 def latency_ms(share: FloatArray) -> FloatArray:
-    """Latency below which this share of the models lies, elementwise.
+    """Return the latency below which this share of the models lies, elementwise.
 
     >>> latency_ms(np.array([0.25, 0.5])).round(6).tolist()
     [96.0, 172.0]
@@ -64,7 +64,7 @@ def latency_ms(share: FloatArray) -> FloatArray:
 
 
 def conv_flop_per_s(resnet_ms: FloatArray) -> FloatArray:
-    """Rate of convolutions while training of phones with these ResNet latencies, elementwise.
+    """Return the rate of convolutions in training of phones with these latencies, elementwise.
 
     >>> conv_flop_per_s(np.array([104.0])).tolist()
     [40000000000.0]
@@ -73,10 +73,9 @@ def conv_flop_per_s(resnet_ms: FloatArray) -> FloatArray:
 
 
 def nearest(rates: FloatArray, among: Sequence[float]) -> IntArray:
-    """Index into `among` of the rate nearest in ln R to each of `rates` [n].
+    """Return the index into `among` of the rate nearest in ln R to each of `rates` [n].
 
-    Between two that are equal, the earlier one takes the slower clients and the later one the
-    faster, up to the middle towards the next.
+    Of two equal rates, the earlier one is nearest to slower clients and the later one to faster.
 
     >>> nearest(np.array([1.0, 1.9, 2.1, 3.9, 4.1, 9.0]), [4.0, 1.0, 4.0]).tolist()
     [1, 1, 0, 0, 2, 2]

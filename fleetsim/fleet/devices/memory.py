@@ -1,19 +1,19 @@
-"""Whether a step of local training fits into a device: what engines need, what devices have free.
+"""Memory of an SGD step, and free memory of devices.
 
 A step of min(n, B) samples, of a client with n samples and batches of B, needs
 
     base + a * state + min(n, B) * (b * sample + c * unfolded)     bytes
 
-where state, sample and unfolded are read off the real model (`contracts.StepMemory`), and base, a,
-b and c are the engine's (`ENGINES`). At time t a device has
+where state, sample and unfolded come from the real model (`contracts.StepMemory`), and base, a, b
+and c from the engine (`ENGINES`). At time t a device has
 
     ram * f - apps(t)                                               bytes
 
-free: 1 - f is what the system holds and whatever else is always there, apps(t) what the owner's
-apps take by the usage trace. No trace of phones' free memory was found, so f is the scenario's, one
-draw per client.
+free: 1 - f is the share of the system and of all else that is always there, apps(t) the memory of
+the owner's apps in the usage trace. No trace of the free memory of phones was found, so the
+scenario states f, with one draw per client.
 
-A forward pass alone keeps nothing of a layer once the next one is done, and is taken to fit.
+A forward pass alone frees the memory of each layer after the next one, and is assumed to fit.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_MIB
 
 Engine = Literal["mnn", "autograd"]
-"""`mnn`: a phone engine that lays convolutions out as matrix products; `autograd`: PyTorch."""
+"""`mnn`: a phone engine that computes convolutions as matrix products; `autograd`: PyTorch."""
 FreeFraction = PositiveFraction
 
 
 @dataclass(frozen=True, slots=True)
 class EngineMemory:
-    """What an engine makes of a model; see the module's equation."""
+    """Memory factors of an engine; see the module's equation."""
 
     base_byte: float
-    """The process itself: code, runtime, buffers of its own."""
+    """Memory of the process itself: code, runtime, own buffers."""
     state_factor: float
     sample_factor: float
     unfolded_factor: float
@@ -62,13 +62,13 @@ context of a GPU; the rest is what torch keeps."""
 
 
 class UncheckedSettings(Settings):
-    """Whatever is trained fits everywhere."""
+    """No check: every task fits into every device."""
 
     kind: Literal["unchecked"] = "unchecked"
 
 
 class EnginesSettings(Settings):
-    """What trains on each kind of device."""
+    """Training engine of each kind of device."""
 
     acts_if = by_key(
         phone=device_kind("phone"),
@@ -86,12 +86,12 @@ class ShareSettings(Settings):
 
     kind: Literal["share"]
     free_fraction: tuple[FreeFraction, FreeFraction]
-    """Share of its memory that is free while the owner uses no app, uniform between the two, one
-    draw per client; what apps take comes from the usage trace."""
+    """Share of the memory that is free while the owner uses no app, uniform between the two, one
+    draw per client. The usage trace states the memory of apps."""
     when_short: Literal["ineligible", "fails"] = "ineligible"
-    """While a step of training exceeds a client's free memory: `ineligible` does not check in, and
-    leaves if it is at work; `fails` checks in, downloads the model and dies in its first batch if
-    memory is short when the computation begins."""
+    """While an SGD step exceeds the free memory of a client: `ineligible` is not eligible, and is
+    interrupted if it is in a task; `fails` is eligible, downloads the model and fails in its first
+    batch if memory is short when the computation begins."""
     engines: EnginesSettings = EnginesSettings()
 
     @model_validator(mode="after")
@@ -107,18 +107,18 @@ MemorySettings = Annotated[UncheckedSettings | ShareSettings, Field(discriminato
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeMemory:
-    """The memory that N clients have free, and what trains on them."""
+    """Free memory of N clients, and their training engines."""
 
     free_byte: FloatArray
-    """Of every client while its owner uses no app [N]."""
+    """Free memory of every client while its owner uses no app [N]."""
     engine: tuple[Engine, ...]
-    """Of every device profile."""
+    """Engine of every device profile."""
     device: IntArray
     """Profile of every client [N]."""
     when_short: Literal["ineligible", "fails"]
 
     def spare_byte(self, cost: ModelCost, *, num_samples: IntArray, batch_size: int) -> FloatArray:
-        """What a step of training leaves free while the owner uses no app [N]; < 0: it is short.
+        """Return the memory that an SGD step leaves free while no app is used [N]; < 0: short.
 
         Args:
             cost: the model.
@@ -126,7 +126,7 @@ class FreeMemory:
             batch_size: samples of a full batch.
 
         Raises:
-            ScenarioError: everybody is short.
+            ScenarioError: the step fits on no client.
             ValueError: the model's memory was not counted.
         """
         if cost.memory is None:
@@ -140,7 +140,7 @@ class FreeMemory:
         if (spare < 0.0).all():
             least = float(needed.min())
             raise ScenarioError(
-                f"fleet.memory: a step of training takes {least / BYTE_PER_MIB:.0f} MiB or more and"
+                f"fleet.memory: an SGD step takes {least / BYTE_PER_MIB:.0f} MiB or more and"
                 f" no client has more than {self.free_byte.max() / BYTE_PER_MIB:.0f} MiB free;"
                 " choose a smaller task.local.batch_size or model, or devices with more memory"
             )
@@ -148,7 +148,7 @@ class FreeMemory:
 
 
 def needed_byte(engine: EngineMemory, memory: StepMemory, num_samples: IntArray) -> FloatArray:
-    """Bytes [n] that steps of so many samples [n] need.
+    """Return the bytes [n] that SGD steps of these numbers of samples [n] need.
 
     >>> plain = EngineMemory(100.0, state_factor=2.0, sample_factor=1.0, unfolded_factor=3.0)
     >>> needed_byte(plain, StepMemory(10, 5, 1), np.array([1, 4])).tolist()
@@ -168,7 +168,7 @@ def build_memory(
     device: IntArray,
     seed: int,
 ) -> FreeMemory | None:
-    """Draw the free memory of a fleet; None if nobody looks at it.
+    """Draw the free memory of a fleet; None if it is not checked.
 
     Args:
         settings: the scenario's `fleet.memory`.

@@ -1,7 +1,7 @@
-"""What a device and a radio are to the simulator, in SI units, read from their files.
+"""Profiles of devices and radios in SI units, and their loading from files.
 
-A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path of one's own;
-`fleetsim.fleet.devices.profile_files` says what may stand in it.
+A name is that of a bundled file (`devices/*.yaml`, `radios/*.yaml`) or the path of a file of the
+user's own; `fleetsim.fleet.devices.profile_files` has the schema.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from pathlib import Path
 from fleetsim import bundled, units
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.credits import CreditProfile
+from fleetsim.fleet.devices.figures import Figure, figures
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
     CreditsFile,
     DeviceKind,
-    Figure,
     Network,
     RadioFile,
     ThermalFile,
-    figures,
 )
 from fleetsim.fleet.devices.radio_duty_cycle import duty_cycle
 from fleetsim.fleet.devices.thermal import SkinProfile
@@ -35,7 +34,7 @@ _REPRODUCTIONS = "reproduction/"
 
 @dataclass(frozen=True, slots=True)
 class ComputeProfile:
-    """How fast a device trains; `fleetsim.fleet.devices.compute` has the equation."""
+    """Speed of a device at training; `fleetsim.fleet.devices.compute` has the equation."""
 
     backend: Backend
     conv_flop_per_s: float
@@ -53,7 +52,7 @@ class ComputeProfile:
 
 @dataclass(frozen=True, slots=True)
 class PowerProfile:
-    """What a device draws."""
+    """Power of a device, without its radio."""
 
     idle_awake_w: float
     train_above_idle_w: float
@@ -61,7 +60,7 @@ class PowerProfile:
 
 @dataclass(frozen=True, slots=True)
 class WifiProfile:
-    """What Wi-Fi draws while it is busy, above idle."""
+    """Power of a busy Wi-Fi radio above idle."""
 
     receive_w: float
     transmit_w: float
@@ -76,10 +75,10 @@ class WiredProfile:
 
 @dataclass(frozen=True, slots=True)
 class DeviceProfile:
-    """One model of hardware. Exactly one of `wifi` and `wired` is there."""
+    """One model of hardware. Exactly one of `wifi` and `wired` is not None."""
 
     name: str
-    """Stem of the file, such as `pixel-6`; `reproduction:STEM` of what is not physical."""
+    """Stem of the file, such as `pixel-6`; `reproduction:STEM` where `reproduction` is set."""
     title: str
     kind: DeviceKind
     compute: ComputeProfile
@@ -90,15 +89,15 @@ class DeviceProfile:
     """Full battery; None: mains powered."""
     ram_byte: int
     inferred: tuple[str, ...]
-    """Key paths of the figures that were not measured on, or published for, this device."""
+    """Key paths of figures that were neither measured on this device nor published for it."""
     num_figures: int
-    """How many figures the profile has."""
+    """Number of figures in the profile."""
     credits: CreditProfile | None = None
-    """None: it computes at full speed for as long as it likes."""
+    """None: full speed without a limit in time."""
     skin: SkinProfile | None = None
-    """How heat slows it, if its file says so."""
+    """Throttling by heat; None: the file has no thermal section."""
     reproduction: str | None = None
-    """Why it is no physical device, if it is none."""
+    """Reason why it is no physical device; None: it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +107,16 @@ class AmplifierProfile:
     max_dbm: float
     """Highest transmit power of the device class; the radio's transmit figures hold for it."""
     efficiency: float
-    """Emitted power over what the chain takes for it, at `max_dbm`."""
+    """Emitted power divided by the power that the transmit chain takes for it, at `max_dbm`."""
     full_bit_per_s: float
-    """Rate at which the transmit figures have it on the air all the time."""
+    """Rate at which the radio of the transmit figures is on the air all the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RadioProfile:
-    """What a radio draws above idle: `w + j_per_bit * rate` while it is busy, then a tail.
+    """Power of a radio above idle: `w + j_per_bit * rate` while it is busy, then a tail.
 
-    Where it was idle before, a promotion comes first.
+    A promotion comes first if the radio was idle before.
     """
 
     name: str
@@ -130,7 +129,7 @@ class RadioProfile:
     promotion_w: float = 0.0
     promotion_s: float = 0.0
     network: Network = "cellular"
-    """Where the bits go: over an access point, a cell or a cable."""
+    """Kind of network that carries the bits: an access point, a cell or a cable."""
     rtt_s: float = 0.0
     """Round-trip time to a server."""
     max_bit_per_s_per_hz: float = math.inf
@@ -139,23 +138,23 @@ class RadioProfile:
     max_up_bit_per_s: float = math.inf
     amplifier: AmplifierProfile | None = None
     drx_inactivity_s: float | None = None
-    """How long it stays awake after a packet, before it draws `tail_w`; None: it never sleeps."""
+    """Seconds that it stays awake after a packet before it draws `tail_w`; None: no sleep."""
 
 
 def device_names() -> list[str]:
-    """Names of the bundled devices, sorted; without reproductions."""
+    """Return the sorted names of the bundled devices, without reproductions."""
     return [name for name in bundled.names("devices") if not name.startswith(_REPRODUCTIONS)]
 
 
 def reproduction_names() -> list[str]:
-    """Names of the bundled files that reproduce a paper's figures and are no physical devices."""
+    """Return the names of bundled files with figures of a paper, which are no physical devices."""
     return [name for name in bundled.names("devices") if name.startswith(_REPRODUCTIONS)]
 
 
 def load_device(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> DeviceProfile:
-    """Profile of a device.
+    """Return the profile of a device.
 
     Args:
         name: bundled name, or path of a device file.
@@ -200,7 +199,7 @@ def load_device(
 def load_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
-    """Profile of a radio that says itself what it draws.
+    """Return the profile of a radio whose file states its own power.
 
     Args:
         name: bundled name, or path of a radio file.
@@ -234,21 +233,20 @@ def wifi_radio(
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
-    """Radio of a wireless device on an unmetered network.
+    """Return the radio of a wireless device on an unmetered network.
 
     Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
-    the file's `connected_w` and, for the share of the time in which it is on the air, the device's
-    own watts (`fleetsim.fleet.devices.radio_duty_cycle`); any other radio is as `load_radio` has
-    it.
+    `connected_w` of the file, and the watts of the device for the share of time on the air
+    (`fleetsim.fleet.devices.radio_duty_cycle`). Any other radio is loaded by `load_radio`.
 
     Args:
         profile: the device.
         name: bundled name, or path of a radio file.
         beside: folder from which a relative path counts first.
         files: files that were read before; None: the file is read now.
-        top_bit_per_s: fastest rate of the scenario's Wi-Fi. Where it is above the file's
-            `full_mbit_per_s`, the radio is on the air all the time at this one, so that it never
-            draws more than the device's watts.
+        top_bit_per_s: fastest rate of the scenario's Wi-Fi. If it is above `full_mbit_per_s` of the
+            file, the radio is on the air all the time at this rate instead. So it never draws more
+            than the device's watts.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it leaves its power to a device
@@ -276,7 +274,7 @@ def wifi_radio(
 def _radio(
     name: str, file: RadioFile, receive: tuple[float, float], transmit: tuple[float, float]
 ) -> RadioProfile:
-    """Profile of a radio that draws (watts, joules per bit) in either direction."""
+    """Return a profile from its file and from (watts, joules per bit) of each direction."""
     promotion, amplifier = file.promotion, file.amplifier
     network = file.network
     if network is None:

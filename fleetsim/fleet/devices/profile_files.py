@@ -1,159 +1,51 @@
-"""What may stand in a device file and in a radio file: figures in the units they are published in.
+"""Schema of device and radio files: figures in the units in which they are published.
 
-Every figure has its unit in the key and its source beside the value; docs/devices.md says how to
-write such a file. There is no default for a figure: a device without power or without a link is
-refused, it does not run on 0 W. `fleetsim.fleet.devices.profile` turns the figures into SI units.
+Every figure has its unit in the key and its source beside the value; docs/devices.md explains how
+to write such a file. A figure has no default: a device without power or without a link is refused.
+`fleetsim.fleet.devices.profile` converts the figures to SI units.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
+from fleetsim.fleet.devices.figures import (
+    BitPerSFigure,
+    ChargeFigure,
+    CountFigure,
+    CreditsFigure,
+    DbmFigure,
+    DelayFigure,
+    DrawFigure,
+    EfficiencyFigure,
+    FiguresFile,
+    GflopPerSFigure,
+    GibFigure,
+    KelvinPerWattFigure,
+    LaunchCreditsFigure,
+    MbitPerSFigure,
+    PowerFigure,
+    RatioFigure,
+    SecondsFigure,
+    SlopeFigure,
+    Text,
+    TimeConstantFigure,
+    VoltFigure,
+)
 from fleetsim.schema.faults import at
-from fleetsim.schema.ranges import DrawW, MemoryGib, PowerW, RateBitPerS, VoltageV
+from fleetsim.schema.ranges import DrawW
 from fleetsim.settings import Settings
 
 _PEAK_TOLERANCE = 0.01
-"""How far a peak may be rounded."""
+"""Relative difference that rounding of a peak may make."""
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DeviceKind = Literal["phone", "board", "vm"]
 Backend = Literal["cpu", "gpu"]
 Network = Literal["wifi", "cellular", "wired"]
-
-
-class Sourced(Settings):
-    """A number and where it comes from."""
-
-    source: Text
-    """Where the value was read, or how it was computed."""
-    inferred: bool = False
-    """True if it was not measured on, or published for, this very device."""
-
-
-class Figure(Sourced):
-    """A positive number and where it comes from; a subclass gives the range of its quantity."""
-
-    value: float
-
-
-class EfficiencyFigure(Sourced):
-    """A ratio of powers, and where it comes from."""
-
-    value: Annotated[float, Field(ge=1e-3, le=1.0)]
-
-
-class LevelFigure(Sourced):
-    """A number that may be 0, and where it comes from; a subclass gives the range."""
-
-    value: float
-
-
-class GflopPerSFigure(Figure):
-    """A rate of computing, up to 10 PFLOP/s."""
-
-    value: Annotated[float, Field(ge=1e-6, le=1e7)]
-
-
-class RatioFigure(Figure):
-    """A rate over another."""
-
-    value: Annotated[float, Field(ge=1e-6, le=1e3)]
-
-
-class SecondsFigure(Figure):
-    """An overhead or a delay, up to some hours."""
-
-    value: Annotated[float, Field(ge=1e-9, le=1e4)]
-
-
-class DelayFigure(LevelFigure):
-    """An overhead or a tail in seconds, which may be 0."""
-
-    value: Annotated[float, Field(ge=0.0, le=1e4)]
-
-
-class PowerFigure(Figure):
-    """A power that is never 0."""
-
-    value: PowerW
-
-
-class BitPerSFigure(Figure):
-    """A rate of a cable."""
-
-    value: RateBitPerS
-
-
-class MbitPerSFigure(Figure):
-    """A rate of a radio, in Mbit/s."""
-
-    value: Annotated[float, Field(ge=1e-6, le=1e7)]
-
-
-class DbmFigure(Figure):
-    """A transmit power, up to that of a broadcasting station."""
-
-    value: Annotated[float, Field(ge=-100.0, le=100.0)]
-
-
-class ChargeFigure(Figure):
-    """What a battery holds, from a hearing aid to a bus."""
-
-    value: Annotated[float, Field(ge=1.0, le=1e7)]
-
-
-class VoltFigure(Figure):
-    """A voltage of a battery."""
-
-    value: VoltageV
-
-
-class GibFigure(Figure):
-    """An amount of memory."""
-
-    value: MemoryGib
-
-
-class CreditsFigure(Figure):
-    """A number of CPU credits."""
-
-    value: Annotated[float, Field(ge=1e-3, le=1e6)]
-
-
-class LaunchCreditsFigure(LevelFigure):
-    """A number of CPU credits that may be 0."""
-
-    value: Annotated[float, Field(ge=0.0, le=1e6)]
-
-
-class KelvinPerWattFigure(Figure):
-    """A thermal resistance."""
-
-    value: Annotated[float, Field(ge=1e-3, le=1e3)]
-
-
-class TimeConstantFigure(Figure):
-    """Seconds in which a skin warms up."""
-
-    value: Annotated[float, Field(ge=1e-3, le=1e6)]
-
-
-class DrawFigure(LevelFigure):
-    """A power that may be 0."""
-
-    value: DrawW
-
-
-class SlopeFigure(LevelFigure):
-    """Power per rate of a radio, in mW per Mbit/s."""
-
-    value: Annotated[float, Field(ge=0.0, le=1e6)]
 
 
 class PhiFile(Settings):
@@ -176,7 +68,7 @@ class PhiFile(Settings):
 
 
 class CoreFile(Settings):
-    """Cores of one kind that train; what `peak_gflop_per_s` and the watts were computed from."""
+    """Cores of one kind that train; `peak_gflop_per_s` and the watts were computed from them."""
 
     core: Text
     count: Annotated[int, Field(ge=1, le=1_000_000)]
@@ -187,9 +79,9 @@ class CoreFile(Settings):
     run: Text | None = None
     """Run in measurements/core-power.csv that has the watts of one such core."""
     cpu: Annotated[int, Field(ge=0, le=1023)] | None = None
-    """Its number in that run."""
+    """Number of the core in that run."""
     less_w: DrawW = 0.0
-    """Part of the measured watts that is not the core's."""
+    """Part of the measured watts that other components drew."""
     exponent: Annotated[float, Field(ge=0.1, le=10.0)] | None = None
     """Exponent of power over clock, where the clock lies beyond the measured ones."""
 
@@ -201,21 +93,21 @@ class CoreFile(Settings):
 
 
 class ComputeFile(Settings):
-    """How fast the device trains."""
+    """Speed of the device at training."""
 
     backend: Backend
-    """Where it computes."""
+    """Processor that trains."""
     cores: Annotated[tuple[CoreFile, ...], Field(min_length=1)] | None = None
-    """The cores that train, one entry a kind; shown and checked, never computed with."""
+    """The cores that train, one entry a kind; for display and checks only."""
     conv_gflop_per_s: GflopPerSFigure
     """Rate of convolutions while training."""
     peak_gflop_per_s: GflopPerSFigure | None = None
-    """FP32 peak of the cores that train; shown, never computed with."""
+    """FP32 peak of the cores that train; for display and checks only."""
     dispatch_s: DelayFigure
     """Overhead of one batch, whatever the model."""
     layer_s: DelayFigure | None = None
     """Overhead of one trained batch per layer of the model that multiplies matrices; a forward pass
-    has a third of it. None: `dispatch_s` holds all that was measured."""
+    has a third of it. None: `dispatch_s` includes it."""
     parameter_s_per_mparam: SecondsFigure
     """Overhead of one trained batch per million model parameters."""
     phi: PhiFile
@@ -235,16 +127,16 @@ class ComputeFile(Settings):
 
 
 class PowerFile(Settings):
-    """What the device draws."""
+    """Power of the device, without its radio."""
 
     idle_awake_w: PowerFigure
-    """Awake, screen off, doing nothing."""
+    """Power while awake and idle, with the screen off."""
     train_above_idle_w: PowerFigure
-    """Training at full speed, on top of idle."""
+    """Power of training at full speed, above idle."""
 
 
 class WifiFile(Settings):
-    """What Wi-Fi draws while it is busy, on top of idle."""
+    """Power of busy Wi-Fi above idle."""
 
     receive_w: PowerFigure
     transmit_w: PowerFigure
@@ -254,7 +146,7 @@ class WiredFile(Settings):
     """A cable."""
 
     bit_per_s: BitPerSFigure
-    """Rate in either direction."""
+    """Rate in each direction."""
 
 
 class BatteryFile(Settings):
@@ -264,44 +156,32 @@ class BatteryFile(Settings):
     nominal_v: VoltFigure
 
 
-class CountFigure(Sourced):
-    """A whole number above 0, and where it comes from."""
-
-    value: Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class FiguresFile(Sourced):
-    """Several numbers that belong together, and where they come from."""
-
-    values: Annotated[tuple[Annotated[float, Field(ge=1e-6, le=1000.0)], ...], Field(min_length=1)]
-
-
 class CreditsFile(Settings):
     """CPU credits of a burstable instance; a credit is one vCPU-minute at 100 %.
 
-    Its baseline is what the earnings pay for: `per_hour / (60 * num_vcpus)` of each vCPU.
+    The earnings pay for the baseline: `per_hour / (60 * num_vcpus)` of each vCPU.
     """
 
     num_vcpus: CountFigure
     per_hour: CreditsFigure
     """Credits earned in an hour, idle or not."""
     maximum: CreditsFigure
-    """Earned credits that it can hold."""
+    """Limit of the earned credits."""
     launch: LaunchCreditsFigure
-    """Credits that it begins with, on top of the earned ones."""
+    """Credits at launch, in addition to earned ones."""
 
 
 class ThermalFile(Settings):
-    """How heat slows the device, unless the scenario has `fleet.thermal.kind: none`."""
+    """Throttling by heat; without effect where the scenario has `fleet.thermal.kind: none`."""
 
     threshold_c: FiguresFile
     """Skin temperatures above which the clock is capped, rising."""
     clock_fraction: FiguresFile
     """Share of the full clock that is left above each of them, falling."""
     resistance_k_per_w: KelvinPerWattFigure | None = None
-    """Kelvin by which a watt lifts the skin in the end; without it the scenario's."""
+    """Rise of the settled skin temperature per watt; None: that of the scenario."""
     time_constant_s: TimeConstantFigure | None = None
-    """Seconds in which the skin covers 63 % of the way; without it the scenario's."""
+    """Seconds in which the skin covers 63 % of a change; None: that of the scenario."""
 
     @model_validator(mode="after")
     def _falls_step_by_step(self) -> ThermalFile:
@@ -321,14 +201,15 @@ class DeviceFile(Settings):
 
     title: Text
     kind: DeviceKind
-    """A `phone` is somebody's, a `board` stands somewhere, a `vm` is rented."""
+    """`phone`: used by an owner; `board`: a computer on its own; `vm`: a rented instance."""
     soc: Text | None = None
-    """Chip and cores, for people."""
+    """Chip and cores; a note for readers."""
     notes: Text | None = None
-    """What a reader of results should know, for people."""
+    """Remarks for readers of results."""
     reproduction: Text | None = None
-    """Why the figures are not those of a physical device but somebody's, for comparison with them
-    alone; scenarios with it warn, and tables call it `reproduction:NAME`."""
+    """Reason why the figures are not those of a physical device but of a publication, for
+    comparison with it alone. Scenarios with such a device warn, and tables call it
+    `reproduction:NAME`."""
     compute: ComputeFile
     power: PowerFile
     wifi: WifiFile | None = None
@@ -337,9 +218,9 @@ class DeviceFile(Settings):
     """None: mains powered."""
     ram_gib: GibFigure
     credits: CreditsFile | None = None
-    """None: full speed for as long as it likes."""
+    """None: full speed without a limit in time."""
     thermal: ThermalFile | None = None
-    """None: phones as a Pixel 3, other devices are not slowed by heat."""
+    """None: phones are throttled like a Pixel 3, other devices not at all."""
 
     @model_validator(mode="after")
     def _has_one_link(self) -> DeviceFile:
@@ -357,14 +238,14 @@ class DeviceFile(Settings):
 
 
 class DirectionFile(Settings):
-    """What a busy radio draws in one direction, on top of idle: base + slope x rate."""
+    """Power of a busy radio in one direction, above idle: base + slope x rate."""
 
     base_w: DrawFigure
     slope_mw_per_mbit_per_s: SlopeFigure
 
 
 class PromotionFile(Settings):
-    """What an idle radio draws before the first bit moves, on top of idle."""
+    """Power of an idle radio before its first bit, above idle."""
 
     power_w: PowerFigure
     delay_s: SecondsFigure
@@ -374,17 +255,17 @@ class DrxFile(Settings):
     """Discontinuous reception of a connected radio: its sleep between packets."""
 
     inactivity_s: SecondsFigure
-    """How long it stays awake after a packet; then it draws the `tail_w` of the radio."""
+    """Seconds that it stays awake after a packet; then it draws the `tail_w` of the radio."""
 
 
 class AmplifierFile(Settings):
-    """The power amplifier of a radio, and where its share of the transmit slope was measured."""
+    """Power amplifier of a radio, and the rate at which its share of the slope was measured."""
 
     max_dbm: DbmFigure
-    """Highest transmit power of the device class, which the transmit figures are taken to hold
-    for; no scenario sets more."""
+    """Highest transmit power of the device class. The transmit figures are taken to hold for it,
+    and no scenario sets more."""
     efficiency: EfficiencyFigure
-    """Emitted power over what the chain takes from the battery for it, at `max_dbm`."""
+    """Emitted power divided by the power that the transmit chain takes for it, at `max_dbm`."""
     full_mbit_per_s: MbitPerSFigure
     """Rate at which the radio of the transmit figures is on the air all the time."""
 
@@ -396,10 +277,10 @@ class RadioFile(Settings):
     power_from: Literal["radio", "device"]
     """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
     network: Network | None = None
-    """Where the bits go: over an access point, a cell or a cable. None: `wifi` where the power is
-    the device's, else `cellular`."""
+    """Kind of network that carries the bits: an access point, a cell or a cable. None: `wifi` with
+    `power_from: device`, else `cellular`."""
     rtt_s: SecondsFigure | None = None
-    """Round-trip time to a server; None: 0, transfers begin at full rate at once."""
+    """Round-trip time to a server; None: 0, so transfers begin at full rate."""
     max_bit_per_s_per_hz: RatioFigure | None = None
     """Fastest modulation and coding, per hertz and spatial stream; None: no limit."""
     max_down_mbit_per_s: MbitPerSFigure | None = None
@@ -409,19 +290,19 @@ class RadioFile(Settings):
     receive: DirectionFile | None = None
     transmit: DirectionFile | None = None
     connected_w: PowerFigure | None = None
-    """With `power_from: device`: drawn in a transfer while nothing is on the air."""
+    """With `power_from: device`: power in a transfer while nothing is on the air."""
     full_mbit_per_s: MbitPerSFigure | None = None
-    """With `power_from: device`: rate at which it is on the air all the time, at the device's
-    watts. Without both it draws the device's watts at any rate."""
+    """With `power_from: device`: rate at which it is on the air all the time and draws the device's
+    watts. Without this and `connected_w` it draws them at any rate."""
     amplifier: AmplifierFile | None = None
-    """None: a transmit power that a scenario states changes no watts."""
+    """None: the transmit power of a scenario does not change the watts."""
     drx: DrxFile | None = None
-    """None: a transfer keeps it awake, however slow it is."""
+    """None: a transfer keeps it awake at any rate."""
     tail_w: DrawFigure
-    """Drawn for `tail_s` after a transfer."""
+    """Power for `tail_s` after a transfer."""
     tail_s: DelayFigure
     promotion: PromotionFile | None = None
-    """None: it is awake at once."""
+    """None: it wakes up at once."""
 
     @model_validator(mode="after")
     def _has_power_once(self) -> RadioFile:
@@ -450,13 +331,3 @@ class RadioFile(Settings):
                 " or leave drx out",
             )
         return self
-
-
-def figures(part: Settings, prefix: str = "") -> Iterator[tuple[str, Sourced]]:
-    """All figures by their key paths, such as `compute.phi.gemm`, as they stand."""
-    for key in type(part).model_fields:
-        match getattr(part, key):
-            case Sourced() as figure:
-                yield prefix + key, figure
-            case Settings() as below:
-                yield from figures(below, f"{prefix}{key}.")

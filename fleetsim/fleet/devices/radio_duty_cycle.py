@@ -7,8 +7,8 @@ On the air it draws `busy_w`, between the packets `connected_w`:
     P(r) = connected_w * (1 - r / full) + busy_w * r / full
          = connected_w + r * (busy_w - connected_w) / full
 
-which is affine in r. It is the sum by which Android charges its Wi-Fi controller, idle, receive and
-transmit times at a current each (aosp-mirror/platform_frameworks_base@083e1d9,
+which is affine in r. Android computes the energy of its Wi-Fi controller by the same sum, from
+idle, receive and transmit times with a current each (aosp-mirror/platform_frameworks_base@083e1d9,
 core/java/com/android/internal/os/WifiPowerCalculator.java), with the times taken from the rate.
 """
 
@@ -16,13 +16,13 @@ from __future__ import annotations
 
 
 def duty_cycle(connected_w: float, busy_w: float, full_bit_per_s: float) -> tuple[float, float]:
-    """Power of a transfer in watts, and joules per bit on top.
+    """Return the power of a transfer in watts, and the additional joules per bit.
 
-    A radio whose `busy_w` is below `connected_w` draws `busy_w` at any rate.
+    If `busy_w` is below `connected_w`, the radio draws `busy_w` at any rate.
 
     Args:
-        connected_w: between packets.
-        busy_w: on the air.
+        connected_w: power between packets.
+        busy_w: power on the air.
         full_bit_per_s: rate at which it is on the air all the time, > 0.
 
     >>> duty_cycle(0.1, 1.1, 50e6)

@@ -4,17 +4,17 @@ The skin is one node with a resistance R to the air and a time constant tau:
 
     dT/dt = (T_ambient + R * P - T) / tau,   P = idle_awake_w + use * train_above_idle_w * theta^2
 
-with `use` of the processor by whatever runs on it and theta the share of the full clock. At each
-threshold that the skin has passed, theta is capped further. Between thresholds T is an exponential,
-so crossings have a closed form.
+where `use` is the share of the processor in use and theta the share of the full clock. Each
+threshold that the skin has passed caps theta further. Between thresholds T is an exponential, so
+crossings have a closed form.
 
 A threshold at which the cooler side heats up and the hotter side cools down is never left: a
 governor without hysteresis switches there for ever, and in the limit of fast switching T stays on
 it. That limit (the sliding mode of A. F. Filippov, "Differential Equations with Discontinuous
 Righthand Sides", 1988) is exact: the share s of time on the cooler side is the one at which heating
 and cooling balance, and speed and power are the means s * theta_k + (1 - s) * theta_(k+1) and
-s * theta_k^2 + (1 - s) * theta_(k+1)^2. So a computation passes every threshold once at most, and a
-temperature is all the memory there is.
+s * theta_k^2 + (1 - s) * theta_(k+1)^2. So a computation passes every threshold at most once, and
+the temperature is the whole state.
 
 Sources: thresholds and caps of a Pixel 3, LineageOS/android_device_google_crosshatch@f9e0ef6
 thermal-engine-blueline-novr-prod.conf (skin 39, 41, 43, 45, 47 C cap the big cores at 1.9968,
@@ -38,11 +38,11 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.settings import Settings
 
 _FORGETS_AFTER = 40.0
-"""Time constants after which no float tells where a temperature began (e^-40 is 4e-18)."""
+"""Time constants after which a float does not depend on the first temperature (e^-40: 4e-18)."""
 
 
 class NoThermalSettings(Settings):
-    """Heat slows nobody."""
+    """No device is slowed by heat."""
 
     kind: Literal["none"] = "none"
 
@@ -54,9 +54,9 @@ class SkinSettings(Settings):
     ambient_c: Annotated[float, Field(ge=-40.0, le=60.0)] = 25.0
     """Temperature of the air."""
     resistance_k_per_w: Annotated[float, Field(ge=1e-3, le=1000.0)] = 6.8
-    """Kelvin by which a watt lifts the skin in the end, of devices whose file does not say."""
+    """Rise of the settled skin temperature per watt, for devices whose file does not state it."""
     time_constant_s: Annotated[float, Field(ge=1e-3, le=1e6)] = 70.0
-    """Seconds in which the skin covers 63 % of the way, of devices whose file does not say."""
+    """Seconds in which the skin covers 63 % of a change, for the same devices."""
 
 
 ThermalSettings = Annotated[NoThermalSettings | SkinSettings, Field(discriminator="kind")]
@@ -64,7 +64,7 @@ ThermalSettings = Annotated[NoThermalSettings | SkinSettings, Field(discriminato
 
 @dataclass(frozen=True, slots=True)
 class SkinProfile:
-    """How one type of device throttles itself; None: what the scenario says for all."""
+    """Throttling of one type of device by heat; None: the value of the scenario."""
 
     threshold_c: tuple[float, ...]
     """Skin temperatures above which the clock is capped, rising."""
@@ -78,22 +78,22 @@ PIXEL_3 = SkinProfile(
     threshold_c=(39.0, 41.0, 43.0, 45.0, 47.0),
     clock_fraction=tuple(ghz / 2.6496 for ghz in (1.9968, 1.6896, 1.3632, 1.056, 0.8256)),
 )
-"""For every phone whose file does not say otherwise (inferred for all but the Pixel 3)."""
+"""Throttling of phones whose file has no thermal section (inferred for all but the Pixel 3)."""
 
 
 class SkinStep(NamedTuple):
-    """What temperatures do until they meet their next threshold, all [n]."""
+    """Course of temperatures up to their next threshold, all [n]."""
 
     speed: FloatArray
     """Share of the full clock."""
     power: FloatArray
     """Share of the full power above idle."""
     toward_c: FloatArray
-    """Where the temperature would settle."""
+    """Temperature at which it would settle."""
     hold_s: FloatArray
     """Seconds to the next threshold; inf if it is never met."""
     next_c: FloatArray
-    """Temperature then; where it is never met, the one that it settles at."""
+    """Temperature at that threshold; if it is never met, the settled temperature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,18 +101,18 @@ class Skins:
     """Skins of n devices; NaN where heat does not slow a device."""
 
     resting_c: FloatArray
-    """Where the skin settles with nothing to do [n]."""
+    """Settled temperature of an idle device [n]."""
     rise_k: FloatArray
-    """By how much full use at full clock lifts that [n]."""
+    """Rise of the settled temperature at full use and full clock [n]."""
     time_constant_s: FloatArray
     """Time constant [n]."""
     threshold_c: FloatArray
-    """Rising thresholds [n, K+1]; unused ones, and always the last, are inf."""
+    """Ascending thresholds [n, K+1]; unused ones, and always the last, are inf."""
     clock_fraction: FloatArray
     """Cap of the clock below the first threshold, then above each [n, K+1]."""
 
     def take(self, rows: IntArray) -> Skins:
-        """The devices with these indices."""
+        """Return the devices with these indices."""
         return Skins(
             self.resting_c[rows],
             self.rise_k[rows],
@@ -123,12 +123,12 @@ class Skins:
 
     @property
     def max_steps(self) -> int:
-        """Steps after which every temperature has settled: it passes each threshold once."""
+        """Number of steps after which every temperature has settled: one a threshold."""
         return int(self.threshold_c.shape[1])
 
     @property
     def forgets_s(self) -> FloatArray:
-        """Seconds after which the temperature does not depend on where it began [n].
+        """Seconds after which a temperature does not depend on its first value [n].
 
         Two temperatures under the same load approach each other at 1 / tau or faster, because the
         hotter one is never heated more.
@@ -136,12 +136,12 @@ class Skins:
         return _FORGETS_AFTER * self.time_constant_s
 
     def step(self, skin_c: FloatArray, use: FloatArray, clock_fraction: float) -> SkinStep:
-        """What skins at these temperatures [n] do under constant `use` [n] of the processor.
+        """Return the step of skins at temperatures [n] under constant `use` [n] of the processor.
 
         Args:
             skin_c: temperatures.
-            use: share of the processor in use, by anybody, in [0, 1].
-            clock_fraction: share of the full clock that is asked for, in (0, 1].
+            use: share of the processor in use by all programs, in [0, 1].
+            clock_fraction: share of the full clock that the task asks for, in (0, 1].
         """
         row = np.arange(skin_c.size)
         cooler = (self.threshold_c < skin_c[:, np.newaxis]).sum(axis=1)
@@ -175,7 +175,7 @@ class Skins:
     def after(
         self, skin_c: FloatArray, use: FloatArray, clock_fraction: float, seconds: FloatArray
     ) -> FloatArray:
-        """Temperatures [n] after so many seconds [n] under constant `use` [n].
+        """Return temperatures [n] after seconds [n] under constant `use` [n].
 
         >>> phone = Skins(*np.array([[25.0], [40.0], [100.0]]), np.array([[40, np.inf]]),
         ...               np.array([[1.0, 0.5]]))
@@ -191,7 +191,7 @@ class Skins:
             crosses = step.hold_s < left_s
             way = -np.expm1(-left_s / self.time_constant_s)
             reached_c = skin_c + (step.toward_c - skin_c) * way
-            # Rounding must carry nobody past where the step ends.
+            # Rounding must not carry a temperature past the end of the step.
             low_c, high_c = np.minimum(skin_c, step.next_c), np.maximum(skin_c, step.next_c)
             reached_c = np.clip(reached_c, low_c, high_c)
             skin_c = np.where(crosses, step.next_c, reached_c)
@@ -202,7 +202,7 @@ class Skins:
 
 
 class Heater(NamedTuple):
-    """What makes one type of device warm."""
+    """Heat sources of one type of device."""
 
     skin: SkinProfile | None
     """None: heat does not slow it."""
@@ -211,7 +211,7 @@ class Heater(NamedTuple):
 
 
 def skins_of(settings: NoThermalSettings | SkinSettings, heaters: list[Heater]) -> Skins | None:
-    """Skins of several types of device; None if heat slows none of them."""
+    """Return the skins of several types of device; None if heat slows none of them."""
     if isinstance(settings, NoThermalSettings) or all(h.skin is None for h in heaters):
         return None
     size = 1 + max(len(h.skin.threshold_c) for h in heaters if h.skin is not None)

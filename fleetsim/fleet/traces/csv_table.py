@@ -1,4 +1,4 @@
-"""The columns of one CSV file, as text and as numbers; every fault names the file and the row.
+"""Columns of one CSV file, as text and as numbers; every fault names the file and the row.
 
 Rows are counted as a spreadsheet counts them: the header is row 1.
 """
@@ -32,27 +32,27 @@ _MOST_SHARED_TEXTS = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvTable:
-    """A CSV file read whole; values stay text until somebody says what they are."""
+    """A CSV file read whole; values stay text until a method converts them."""
 
     path: Path
     columns: Mapping[str, tuple[str, ...]]
     """Column by name, each [num_rows]."""
     num_rows: int
-    """Rows of data, without the header."""
+    """Number of rows of data, without the header."""
 
     def place(self, index: int) -> str:
-        """File and row of the data row with this index (0 is the first below the header)."""
+        """Return file and row of the data row with this index (0 is the first below the header)."""
         return f"{self.path}, row {index + 2}"
 
     def fault(self, index: int, says: str) -> DataError:
-        """An error about one data row."""
+        """Return an error about one data row."""
         return DataError(f"{self.place(index)}: {says}")
 
     def whole_numbers(self, column: str) -> IntArray:
-        """A column of whole numbers [num_rows].
+        """Return a column of whole numbers [num_rows].
 
         Raises:
-            DataError: a value that is no number, not finite, not whole or beyond 15 digits.
+            DataError: a value is no number, not finite, not whole or beyond 15 digits.
         """
         texts = self.columns[column]
         is_whole = _WHOLE_NUMBER.fullmatch
@@ -68,19 +68,19 @@ class CsvTable:
         return np.array([int(text) for text in texts], dtype=np.int64)
 
     def numbers(self, column: str, rows: IntArray | None = None) -> FloatArray:
-        """A column of numbers, of these rows or of all; NaN and infinity are let through.
+        """Return a column of numbers, of these rows or of all; NaN and infinity are accepted.
 
         Raises:
-            DataError: a value that is no number.
+            DataError: a value is no number.
         """
         indices = range(self.num_rows) if rows is None else rows.tolist()
         return np.array([self._number(column, index) for index in indices], dtype=np.float64)
 
     def codes(self, column: str, codes: Mapping[str, int]) -> IntArray:
-        """A column of known words, each turned into its code [num_rows].
+        """Return the code of each word of a column [num_rows].
 
         Raises:
-            DataError: a word that has no code.
+            DataError: a word has no code.
         """
         texts = self.columns[column]
         try:
@@ -103,7 +103,7 @@ class CsvTable:
 
 
 def read_csv_header(path: Path) -> tuple[str, ...]:
-    """Names in the first row of a .csv or .csv.gz file.
+    """Return the names in the first row of a .csv or .csv.gz file.
 
     Raises:
         DataError: the file cannot be read or is empty.
@@ -114,7 +114,7 @@ def read_csv_header(path: Path) -> tuple[str, ...]:
 
 
 def read_csv_table(path: Path) -> CsvTable:
-    """All of a .csv or .csv.gz file; empty lines at its end are dropped.
+    """Read a .csv or .csv.gz file; empty lines at its end are dropped.
 
     Raises:
         DataError: the file cannot be read, is cut off, unpacks to more than
@@ -160,7 +160,7 @@ class _Column:
             self._seen = None
 
     def taken(self) -> tuple[str, ...]:
-        """All values; they are no longer kept here."""
+        """Return all values and forget them."""
         texts = tuple(self._texts)
         self._texts.clear()
         return texts
@@ -183,7 +183,7 @@ def _empty(path: Path) -> DataError:
 
 
 def _rows(path: Path, *, is_whole: bool) -> Iterator[list[str]]:
-    """Rows of a file, the header first; `is_whole`: all of them will be read."""
+    """Yield the rows of a file, the header first; `is_whole`: all of them will be read."""
     num_rows = 0
     with paths.opened(path) as file:
         content = file

@@ -1,4 +1,4 @@
-"""How a trace is put on disk: the same rows are the same bytes, each file whole or not at all."""
+"""Writing of trace folders: the same rows give the same bytes; files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fleetsim.host import paths
 
 
 def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
-    """A gzipped CSV file; values must hold no comma, quote or line end."""
+    """Return a gzipped CSV file; values must hold no comma, quote or line end."""
     lines = [",".join(header), *(",".join(map(str, row)) for row in rows), ""]
     content = io.BytesIO()
-    # Without a name and the time of writing in it, the same rows are the same bytes.
+    # Without a file name and a time of writing, the same rows give the same bytes.
     with gzip.GzipFile("", "wb", compresslevel=9, fileobj=content, mtime=0) as file:
         file.write("\n".join(lines).encode())
     return content.getvalue()
 
 
 def is_unfit(name: str) -> bool:
-    r"""Whether a name cannot stand in a CSV file as `csv_gz` writes it.
+    r"""Return True for a name that `csv_gz` cannot write.
 
     >>> is_unfit("ann"), is_unfit("a,b"), is_unfit("\ud800")
     (False, True, True)
@@ -33,7 +33,7 @@ def is_unfit(name: str) -> bool:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write a file, or replace it; others see the old content or the new, never a part.
+    """Write or replace a file; other processes see the old content or the new, never a part.
 
     Raises:
         OSError: it cannot be written.
@@ -47,7 +47,7 @@ def check_new(dest: Path) -> None:
     """Refuse to write over anything.
 
     Raises:
-        DataError: `dest` exists, or cannot be looked at.
+        DataError: `dest` exists, or cannot be examined.
     """
     if paths.kind_of(dest) is not None:
         raise DataError(f"{dest}: exists already; name a new folder")
@@ -55,7 +55,7 @@ def check_new(dest: Path) -> None:
 
 @contextmanager
 def new_folder(dest: Path) -> Iterator[Path]:
-    """A folder that is `dest` as soon as the block ends without an exception, else nowhere.
+    """Give a folder that becomes `dest` when the block ends without an exception.
 
     Raises:
         DataError: it cannot be made.

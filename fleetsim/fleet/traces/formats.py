@@ -1,4 +1,4 @@
-"""Which reader converts a published trace, of people's usage or of a network, by its format."""
+"""Import of published traces, of usage or of a network, by their format."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def import_any(
         format_: form of the source, of either kind.
         source: its folder or main file.
         dest: new folder, which appears whole or not at all.
-        options: of a trace of usage, what to make of it.
-        app: of irish-5g, the application whose logs to take; None: Download.
+        options: options of a usage trace.
+        app: application whose logs to take (irish-5g only); None: Download.
 
     Returns:
-        What was left out, a line each.
+        Notes on what was left out, a line each.
 
     Raises:
-        ScenarioError: there is no such format, or an option that means nothing to it.
+        ScenarioError: there is no such format, or it has no such option.
         DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
     """
     if is_net_format(format_):

@@ -1,12 +1,12 @@
-"""Which step of a record is in force for a client at any moment of any lap, exactly.
+"""Records that repeat, and the exact step in force for a client at any moment of any lap.
 
-A record is a row of steps over [0, span) whole seconds that repeats for ever. A client lives
-through one record with a shift: its lap k begins at the whole second k * span - shift, and a step
-that begins at second c of the record is in force from second k * span - shift + c on.
+A record is a row of steps over [0, span) whole seconds that repeats for ever. A client follows one
+record with a shift: its lap k begins at the whole second k * span - shift, and a step that begins
+at second c of the record is in force from second k * span - shift + c on.
 
-Since every change falls on a whole second, the step in force at t is the one at floor(t): after
-that floor there are integers only, and neither the number of laps nor 604799.9999999999 can blur
-an edge (up to t = 2**53 s). Queries are pure: any order, any lap.
+Every change is at a whole second, so the step in force at t is the one at floor(t). All further
+arithmetic is in integers: edges are exact for any number of laps (up to t = 2**53 s). Queries are
+pure: any order, any lap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEVER = -1
 
 
 def freeze(*arrays: NDArray[np.generic]) -> None:
-    """Refuse to write to arrays from now on."""
+    """Make arrays read-only."""
     for array in arrays:
         array.flags.writeable = False
 
@@ -40,8 +40,8 @@ def _finite(t_s: ArrayLike) -> FloatArray:
     return time_s
 
 
-class _Spot(NamedTuple):
-    """Where clients stand, each [n]."""
+class _Position(NamedTuple):
+    """Places of clients in their records, each [n]."""
 
     row: IntArray
     step: IntArray
@@ -53,7 +53,7 @@ class _Spot(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeriodicSteps:
-    """Records of R rows with C steps in all, and which row each of N clients lives through.
+    """Records of R rows with C steps in all, and the row that each of N clients follows.
 
     Invariants: every row has a step at 0; times strictly increase within a row and stay below its
     span; neighbouring steps of a row differ (but the last may equal the first).
@@ -66,14 +66,14 @@ class PeriodicSteps:
     span_s: IntArray
     """Length of every record [R]."""
     offsets: IntArray
-    """Where each record's steps begin, and the end of the last one's [R+1]."""
+    """Index of each record's first step, and the end of the last record [R+1]."""
     times_s: IntArray
     """Second of its record at which each step begins [C]."""
     first_change_s: IntArray
-    """Second of each record at which, lap after lap, something first changes [R]; -1: never."""
+    """Second of each record at which the first change of every lap is [R]; -1: never."""
 
     _times: memoryview[int] = field(init=False, repr=False)
-    """`times_s`, of which Python reads single numbers in a fraction of the time."""
+    """`times_s` in a form from which Python reads single numbers faster."""
 
     def __post_init__(self) -> None:
         freeze(self.row, self.shift_s, self.span_s)
@@ -90,10 +90,10 @@ class PeriodicSteps:
         times_s: IntArray,
         columns: Sequence[NDArray[np.generic]],
     ) -> tuple[Self, IntArray]:
-        """Steps where any of the columns changes.
+        """Return the steps at which any of the columns changes.
 
         Returns:
-            (the steps, index of the given change that each of them is).
+            (the steps, index of each among the given changes).
         """
         kept = np.flatnonzero(is_change(offsets, columns))
         merged_offsets = np.searchsorted(kept, offsets).astype(np.int64)
@@ -109,11 +109,11 @@ class PeriodicSteps:
 
     @property
     def _never_changes(self) -> bool:
-        """Whether every record is one step for ever, as of a fleet without people."""
+        """True if every record is one step for ever, as in a fleet without people."""
         return self.times_s.size == self.span_s.size
 
-    def locate(self, clients: IntArray, t_s: ArrayLike) -> _Spot:
-        """Where clients [n] stand at `t_s` (a time for all, or one each [n]).
+    def locate(self, clients: IntArray, t_s: ArrayLike) -> _Position:
+        """Return the places of clients [n] at `t_s` (a time for all, or one each [n]).
 
         Raises:
             ValueError: a time is not finite.
@@ -129,21 +129,21 @@ class PeriodicSteps:
             begun = self.times_s[middle] <= local_s
             low = np.where(begun, middle, low)
             high = np.where(begun, high, middle)
-        return _Spot(row, low, second, local_s)
+        return _Position(row, low, second, local_s)
 
     def step_at(self, clients: IntArray, t_s: ArrayLike) -> IntArray:
-        """Index of the step in force [n]."""
+        """Return the index of the step in force [n]."""
         if self._never_changes:
             _finite(t_s)
             return self.row[clients]
         return self.locate(clients, t_s).step
 
     def next_change_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
-        """First moment after `t_s` at which another step is in force [n]; inf where never."""
+        """Return the first time after `t_s` at which another step is in force [n]; inf: never."""
         return self.step_and_change(clients, t_s)[1]
 
     def step_and_change(self, clients: IntArray, t_s: ArrayLike) -> tuple[IntArray, FloatArray]:
-        """`step_at` and `next_change_after` in one."""
+        """Return `step_at` and `next_change_after`."""
         if self._never_changes:
             _finite(t_s)
             step = self.row[clients]
@@ -158,11 +158,11 @@ class PeriodicSteps:
         return step, change_s
 
     def step_at_one(self, client: int, t_s: float) -> int:
-        """`step_at` of one client."""
+        """Return `step_at` of one client."""
         return self.locate_one(client, t_s)[1]
 
     def next_change_after_one(self, client: int, t_s: float) -> float:
-        """`next_change_after` of one client."""
+        """Return `next_change_after` of one client."""
         row, step, second, local_s = self.locate_one(client, t_s)
         if step + 1 < self.offsets.item(row + 1):
             return float(second - local_s + self._times[step + 1])
@@ -172,7 +172,7 @@ class PeriodicSteps:
         return float(second - local_s + self.span_s.item(row) + first_change_s)
 
     def locate_one(self, client: int, t_s: float) -> tuple[int, int, int, int]:
-        """`locate` of one client: (row, step, second, local_s)."""
+        """Return `locate` of one client: (row, step, second, local_s)."""
         if not math.isfinite(t_s):
             raise ValueError(f"time must be finite, got {t_s}")
         row: int = self.row.item(client)
@@ -185,7 +185,7 @@ class PeriodicSteps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """When something is true of each client, and for how long: a boolean of `PeriodicSteps`."""
+    """Times at which something is true of each client: a boolean of `PeriodicSteps`."""
 
     steps: PeriodicSteps
     is_true: BoolArray
@@ -200,7 +200,7 @@ class Schedule:
 
     @classmethod
     def of(cls, steps: PeriodicSteps, is_true: BoolArray) -> Schedule:
-        """Schedule of a value of each step [C] of any steps."""
+        """Return the schedule of a value of each step [C]."""
         steps, kept = PeriodicSteps.merged(
             steps.row, steps.shift_s, steps.span_s, steps.offsets, steps.times_s, (is_true,)
         )
@@ -213,24 +213,24 @@ class Schedule:
         return cls(steps, is_true, before_s, np.diff(at_row))
 
     def is_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
-        """Whether it is true of clients [n] at `t_s` (a time for all, or one each [n])."""
+        """Return the value for clients [n] at `t_s` (a time for all, or one each [n])."""
         return self.is_true[self.steps.step_at(clients, t_s)]
 
     def next_change_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
-        """First moment after `t_s` at which it is the other way round [n]; inf where never."""
+        """Return the first time after `t_s` at which the value changes [n]; inf: never."""
         return self.steps.next_change_after(clients, t_s)
 
     def state_and_change(self, clients: IntArray, t_s: ArrayLike) -> tuple[BoolArray, FloatArray]:
-        """`is_at` and `next_change_after` in one."""
+        """Return `is_at` and `next_change_after`."""
         step, change_s = self.steps.step_and_change(clients, t_s)
         return self.is_true[step], change_s
 
     def next_true_after(self, clients: IntArray, t_s: ArrayLike) -> FloatArray:
-        """First moment from `t_s` on at which it is true [n]: `t_s` itself if now, inf if never."""
+        """Return the first time from `t_s` on at which it is true [n]; inf: never."""
         return np.where(self.is_at(clients, t_s), t_s, self.next_change_after(clients, t_s))
 
     def seconds_true(self, clients: IntArray, t0_s: ArrayLike, t1_s: ArrayLike) -> FloatArray:
-        """Seconds in [t0, t1) during which it is true of clients [n]: exact but for one rounding.
+        """Return the seconds in [t0, t1) in which it is true of clients [n], with one rounding.
 
         Raises:
             ValueError: a time is not finite, or t1 < t0.
@@ -244,15 +244,15 @@ class Schedule:
         return (whole_1_s - whole_0_s) + (part_1_s - part_0_s)
 
     def is_at_one(self, client: int, t_s: float) -> bool:
-        """`is_at` of one client."""
+        """Return `is_at` of one client."""
         return bool(self.is_true[self.steps.step_at_one(client, t_s)])
 
     def next_change_after_one(self, client: int, t_s: float) -> float:
-        """`next_change_after` of one client."""
+        """Return `next_change_after` of one client."""
         return self.steps.next_change_after_one(client, t_s)
 
     def _true_until(self, clients: IntArray, t_s: ArrayLike) -> tuple[IntArray, FloatArray]:
-        """True seconds from the beginning of lap 0 until floor(t), and from there to t."""
+        """Return the true seconds from the start of lap 0 to floor(t), and from there to t."""
         row, step, second, local_s = self.steps.locate(clients, t_s)
         lap = (second + self.steps.shift_s[clients] - local_s) // self.steps.span_s[row]
         is_true = self.is_true[step]

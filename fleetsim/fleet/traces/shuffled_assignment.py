@@ -1,4 +1,4 @@
-"""Which record of a trace each client lives through: cards of an endless, shuffled deck."""
+"""Assignment of records of a trace to clients, in shuffled passes over all records."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 
-_MIN_HAND = 4096
+_MIN_DRAWN = 4096
+"""Fewest records of a stream: whole passes are drawn together, so that few streams are made."""
 
 
-def assign_shuffled(num_cards: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:
-    """Card of every client [N].
+def assign_shuffled(num_records: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:
+    """Return the record of every client [N].
 
-    Client i gets the i-th card of an endless deck: all cards in random order, then all cards in
-    another random order, and so on. So every card is dealt about equally often, and client i's
-    does not depend on the number of clients.
+    The clients get all records in random order, then all records in another random order, and so
+    on. So all records are used about equally often, and the record of client i does not depend on
+    the number of clients.
 
     Args:
-        num_cards: cards of one deck.
+        num_records: number of records.
         num_clients: number of clients N.
         seed: the scenario's seed.
-        purpose: what the cards are; each purpose has streams of its own.
+        purpose: kind of the records; each purpose has its own streams.
     """
-    # Decks are shuffled by the hand to make few streams.
-    decks = -(-_MIN_HAND // num_cards)
-    deck = np.broadcast_to(np.arange(num_cards, dtype=np.int64), (decks, num_cards))
-    hands = [
-        rng.stream(seed, purpose, hand).permuted(deck, axis=1).ravel()
-        for hand in range(-(-num_clients // deck.size))
+    num_passes = -(-_MIN_DRAWN // num_records)
+    passes = np.broadcast_to(np.arange(num_records, dtype=np.int64), (num_passes, num_records))
+    drawn = [
+        rng.stream(seed, purpose, index).permuted(passes, axis=1).ravel()
+        for index in range(-(-num_clients // passes.size))
     ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *hands])[:num_clients]
+    return np.concatenate([np.empty(0, dtype=np.int64), *drawn])[:num_clients]

@@ -1,1 +1,6 @@
-"""Package."""
+"""Usage of the clients' devices by their owners.
+
+- `usage`: online, charging, network, load and memory of every client at any moment.
+- `synthetic`: drawn availability of a given mean and severity.
+- `time_zones`: time zones of the clients.
+"""

@@ -1,6 +1,6 @@
-"""Made-up availability of a given mean, from the same for all to severely different.
+"""Synthetic availability of a given mean, from the same for all users to severely different.
 
-U users live one week each, in n = 7 * cycles_per_day cycles. In cycle k of length L a user is
+U users have a week each, in n = 7 * cycles_per_day cycles. In cycle k of length L a user is
 available for the first share p of it and then away. With severity s
 
     L_uk       = week * l_uk / sum over k of l_uk,   log l_uk ~ N(0, (s SIGMA_LENGTH)^2)
@@ -13,7 +13,7 @@ a_u, and
 
 with z_u the middle of the u-th of U equal parts of N(0, 1), and c such that the mean of a_u over
 the users is the availability asked for. So the mean is kept at every severity, to the rounding of
-whole seconds, while shares of users, lengths of sojourns and day and night drift apart.
+whole seconds, while the spread over users, durations and hours of the day grows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from fleetsim import rng
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.traces.usage.records import DAY_S, HOUR_S, trace_of_intervals
-from fleetsim.fleet.traces.usage.trace import Trace, turned, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace, rotated, without_repeats
 from fleetsim.schema.ranges import Severity
 from fleetsim.settings import Settings
 
@@ -45,31 +45,31 @@ _NUM_HALVINGS = 60
 
 
 class SyntheticUsageSettings(Settings):
-    """Made-up people who are available (online, charging, unmetered) for a part of their time."""
+    """Synthetic users who are available (online, charging, unmetered) for a part of their time."""
 
     availability: Annotated[float, Field(ge=0.01, le=0.99)]
     """Mean share of the time for which users are available."""
     severity: Severity = 0.0
-    """0: everybody is available for the same share of every cycle, day and night. 1: users,
-    sojourns and hours of the day differ severely. The mean is kept."""
+    """0: all users are available for the same share of every cycle, day and night. 1: users,
+    durations and hours of the day differ severely. The mean is kept."""
     users: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Number of different lives, dealt to the clients in decks; where it divides the number of
-    clients, their mean is exact."""
+    """Number of different users, assigned to the clients in shuffled passes. If it divides the
+    number of clients, the mean is exact."""
     cycles_per_day: Annotated[int, Field(ge=1, le=288)] = 4
-    """Times a day at which a user becomes available and leaves again."""
+    """Times a day at which a user becomes available and then unavailable."""
 
     @model_validator(mode="after")
     def _fits(self) -> SyntheticUsageSettings:
         if self.users * self.cycles_per_day > _MOST_CYCLES_PER_DAY:
             raise ValueError(
                 f"users = {self.users} with cycles_per_day = {self.cycles_per_day} are more than"
-                f" {_MOST_CYCLES_PER_DAY} cycles a day; make up fewer lives and share them"
+                f" {_MOST_CYCLES_PER_DAY} cycles a day; choose fewer users, which clients share"
             )
         return self
 
 
 def make_usage(settings: SyntheticUsageSettings, *, seed: int) -> Trace:
-    """The trace of some settings, drawn from the scenario's seed."""
+    """Draw the trace of some settings."""
     size = (settings.users, _NUM_DAYS * settings.cycles_per_day)
     severity = settings.severity
     stream = rng.stream(seed, "synthetic-usage/phase")
@@ -94,11 +94,11 @@ def make_usage(settings: SyntheticUsageSettings, *, seed: int) -> Trace:
         begin_s[user, cycle],
         end_s[user, cycle],
     )
-    return without_repeats(turned(trace, phase_s))
+    return without_repeats(rotated(trace, phase_s))
 
 
 def _user_shares(availability: float, severity: float, num_users: int) -> FloatArray:
-    """Share of the time for which each user is available [U]."""
+    """Return the share of the time for which each user is available [U]."""
     normal = NormalDist()
     middles = [normal.inv_cdf((k + 0.5) / num_users) for k in range(num_users)]
     logit = severity * SIGMA_USER * np.array([middles])
@@ -108,9 +108,9 @@ def _user_shares(availability: float, severity: float, num_users: int) -> FloatA
 
 
 def _with_mean(logit: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
-    """Shares [n, m] of these logits, moved row by row so that their weighted means are `mean` [n].
+    """Return shares [n, m] of these logits, shifted by row so that weighted means are `mean` [n].
 
-    Found by bisection, since the mean grows with the move.
+    The shift is found by bisection, since the mean grows with it.
     """
     most = _MOST_LOGIT + np.abs(logit).max(axis=1, keepdims=True)
     low, high = -most, most

@@ -1,11 +1,10 @@
-"""What people do with their devices at any moment: online, charging, network, load and memory.
+"""Usage of devices by their owners at any moment: online, charging, network, load and memory.
 
-Each client of a kind that people carry lives through one user's record of a `Trace`, lap after
-lap; each other client is always online, on the mains, unloaded and free of apps. Being unmetered
-means being on Wi-Fi, metered on a cellular network; `fleetsim.fleet.network.wifi_or_cellular` may
-fix it for a client whatever the record says. Nothing here has a memory: every query is a pure
-function of the time asked for. Who lives whose days is drawn from addressed streams, so it depends
-neither on who asks nor on how many clients there are.
+Each client of a kind that people carry follows one user's record of a `Trace`, which repeats. Each
+other client is always online, on the mains, without load and without apps. Unmetered means on
+Wi-Fi, metered on a cellular network; `fleetsim.fleet.network.wifi_or_cellular` may override the
+record. Every query is a pure function of the time. The record of a client is drawn from an
+addressed stream, so it does not depend on the number of clients.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _AHEAD = ActsIf(
 
 
 class UsageSettings(Settings):
-    """How people use the devices."""
+    """Usage of the devices by their owners."""
 
     acts_if = by_key(
         trace=CARRIED,
@@ -69,13 +68,13 @@ class UsageSettings(Settings):
     )
 
     trace: str | None = None
-    """Usage trace: bundled name or path. Without one everybody is always online, charging and
-    unloaded, and `fleet.network` says on which network."""
+    """Usage trace: bundled name or path. Without one all clients are always online, charging and
+    without load, on the network of `fleet.network`."""
     synthetic: SyntheticUsageSettings | None = None
-    """Made-up availability of a given mean instead of a trace."""
+    """Synthetic availability of a given mean instead of a trace."""
     shift: Shift = "days"
-    """days: each client begins its user's record a random whole number of days in, so that clients
-    with the same user differ and night stays night. none: everybody begins at the beginning."""
+    """days: each client starts at a random whole day of its user's record, so that clients with the
+    same user differ and nights stay at night. none: all clients start at the beginning."""
     starts_at_s: OffsetS = 0
     """Second of the records at which virtual time begins, such as 68400 for seven in the evening:
     records begin at midnight, those of people-week on a Monday."""
@@ -83,10 +82,9 @@ class UsageSettings(Settings):
         tuple[TimeZoneSettings, ...],
         Distinct("utc_offset_h", "name it once, with the sum of the weights"),
     ] = ()
-    """Time zones and how many of the clients live in each, drawn by weight; empty: everybody's
-    clock shows virtual time."""
+    """Time zones of the clients, drawn by weight; empty: all clocks show virtual time."""
     unknown: Unknown = "hold"
-    """Times without any sample, in traces that tell them apart: hold keeps the last known state,
+    """State at times without any sample, in traces that mark them: hold keeps the last known state,
     offline makes the client unreachable."""
     kinds: Annotated[tuple[DeviceKind, ...], Field(min_length=1), Distinct()] = ("phone",)
     """Kinds of device that people carry; devices of other kinds are always on, on the mains."""
@@ -102,14 +100,14 @@ class UsageSettings(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """What holds for clients, each [n]."""
+    """States of clients, each [n]."""
 
     online: BoolArray
-    """Reachable by the server."""
+    """True if the server can reach it."""
     charging: BoolArray
-    """On the charger."""
+    """True on the charger."""
     unmetered: BoolArray
-    """On Wi-Fi (or a cable), where bytes cost nothing; otherwise on a cellular network."""
+    """True on Wi-Fi (or a cable), where bytes cost nothing; False on a cellular network."""
     load: FloatArray
     """Fraction of the processor that other apps take, in [0, 1)."""
     ram_byte: IntArray
@@ -124,7 +122,7 @@ class States:
         return self.online, self.charging, self.unmetered, self.load, self.ram_byte
 
     def at(self, index: IntArray) -> States:
-        """The states with these indices."""
+        """Return the states with these indices."""
         return States(
             self.online[index],
             self.charging[index],
@@ -135,7 +133,7 @@ class States:
 
 
 class OneState(NamedTuple):
-    """What holds for one client; fields as those of `States`."""
+    """State of one client; fields as those of `States`."""
 
     online: bool
     charging: bool
@@ -146,10 +144,10 @@ class OneState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Usage:
-    """The days of N clients; made by `build_usage`."""
+    """Usage of N clients; made by `build_usage`."""
 
     user: IntArray
-    """Index of the user whose record each client lives through [N]; -1: always on."""
+    """Index of the user whose record each client follows [N]; -1: always on."""
     steps: PeriodicSteps
     states: States
     """State of each step."""
@@ -166,7 +164,7 @@ class Usage:
         return self.steps.shift_s
 
     def state_at(self, clients: IntArray, t_s: ArrayLike) -> States:
-        """States of clients [n] at `t_s` (a time for all, or one each [n]).
+        """Return the states of clients [n] at `t_s` (a time for all, or one each [n]).
 
         Raises:
             ValueError: a time is not finite.
@@ -174,7 +172,7 @@ class Usage:
         return self.states.at(self.steps.step_at(clients, t_s))
 
     def state_at_one(self, client: int, t_s: float) -> OneState:
-        """`state_at` of one client, for a twentieth of the time.
+        """Return `state_at` of one client, twenty times as fast.
 
         Raises:
             ValueError: the time is not finite.
@@ -190,20 +188,20 @@ class Usage:
         )
 
     def is_unmetered_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
-        """Whether clients [n] are on an unmetered network at `t_s`."""
+        """Return True for clients [n] on an unmetered network at `t_s`."""
         return self.states.unmetered[self.steps.step_at(clients, t_s)]
 
     def ram_byte_at(self, clients: IntArray, t_s: ArrayLike) -> IntArray:
-        """Memory that other apps of clients [n] take at `t_s`."""
+        """Return the memory that other apps of clients [n] take at `t_s`."""
         return self.states.ram_byte[self.steps.step_at(clients, t_s)]
 
     def load_after(self, clients: IntArray, t_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Load of clients [n] at `t_s` [n], and until when it holds [n], inf if for ever."""
+        """Return the load of clients [n] at `t_s` [n], and until when [n]; inf: for ever."""
         step, until_s = self.load_steps_of.step_and_change(clients, t_s)
         return self.load[step], until_s
 
     def eligible_schedule(self, charging_required: bool, unmetered_required: bool) -> Schedule:
-        """When each client may be asked: online, and on the charger and off the meter if so."""
+        """Return when each client is online, and charging and unmetered if these are required."""
         holds = np.ones_like(self.states.online)
         if charging_required:
             holds &= self.states.charging
@@ -212,11 +210,11 @@ class Usage:
         return self.schedule_where(holds)
 
     def schedule_where(self, holds: BoolArray) -> Schedule:
-        """When each client is online in a step of which something holds [C]."""
+        """Return when each client is online in steps for which `holds` [C] is True."""
         return Schedule.of(self.steps, self.states.online & holds)
 
     def charging_schedule(self) -> Schedule:
-        """When each client is on the charger, online or not."""
+        """Return when each client is on the charger, online or not."""
         return Schedule.of(self.steps, self.states.charging)
 
 
@@ -229,20 +227,18 @@ def build_usage(
     starts_at_s: int | IntArray = 0,
     forced_network: IntArray | None = None,
 ) -> Usage:
-    """Deal the users of a trace to the clients.
+    """Assign the users of a trace to the clients (`shuffled_assignment`).
 
-    Client i gets the i-th card of an endless deck: the users in random order, then the users in
-    another random order, and so on. So everybody's days are lived about equally often, and client
-    i's do not depend on the number of clients, nor on who else has people.
+    The user of client i does not depend on the number of clients, nor on the other clients' kinds.
 
     Args:
-        trace: the records; None: everybody is always on.
+        trace: the records; None: all clients are always on.
         seed: the scenario's seed.
-        has_people: which clients live through a record [N]; the others are always on.
-        shift: "days" begins each record a random whole number of days in, "none" at its beginning.
+        has_people: True for clients that follow a record [N]; the others are always on.
+        shift: "days" starts each record at a random whole day, "none" at its beginning.
         starts_at_s: second of the records at which virtual time begins, before any shift; one for
             all, or one each [N].
-        forced_network: network of every client whatever its record says [N], as of
+        forced_network: network of every client, overriding its record [N], as of
             `network.forced_networks`; None: as recorded.
     """
     size = has_people.size
@@ -271,7 +267,7 @@ def build_usage(
 
 
 def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:
-    """Span, offsets, times and states of the trace's records, and of one more: always on."""
+    """Return span, offsets, times and states of the records, and of one more: always on."""
     if trace is None:
         begin, yes = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         return begin + 1, np.array([0, 1]), begin, States(yes, yes, yes, np.zeros(1), 0 * begin)
@@ -296,12 +292,12 @@ def _on_networks(
     times_s: IntArray,
     states: States,
 ) -> tuple[IntArray, IntArray, IntArray, States]:
-    """Records as of `_records`, once for each form that a client's network may have.
+    """Return records as of `_records`, once for each form that a client's network may have.
 
     Args:
         forms: `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
         span_s: span of each record [R].
-        offsets: where each record's steps begin, and the end of the last one's [R+1].
+        offsets: index of each record's first step, and the end of the last record [R+1].
         times_s: beginning of each step [C].
         states: state of each step [C].
     """

@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
-from fleetsim.fleet.devices.profile_files import LevelFigure, Text
+from fleetsim.fleet.devices.figures import LevelFigure, Text
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.record.measures import ledger

@@ -1,4 +1,4 @@
-"""Batteries that owners draw on, that chargers fill by a curve, and whose resistance loses."""
+"""Batteries with use by owners, charging curves and resistive losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fleetsim.fleet.batteries.base import Charge, Flow
 from fleetsim.fleet.population import Fleet
-from tests.fleet.made_batteries import charge_after, phase, phones_living, side_by_side
+from tests.fleet.made_batteries import charge_after, phase, phones_with_records, side_by_side
 
 CAPACITY_J = 3600.0
 """Of a battery of 1 Wh."""
@@ -34,7 +34,7 @@ def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
 
 def test_an_idle_phone_runs_empty_in_its_joules_over_its_owners_watts(tmp_path):
     battery = {"capacity_wh": 1.0, "everyday": OWNER}
-    fleet = phones_living(tmp_path, ["0,0,0 1000,0,0.25"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,0,0 1000,0,0.25"], 100_000, battery)
     # 1000 s at .5 W, then .5 + 1 + .25 * 4 = 2.5 W: 900 J last 1000 + 400 / 2.5 = 1160 s.
     assert level_after(fleet, 900.0, 1000.0) == pytest.approx(400.0)
     assert level_after(fleet, 900.0, 1159.0) == pytest.approx(2.5)
@@ -54,7 +54,7 @@ def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
         "discharging": curve,
         "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
     }
-    fleet = phones_living(tmp_path, ["0,0,0"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,0,0"], 100_000, battery)
     # 4 W: (4/4)^2 * .5 = .5 W lost above 1800 J, (4/2)^2 * .5 = 2 W below: 4.5 and 6 W in all.
     after = fleet.batteries.idle(
         np.array([0]), charge_of(fleet, [2250.0]), np.zeros(1), 100.0 + 50.0
@@ -69,7 +69,7 @@ def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
 def test_the_taper_takes_the_time_of_its_bands_one_after_the_other(tmp_path):
     curve = {"kind": "cc-cv", "from_fraction": [0.0, 0.8], "power_fraction": [1.0, 0.25]}
     battery = {"capacity_wh": 1.0, "charge_w": 10.0, "charging": curve}
-    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
     # 2880 J at 10 W, then 720 J at 2.5 W: 288 + 288 s.
     assert level_after(fleet, 0.0, 144.0) == pytest.approx(1440.0)
     assert level_after(fleet, 0.0, 288.0) == pytest.approx(2880.0)
@@ -80,7 +80,7 @@ def test_the_taper_takes_the_time_of_its_bands_one_after_the_other(tmp_path):
 
 def test_the_default_curve_fills_a_phone_in_three_hours_of_which_one_is_the_last_fifth(tmp_path):
     battery = {"charging": {"kind": "cc-cv"}}
-    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
     capacity_j = 63_950.04  # 4614 mAh x 3.85 V
     to_80_s = capacity_j / 7.5 * (0.70 + 0.05 / 0.957 + 0.05 / 0.813)
     to_full_s = to_80_s + capacity_j / 7.5 * 0.05 * (1 / 0.661 + 1 / 0.504 + 1 / 0.344 + 1 / 0.169)
@@ -100,7 +100,7 @@ def test_a_charger_feeds_the_owner_first_and_then_the_battery(tmp_path):
         "charging": curve,
         "everyday": {"standby_w": 4.0, "screen_w": 0.0, "cpu_w": 0.0},
     }
-    fleet = phones_living(tmp_path, ["0,1,0"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,1,0"], 100_000, battery)
     # Below half: 10 - 4 W into the battery, above: 2.5 W, though 6 would be left; full: 4 W given.
     after = fleet.batteries.idle(
         np.array([0]), charge_of(fleet, [1200.0]), np.zeros(1), 100.0 + 720.0 + 10.0
@@ -117,7 +117,7 @@ def test_an_empty_phone_is_off_until_it_holds_the_restart_level(tmp_path):
         "charge_w": 10.0,
         "everyday": OWNER | {"restart_fraction": 0.05},
     }
-    fleet = phones_living(tmp_path, ["0,0,0 1000,1,0 1017,0,0 2000,1,0"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,0,0 1000,1,0 1017,0,0 2000,1,0"], 100_000, battery)
 
     def at(t_s: float) -> tuple[Any, bool]:
         after = charge_after(fleet, 100.0, t_s)
@@ -136,7 +136,7 @@ def test_an_empty_phone_is_off_until_it_holds_the_restart_level(tmp_path):
 
 def test_task_and_owner_together_meet_the_cut_off_at_its_moment(tmp_path):
     battery = {"capacity_wh": 1.0, "cutoff_fraction": 0.1, "everyday": OWNER}
-    fleet = phones_living(tmp_path, ["0,0,0 40,0,0.5"], 100_000, battery)
+    fleet = phones_with_records(tmp_path, ["0,0,0 40,0,0.5"], 100_000, battery)
     # 560 J over 360: 40 s at 2 + .3 + .5 = 2.8 W leave 88 J; then 2 + .3 + 3.5 = 5.8 W.
     phases = side_by_side([phase(0.0, (100.0, 2.0))])
     end_s = np.array([100.0])
@@ -156,7 +156,9 @@ def test_task_and_owner_together_meet_the_cut_off_at_its_moment(tmp_path):
 
 
 def test_devices_on_the_mains_have_no_battery(tmp_path):
-    fleet = phones_living(tmp_path, ["0,0,0"], 100, {"everyday": OWNER}, device="jetson-nano-cpu")
+    fleet = phones_with_records(
+        tmp_path, ["0,0,0"], 100, {"everyday": OWNER}, device="jetson-nano-cpu"
+    )
 
     assert np.isnan(fleet.initial_j).all()
     assert math.isnan(level_after(fleet, math.nan, 1000.0))
@@ -166,14 +168,14 @@ def test_devices_on_the_mains_have_no_battery(tmp_path):
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[tuple[int, bool, float]]:
+def records(draw: st.DrawFn) -> list[tuple[int, bool, float]]:
     """(second, on the charger, load) from 0 on, each different from the one before."""
     moments = draw(st.lists(st.integers(1, 880), max_size=6, unique=True))
-    life = [
+    record = [
         (t, draw(st.booleans()), draw(st.sampled_from([0.0, 0.25, 0.5, 0.9])))
         for t in (0, *sorted(moments))
     ]
-    return [step for i, step in enumerate(life) if i == 0 or step[1:] != life[i - 1][1:]]
+    return [step for i, step in enumerate(record) if i == 0 or step[1:] != record[i - 1][1:]]
 
 
 @st.composite
@@ -202,12 +204,12 @@ def curves(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class Slow:
-    """A phone stepped through its days, a twentieth of a second at a time (Euler)."""
+    """A phone stepped through its record, a twentieth of a second at a time (Euler)."""
 
     STEP_S = 0.05
 
-    def __init__(self, battery: dict[str, Any], life: list[tuple[int, bool, float]]) -> None:
-        self.battery, self.life = battery, life
+    def __init__(self, battery: dict[str, Any], record: list[tuple[int, bool, float]]) -> None:
+        self.battery, self.record = battery, record
         self.restart_j = battery["everyday"]["restart_fraction"] * CAPACITY_J
         self.num_changes = 0
         self.nearest_miss_j = math.inf
@@ -220,7 +222,7 @@ class Slow:
         off, flow_before = False, None
         for k in range(round(until_s / self.STEP_S)):
             t_s = k * self.STEP_S
-            _, charging, load = [step for step in self.life if step[0] <= t_s + 1e-9][-1]
+            _, charging, load = [step for step in self.record if step[0] <= t_s + 1e-9][-1]
             owner_w = 0.5 + (1.0 if load >= 0.05 else 0.0) + 4.0 * load
             charger_w = self.battery["charge_w"] if charging else 0.0
             if off and level_j >= self.restart_j:
@@ -261,20 +263,20 @@ class Slow:
         return self.STEP_S * SHARPEST_CHANGE_W * (self.num_changes + 2)
 
 
-def lines_of(life: list[tuple[int, bool, float]]) -> str:
-    return " ".join(f"{t},{int(charging)},{load}" for t, charging, load in life)
+def lines_of(record: list[tuple[int, bool, float]]) -> str:
+    return " ".join(f"{t},{int(charging)},{load}" for t, charging, load in record)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     battery=curves(),
-    some=st.lists(lives(), min_size=3, max_size=3),
+    some=st.lists(records(), min_size=3, max_size=3),
     level=st.floats(0.0, 1.0),
     until_s=st.integers(1, 900),
 )
 def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_s):
-    fleet = phones_living(tmp_path, [lines_of(life) for life in some], 10_000, battery)
-    # Who lives which life is dealt.
+    fleet = phones_with_records(tmp_path, [lines_of(record) for record in some], 10_000, battery)
+    # The order of the users is drawn.
     of_client = fleet.usage.user.tolist()
     clients = np.arange(3)
 
@@ -298,13 +300,13 @@ def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     battery=curves(),
-    some=st.lists(lives(), min_size=2, max_size=2),
+    some=st.lists(records(), min_size=2, max_size=2),
     level=st.floats(0.15, 1.0),
     segments=st.lists(st.tuples(st.integers(1, 200), st.floats(0.0, 15.0)), min_size=1, max_size=4),
     share=st.floats(0.05, 1.0),
 )
 def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, segments, share):
-    fleet = phones_living(tmp_path, [lines_of(life) for life in some], 10_000, battery)
+    fleet = phones_with_records(tmp_path, [lines_of(record) for record in some], 10_000, battery)
     timeline = phase(0.0, *((float(seconds), watts) for seconds, watts in segments))
     until_s = max(1.0, round(share * timeline.end_s))
     until_s = min(until_s, timeline.end_s)
@@ -352,8 +354,8 @@ def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
         "discharging": {"kind": "resistive"},
         "everyday": {"restart_fraction": 0.07},
     }
-    life = "0,0,0.3 900,0,0 7000,1,0.1 9001,0,0.7 30000,1,0 31111,0,0.4 50000,1,0.2"
-    fleet = phones_living(tmp_path, [life], 90_000, battery)
+    record = "0,0,0.3 900,0,0 7000,1,0.1 9001,0,0.7 30000,1,0 31111,0,0.4 50000,1,0.2"
+    fleet = phones_with_records(tmp_path, [record], 90_000, battery)
     one, start_s = np.array([0]), np.zeros(1)
     start = charge_of(fleet, [20_000.0])
     moments = np.linspace(0.0, 400_000.0, 57).tolist()
@@ -372,7 +374,7 @@ def test_to_go_on_from_the_last_change_is_the_same_bit_for_bit(tmp_path):
 
 
 def test_a_battery_does_not_go_back_in_time(tmp_path):
-    fleet = phones_living(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
+    fleet = phones_with_records(tmp_path, ["0,0,0"], 100, {"everyday": OWNER})
 
     with pytest.raises(ValueError, match="back in time"):
         charge_after(fleet, 5.0, 1.0, from_s=2.0)

@@ -1,4 +1,4 @@
-"""Batteries that fall through tasks alone."""
+"""Batteries that only tasks drain."""
 
 from __future__ import annotations
 

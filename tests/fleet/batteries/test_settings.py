@@ -1,4 +1,4 @@
-"""What a scenario may say of batteries, its defaults by their sources, and who gets what."""
+"""Settings of batteries, sources of their defaults, and their assignment."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
 
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
 NOTHING = np.zeros((50, 0))
-"""Condition of clients whom nothing slows."""
+"""Condition of clients without throttling."""
 MODEL = ModelCost({"conv": 1e9}, num_parameters=10**6, payload_byte=4 * 10**6)
 ALWAYS_ON = {"trace": None}
 

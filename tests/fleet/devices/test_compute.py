@@ -61,7 +61,7 @@ def test_steps_cost_their_own_batches_through_the_data_as_often_as_that_takes() 
 
 
 def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
-    """Samples of each batch, one after the other."""
+    """Samples of each batch in order."""
     sizes: list[int] = []
     left = 0
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""CPU credits against the tables of their owner, by hand, and second by second."""
+"""CPU credits against published tables, by hand, and second by second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines need and what devices have free."""
+"""Memory of engines, and free memory of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device file may say of credits and heat."""
+"""Sections on credits and heat in a device file."""
 
 from __future__ import annotations
 

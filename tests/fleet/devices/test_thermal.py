@@ -21,7 +21,7 @@ from fleetsim.fleet.devices.thermal import (
 )
 
 CLEAR_C = (38.0, 40.0, 42.0, 43.0, 45.0)
-"""Where a Pixel 3 lifts each of its caps again."""
+"""Temperatures at which a Pixel 3 lifts its caps."""
 ONE = np.ones(1)
 
 

@@ -1,4 +1,4 @@
-"""Made-up availability: its mean stays, everything else drifts apart with the severity."""
+"""Synthetic availability: the mean is kept, and the spread grows with the severity."""
 
 from __future__ import annotations
 

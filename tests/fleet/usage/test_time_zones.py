@@ -1,4 +1,4 @@
-"""Clients in several time zones: local night is local night."""
+"""Clients in several time zones: nights are at local night."""
 
 from __future__ import annotations
 

@@ -1,1 +1,6 @@
-"""Package."""
+"""Network traces: measured rates over time.
+
+- `trace`: the trace: rates that hold from one millisecond to another.
+- `files`: reading, writing and import of network traces.
+- `published_forms`: Irish 5G and Norwegian 3G logs.
+"""

@@ -1,4 +1,4 @@
-"""Where network traces lie: one CSV file is read and written, published forms are converted.
+"""Reading, writing and import of network traces in one CSV file.
 
     trace,t_s,down_bit_per_s[,up_bit_per_s]
 
@@ -36,12 +36,12 @@ _MS_TOLERANCE = 1e-3
 
 
 def is_net_format(name: str) -> TypeGuard[NetFormat]:
-    """Whether a form of network traces has this name."""
+    """Return True for a name of a form of network traces."""
     return name in get_args(NetFormat)
 
 
 def load_net_trace(name: str) -> NetTrace:
-    """The network trace that a scenario names: bundled, or a folder or file of the user's own.
+    """Read the network trace that a scenario names: bundled, or a folder or file of the user.
 
     Raises:
         ScenarioError: there is none.
@@ -55,18 +55,19 @@ def load_net_trace(name: str) -> NetTrace:
 
 
 def is_net_trace(folder: Path) -> bool:
-    """Whether a folder holds a network trace, and not one of people's usage."""
+    """Return True for a folder with a network trace, False for one with a usage trace."""
     return bool(_rates_files(folder))
 
 
 def read_net_trace(folder_or_file: Path) -> NetTrace:
     """Read a network trace.
 
-    A sample's rate holds until the next sample of the trace. A row without rates ends its trace;
-    without one the last sample holds as long as the one before it, or 1 s if there is none.
+    The rate of a sample holds until the next sample of the trace. A row without rates ends its
+    trace. Without such a row the last sample holds as long as the one before it, or 1 s if there
+    is none.
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     table = read_csv_table(_main_file(folder_or_file))
     header = tuple(table.columns)
@@ -132,19 +133,19 @@ def _milliseconds(table: CsvTable) -> IntArray:
 
 
 def _is_end(table: CsvTable, names: tuple[str, ...]) -> BoolArray:
-    """Which rows have no rate at all [R]."""
+    """Return True for rows without any rate [R]."""
     rates = zip(*(table.columns[name] for name in names), strict=True)
     return np.array([not any(texts) for texts in rates], dtype=np.bool_)
 
 
 def _check_ends(table: CsvTable, order: IntArray, record: IntArray, is_end: BoolArray) -> None:
-    """A row without rates must be the last of its trace, and not the first.
+    """Check that a row without rates is the last of its trace, and not the first.
 
     Args:
         table: the file.
         order: its rows, trace by trace [R].
         record: trace of each of those [R].
-        is_end: whether they are without rates [R].
+        is_end: True for those without rates [R].
     """
     for place in np.flatnonzero(is_end).tolist():
         if place == 0 or record[place - 1] != record[place]:
@@ -165,7 +166,7 @@ def _rates(table: CsvTable, name: str, rows: IntArray) -> FloatArray:
 
 
 def _spans(times_ms: IntArray, offsets: IntArray) -> IntArray:
-    """Where traces end that do not say it [K]."""
+    """Return the ends of traces without a row for it [K]."""
     last = offsets[1:] - 1
     lasts_ms = np.where(
         np.diff(offsets) > 1, times_ms[last] - times_ms[np.maximum(last - 1, 0)], _LONE_SAMPLE_MS
@@ -177,17 +178,17 @@ def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
     """Write a network trace: rates.csv.gz and README.md; the same trace gives the same bytes.
 
     Args:
-        trace: what to write.
-        folder: where; made if it is not there.
+        trace: the trace.
+        folder: folder of the files; made if missing.
         readme: text of README.md.
 
     Raises:
-        DataError: the folder cannot be written to, or a record's name cannot stand in a CSV file.
+        DataError: the folder cannot be written to, or a record's name does not fit a CSV file.
     """
     for name in trace.record_ids:
         if is_unfit(name):
             raise DataError(
-                f"{trace.name}: trace {quoted(name)} has a comma, quote, line end or what is no"
+                f"{trace.name}: trace {quoted(name)} has a comma, quote, line end or invalid"
                 " text; rename it"
             )
     down, up = trace.down_bit_per_s.tolist(), trace.up_bit_per_s
@@ -222,10 +223,10 @@ def import_net_trace(format_: NetFormat, source: Path, dest: Path, *, app: str |
         format_: form of the source.
         source: its folder or file.
         dest: new folder.
-        app: of irish-5g, the application whose logs to take; None: Download.
+        app: application whose logs to take (irish-5g only); None: Download.
 
     Raises:
-        ScenarioError: an application where the form has none.
+        ScenarioError: an application for a form without any.
         DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
     """
     if app is not None and format_ != "irish-5g":

@@ -1,7 +1,7 @@
 """Published network traces, each read into a `NetTrace`: Irish 5G and Norwegian 3G.
 
-docs/models/network-traces.md has every column. Of each, one file per log is read as it was
-published, and the same logs as one table, with a table of the logs beside it.
+docs/models/network-traces.md has every column. Both are read as published, with one file per log,
+or as one table of samples with a table of the logs beside it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from fleetsim.quoting import quoted
 from fleetsim.units import BIT_PER_KBIT, BIT_PER_MBIT, MS_PER_S
 
 IRISH_APP: Final = "Download"
-"""Only while a file is downloaded does the rate show what the link can carry."""
+"""Default application: the rate of a download shows the capacity of the link."""
 
 _MOST_T_S = 1e12
 _STAMP = "%Y.%m.%d_%H.%M.%S"
 
 
 def read_irish_5g(source: Path, *, app: str) -> NetTrace:
-    """Read Raca et al. (MMSys 2020), 5G logs of a phone that drives or stands still in Ireland.
+    """Read Raca et al. (MMSys 2020), 5G logs of a phone that drives or stays in place in Ireland.
 
-    Stamps are whole seconds; several rows of one second share it evenly. The way up is left out:
-    these phones downloaded, so what they sent says nothing of what the link up can carry.
+    Stamps are whole seconds; several rows of one second share it evenly. Uplink rates are left out:
+    these phones downloaded, so their uplink traffic does not show the capacity of the uplink.
 
     Args:
-        source: folder of the published archive, whose logs lie below folders named after the
+        source: folder of the published archive, whose logs are below folders named after the
             application; or of the table samples.csv with traces.csv beside it.
         app: application whose logs to take: Download, Netflix or Amazon_Prime.
 
     Raises:
-        DataError: a file that is missing or wrong, or no log of this application.
+        DataError: a file is missing or wrong, or no log of this application.
     """
     main = _table_in(source, "samples")
     logs: list[tuple[str, IntArray, FloatArray]] = []
@@ -89,14 +89,14 @@ def read_norway_3g(source: Path) -> NetTrace:
     """Read Riiser et al. (MMSys 2013), 3G on Norwegian commutes, as `time rate` pairs.
 
     A pair gives the mean rate in Mbit/s since the pair before it, as Pensieve (Mao et al., SIGCOMM
-    2017) reads these files. So the first one's rate, of a time before the log, is not used.
+    2017) reads these files. So the first rate, of a time before the log, is not used.
 
     Args:
         source: folder with one file per log, two numbers in each line; or with the table
             samples.csv and traces.csv beside it.
 
     Raises:
-        DataError: a file that is missing or wrong.
+        DataError: a file is missing or wrong.
     """
     main = _table_in(source, "samples")
     logs = []
@@ -124,7 +124,7 @@ def read_norway_3g(source: Path) -> NetTrace:
 def _pairs(
     where: str, name: str, t_s: FloatArray, mbit_per_s: FloatArray
 ) -> tuple[str, IntArray, int, FloatArray]:
-    """A log as (name, when rates begin, end, rates)."""
+    """Return a log as (name, times at which rates begin, end, rates)."""
     if t_s.size < 2:
         raise DataError(f"{where}: log {quoted(name)} has fewer than two samples; drop it")
     if not (np.abs(t_s) <= _MOST_T_S).all():
@@ -168,12 +168,12 @@ def _joined(source: Path, logs: Sequence[tuple[str, IntArray, int, FloatArray]])
 
 
 def _end_after(times_ms: IntArray) -> int:
-    """The end of a log of whole seconds: the one after its last."""
+    """Return the end of a log of whole seconds: the second after its last."""
     return (int(times_ms[-1]) // MS_PER_S + 1) * MS_PER_S
 
 
 def _shared_seconds(table: CsvTable, rows: IntArray, seconds: IntArray) -> IntArray:
-    """Milliseconds of samples that are stamped with whole seconds; those of one share it [n]."""
+    """Return times in ms of samples with whole-second stamps; equal stamps share a second [n]."""
     for place in np.flatnonzero(np.diff(seconds) < 0)[:1].tolist():
         raise table.fault(int(rows[place + 1]), "is earlier than the row before it; sort the log")
     first = np.searchsorted(seconds, seconds, side="left")
@@ -191,7 +191,7 @@ def _seconds(table: CsvTable, rows: IntArray) -> IntArray:
 
 
 def _stamps(table: CsvTable) -> IntArray:
-    """Seconds of the column Timestamp, such as 2019.12.16_13.40.04."""
+    """Return the seconds of the column Timestamp, such as 2019.12.16_13.40.04."""
     begin = datetime(1970, 1, 1)
     seconds = []
     for row, text in enumerate(table.columns["Timestamp"]):
@@ -230,7 +230,7 @@ def _names(about: CsvTable, key: str, name: str) -> dict[str, str]:
 
 
 def _by_trace(table: CsvTable) -> list[tuple[str, IntArray]]:
-    """Every trace of a table with its rows, in the order in which the traces begin."""
+    """Return every trace of a table with its rows, in the order of their first rows."""
     number: dict[str, int] = {}
     trace = [number.setdefault(name, len(number)) for name in table.columns["trace"]]
     order = np.argsort(np.array(trace, dtype=np.int64), kind="stable")

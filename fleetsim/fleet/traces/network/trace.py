@@ -1,9 +1,9 @@
-"""How fast the network was, measured: rates that hold from one millisecond to another.
+"""Network traces: measured rates that hold from one millisecond to another.
 
 A network trace holds records, such as drives through a city with a phone that downloads all the
-time. Each record covers [0, span) ms; each of its samples says the rate from then on. Whole
-milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage. How clients live
-through the records, lap after lap, is `fleetsim.fleet.network.measured_links`.
+time. Each record covers [0, span) ms; each of its samples states the rate from then on. Times are
+whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
+`fleetsim.fleet.network.measured_links` assigns records to clients and repeats them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fleetsim.fleet.traces.usage.trace import Place
 from fleetsim.quoting import quoted
 
 MAX_BIT_PER_S: Final = 1e15
-"""No rate is higher."""
+"""Highest rate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetTrace:
-    """Records of K traces with S samples in all, one record after the other.
+    """Records of K traces with S samples in all, record by record.
 
     The samples of record k are those with index offsets[k] up to (not including) offsets[k + 1].
 
@@ -37,15 +37,15 @@ class NetTrace:
     """
 
     name: str
-    """For messages: file that it was read from."""
+    """File that it was read from, for messages."""
     record_ids: tuple[str, ...]
     """Name of every record [K]."""
     span_ms: IntArray
     """Length of every record [K]; then it begins anew."""
     offsets: IntArray
-    """Where each record's samples begin, and the end of the last one's [K+1]."""
+    """Index of each record's first sample, and the end of the last record [K+1]."""
     times_ms: IntArray
-    """When each sample begins, after the beginning of its record [S]."""
+    """Beginning of each sample, after that of its record [S]."""
     down_bit_per_s: FloatArray
     """Rate to the client from this sample on [S]."""
     up_bit_per_s: FloatArray | None
@@ -65,7 +65,7 @@ class NetTrace:
 
     @property
     def lasts_ms(self) -> IntArray:
-        """How long each sample holds [S]."""
+        """Duration of each sample [S]."""
         ends_ms = np.append(self.times_ms[1:], 0)
         ends_ms[self.offsets[1:] - 1] = self.span_ms
         return ends_ms - self.times_ms

@@ -1,1 +1,12 @@
-"""Package."""
+"""Usage traces: states of people's devices over time.
+
+- `trace`: the trace: states that hold from one whole second to another.
+- `files`: reading and writing of traces in CSV files.
+- `csv_forms`: the forms of CSV files.
+- `records`: records of a source, rotated into days from local midnight.
+- `importing`: import of published formats.
+- `flash`: event logs of FLASH.
+- `fedscale`: behaviour file of FedScale.
+- `plain_pickle`: pickles of plain values, read without execution.
+- `app_sessions`: load and memory of app sessions, drawn for any trace.
+"""

@@ -1,14 +1,14 @@
-"""Which share of processor and memory people's apps take: sessions by hour of day, over any trace.
+"""Load and memory of app sessions by hour of day, drawn for any trace.
 
-After the idea of LiveLab (Shepard et al., "LiveLab: measuring wireless networks and smartphone
-users in the field", 2010), a phone's load is that of the apps in use: sessions of user u begin as a
-Poisson process of rate r_u w(h) a day, where h is the hour and log r_u is normal between users; a
-session is of one kind of app, lasts a log-normal time and takes the load and memory of its kind.
-Sessions that run at once add up; loads, with the user's background load of the day, to at most
-MOST_LOAD_PERCENT. An app that its owner has left takes no memory: the system may have it at once.
+As in LiveLab (Shepard et al., "LiveLab: measuring wireless networks and smartphone users in the
+field", 2010), the load of a phone is that of the apps in use. Sessions of user u begin as a Poisson
+process of rate r_u w(h) a day, where h is the hour and log r_u is normal between users. A session
+has one kind of app, a log-normal length, and the load and memory of its kind. Sessions at the same
+time add up; loads, with the user's background load of the day, to at most MOST_LOAD_PERCENT. A
+closed app takes no memory.
 
-Loads of video and games are measured slowdowns of training beside them, the memory of video was
-measured too; docs/models/usage.md has the sources.
+Loads of video and games are measured slowdowns of training at the same time; the memory of video
+was measured too; docs/models/usage.md has the sources.
 """
 
 from __future__ import annotations
@@ -53,36 +53,36 @@ SESSIONS_PER_DAY_SIGMA = 0.6
 HOUR_WEIGHTS = (3, 2, 1, 1, 1, 1, 3, 6, 8, 8, 8, 9, 10, 9, 9, 9, 9, 10, 11, 12, 12, 11, 9, 6)
 """Sessions that begin in each hour of the day, relative to each other."""
 BACKGROUND_PERCENT = (1, 2, 3, 4, 5, 8, 11, 15, 21, 38)
-"""Load of a user's other processes on one day: each of these in a tenth of the days."""
+"""Load of a user's other processes on one day, each with probability 0.1."""
 MOST_LOAD_PERCENT = 95
 
 
-class _Steps(NamedTuple):
+class _AppChanges(NamedTuple):
     """Changes of the load and memory of users' apps, in any order."""
 
     user: IntArray
     at_s: IntArray
     percent: IntArray
-    """By how much the load changes."""
+    """Change of the load."""
     ram_byte: IntArray
-    """By how much the memory changes."""
+    """Change of the memory."""
 
 
 def with_app_sessions(trace: Trace, *, seed: int) -> Trace:
-    """The same lives with load and memory of app sessions in place of the trace's own.
+    """Return a trace with load and memory of app sessions in place of its own.
 
-    User u's sessions depend on the seed and u, not on the number of users. A session that runs over
-    the end of a record goes on at its beginning.
+    Sessions of user u depend on the seed and u, not on the number of users. A session that passes
+    the end of a record continues at its beginning.
 
     Args:
-        trace: the lives; records begin at midnight.
-        seed: of all draws.
+        trace: the trace; records begin at midnight.
+        seed: seed of all draws.
     """
-    steps = [_lived(seed, user, int(span_s)) for user, span_s in enumerate(trace.span_s.tolist())]
-    added = _Steps(*(np.concatenate(column) for column in zip(*steps, strict=True)))
+    changes = [_sessions(seed, user, span_s) for user, span_s in enumerate(trace.span_s.tolist())]
+    added = _AppChanges(*(np.concatenate(column) for column in zip(*changes, strict=True)))
     num_changes = trace.num_changes
     user = np.repeat(np.arange(trace.num_users), np.diff(trace.offsets))
-    # Rows of the trace, that change nothing of the apps, and changes of these, that have no row.
+    # Rows of the trace, which change no app, and changes of apps, which have no row.
     who = np.concatenate([user, added.user])
     at_s = np.concatenate([trace.times_s, added.at_s])
     nothing = np.zeros(num_changes, dtype=np.int64)
@@ -120,8 +120,8 @@ def with_app_sessions(trace: Trace, *, seed: int) -> Trace:
     )
 
 
-def _lived(seed: int, user: int, span_s: int) -> _Steps:
-    """The sessions and the background load of one user."""
+def _sessions(seed: int, user: int, span_s: int) -> _AppChanges:
+    """Draw the sessions and the background load of one user."""
     stream = rng.stream(seed, "app-sessions", user)
     per_day = SESSIONS_PER_DAY_MEDIAN * np.exp(SESSIONS_PER_DAY_SIGMA * stream.standard_normal())
     num_days = -(-span_s // DAY_S)
@@ -149,7 +149,7 @@ def _lived(seed: int, user: int, span_s: int) -> _Steps:
     ram_byte = [*of_sessions([kind.ram_mib * BYTE_PER_MIB for kind in APPS]), 0 * level]
     times_s = np.concatenate(at_s)
     inside = times_s < span_s
-    return _Steps(
+    return _AppChanges(
         np.full(int(inside.sum()), user),
         times_s[inside],
         np.concatenate(percent)[inside],

@@ -1,4 +1,4 @@
-"""The forms of usage traces in CSV files, each read into `Records`: states, intervals, samples.
+"""Forms of usage traces in CSV files, each read into `Records`: states, intervals, samples.
 
 docs/models/usage.md has every column.
 """
@@ -26,7 +26,7 @@ from fleetsim.host import paths
 from fleetsim.quoting import quoted
 
 Unknown = Literal["hold", "offline"]
-"""What to make of times without any sample: the last known state holds, or the user is offline."""
+"""State at times without any sample: the last known state holds, or the user is offline."""
 
 STATES_HEADER = ("user", "t_s", "online", "charging", "unmetered", "load")
 RAM_STATES_HEADER = (*STATES_HEADER, "ram_byte")
@@ -39,23 +39,23 @@ SAMPLES_HEADER = ("user", "os", "t", "battery", "battery_state", "plugged", "net
 
 _SAMPLE_S = 60
 _UNKNOWN_AFTER_S = 600
-# The people lived in San Diego; most records lie in the months of UTC-7, the others are 1 h off.
+# The users lived in San Diego; most records are from the months of UTC-7, the others are 1 h off.
 _EXTRASENSORY_UTC_OFFSET_S = -7 * HOUR_S
 _FLAG = {"0": 0, "1": 1}
-_UNSAID = -1
+_NOT_STATED = -1
 _CHARGING = {"charging": 1, "full": 1, "discharging": 0, "unplugged": 0, "not_charging": 0} | {
-    "unknown": _UNSAID,
-    "": _UNSAID,
+    "unknown": _NOT_STATED,
+    "": _NOT_STATED,
 }
 _PLUGGED = {"": 0, "ac": 1, "usb": 1, "wireless": 1}
-_UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _UNSAID}
+_UNMETERED = {"wifi": 1, "wwan": 0, "not_reachable": 0, "": _NOT_STATED}
 
 
 def read_states(main: Path) -> Records:
-    """Read the form of fleetsim itself: every change of state, with users.csv beside it.
+    """Read fleetsim's own form: every change of state, with users.csv beside it.
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     users, index = _read_users(main, USERS_HEADER, ZONED_USERS_HEADER)
     span_s, utc_offset_s = _spans(users)
@@ -96,15 +96,15 @@ def read_states(main: Path) -> Records:
 
 
 def read_intervals(main: Path) -> Records:
-    """Read intervals of being available: those of FLHetBench, or anybody's.
+    """Read intervals of availability, of FLHetBench or any other source.
 
-    FLHetBench's are intervals of being locked, on the charger and on Wi-Fi. Inside an interval a
-    device is online, charging and unmetered; of the time outside the source says no more than that
-    it is not all of these, and the device is none. Empty intervals are dropped, touching ones
-    joined.
+    In FLHetBench a device is locked, on the charger and on Wi-Fi during an interval. Inside an
+    interval a device is online, charging and unmetered. Outside, the source only excludes all
+    three at once, and the device is taken to be none of them. Empty intervals are dropped, touching
+    ones joined.
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     users, index = _read_users(main, INTERVALS_USERS_HEADER, USERS_HEADER, ZONED_USERS_HEADER)
     if tuple(users.columns) == INTERVALS_USERS_HEADER:
@@ -154,15 +154,14 @@ def read_intervals(main: Path) -> Records:
 
 
 def read_samples(main: Path, unknown: Unknown) -> Records:
-    """Read the form of ExtraSensory: the phone's state about once a minute while the app ran.
+    """Read the form of ExtraSensory: the state of a phone about once a minute while the app ran.
 
-    A sample's state holds until the next sample. Where that is more than 600 s away, nothing is
-    known of what is beyond 600 s after the sample: `unknown` says what to make of it. A value
-    missing in a sample holds from the one before; at first a phone is neither charging nor
-    unmetered.
+    The state of a sample holds until the next sample. If that is more than 600 s later, the time
+    beyond 600 s is unknown, and `unknown` determines the state. A value that is missing in a sample
+    is that of the sample before; at first a phone is neither charging nor unmetered.
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     table = _read_rows(main)
     ids = tuple(dict.fromkeys(table.columns["user"]))
@@ -208,7 +207,7 @@ def _read_rows(main: Path) -> CsvTable:
 
 
 def users_file(main: Path) -> Path:
-    """The table of users beside a main file, packed or not.
+    """Return the table of users beside a main file, gzipped or not.
 
     Raises:
         DataError: there are two.
@@ -221,7 +220,7 @@ def users_file(main: Path) -> Path:
 
 
 def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[str, int]]:
-    """The table of users beside the main file, and each user's number."""
+    """Read the table of users beside the main file; return it and each user's number."""
     table = read_csv_table(users_file(main))
     if tuple(table.columns) not in headers:
         raise DataError(
@@ -238,7 +237,7 @@ def _read_users(main: Path, *headers: tuple[str, ...]) -> tuple[CsvTable, dict[s
 
 
 def _spans(users: CsvTable) -> tuple[IntArray, IntArray]:
-    """Length of every user's record, and by how much the user's clock is ahead, in seconds."""
+    """Return the length of every user's record and the offset of the user's clock, in seconds."""
     span_s = users.whole_numbers("span_s")
     for user in np.flatnonzero(span_s <= 0)[:1]:
         raise users.fault(int(user), f"span_s = {span_s[user]}: must be at least 1; correct it")

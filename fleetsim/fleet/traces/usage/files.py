@@ -1,15 +1,15 @@
-"""Where usage traces lie: forms in CSV files are told apart and read, fleetsim's own is written.
+"""Reading and writing of usage traces in CSV files.
 
-The form is told by the headers; docs/models/usage.md has every column.
+The headers determine the form; docs/models/usage.md has every column.
 
 | form | files | source |
 |---|---|---|
-| states | `states.csv`, `users.csv` | fleetsim's own; what `write_trace` writes |
-| intervals | `intervals.csv`, `users.csv` | anybody's |
+| states | `states.csv`, `users.csv` | fleetsim's own form, written by `write_trace` |
+| intervals | `intervals.csv`, `users.csv` | any |
 | flhetbench | `intervals.csv`, `users.csv` | FLHetBench (Carkham/FLHetBench@633c071), from FLASH |
 | extrasensory | `states*.csv` | ExtraSensory (Vaizman et al., IEEE Pervasive Computing 2017) |
 
-Every file may be gzipped (.csv.gz). Other formats are converted first: `trace_import`.
+Every file may be gzipped (.csv.gz). Other formats are converted first (`importing`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fleetsim.fleet.traces.csv_table import read_csv_header
 from fleetsim.fleet.traces.folder import csv_gz, is_unfit, put
 from fleetsim.fleet.traces.usage import csv_forms as forms
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
-from fleetsim.fleet.traces.usage.records import Records, settled
+from fleetsim.fleet.traces.usage.records import Records, local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
@@ -33,28 +33,28 @@ from fleetsim.quoting import quoted
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
 _IMPORTED = {".json": "flash", ".pkl": "fedscale", ".pickle": "fedscale"}
-"""Format that a suffix speaks for, of those that must be imported."""
+"""Suffixes of formats that must be imported."""
 
 
 def read_trace(folder_or_file: Path, *, unknown: Unknown = "hold") -> Trace:
     """Read a trace of any form.
 
     Args:
-        folder_or_file: the main file, or the folder that holds it; users.csv stands beside it.
-        unknown: what to make of times without any sample (extrasensory only).
+        folder_or_file: the main file, or the folder that holds it; users.csv is beside it.
+        unknown: state at times without any sample (extrasensory only).
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     main = main_file(folder_or_file)
-    return settled(read_records(main, form_of(main), unknown))
+    return local_days(read_records(main, form_of(main), unknown))
 
 
 def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
     """Read a main file of a known form.
 
     Raises:
-        DataError: a file that is missing, cut off or wrong; names file and row.
+        DataError: a file is missing, cut off or wrong; names file and row.
     """
     match form:
         case "states":
@@ -66,7 +66,7 @@ def read_records(main: Path, form: CsvForm, unknown: Unknown) -> Records:
 
 
 def main_file(path: Path) -> Path:
-    """The main file of a trace that is named by its folder or by that file.
+    """Return the main file of a trace that is named by its folder or by that file.
 
     Raises:
         DataError: the folder holds none or several, or the file must be imported first.
@@ -93,10 +93,10 @@ def main_file(path: Path) -> Path:
 
 
 def form_of(main: Path) -> CsvForm:
-    """Form of a main file by its header, and that of the users' file.
+    """Return the form of a main file by its header and that of the users' file.
 
     Raises:
-        DataError: a file that is missing or has an unknown header.
+        DataError: a file is missing or has an unknown header.
     """
     header = read_csv_header(main)
     if header in (forms.STATES_HEADER, forms.RAM_STATES_HEADER):
@@ -127,19 +127,19 @@ def write_trace(
     names are replaced.
 
     Args:
-        trace: what to write.
-        folder: where; made if it is not there.
-        readme: text of README.md; None writes one that explains the columns.
-        notes: lines for that one.
+        trace: the trace.
+        folder: folder of the files; made if missing.
+        readme: text of README.md; None: an explanation of the columns.
+        notes: lines for that explanation.
 
     Raises:
-        DataError: the folder cannot be written to, or a user's name cannot stand in a CSV file.
+        DataError: the folder cannot be written to, or a user's name does not fit a CSV file.
     """
     for user in trace.user_ids:
         if is_unfit(user):
             raise DataError(
                 f"trace {quoted(trace.name)}: user {quoted(user)} has a comma, quote, line end or"
-                " what is no text; rename it"
+                " invalid text; rename it"
             )
     users = zip(trace.user_ids, trace.span_s.tolist(), strict=True)
     online, charging, unmetered, load, ram_byte = trace.columns

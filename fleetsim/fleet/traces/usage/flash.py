@@ -1,8 +1,8 @@
-"""Event logs of FLASH: what a phone said of its lock, charger and network, as `Records`.
+"""Event logs of FLASH: lock, charger and network of phones, as `Records`.
 
 The form is that of `state_traces.json` of FLASH (Yang et al., WWW 2021; PKU-Chengxu/FLASH@70e47eb,
 `models/timer.py` reads it): {"<i>": {"guid": .., "model": .., "messages": LINES}}, where every line
-is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md says what becomes of each event.
+is `YYYY-mm-dd HH:MM:SS`, a tab and an event. docs/models/usage.md has the effect of each event.
 """
 
 from __future__ import annotations
@@ -28,54 +28,54 @@ from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
 from fleetsim.quoting import quoted
 
 OnlineRule = Literal["locked", "always"]
-"""When a phone of an event log is online: while its screen is locked, or all the time."""
+"""Rule by which a phone of an event log is online: while its screen is locked, or always."""
 
 _MOST_BYTE = 1 << 30
 _MOST_OBJECTS = 4_000_000
 _EPOCH = datetime(1970, 1, 1)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
-_NO_WORD = -1
+_NOT_STATED = -1
 _CELLULAR, _WIFI, _UNKNOWN = 0, 1, 2
 
 
-class _Says(NamedTuple):
-    """What an event says of a phone; -1: nothing."""
+class _Event(NamedTuple):
+    """State of a phone that an event reports; -1: not reported."""
 
-    locked: int = _NO_WORD
-    charging: int = _NO_WORD
-    network: int = _NO_WORD
+    locked: int = _NOT_STATED
+    charging: int = _NOT_STATED
+    network: int = _NOT_STATED
 
 
-_NOTHING = _Says()
+_NOTHING = _Event()
 _EVENTS = {
     "screen_on": _NOTHING,
     "screen_off": _NOTHING,
-    "screen_lock": _Says(locked=1),
-    "screen_unlock": _Says(locked=0),
-    "battery_charged_on": _Says(charging=1),
-    "battery_charged_off": _Says(charging=0),
-    "wifi": _Says(network=_WIFI),
-    "2g": _Says(network=_CELLULAR),
-    "3g": _Says(network=_CELLULAR),
-    "4g": _Says(network=_CELLULAR),
-    "5g": _Says(network=_CELLULAR),
-    "unknown": _Says(network=_UNKNOWN),
+    "screen_lock": _Event(locked=1),
+    "screen_unlock": _Event(locked=0),
+    "battery_charged_on": _Event(charging=1),
+    "battery_charged_off": _Event(charging=0),
+    "wifi": _Event(network=_WIFI),
+    "2g": _Event(network=_CELLULAR),
+    "3g": _Event(network=_CELLULAR),
+    "4g": _Event(network=_CELLULAR),
+    "5g": _Event(network=_CELLULAR),
+    "unknown": _Event(network=_UNKNOWN),
 }
 
 
 class _Log(NamedTuple):
-    """What one phone said, in order of time."""
+    """Events of one phone, in order of time."""
 
     times_s: IntArray
     """Seconds after 1970-01-01 00:00 on the source's clock [E]."""
-    says: IntArray
-    """What each event says, in the order of `_Says` [E, 3]."""
+    states: IntArray
+    """State that each event reports, in the order of `_Event` [E, 3]."""
     was_sorted: bool
 
 
-class _BrokenLogError(ValueError):
-    """Why a phone's log is left out."""
+class _InvalidLogError(ValueError):
+    """Reason why the log of a phone is left out."""
 
 
 def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
@@ -86,8 +86,8 @@ def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
 
     Args:
         path: .json or .json.gz file.
-        unknown: what to make of an Unknown network: "hold" keeps the network before it, "offline"
-            makes the phone unreachable.
+        unknown: state at an Unknown network: "hold" keeps the network before it, "offline" makes
+            the phone unreachable.
         online: "locked": a phone is online while its screen is locked; "always": all the time.
 
     Raises:
@@ -99,7 +99,7 @@ def read_flash(path: Path, unknown: Unknown, online: OnlineRule) -> Records:
     for phone, messages in phones.items():
         try:
             logs[phone] = _log(messages)
-        except _BrokenLogError as fault:
+        except _InvalidLogError as fault:
             left_out[str(fault)] += 1
     if not logs:
         raise DataError(
@@ -124,15 +124,15 @@ def _records(
     span_s = np.array([log.times_s[-1] for log in logs.values()]) - begin_s
     user = np.repeat(np.arange(size.size), size)
     at_s = np.concatenate([log.times_s for log in logs.values()]) - begin_s[user]
-    locked, charging, network = np.concatenate([log.says for log in logs.values()]).T
+    locked, charging, network = np.concatenate([log.states for log in logs.values()]).T
     first = np.repeat(np.concatenate([[0], np.cumsum(size)[:-1]]), size)
-    is_wifi = held(np.where(network == _UNKNOWN, _NO_WORD, network), first) == _WIFI
+    is_wifi = held(np.where(network == _UNKNOWN, _NOT_STATED, network), first) == _WIFI
     is_online: BoolArray = np.ones(user.size, dtype=np.bool_)
     if online == "locked":
         is_online &= held(locked, first) == 1
     if unknown == "offline":
         is_online &= held(network, first) != _UNKNOWN
-    # Of the events of one second the last one counts; what begins with the end has no duration.
+    # The last event of a second counts; a state that begins at the end has no duration.
     is_last = np.append((user[1:] != user[:-1]) | (at_s[1:] != at_s[:-1]), True)
     kept = np.flatnonzero(is_last & (at_s < span_s[user]))
     trace = trace_of_changes(
@@ -147,39 +147,39 @@ def _records(
 
 
 def _log(messages: str) -> _Log:
-    """One phone's log.
+    """Return the log of one phone.
 
     Raises:
-        _BrokenLogError: a line is not a time, a tab and a known event, or the log lasts no second.
+        _InvalidLogError: a line is not a time, a tab and a known event, or the log lasts no second.
     """
     times_s: list[int] = []
-    says: list[_Says] = []
+    states: list[_Event] = []
     for line in messages.split("\n"):
         if not line.strip():
             continue
         time, tab, event = line.strip().partition("\t")
         time, event = time.strip(), event.strip().lower()
         if not tab:
-            raise _BrokenLogError("a line without a tab")
+            raise _InvalidLogError("a line without a tab")
         if _TIME.fullmatch(time) is None:
-            raise _BrokenLogError("a time that is not YYYY-mm-dd HH:MM:SS")
+            raise _InvalidLogError("a time that is not YYYY-mm-dd HH:MM:SS")
         try:
             since = datetime.fromisoformat(time) - _EPOCH
         except ValueError:
-            raise _BrokenLogError("a time that does not exist") from None
+            raise _InvalidLogError("a time that does not exist") from None
         if event not in _EVENTS and _LEVEL.fullmatch(event) is None:
-            raise _BrokenLogError("an unknown event")
+            raise _InvalidLogError("an unknown event")
         times_s.append(since.days * DAY_S + since.seconds)
-        says.append(_EVENTS.get(event, _NOTHING))
+        states.append(_EVENTS.get(event, _NOTHING))
     if not times_s or min(times_s) == max(times_s):
-        raise _BrokenLogError("a log that lasts no second")
+        raise _InvalidLogError("a log that lasts no second")
     was_sorted = all(before <= after for before, after in pairwise(times_s))
     order = np.argsort(np.array(times_s), kind="stable")
-    return _Log(np.array(times_s)[order], np.array(says)[order], was_sorted)
+    return _Log(np.array(times_s)[order], np.array(states)[order], was_sorted)
 
 
 def _phones(path: Path) -> dict[str, str]:
-    """Messages of every phone."""
+    """Return the messages of every phone."""
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = dict(pairs)

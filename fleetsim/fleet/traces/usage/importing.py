@@ -1,10 +1,10 @@
-"""How traces of other people become traces of fleetsim: one reader a format, and what it may ask.
+"""Import of published usage traces: one reader a format, and its options.
 
 | format | source | reader |
 |---|---|---|
-| states, intervals, flhetbench, extrasensory | CSV files | `trace_forms` |
-| flash | a JSON file of event logs | `trace_flash` |
-| fedscale | a pickled dict, read without executing it | `trace_fedscale` |
+| states, intervals, flhetbench, extrasensory | CSV files | `csv_forms` |
+| flash | a JSON file of event logs | `flash` |
+| fedscale | a pickled dict, read without execution | `fedscale` |
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
-from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, settled
+from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, local_days
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import nearest
 
 TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
 
-_TELL_UNKNOWN = ("extrasensory", "flash")
-_KNOW_LOCKS = ("flash",)
+_WITH_UNKNOWN = ("extrasensory", "flash")
+_WITH_LOCKS = ("flash",)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What an import may be asked for; None: what the format does by itself."""
+    """Options of an import; None: the default of the format."""
 
     unknown: Unknown | None = None
-    """What to make of times of which the source knows nothing; hold unless given."""
+    """State at times that the source does not know; hold unless given."""
     online: OnlineRule | None = None
-    """Which phones of an event log are online; those that are locked unless given."""
+    """Phones of an event log that are online; locked ones unless given."""
     utc_offset_h: float | None = None
-    """Hours by which the users' clock is ahead of the source's; what the source says if not
+    """Hours by which the users' clock is ahead of that of the source; that in the source unless
     given."""
     whole_days: bool = False
-    """Cut records down to their whole days."""
+    """True to cut records to whole days."""
 
 
 AS_IS = ImportOptions()
-"""Nothing is asked for."""
+"""No option."""
 
 
 def import_trace(
@@ -57,19 +57,19 @@ def import_trace(
         format_: form of the source, one of `TraceFormat`.
         source: its folder or main file.
         dest: new folder.
-        options: what to make of it.
+        options: options of the import.
 
     Returns:
-        What was left out, a line each.
+        Notes on what was left out, a line each.
 
     Raises:
-        ScenarioError: there is no such format, or an option that means nothing to it.
+        ScenarioError: there is no such format, or it has no such option.
         DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
     """
     _check(format_, options)
     check_new(dest)
     records = _read(format_, source, options)
-    trace = settled(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
+    trace = local_days(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
     notes = records.notes
     if dropped := records.trace.num_users - trace.num_users:
         notes += (f"left out: {dropped} with less than a whole day",)
@@ -100,15 +100,15 @@ def _check(format_: str, options: ImportOptions) -> None:
             f"trace import: format {quoted(format_)} is not known;"
             f" must be one of {', '.join(known)}{hint}"
         )
-    if options.unknown is not None and format_ not in _TELL_UNKNOWN:
+    if options.unknown is not None and format_ not in _WITH_UNKNOWN:
         raise ScenarioError(
             f"trace import: --unknown means nothing to {format_}, which knows of no unknown times;"
-            f" it is for {' and '.join(_TELL_UNKNOWN)}"
+            f" it is for {' and '.join(_WITH_UNKNOWN)}"
         )
-    if options.online is not None and format_ not in _KNOW_LOCKS:
+    if options.online is not None and format_ not in _WITH_LOCKS:
         raise ScenarioError(
             f"trace import: --online means nothing to {format_}, which knows no locks; it is for"
-            f" {' and '.join(_KNOW_LOCKS)}"
+            f" {' and '.join(_WITH_LOCKS)}"
         )
     offset_h = options.utc_offset_h
     if offset_h is not None and not abs(offset_h) <= MOST_UTC_OFFSET_H:

@@ -1,8 +1,8 @@
-"""What a pickle holds, if that is plain: dicts, lists, text and numbers. Nothing is executed.
+"""Pickles of plain values (dicts, lists, text and numbers), read without execution.
 
-`pickle.load` runs whatever a file asks for. Here the opcodes are read one by one, and those that
-build plain containers are followed; any other (a name to import, a call, an object to set up)
-ends the reading. There is no code path from the file to a callable.
+`pickle.load` executes code that a file names. Here the opcodes are read one by one, and those that
+build plain containers are followed. Any other opcode (an import, a call, an object) is an error.
+There is no code path from the file to a callable.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 
 
 def read_plain_pickle(path: Path, *, most_byte: int) -> object:
-    """The object that a pickle of dicts, lists, text, numbers, booleans and None holds.
+    """Return the object in a pickle of dicts, lists, text, numbers, booleans and None.
 
     Args:
         path: the file.
-        most_byte: larger files are refused.
+        most_byte: size of the largest file that is read.
 
     Raises:
         DataError: the file is missing, too large, damaged or nested too deeply, or asks for
-            anything else, such as to import or call something.
+            anything else, such as an import or a call.
     """
     with paths.opened(path) as file:
         content = file.read(most_byte + 1)
@@ -57,21 +57,21 @@ def read_plain_pickle(path: Path, *, most_byte: int) -> object:
 
 
 class _NotPlainError(ValueError):
-    """What the file asks for is not plain."""
+    """An opcode of the file is not plain."""
 
 
 class _Stack:
-    """The values so far, the marks among them, and what was remembered."""
+    """Values so far, marks among them, and the memo."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
         self._depth: dict[int, int] = {}
-        """Depth of every container by its id; containers are kept alive by whoever holds them."""
+        """Depth of every container by its id; values and memo keep all containers alive."""
 
     def follow(self, name: str, argument: Any) -> None:
-        """Do what one opcode says."""
+        """Apply one opcode."""
         if name in _VALUES:
             self._values.append(argument)
         elif name in _CONSTANTS:
@@ -92,7 +92,7 @@ class _Stack:
             self._build(name)
 
     def result(self) -> object:
-        """The one value that is left at the end."""
+        """Return the one value that is left at the end."""
         if len(self._values) != 1 or self._marks:
             raise _NotPlainError("ends with more or less than one value")
         return self._values[0]

@@ -1,9 +1,9 @@
-"""How the records of a source become a `Trace` of days: from local midnight, lap after lap.
+"""Records of a source, and their conversion to a `Trace` of days from local midnight.
 
 A source counts seconds on a clock of its own, and its records begin at any time of the day. Where
-a user's local clock is `utc_offset_s` ahead of the source's, a record that begins at second b of
-the source's clock begins (b + utc_offset_s) mod 86400 seconds after the user's midnight. Turned by
-as much, night is night for every user.
+a user's local clock is `utc_offset_s` ahead of that of the source, a record that begins at second b
+of the source begins (b + utc_offset_s) mod 86400 seconds after the user's midnight. The record is
+rotated by this time, so that nights of all users are at night.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.trace import Trace, shortened, turned, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace, rotated, shortened, without_repeats
 
 DAY_S = 86_400
 HOUR_S = 3_600
 MOST_UTC_OFFSET_H = 14.0
-"""Kiribati is 14 h ahead of UTC; nobody is further from it."""
+"""Largest offset from UTC, that of Kiribati."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """A trace as its source has it, each record from its own beginning on."""
+    """A trace as published, each record from its own beginning on."""
 
     trace: Trace
     begin_s: IntArray
-    """Second at which each record begins, from some midnight of the source's clock on [U]."""
+    """Second at which each record begins, after a midnight of the source's clock [U]."""
     utc_offset_s: IntArray
     """Seconds by which each user's local clock is ahead of the source's [U]."""
     notes: tuple[str, ...] = ()
-    """What was left out, a line each, for people."""
+    """Notes on what was left out, a line each."""
 
 
-def settled(
+def local_days(
     records: Records, *, utc_offset_h: float | None = None, whole_days: bool = False
 ) -> Trace:
-    """The records as days that begin at each user's midnight.
+    """Return the records as days that begin at each user's midnight.
 
     Args:
-        records: as the source has them.
-        utc_offset_h: hours by which every user's clock is ahead of the source's; None: what the
-            records say.
-        whole_days: cut each record down to its whole days, so that the hour of the day stays the
-            same in every lap; users with less than a day are dropped.
+        records: the records of the source.
+        utc_offset_h: hours by which every user's clock is ahead of that of the source; None: that
+            of the records.
+        whole_days: cut each record to whole days, so that the hour of the day is the same in every
+            lap; users with less than a day are dropped.
 
     Raises:
         DataError: no user has a whole day.
@@ -61,7 +61,7 @@ def settled(
         trace = shortened(trace, users, trace.span_s[users] // DAY_S * DAY_S)
         begin_s, offset_s = begin_s[users], offset_s[users]
     by_s = (begin_s + offset_s) % DAY_S
-    return without_repeats(turned(trace, by_s)) if by_s.any() else trace
+    return without_repeats(rotated(trace, by_s)) if by_s.any() else trace
 
 
 def trace_of_changes(
@@ -72,13 +72,13 @@ def trace_of_changes(
     times_s: IntArray,
     flags: tuple[BoolArray, BoolArray, BoolArray],
 ) -> Trace:
-    """A trace of unordered changes of state without load; repeats are dropped.
+    """Return a trace of unordered changes of state without load; repeats are dropped.
 
     Args:
-        name: for messages.
+        name: name for messages.
         user_ids: name of every user [U].
         span_s: length of every record [U].
-        user: whose change it is [C].
+        user: user of each change [C].
         times_s: seconds after the beginning of the record [C].
         flags: online, charging, unmetered from then on, each [C].
     """
@@ -106,15 +106,15 @@ def trace_of_intervals(
     start_s: IntArray,
     stop_s: IntArray,
 ) -> Trace:
-    """A trace of users who are available in intervals [start, stop): then all, else nothing.
+    """Return a trace of users who are online, charging and unmetered in intervals [start, stop).
 
     Args:
-        name: for messages.
+        name: name for messages.
         user_ids: name of every user [U].
         span_s: length of every record [U].
-        user: whose interval it is [I].
+        user: user of each interval [I].
         start_s: seconds after the beginning of the record [I]; ascending within a user.
-        stop_s: as `start_s`; intervals of a user may touch but not overlap, nor be empty [I].
+        stop_s: end, as `start_s` [I]; intervals of a user may touch, must not overlap or be empty.
     """
     touches = (user[1:] == user[:-1]) & (start_s[1:] == stop_s[:-1])
     opens = np.concatenate([[True], ~touches])[: user.size]
@@ -132,11 +132,11 @@ def trace_of_intervals(
 
 
 def held(codes: IntArray, first: IntArray) -> IntArray:
-    """Codes with -1 replaced by what the user's last known row says, at first 0 [R].
+    """Replace -1 by the code of the user's last known row, or 0 before any [R].
 
     Args:
-        codes: one per row, sorted by user; -1: the row does not say [R].
-        first: row at which the user of each row begins [R].
+        codes: code of each row, sorted by user; -1: unknown [R].
+        first: first row of the user of each row [R].
     """
     known = np.maximum.accumulate(np.where(codes >= 0, np.arange(codes.size), 0))
     is_known = (known >= first) & (codes[known] >= 0)

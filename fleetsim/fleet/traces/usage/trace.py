@@ -1,9 +1,9 @@
-"""What people did with their devices: states that hold from one whole second to another.
+"""Usage traces: states of people's devices that hold from one whole second to another.
 
-A trace holds the days of some users. Each user's record covers [0, span) seconds and says at every
-change which state holds from then on: online, charging, on an unmetered network, and the share of
-the processor and the memory that other apps take. Whole seconds, so that laps of a record add up
-exactly. How clients live through a trace, lap after lap, is `fleetsim.fleet.usage.usage`.
+A trace holds the days of some users. Each user's record covers [0, span) seconds and states at
+every change what holds from then on: online, charging, on an unmetered network, and the share of
+the processor and the memory that other apps take. Seconds are whole, so that laps of a record add
+up exactly. `fleetsim.fleet.usage.usage` assigns records to clients and repeats them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 
 Place = Callable[[int], str]
-"""Where the change with this index comes from, for messages: 'states.csv, row 7'."""
+"""Source of the change with this index, for messages: 'states.csv, row 7'."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Records of U users with C changes in all, one user after the other.
+    """Records of U users with C changes in all, user by user.
 
     The changes of user u are those with index offsets[u] up to (not including) offsets[u + 1].
 
@@ -37,13 +37,13 @@ class Trace:
     """
 
     name: str
-    """For messages: folder or file that it was read from."""
+    """Folder or file that it was read from, for messages."""
     user_ids: tuple[str, ...]
     """Name of every user [U]."""
     span_s: IntArray
     """Length of every user's record [U]; then it begins anew."""
     offsets: IntArray
-    """Where each user's changes begin, and the end of the last one's [U+1]."""
+    """Index of each user's first change, and the end of the last user [U+1]."""
     times_s: IntArray
     """Seconds after the beginning of the user's record [C]."""
     online: BoolArray
@@ -55,7 +55,7 @@ class Trace:
     load: FloatArray
     """Fraction of the processor that other apps take [C]."""
     ram_byte: IntArray | int = 0
-    """Memory that other apps take: one for all, or each [C], as which it is kept."""
+    """Memory that other apps take: one number, or one per change [C]; kept as [C]."""
     place: InitVar[Place | None] = None
 
     def __post_init__(self, place: Place | None) -> None:
@@ -83,7 +83,7 @@ class Trace:
 
     @property
     def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
-        """The state columns: online, charging, unmetered, load, ram_byte, each [C]."""
+        """State columns: online, charging, unmetered, load, ram_byte, each [C]."""
         assert not isinstance(self.ram_byte, int)
         return self.online, self.charging, self.unmetered, self.load, self.ram_byte
 
@@ -172,10 +172,10 @@ def _whole(trace: str, name: str, values: ArrayLike) -> IntArray:
 
 
 def is_change(offsets: IntArray, columns: Sequence[NDArray[np.generic]]) -> BoolArray:
-    """Which rows differ in any column from the row above them, or are the first of their user [C].
+    """Return True for rows that differ from the row above or are the first of a user [C].
 
     Args:
-        offsets: where each user's rows begin, and the end of the last one's [U+1].
+        offsets: index of each user's first row, and the end of the last user [U+1].
         columns: columns to compare, each [C].
     """
     differs = np.zeros(columns[0].size, dtype=np.bool_)
@@ -186,16 +186,16 @@ def is_change(offsets: IntArray, columns: Sequence[NDArray[np.generic]]) -> Bool
 
 
 def without_repeats(trace: Trace) -> Trace:
-    """The same states in as few changes as possible."""
+    """Return the same states in as few changes as possible."""
     kept = np.flatnonzero(is_change(trace.offsets, trace.columns))
     return _picked(trace, kept, trace.times_s[kept], np.searchsorted(kept, trace.offsets))
 
 
-def turned(trace: Trace, by_s: IntArray) -> Trace:
-    """The same lives seen from another second 0: new(t) = old((t - by) mod span), user by user.
+def rotated(trace: Trace, by_s: IntArray) -> Trace:
+    """Return records that begin at another second: new(t) = old((t - by) mod span), user by user.
 
-    A record that began `by` seconds after midnight begins at midnight after this; what would come
-    before its beginning is taken from its end.
+    A record that began `by` seconds after midnight then begins at midnight; the time before its
+    old beginning is filled from its end.
 
     Args:
         trace: the records.
@@ -204,7 +204,7 @@ def turned(trace: Trace, by_s: IntArray) -> Trace:
     by_s = by_s % trace.span_s
     count = np.diff(trace.offsets)
     times_s = (trace.times_s + np.repeat(by_s, count)) % np.repeat(trace.span_s, count)
-    # One axis for all users tells which state is in force where the new record begins.
+    # One time axis for all users gives the state in force where each new record begins.
     begins_s = np.concatenate([[0], np.cumsum(trace.span_s)])
     axis_s = np.repeat(begins_s[:-1], count) + trace.times_s
     seam_s = begins_s[:-1] + (trace.span_s - by_s) % trace.span_s
@@ -220,7 +220,7 @@ def turned(trace: Trace, by_s: IntArray) -> Trace:
 
 
 def shortened(trace: Trace, users: IntArray, span_s: IntArray) -> Trace:
-    """The first `span_s` seconds [n] of the records of some users [n], ascending."""
+    """Return the first `span_s` seconds [n] of the records of some users [n], ascending."""
     until_s = np.zeros(trace.num_users, dtype=np.int64)
     until_s[users] = span_s
     user = np.repeat(np.arange(trace.num_users), np.diff(trace.offsets))
@@ -240,7 +240,7 @@ def shortened(trace: Trace, users: IntArray, span_s: IntArray) -> Trace:
 
 
 def _picked(trace: Trace, source: IntArray, times_s: IntArray, offsets: IntArray) -> Trace:
-    """The states of the changes `source`, at other times."""
+    """Return the states of the changes `source`, at other times."""
     return Trace(
         name=trace.name,
         user_ids=trace.user_ids,

@@ -1,4 +1,4 @@
-"""The network trace that fleetsim carries: made by its own script, with tunnels in it."""
+"""The bundled network trace: made by its script, with tunnels."""
 
 from __future__ import annotations
 

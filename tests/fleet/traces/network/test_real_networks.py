@@ -1,4 +1,4 @@
-"""Published traces and radio measurements, read by our readers, say what their pages say."""
+"""Statistics of published traces and radio measurements, against their pages."""
 
 from __future__ import annotations
 

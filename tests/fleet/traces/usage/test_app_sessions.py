@@ -1,4 +1,4 @@
-"""App sessions: loads add up second by second; the bundled trace is what its script makes."""
+"""App sessions: loads add up second by second; the bundled trace is that of its script."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_loads_of_sessions_and_background_add_up_second_by_second():
     span_s = DAY_S + 5000
     trace = with_app_sessions(always_on(3, span_s), seed=4)
     for user in range(3):
-        steps = app_sessions._lived(4, user, span_s)
+        steps = app_sessions._sessions(4, user, span_s)
         table = np.zeros(span_s, dtype=np.int64)
         for at_s, percent in zip(steps.at_s, steps.percent, strict=True):
             table[at_s:] += percent
@@ -65,7 +65,7 @@ def test_apps_hold_memory_from_their_sessions_begin_to_its_end():
     size_of = {app.load_percent: app.ram_mib << 20 for app in APPS}
     assert trace.columns[4].max() >= 768 << 20  # somebody plays
     for user in range(2):
-        steps = app_sessions._lived(4, user, span_s)
+        steps = app_sessions._sessions(4, user, span_s)
         table = np.zeros(span_s, dtype=np.int64)
         for at_s, percent, ram_byte in zip(steps.at_s, steps.percent, steps.ram_byte, strict=True):
             # The background changes at midnight and holds no memory.
@@ -106,7 +106,7 @@ def test_streaming_takes_the_memory_that_was_measured(real_trace):
 
 def test_a_session_that_runs_over_the_end_goes_on_at_the_beginning(monkeypatch):
     monkeypatch.setattr(app_sessions, "BACKGROUND_PERCENT", (0,))
-    lived = [app_sessions._lived(1, user, DAY_S) for user in range(40)]
+    lived = [app_sessions._sessions(1, user, DAY_S) for user in range(40)]
     at_the_end = [int(steps.percent.sum()) for steps in lived]
     at_the_beginning = [int(steps.percent[steps.at_s == 0].sum()) for steps in lived]
 

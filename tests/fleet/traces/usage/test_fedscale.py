@@ -1,4 +1,4 @@
-"""FedScale's behaviour file: what it says is read, what it asks for is refused."""
+"""Behaviour file of FedScale: values are read, code is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.plain_pickle import read_plain_pickle
-from fleetsim.fleet.traces.usage.records import settled
+from fleetsim.fleet.traces.usage.records import local_days
 from fleetsim.fleet.usage.usage import build_usage
 
 # Available in [10, 30) and [30, 50), for no second at 60, and from 80 to the end.
@@ -164,7 +164,7 @@ def test_share_lengths_and_hours_are_those_of_the_lists(tmp_path):
         inactive = [begin_s + 8 * hour_s for begin_s in active]
         life = {"active": active, "inactive": inactive, "finish_time": 4 * day_s}
         lives[client] = life | {"duration": 32 * hour_s, "model": "m"}
-    trace = settled(read_fedscale(dumped(tmp_path, lives)))
+    trace = local_days(read_fedscale(dumped(tmp_path, lives)))
     usage = build_usage(trace, seed=1, has_people=np.ones(16, dtype=bool), shift="none")
     schedule, clients = usage.schedule_where(usage.states.online), np.arange(16)
     share = schedule.seconds_true(clients, 0, trace.span_s) / trace.span_s

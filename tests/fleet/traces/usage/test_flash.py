@@ -1,4 +1,4 @@
-"""Event logs of FLASH: the fixture is written by hand, the oracle walks it second by second."""
+"""Event logs of FLASH: the fixture is written by hand, the reference reads it second by second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.flash import read_flash
-from fleetsim.fleet.traces.usage.records import settled
+from fleetsim.fleet.traces.usage.records import local_days
 from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.usage import build_usage
 
@@ -100,9 +100,9 @@ def test_records_begin_at_the_midnight_of_the_clock_or_of_another_zone(tmp_path)
     records = read_flash(write(tmp_path / "t.json", {"0": log(*NIGHT)}), "hold", "locked")
 
     assert records.begin_s.tolist() == [BEGIN_S]
-    # The record of 50 s is turned by 22 h, or by 23 h: 79200 mod 50 = 82800 mod 50 = 0 seconds.
-    assert settled(records).times_s.tolist() == records.trace.times_s.tolist()
-    moved = settled(records, utc_offset_h=0.0025)  # 9 s: charging on Wi-Fi from 12 + 9 s on
+    # The record of 50 s is rotated by 22 h, or by 23 h: 79200 mod 50 = 82800 mod 50 = 0 seconds.
+    assert local_days(records).times_s.tolist() == records.trace.times_s.tolist()
+    moved = local_days(records, utc_offset_h=0.0025)  # 9 s: charging on Wi-Fi from 12 + 9 s on
     assert 21 in moved.times_s.tolist()
 
 
@@ -180,7 +180,7 @@ def test_sleepers_are_ready_at_night_for_a_third_of_their_time(tmp_path):
         events += [("2020-02-03 00:00:00", "screen_lock")]
         events += [("2020-02-03 00:00:00", "battery_charged_on")]
         phones[str(phone)] = log(*sorted(events))
-    trace = settled(read_flash(write(tmp_path / "t.json", phones), "hold", "locked"))
+    trace = local_days(read_flash(write(tmp_path / "t.json", phones), "hold", "locked"))
     usage = build_usage(trace, seed=1, has_people=np.ones(3, dtype=bool), shift="none")
     ready = usage.eligible_schedule(charging_required=True, unmetered_required=True)
     clients = np.arange(3)

@@ -1,4 +1,4 @@
-"""Import: any format becomes fleetsim's own, whole or not at all; no option is idle."""
+"""Import: any format becomes fleetsim's own, whole or not at all; every option has an effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace that fleetsim carries: made by its own script, with day and night in it."""
+"""The bundled usage trace: made by its script, with days and nights."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.trace import Trace, turned, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace, rotated, without_repeats
 
 
 def make(**changed) -> Trace:
@@ -86,7 +86,7 @@ def test_repeated_states_are_joined_within_a_user_only():
 def test_turning_a_record_brings_its_end_to_its_beginning():
     # a: load 0, .25, .5 from 0, 4, 6 of 10 s; 7 s later .25 begins at 11 = 1 and .5 at 13 = 3,
     # and second 0 is the old second 3.
-    assert rows(turned(make(), np.array([7, 0]))) == [
+    assert rows(rotated(make(), np.array([7, 0]))) == [
         ("a", 0, True, 0.0),
         ("a", 1, False, 0.25),
         ("a", 3, True, 0.5),
@@ -96,7 +96,7 @@ def test_turning_a_record_brings_its_end_to_its_beginning():
 
 
 def test_turning_onto_a_change_splits_no_step():
-    assert rows(turned(make(), np.array([6, 12])))[:3] == [
+    assert rows(rotated(make(), np.array([6, 12])))[:3] == [
         ("a", 0, False, 0.25),
         ("a", 2, True, 0.5),
         ("a", 6, True, 0.0),
@@ -104,4 +104,4 @@ def test_turning_onto_a_change_splits_no_step():
 
 
 def test_turning_by_a_whole_span_changes_nothing():
-    assert rows(turned(make(), np.array([20, -5]))) == rows(make())
+    assert rows(rotated(make(), np.array([20, -5]))) == rows(make())
