@@ -1,9 +1,9 @@
-"""Who the clients are: which device, where, how much data, whose habits. Pure in time.
+"""Clients of a fleet: device, place, samples and owner's habits; pure in time.
 
-A `Fleet` joins devices, channel, people and batteries of N clients into arrays and answers what
-any of them would experience at any moment; it holds nothing that changes while the clock runs.
-Every assignment is drawn from an addressed stream, so it depends on the scenario's seed alone:
-not on the selector, and (but for the exact device counts) not on N.
+A `Fleet` joins devices, channel, people and batteries of N clients in arrays, and returns what a
+client experiences at any moment. It holds nothing that changes during a run. Every assignment is
+drawn from an addressed stream, so it depends on the scenario's seed alone: not on the selector,
+and (except for the exact device counts) not on N.
 """
 
 from __future__ import annotations
@@ -39,11 +39,7 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
-from fleetsim.fleet.network.sharing.max_min import (
-    SharedLinks,
-    SharedLinksSettings,
-    build_shared_links,
-)
+from fleetsim.fleet.network.sharing.shared_links import SharedLinks, SharedLinksSettings
 from fleetsim.fleet.network.transport import (
     TcpSettings,
     TransportSettings,
@@ -73,7 +69,7 @@ _FRACTION_TOLERANCE = 1e-6
 
 
 class FleetSettings(Settings):
-    """The clients of a scenario and the world they live in."""
+    """Clients of a scenario and the world around them."""
 
     acts_if = by_key(
         battery=BATTERIES,
@@ -86,13 +82,13 @@ class FleetSettings(Settings):
     """Number of clients."""
     devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1, and are
-    rounded to whole clients. The name `market` stands for phones as fast as those on the market."""
+    rounded to whole clients. The name `market` means phones as fast as those on the market."""
     unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
-    mean time of a piece of work stays. 0: all alike."""
+    mean time of a piece of work does not change. 0: no spread."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
     network: NetworkSettings | None = None
-    """On which network wireless clients are. null: `by-usage` where `fleet.usage` gives people to
+    """Network of wireless clients. null: `by-usage` where `fleet.usage` gives people to
     some clients, otherwise `cellular`."""
     channel: ChannelSettings = FadingSettings()
     """The cellular network."""
@@ -101,13 +97,13 @@ class FleetSettings(Settings):
     transport: TransportSettings = TcpSettings()
     """Set-up and slow start of each transfer's connection, on every network."""
     shared_links: SharedLinksSettings | None = None
-    """Cells and a server's link that transfers share; null: each has all that it can use."""
+    """Cells and a server's link that transfers share; null: transfers do not slow each other."""
     usage: UsageSettings = UsageSettings()
     battery: BatterySettings = BatterySettings()
     thermal: ThermalSettings = SkinSettings()
     memory: MemorySettings = UncheckedSettings()
     crash_per_hour: RatePerHour = 0.0
-    """Rate at which a client's process dies while it works on a task (exponential)."""
+    """Rate of crashes of a client's process during a task (exponential)."""
 
     @field_validator("devices")
     @classmethod
@@ -126,7 +122,7 @@ class FleetSettings(Settings):
         return tuple(name for name, num in zip(self.devices, counts, strict=True) if num)
 
     def has_usage(self, profiles: Iterable[DeviceProfile]) -> bool:
-        """Whether some of these devices, those that clients have, live through usage records."""
+        """Return whether some of these devices, which clients have, follow usage records."""
         usage = self.usage
         names_people = usage.trace is not None or usage.synthetic is not None
         return names_people and any(profile.kind in usage.kinds for profile in profiles)
@@ -143,15 +139,15 @@ class FleetSettings(Settings):
 
 
 def places_m(channel: ChannelSettings, *, seed: int, size: int) -> FloatArray | None:
-    """Where clients stand, with the antenna at the origin [N, 2]; None without distances.
+    """Return clients' places, with the antenna at the origin [N, 2]; None without distances.
 
-    Distances are the channel's; directions are drawn for whoever asks, nothing depends on them.
+    Distances are the channel's. Directions are drawn here; no rate depends on them.
     """
     distance_m = channel.distances_m(seed=seed, size=size)
-    return None if distance_m is None else _turned(distance_m, seed)
+    return None if distance_m is None else _places(distance_m, seed)
 
 
-def _turned(distance_m: FloatArray, seed: int) -> FloatArray:
+def _places(distance_m: FloatArray, seed: int) -> FloatArray:
     turn = 2.0 * np.pi * rng.stream(seed, "position/direction").random(distance_m.size)
     position_m: FloatArray = distance_m[:, np.newaxis] * np.array([np.cos(turn), np.sin(turn)]).T
     position_m.flags.writeable = False
@@ -171,7 +167,7 @@ class Fleet:
     num_samples: IntArray
     """Training samples of every client [N]."""
     num_judged: IntArray
-    """Samples that every client judges models on [N]."""
+    """Samples on which every client evaluates models [N]."""
     access: Access
     usage: Usage
     batteries: Batteries
@@ -180,7 +176,7 @@ class Fleet:
     crash_per_hour: float
     throttle: Throttle
     memory: FreeMemory | None = None
-    """None: nobody looks at it."""
+    """Free memory of the clients; None: it is not checked."""
 
     @property
     def size(self) -> int:
@@ -207,15 +203,15 @@ class Fleet:
         return self.profiles[int(self.device[client])]
 
     def conv_flop_per_s(self, client: int) -> float:
-        """Rate of convolutions of a client's own unit while it trains."""
+        """Return the rate of convolutions of a client's own unit while it trains."""
         return self.profile(client).compute.conv_flop_per_s * float(self.unit_speed[client])
 
     def samples_for(self, work: Work) -> IntArray:
-        """Samples of every client that work of this kind may run over [N]."""
+        """Return the samples of every client that this kind of work uses [N]."""
         return self.num_judged if work.kind is WorkKind.EVALUATE else self.num_samples
 
     def epoch_s(self, client: int, cost: ModelCost, batch_size: int) -> float:
-        """Seconds of one epoch of a client's own unit while nothing slows it."""
+        """Return seconds of one epoch of a client's own unit while nothing slows it."""
         seconds = unloaded_s(
             self.profile(client).compute,
             cost,
@@ -226,23 +222,23 @@ class Fleet:
         return float(seconds[0] / self.unit_speed[client])
 
     def rate_at(self, client: int, direction: Direction, t_s: float) -> float:
-        """Rate in bit/s of a client's own link at a moment, before any that it shares.
+        """Return the rate in bit/s of a client's own link at a moment, without shared links.
 
-        The link is that of the network which the client is on at that moment.
+        The link is that of the client's network at that moment.
         """
         radio = self.radios_at(np.array([client]), np.array([t_s]))
         return self.access.rate_at(client, direction, t_s, int(radio[0]))
 
     @property
     def position_m(self) -> FloatArray | None:
-        """Where clients stand, as of `places_m`."""
+        """Places of the clients, as `places_m` returns them."""
         cell = self.channel.cell
         if cell is None or cell.distance_m is None:
             return None
-        return _turned(cell.distance_m, self.seed)
+        return _places(cell.distance_m, self.seed)
 
     def radios_at(self, clients: IntArray, t_s: FloatArray) -> IntArray:
-        """Radios (in `radios`) that transfers of clients starting at t use, all [n]."""
+        """Return radios (indices in `radios`) of transfers of clients that start at t, all [n]."""
         is_unmetered = self.usage.is_unmetered_at(clients, t_s)
         return self.radios.at(self.device[clients], is_unmetered)
 
@@ -256,7 +252,7 @@ class Fleet:
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
     ) -> TimelineGroups:
-        """Transfers of clients [n], as of `Access.transfers`."""
+        """Lay out transfers of clients [n]; see `Access.transfers`."""
         return self.access.transfers(clients, direction, start_s, bit, radio, is_asleep, lost_at_s)
 
     def computations(
@@ -271,11 +267,18 @@ class Fleet:
         left_s: FloatArray | None = None,
         matters_until_s: FloatArray | None = None,
     ) -> Timelines:
-        """The same work of clients [n] that starts at `start_s` [n], progress in unloaded s.
+        """Lay out the same work of clients [n], progress in unloaded seconds.
 
-        Their condition [n, c], as of `Throttle`, is that of the start. Of a work that was begun
-        before, only what is left [n] in unloaded seconds is laid out; of none more than
-        `lay_out_computations` needs to know what it does until `matters_until_s` [n].
+        Args:
+            clients: clients that compute [n].
+            start_s: start of each [n].
+            condition: condition of each at the start [n, c]; see `Throttle`.
+            cost: the model.
+            work: the work.
+            batch_size: samples of a full batch.
+            left_s: remaining unloaded seconds of work that was begun before [n]; None: all of it.
+            matters_until_s: moment up to which a timeline must be exact [n]; see
+                `lay_out_computations`.
         """
         device, num_samples = self.device[clients], self.samples_for(work)[clients]
         seconds, power_w = np.empty(clients.size), np.empty(clients.size)
@@ -298,7 +301,7 @@ class Fleet:
     def steps_done(
         self, clients: IntArray, cost: ModelCost, work: Work, batch_size: int, share: FloatArray
     ) -> IntArray:
-        """Whole local steps in such a share [n] of the training of clients [n]."""
+        """Return the whole SGD steps in this share [n] of the training of clients [n]."""
         device, num_samples = self.device[clients], self.num_samples[clients]
         steps = np.empty(clients.size, dtype=np.int64)
         for index in set(device.tolist()):
@@ -314,7 +317,7 @@ class Fleet:
         return steps
 
     def crash_at_s(self, client: int, start_s: float, *address: int) -> float:
-        """When a task of this address that starts at `start_s` crashes; inf if it never does."""
+        """Return when a task of this address that starts at `start_s` crashes, or inf."""
         if self.crash_per_hour == 0.0:
             return np.inf
         draw = rng.stream(self.seed, "crash", client, *address).exponential()
@@ -335,7 +338,7 @@ def build_fleet(
         settings: the scenario's `fleet`.
         seed: the scenario's seed.
         num_samples: training samples of every client [N].
-        num_judged: samples that each judges models on [N]; None: those that it trains with.
+        num_judged: samples on which each evaluates models [N]; None: its training samples.
         files: device and radio files that were read before; None: they are read now.
 
     Raises:
@@ -391,8 +394,7 @@ def build_fleet(
         transport=settings.transport,
         shared=None
         if settings.shared_links is None
-        else build_shared_links(
-            settings.shared_links,
+        else settings.shared_links.build(
             seed=seed,
             wired_bit_per_s=wired_bit_per_s,
             modem=None if channel.cell is None else channel.cell.modem,
@@ -424,7 +426,7 @@ def build_fleet(
 
 
 def load_trace(settings: UsageSettings, *, seed: int) -> Trace | None:
-    """The usage trace that a scenario names or has made, if any.
+    """Read or generate the usage trace of a scenario; None if it has none.
 
     Raises:
         ScenarioError: it is not there.
@@ -438,7 +440,7 @@ def load_trace(settings: UsageSettings, *, seed: int) -> Trace | None:
 
 
 def find_trace(name: str) -> Path:
-    """Folder or file of a trace, bundled or the user's own.
+    """Return the folder or file of a trace, bundled or the user's own.
 
     Raises:
         ScenarioError: neither exists.

@@ -1,7 +1,23 @@
-"""The models as scenarios use them, beside measurements and closed forms: one page of it.
+"""Page that sets the models of scenarios beside measurements, theory and counts.
 
-`fleetsim validate-world` writes it: `page` puts the sections together, each of which is a module
-that says what is compared with what. Nothing here models anything: every figure comes out of
-`load_device` and the code of fleet/ and engine/ that a run goes through, and is set beside a
-published measurement (`measurements`), a closed form, or a count in a trace.
+`fleetsim validate-world` writes it. Nothing here models anything: every figure comes from
+`load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
+measurement (`measurements`), a closed form, or a count in a trace.
+
+- `page`: Page of all sections, with the list of what is not validated.
+- `tables`: Checks, estimates, sections and Markdown tables.
+- `measurements`: Published measurements that fleetsim carries, with their sources.
+- `boards`: Boards and instances: measured times, and the energy figure of FedGCS.
+- `launches`: Overhead of a layer on Jetson GPUs, fitted to latencies of PyTorch.
+- `phones`: Phones: 40 measured training times, the fit to them, and power.
+- `other_phones`: Scaling from phone to phone by inference latency.
+- `peak_memory`: Peak memory of an SGD step in the `mnn` engine.
+- `slowdown`: Slowdown of devices by CPU credits and heat.
+- `channel`: Fading channel, against closed forms and integrals over densities.
+- `link_rates`: Default rates of links, beside measured rates.
+- `radio`: Radios: power by rate and by transmit power, Wi-Fi, round trips.
+- `transport`: Transfers over TCP: one connection by round trip, seconds by size.
+- `queueing`: Clients that wait for each other: shared links and rounds.
+- `people`: Bundled usage traces, beside counts of their files.
+- `published`: Published traces that fleetsim may not carry, beside counts by another program.
 """

@@ -1,4 +1,4 @@
-"""Boards and instances: times that were measured on Jetsons, a Raspberry Pi and t2, and energy."""
+"""Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, and energy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BLOCK_PARAMETERS, _BERT_PARAMETERS = 7_087_872, 110_000_000
 
 
 def nano_round(device: str) -> tuple[float, float, DeviceProfile]:
-    """Seconds and joules above idle of the round that FedGCS timed, on some device."""
+    """Return seconds and joules above idle of the round that FedGCS timed, on a device."""
     profile = load_device(device)
     work = Work(WorkKind.TRAIN, epochs=_EPOCHS)
     work_s = unloaded_s(
@@ -51,10 +51,10 @@ def nano_round(device: str) -> tuple[float, float, DeviceProfile]:
 
 
 def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
-    """Seconds of a batch of BERT-base of which the last `depth` blocks are trained.
+    """Return seconds of a batch of BERT-base with the last `depth` blocks trained.
 
-    Blocks below go forward only; nothing trained is a forward pass. All twelve train the
-    embeddings, too.
+    Blocks below are computed forward only; depth 0 is a forward pass. Depth 12 also trains the
+    embeddings.
     """
     compute = load_device(device).compute
     samples = np.array([_BERT_BATCH])
@@ -81,7 +81,7 @@ def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
 
 
 def section() -> Section:
-    """Measured times of boards and instances."""
+    """Return the section on measured times of boards and instances."""
     known = measurements.figures()
     nano_s, _, _ = nano_round("jetson-nano-cpu")
     minutes = known["nano_resnet18_min"]
@@ -137,13 +137,13 @@ def section() -> Section:
 {checks_table(fits)}
 
 The rate of the Nano, the serial third of the t2 and the matrix-product rates of the boards were
-chosen so that these come out; they are no evidence. Between t2.small and t2.xlarge there are no
+chosen to match these; they are no evidence. Between t2.small and t2.xlarge there are no
 measurements: the model says {number(nano_round("t2.medium")[0] / small_s)} for t2.medium and
 {number(nano_round("t2.large")[0] / small_s)} for t2.large. Time in proportion to the number of
 vCPUs would be 0.250 for t2.xlarge, {percent(0.25 / xlarge.value - 1.0)}.
 
-What one point, the full batch of 1.7 s on the TX2, predicts of the twelve others (BERT-base,
-batches of 4, 256 tokens; depth 12 trains the embeddings too, and is the point of the fit):
+One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-base, batches of 4,
+256 tokens; depth 12 trains the embeddings too, and is the point of the fit):
 
 {checks_table(partial)}
 
@@ -166,7 +166,7 @@ batches of 4, 256 tokens; depth 12 trains the embeddings too, and is the point o
 
 
 def energy_section() -> Section:
-    """The energy that FedGCS reports, and why it is not the board's."""
+    """Return the section on the energy that FedGCS reports, which is not the board's."""
     known = measurements.figures()
     reported, minutes, stress = (
         known[name] for name in ("nano_resnet18_j", "nano_resnet18_min", "nano_stress_w")
@@ -199,21 +199,21 @@ def energy_section() -> Section:
     text = f"""\
 FedGCS gives {reported.value} J for the round that takes {minutes.value} min. **Both cannot be the
 board's**: {reported.value} J / {minutes.value * S_PER_MINUTE:.0f} s = {number(mean_w)} W, and a
-Jetson Nano draws {cpu.power.idle_awake_w} W when it does nothing. Read as seconds instead of
+Jetson Nano draws {cpu.power.idle_awake_w} W when idle. With seconds instead of
 minutes it would be {number(reported.value / minutes.value)} W, above the {stress.value} W that the
 board draws with CPU and GPU fully loaded. The time is that of a run on the CPU at a tenth of its
 peak, the energy that of a minute and a half on the GPU.
 
 {table(("device", "kind", "time", f"above idle, over {reported.value} J", "with idle"), rows)}
 
-So fleetsim meets the time ({percent(cpu_s / (minutes.value * S_PER_MINUTE) - 1.0)}) and leaves the
-energy: it says {number(cpu_j / reported.value)} times as much. Nothing about the energy of the
+So fleetsim matches the time ({percent(cpu_s / (minutes.value * S_PER_MINUTE) - 1.0)}) and not the
+energy: it gives {number(cpu_j / reported.value)} times as much. Nothing about the energy of the
 Nano is validated by this paper.
 
 **Comparing with that paper's joules** needs its figure, so there is a device that has it: `fleet:
-{{devices: {{{REPRODUCTION}: 1.0}}}}`. It is the Nano's CPU but for its power:
+{{devices: {{{REPRODUCTION}: 1.0}}}}`. It is the Nano's CPU except for its power:
 {number(profile.power.train_above_idle_w, 4)} W in training, whatever its source really measured,
-and as good as nothing when idle. It is labelled wherever it goes: `fleetsim run` and `validate`
+and almost nothing when idle. It is labelled everywhere: `fleetsim run` and `validate`
 warn of it, tables and reports call it `{profile.name}`, and `fleetsim list devices` lists it apart
 from the devices. Mixing it with real ones makes their joules incomparable.
 """

@@ -1,4 +1,4 @@
-"""The fading channel against closed forms and integrals over the densities of its laws.
+"""Fading channel, against closed forms and integrals over the densities of its laws.
 
 With gain g of mean 1: rayleigh has density exp(-g); rician (K + 1) exp(-K - (K + 1) g)
 I0(2 sqrt(K (K + 1) g)) and variance (1 + 2 K) / (1 + K)^2; nakagami m^m g^(m - 1) exp(-m g) /
@@ -57,14 +57,14 @@ _DISTANCES_M = (50.0, 100.0, 250.0, 500.0, 707.0, 1000.0)
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law of fading and its parameter."""
+    """Law of fading and its parameter."""
 
     name: str
     parameter: float = 1.0
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Name and parameter, for tables and figures."""
         letter = {"rician": "K", "nakagami": "m"}.get(self.name)
         return self.name if letter is None else f"{self.name}, {letter} = {self.parameter:g}"
 
@@ -85,7 +85,7 @@ class Law:
         return float(p**p * gain ** (p - 1.0)) * math.exp(-p * gain) / math.gamma(p)
 
     def mean_of(self, value: Callable[[float], float], until: float = 150.0) -> float:
-        """Integral of value(g) density(g) up to a gain; over sqrt(g), which is smooth at 0."""
+        """Integrate value(g) density(g) up to a gain; over sqrt(g), which is smooth at 0."""
         knots = [root for root in (0.5, 1.0, 2.0, 4.0) if root**2 < until]
         integral, _ = integrate.quad(
             lambda root: value(root**2) * self.density(root**2) * 2.0 * root,
@@ -102,7 +102,7 @@ class Law:
         return np.asarray(special.gammainc(self.parameter, self.parameter * gain))
 
     def keys(self) -> dict[str, Any]:
-        """What a scenario's channel says of it."""
+        """Return the keys of a scenario's channel with this law."""
         extra = {"rician": "rician_k", "nakagami": "nakagami_m"}.get(self.name)
         return {"fading": self.name} | ({} if extra is None else {extra: self.parameter})
 
@@ -117,7 +117,7 @@ LAWS = (
 
 
 def gains_of(law: Law, direction: Direction = _UP) -> FloatArray:
-    """Gains of one client in consecutive blocks [NUM_BLOCKS]."""
+    """Return gains of one client in consecutive blocks [NUM_BLOCKS]."""
     cell = _channel(law).cell
     assert cell is not None
     gains: FloatArray = cell.fading.gains(_FIRST, direction, _FIRST, NUM_BLOCKS)[0]
@@ -125,7 +125,7 @@ def gains_of(law: Law, direction: Direction = _UP) -> FloatArray:
 
 
 def estimates(law: Law) -> list[Estimate]:
-    """Moments, outage, ergodic rate and correlations of a law, simulated and exact."""
+    """Return moments, outage, ergodic rate and correlations of a law, simulated and exact."""
     snr, gains = db_to_ratio(_SNR_DB), gains_of(law)
     fourth = law.mean_of(lambda gain: (gain - 1.0) ** 4)
     outage = law.mean_of(lambda gain: 1.0, until=(2.0**_RHO - 1.0) / snr)
@@ -154,7 +154,7 @@ def estimates(law: Law) -> list[Estimate]:
 
 
 def section() -> Section:
-    """Every law, the closed forms of Rayleigh fading, and the link budget by distance."""
+    """Return the section: all laws, closed forms of Rayleigh fading, link budget by distance."""
     by_law = {law: estimates(law) for law in LAWS}
     rows = [(law.title, *one.cells()) for law, found in by_law.items() for one in found]
     everything = [one for found in by_law.values() for one in found]
@@ -162,27 +162,27 @@ def section() -> Section:
     closed, normalised = _rayleigh_checks(), _normalised()
     everything += normalised
     text = f"""\
-Gains of {NUM_BLOCKS} consecutive blocks of one client, through the code that every transfer reads;
-rates through the modem. Theory: closed forms of moments, numerical integrals over the densities
-for outage and rate. Interval: {Z:g} theoretical standard errors on either side, which a right
-simulator leaves once in 16,000 draws. Of products in correlations the standard error is 1 /
-sqrt(n), because gains of different blocks are independent in theory.
+Gains of {NUM_BLOCKS} consecutive blocks of one client, from the code that every transfer uses;
+rates from the modem. Theory: closed forms of moments, numerical integrals over the densities for
+outage and rate. Interval: {Z:g} theoretical standard errors on both sides; a correct simulator is
+outside once in 16,000 draws. The standard error of products in correlations is 1 / sqrt(n), because
+gains of different blocks are independent in theory.
 
 {table(("law", *ESTIMATE_HEAD), rows)}
 
-The integrals themselves meet the closed forms of Rayleigh fading, of outage 1 - exp(-(2^rho - 1) /
+The integrals themselves equal the closed forms of Rayleigh fading, of outage 1 - exp(-(2^rho - 1) /
 snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {errors_say(closed)}.
 
-![Distribution of the gain, and outage against the rate asked for](validation/fading.svg)
+![Distribution of the gain, and outage against the required rate](validation/fading.svg)
 
-**`normalised`** at its default of 20 dB in 1 MHz under Rayleigh fading: outage below so many
+**`normalised`** at its default of 20 dB in 1 MHz under Rayleigh fading: outage below these
 bit/s/Hz, and the mean rate in Mbit/s.
 
 {estimates_table(normalised)}
 
 **The link budget**, 20 dBm in 1 MHz, no noise figure, path loss 128.1 + 37.6 log10(d / km) dB,
-noise -174 dBm/Hz; `calibrated` has 20 dB at 500 m; outage under Rayleigh fading. Each cell is what
-the channel says; beside the rates of the link budget, what follows by hand.
+noise -174 dBm/Hz; `calibrated` has 20 dB at 500 m; outage under Rayleigh fading. The values are
+those of the channel; a calculation by hand is beside the rates of the link budget.
 
 {budget_text}
 """
@@ -208,7 +208,7 @@ def _channel(law: Law, **keys: Any) -> Channel:
 
 
 def _rates(law: Law, keys: dict[str, Any]) -> FloatArray:
-    """Rates per hertz of consecutive blocks."""
+    """Return rates per hertz of consecutive blocks."""
     cell = _channel(law, **keys).cell
     assert cell is not None
     rates: FloatArray = cell.rates_bit_per_s(_FIRST, _UP, _FIRST, NUM_BLOCKS)[0] / _BANDWIDTH_HZ
@@ -230,7 +230,7 @@ def _rayleigh_checks() -> list[Check]:
 
 
 def _normalised() -> list[Estimate]:
-    """Outage and mean rate at 20 dB."""
+    """Return outage and mean rate at 20 dB."""
     rayleigh, snr = LAWS[0], 100.0
     rates = _rates(rayleigh, {"mean_snr_db": 20.0})
     found = []
@@ -303,7 +303,7 @@ def _figure() -> Figure:
     left.plot([], [], "o", color=style.BLACK, markersize=3.5, label="simulator")
     left.set(xlabel="power gain of a block", ylabel="share of the blocks below", xlim=(0.0, 4.0))
     right.set(
-        xlabel="rate asked for, bit/s/Hz", ylabel=f"outage at {_SNR_DB:g} dB", yscale="log",
+        xlabel="required rate, bit/s/Hz", ylabel=f"outage at {_SNR_DB:g} dB", yscale="log",
         ylim=(1e-4, 1.2),
     )  # fmt: skip
     right.yaxis.set_major_formatter("{x:g}")

@@ -5,8 +5,8 @@ A forward pass of one image takes
     k * L + q * P + F / R
 
 for a network of L layers that multiply matrices, P parameters and F FLOP: k is the overhead of a
-layer, q the reading of the parameters, R a rate. The squares of relative errors are least, with no
-figure below 0. A trained batch launches each layer three times (forward, and the gradients of
+layer, q the reading of the parameters, R a rate. Least squares of relative errors, with no figure
+below 0. A trained batch launches each layer three times (forward, and the gradients of
 inputs and of weights), so `layer_s` of the boards is 3 k. The networks ran in half precision, so R
 is no rate of training; k is work of the CPU and does not depend on it.
 """
@@ -35,11 +35,11 @@ from fleetsim.validation.tables import (
 
 _TRAIN_PER_FORWARD = 3.0
 _BOARDS = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}
-"""Measured boards, and the device whose `layer_s` is theirs."""
+"""Measured boards, with the device that has their `layer_s`."""
 
 
 class LayerFit(NamedTuple):
-    """What was fitted to one board."""
+    """Figures fitted to one board."""
 
     layer_s: float
     """k: seconds of a layer in a forward pass."""
@@ -48,13 +48,13 @@ class LayerFit(NamedTuple):
 
 
 def rows_of(board: str) -> BoolArray:
-    """Which rows of the table are a board's."""
+    """Return a mask of the table's rows of a board."""
     return np.array([name == board for name in measurements.jetson_inference().board])
 
 
 @cache
 def fit(board: str) -> LayerFit:
-    """Least squares of relative errors over a board's networks."""
+    """Fit by least squares of relative errors over a board's networks."""
     times, rows = measurements.jetson_inference(), rows_of(board)
     measured_s = times.latency_s[rows]
     terms = np.column_stack(
@@ -68,7 +68,7 @@ def fit(board: str) -> LayerFit:
 
 
 def section() -> Section:
-    """The fits, and what the boards' files make of them."""
+    """Return the section: the fits, and the figures in the boards' files."""
     times = measurements.jetson_inference()
     rows, checks = [], []
     for board, device in _BOARDS.items():
@@ -97,10 +97,10 @@ def section() -> Section:
         )
     head = ("board", "networks", "k, forward", "3 k", "shipped", "mean error", "worst")
     text = f"""\
-What a layer costs a Jetson's GPU beside its arithmetic: single images through torchvision's
-networks in PyTorch ({measurements.TORCH2TRT}). On the Xavier the ResNets take time in proportion to
-their layers, and four MNASNets of 0.10 to 0.53 GMAC take the same 15 ms: the CPU that launches
-kernels is what they wait for.
+Cost of a layer on a Jetson's GPU, besides its arithmetic: single images through torchvision's
+networks in PyTorch ({measurements.TORCH2TRT}). On the Xavier the time of ResNets is proportional to
+their layers, and four MNASNets of 0.10 to 0.53 GMAC take the same 15 ms: they wait for the CPU that
+launches kernels.
 
 {table(head, rows)}
 

@@ -1,4 +1,4 @@
-"""Rates of links as scenarios have them by default, beside rates that were measured."""
+"""Default rates of links, beside measured rates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CAMPAIGNS = {
     "norway": "commuters around Oslo, 2010-2011",
     "mobiperf": "MobiPerf 2018, a selected sample",
 }
-_HEAD = ("link", "way", "10 %", "50 %", "90 %")
+_HEAD = ("link", "direction", "10 %", "50 %", "90 %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Rates:
     mbit_per_s: FloatArray
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of a table."""
+        """Return a row of a table."""
         return (self.title, self.direction, *(number(float(x)) for x in self.mbit_per_s))
 
 
 def cell_rates(title: str, direction: Direction, **keys: Any) -> Rates:
-    """Rates of a default cell, these keys changed, over clients and fading blocks."""
+    """Return rates of a default cell with these keys changed, over clients and fading blocks."""
     settings = FadingSettings.model_validate({"kind": "fading", **keys})
     channel = build_channel(
         settings,
@@ -60,14 +60,14 @@ def cell_rates(title: str, direction: Direction, **keys: Any) -> Rates:
 
 
 def wifi_rates(direction: Direction) -> Rates:
-    """Rates of clients on Wi-Fi by default."""
+    """Return default rates of clients on Wi-Fi."""
     rates = IndoorWifiSettings().rates_bit_per_s(seed=_SEED, size=_SIZE)[ROW[direction]]
     percentiles = np.percentile(rates / BIT_PER_MBIT, _PERCENTILES)
     return Rates("`fleet.wifi`", direction.value, percentiles)
 
 
 def measured() -> list[Rates]:
-    """Rates that were measured."""
+    """Return measured rates."""
     data = measurements.radio_table("link-rates")
     columns = [data.numbers(f"p{percent}_mbit_per_s") for percent in _PERCENTILES]
     return [
@@ -83,7 +83,7 @@ def measured() -> list[Rates]:
 
 
 def simulated() -> list[Rates]:
-    """Rates of defaults, and of what a user may set instead."""
+    """Return rates by default and with other settings."""
     ways = (Direction.DOWN, Direction.UP)
     return [
         *(cell_rates("`fleet.channel`, by default", way) for way in ways),
@@ -100,7 +100,7 @@ _CARRIER = {"bandwidth_hz": 20e6, "noise_figure_db": 9.0}
 
 
 def section() -> Section:
-    """Percentiles of simulated rates beside measured ones."""
+    """Return the section: percentiles of simulated rates beside measured ones."""
     said, found = simulated(), measured()
     up, wifi = said[1], said[-2]
     checks = [
@@ -114,16 +114,16 @@ def section() -> Section:
         )
     ]
     text = f"""\
-Mbit/s over clients and fading blocks, by default and with other settings; below, what was measured.
+Mbit/s over clients and fading blocks, by default and with other settings; measured rates below.
 
 {table(_HEAD, [rates.cells() for rates in said])}
 
 {table(_HEAD, [rates.cells() for rates in found])}
 
-A client of the default cell has 5 MHz, a quarter of a carrier, and one spatial stream: on the way
-down it is slower than a Speedtest, which has the whole carrier and two streams, and faster than a
-phone in a moving car. Nobody in the cell is out of coverage, where a tenth of the samples in
-Ireland are. The spread of Wi-Fi was chosen to meet its sample; that of the lines behind it was not.
+A client of the default cell has 5 MHz, a quarter of a carrier, and one spatial stream. Its downlink
+is slower than a Speedtest, which has the whole carrier and two streams, and faster than a phone in
+a moving car. No client of the cell is out of coverage, unlike a tenth of the samples in Ireland.
+The spread of Wi-Fi was chosen to match its sample; that of the lines behind it was not.
 """
     return Section(
         "Rates of links",

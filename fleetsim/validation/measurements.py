@@ -1,4 +1,4 @@
-"""Published measurements that fleetsim carries: measurements/, whose README names every source."""
+"""Published measurements that fleetsim carries, with their sources (measurements/README.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One published number."""
+    """Published number."""
 
     value: float
     unit: str
@@ -23,7 +23,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingTimes:
-    """Seconds that one batch of training took, a row each."""
+    """Seconds of one batch of training, one row each."""
 
     phone: tuple[str, ...]
     network: tuple[str, ...]
@@ -33,7 +33,7 @@ class TrainingTimes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InferenceTimes:
-    """Seconds that a forward pass of one image took on a board's GPU, a row each."""
+    """Seconds of a forward pass of one image on a board's GPU, one row each."""
 
     board: tuple[str, ...]
     network: tuple[str, ...]
@@ -45,7 +45,7 @@ class InferenceTimes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """Resident memory while training, a row each."""
+    """Resident memory during training, one row each."""
 
     network: tuple[str, ...]
     batch_size: IntArray
@@ -64,7 +64,7 @@ FLASH = "PKU-Chengxu/FLASH@70e47eb, models/utils/device_util/device_util.py"
 
 @cache
 def figures() -> Mapping[str, Figure]:
-    """Single numbers by name."""
+    """Return single numbers by name."""
     table = _table("figures")
     values = table.numbers("value").tolist()
     columns = table.columns
@@ -78,13 +78,13 @@ def figures() -> Mapping[str, Figure]:
 
 @cache
 def mnn_times() -> TrainingTimes:
-    """Five networks on two phones with a Snapdragon 855."""
+    """Return times of five networks on two phones with a Snapdragon 855."""
     return _times("mnn-training-time")
 
 
 @cache
 def flash_times() -> TrainingTimes:
-    """LEAF's networks on three phones, named as fleetsim names them; means of FLASH's runs."""
+    """Return times of LEAF's networks on three phones, by fleetsim's names; means of FLASH."""
     table = _table("flash-dl4j")
     return TrainingTimes(
         table.columns["phone"],
@@ -96,7 +96,7 @@ def flash_times() -> TrainingTimes:
 
 @cache
 def mnn_memory() -> Memory:
-    """Five networks on a Meizu 16T."""
+    """Return memory of five networks on a Meizu 16T."""
     table = _table("mnn-memory")
     return Memory(
         table.columns["network"], table.whole_numbers("batch_size"), table.numbers("resident_mib")
@@ -111,7 +111,7 @@ def bert_batch_s() -> FloatArray:
 
 @cache
 def jetson_inference() -> InferenceTimes:
-    """Latencies of PyTorch on Jetson GPUs, single images of 224 x 224."""
+    """Return latencies of PyTorch on Jetson GPUs, single images of 224 x 224."""
     table = _table("jetson-inference")
     return InferenceTimes(
         table.columns["board"],
@@ -125,7 +125,7 @@ def jetson_inference() -> InferenceTimes:
 
 @cache
 def radio_table(name: str) -> CsvTable:
-    """A table of radios and transfers, such as `radio-power`; the README names their columns."""
+    """Return a table of radios and transfers, such as `radio-power`; columns: see the README."""
     return _table(name)
 
 

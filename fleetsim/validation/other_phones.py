@@ -1,4 +1,4 @@
-"""From phone to phone: what scaling by inference latency makes of three phones that FLASH timed."""
+"""Scaling from phone to phone by inference latency, on three phones that FLASH timed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _cost(task: str) -> ModelCost:
 
 
 def _measured() -> dict[tuple[str, str], tuple[float, int]]:
-    """Seconds and size of a batch by phone and task."""
+    """Return seconds and size of a batch by phone and task."""
     times = measurements.flash_times()
     return {
         (phone, task): (seconds, size)
@@ -54,7 +54,7 @@ def _measured() -> dict[tuple[str, str], tuple[float, int]]:
 
 
 def _of_layers(phone: str) -> ComputeProfile:
-    """A device that has DL4J's rates of dense and LSTM layers on a phone, and no overhead."""
+    """Return a device with DL4J's rates of dense and LSTM layers on a phone, and no overhead."""
     known = measurements.figures()
     dense, lstm = (known[name].value for name in _LAYER_RATES[phone])
     carrier = load_device(phone).compute
@@ -69,7 +69,7 @@ def _of_layers(phone: str) -> ComputeProfile:
 
 
 def _by_latency(phone: str) -> ComputeProfile:
-    """The Note10 slowed down by the ratio of latencies, overheads and all."""
+    """Return the Note10 slowed down by the ratio of latencies, with its overheads."""
     base = load_device(_FROM).compute
     slower = _LATENCY_MS[phone] / _LATENCY_MS[_FROM]
     return dataclasses.replace(
@@ -82,7 +82,7 @@ def _by_latency(phone: str) -> ComputeProfile:
 
 
 def section() -> Section:
-    """Scaling across phones, the bundled profiles on another engine, and LSTM by layers."""
+    """Return the section: scaling, bundled profiles on another engine, LSTM by layers."""
     measured = _measured()
     scaled: dict[str, list[Check]] = {phone: [] for phone in _TO}
     profiles: dict[str, list[Check]] = {phone: [] for phone in _TO}
@@ -149,21 +149,21 @@ def section() -> Section:
 Phones without a measurement of training have their rate from one that has one, scaled by the ratio
 of their ResNet inference latencies. FLASH timed four networks on three phones, with DL4J
 ({measurements.FLASH}; batches of 10, 100 for Shakespeare; the 10 is its default and inferred).
-Given the Galaxy Note10's time, what is said of the other two:
+Predictions for the other two from the Galaxy Note10's time:
 
 {table(_HEAD, rows)}
 
 - **By latency** is the rule itself, and what `market` phones have. A Redmi Note 8 is off by
   {percent(min(c.error for c in scaled["redmi-note-8"]))} to
-  {percent(max(c.error for c in scaled["redmi-note-8"]))}: a single phone's time is not to be
-  trusted better than a factor of two. On the Nexus 6 of 2014 it fails
+  {percent(max(c.error for c in scaled["redmi-note-8"]))}: do not trust a single phone's time
+  to better than a factor of two. On the Nexus 6 of 2014 it fails
   ({percent(min(c.error for c in scaled["nexus-6"]))}): **do not use it for legacy phones**.
 - **Bundled profiles**: the Redmi's overheads per batch are those of the Snapdragon 855, not
   scaled. The Nexus 6's rate was chosen so that *arithmetic* takes the ratio that FEMNIST and
   CelebA took; overheads, scaled by nothing, dilute it, most of all where a batch is small and the
   network wide (FEMNIST).
 
-Phone rates assume an engine of MNN's class. Measured time with DL4J over what the profile says, by
+Phone rates assume an engine of MNN's class. Measured time with DL4J over that of the profile, by
 phone and task:
 
 {table(("phone", *_TASKS), engine)}

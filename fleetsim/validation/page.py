@@ -1,4 +1,4 @@
-"""The page: every section in its place, and what no section says.
+"""Page of all sections, with the list of what is not validated.
 
 The same code gives the same page and, under one version of matplotlib, the same bytes of figures.
 """
@@ -29,14 +29,13 @@ from fleetsim.validation import (
 from fleetsim.validation.tables import Section, table
 
 FOLDER = "validation"
-"""Where the figures lie, beside the page."""
+"""Folder of the figures, beside the page."""
 _HEAD = """\
 # Validation
 
-What fleetsim's models say, beside what was measured and what theory says. Written by a command,
-from the models as scenarios use them and the measurements in
-[measurements/](../measurements/README.md); do not edit it. To make it anew (about half a minute),
-on your own installation too:
+Results of fleetsim's models beside measurements and theory. A command writes this page, from the
+models as scenarios use them and the measurements in [measurements/](../measurements/README.md); do
+not edit it. To write it again, on your own installation too (about half a minute):
 
 ```
 fleetsim validate-world --out docs
@@ -44,51 +43,52 @@ fleetsim validate-world --out docs
 
 | kind | what it means |
 | --- | --- |
-| fit | a figure of the model was chosen so that this comes out: it is **no evidence** |
+| fit | a figure of the model was chosen to match it: it is **no evidence** |
 | prediction | nothing was adjusted to it |
-| exact | a closed form that the code must meet to rounding |
+| exact | a closed form that the code must equal, except for rounding |
 | theory | a random quantity against its law, inside a stated interval |
 | count | a statistic of a data set, by our code and by another program |
 
 Errors are (model - measured) / measured.
 """
 _LIMITS = """\
-- **Energy**. No device's joules of training were compared with a meter's reading. Watts are data
-  sheets, benchmarks of single cores and other people's samples; the one published figure for a
-  whole round, FedGCS's, is not usable. Of t2 instances no power exists at all. Radio power is a
-  fit to two American networks and one phone; Wi-Fi's by rate rests on data sheets and a phone of
-  2012.
-- **Phones but for one chip.** Training was measured on a Snapdragon 855 with MNN. Every other
-  phone's rate is that one's scaled by inference latency, which is off by a factor of two on a
+- **Energy**. No device's joules of training were compared with a meter's reading. Watts come from
+  data sheets, benchmarks of single cores and published samples; the one published figure for a
+  whole round, FedGCS's, is not usable. For t2 instances no power figure exists. Radio power is a
+  fit to two American networks and one phone; Wi-Fi power by rate rests on data sheets and a phone
+  of 2012.
+- **Phones, except for one chip.** Training was measured on a Snapdragon 855 with MNN. Every other
+  phone's rate is scaled from it by inference latency, which is off by a factor of two on a
   recent phone and of three on an old one. GPUs and NPUs of phones, and other engines, are not
   covered.
 - **Depthwise convolutions on phones**: one network on one phone, whose points were fitted.
-- **Recurrent networks on phones and transformers on phones**: no time of them in an engine of
-  MNN's class was found.
+- **Recurrent networks on phones and transformers on phones**: no measured time in an
+  engine of MNN's class was found.
 - **Convolutions on Jetson GPUs, small networks on them (the overhead of a layer is that of
   inference), and anything on the Raspberry Pi 5, Xavier NX and Orin Nano**:
   rates are inferred from matrix products or from other boards.
 - **Evaluation** is timed at the rate of training, which makes it 2 to 6 times too slow on phones.
-- **t2 credits in the field**: rules were read, nobody's run was. How AWS lowers a clock
-  "gradually" is unknown.
+- **t2 credits in the field**: the rules were read, but no measured run was found. The rule by which
+  AWS lowers a clock "gradually" is unknown.
 - **Heat**: resistance and time constant of the skin rest on two readings of other phones; one node
-  stands for the whole phone.
-- **Memory that is free** on phones: no data. The `autograd` engine was held to torch on a desktop
-  CPU alone.
-- **The channel in the field.** Laws are met; that a given place fades by them, that blocks are
-  independent, that 128.1 + 37.6 log10(d) holds there, is assumed. Defaults give the median of one
-  US operator on the way up and a quarter of it on the way down ([channel](models/channel.md)).
+  represents the whole phone.
+- **Memory that is free** on phones: no data. The `autograd` engine was compared with torch on a
+  desktop CPU only.
+- **The channel in the field.** The code follows its laws. It is assumed that a given place fades by
+  them, that blocks are independent, and that 128.1 + 37.6 log10(d) holds there. Defaults give the
+  median of one US operator for the uplink and a quarter of it for the downlink
+  ([channel](models/channel.md)).
 - **Transfers in the field**: TCP was timed over a link without losses or other traffic. Round-trip
   times of Wi-Fi and cables are inferred.
-- **People** of the bundled traces are made up. Published traces are counted rightly; that their
-  people are like yours is not known.
+- **People** of the bundled traces are generated. Published traces are counted correctly; it is not
+  known whether their people are like yours.
 - **The whole**: no federated run on real devices was found with time, energy and accuracy all
-  published, so that time-to-accuracy and energy-to-accuracy of a fleet are validated only piece by
-  piece. Accuracy is real training, not a model.
+  published. So time-to-accuracy and energy-to-accuracy of a fleet are validated only piece by
+  piece. Accuracy comes from real training, not from a model.
 - **Not obtained**: the on-device tables of Flower (arXiv:2104.03042), the device and power tables
   of AutoFL, EAFL, Swan, BouquetFL, FS-Real and DeepThings, FedScale's device data, power of LTE's
   state promotions on today's phones, power profiles of the OnePlus 10 Pro and the Realme Q3s.
-  Whoever has them can add a row.
+  If you have them, please add a row.
 """
 
 
@@ -120,7 +120,7 @@ SECTION_MAKERS = (
 
 
 def render(sections: Iterable[Section]) -> str:
-    """The page of these sections."""
+    """Return the page of these sections."""
     sections = list(sections)
     summary = table(
         ("what", "kind", "points", "result"),

@@ -1,4 +1,4 @@
-"""Peak memory of a step of training: what the `mnn` engine is said to take, beside readings."""
+"""Peak memory of an SGD step in the `mnn` engine, beside readings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEAD = (
     "measured MiB",
     "model MiB",
     "error",
-    "error of the fit made again",
+    "error of the repeated fit",
 )
 
 
@@ -32,7 +32,7 @@ def _steps() -> dict[str, StepMemory]:
 
 
 def needed_mib(engine: EngineMemory) -> FloatArray:
-    """What an engine is said to take at each reading."""
+    """Return the memory that the model gives an engine at each reading."""
     readings = measurements.mnn_memory()
     return np.array(
         [
@@ -44,7 +44,7 @@ def needed_mib(engine: EngineMemory) -> FloatArray:
 
 @cache
 def fit() -> EngineMemory:
-    """The four figures of an engine that make the squares of relative errors least."""
+    """Return the four figures of an engine with the least squares of relative errors."""
     readings = measurements.mnn_memory()
 
     def errors(logs: FloatArray) -> FloatArray:
@@ -60,7 +60,7 @@ def _engine(logs: FloatArray) -> EngineMemory:
 
 
 def section() -> Section:
-    """The readings, the engine as it is, and the fit made again."""
+    """Return the section: readings, the engine as shipped, and the repeated fit."""
     readings, shipped, again = measurements.mnn_memory(), ENGINES["mnn"], fit()
     said, refit = needed_mib(shipped), needed_mib(again)
     checks = [
@@ -89,7 +89,7 @@ def section() -> Section:
             )
         )
     figures = table(
-        ("engine `mnn`", "shipped", "fit made again"),
+        ("engine `mnn`", "shipped", "repeated fit"),
         [
             ("base", f"{number(shipped.base_byte / BYTE_PER_MIB)} MiB",
              f"{number(again.base_byte / BYTE_PER_MIB)} MiB"),
@@ -107,8 +107,8 @@ SqueezeNet in batches of 32 is left out: its growth halves there, as on a phone 
 
 {figures}
 
-`autograd` is held to torch's own allocator by tests ([memory](models/memory.md)); no board's or
-instance's memory was measured while it trains.
+Tests compare `autograd` with torch's own allocator ([memory](models/memory.md)); no board's or
+instance's memory was measured during training.
 """
     return Section(
         "Peak memory",

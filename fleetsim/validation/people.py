@@ -1,4 +1,4 @@
-"""Bundled traces as clients live through them, beside plain counts of their files."""
+"""Bundled usage traces, beside counts of their files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HOUR_S = int(S_PER_HOUR)
 
 
 class State(NamedTuple):
-    """What holds for a person from one second of the week to another."""
+    """State of a person from one second of the week to another."""
 
     begin_s: int
     end_s: int
@@ -40,43 +40,46 @@ class State(NamedTuple):
 
 
 def section() -> Section:
-    """The traces that fleetsim carries."""
+    """Return the section: traces that fleetsim carries."""
     checks, by_hour = [], {}
     for name in ("people-week", "livelab-phones"):
-        lives = _lives(read_csv_table(bundled.folder("traces") / name / "states.csv.gz"))
+        states_by_user = _states_by_user(
+            read_csv_table(bundled.folder("traces") / name / "states.csv.gz")
+        )
         trace = read_trace(bundled.folder("traces") / name)
-        lived, counted = _lived_by_hour(trace), _counted_by_hour(lives)
-        by_hour[name] = (lived, counted)
+        simulated, counted = _simulated_by_hour(trace), _counted_by_hour(states_by_user)
+        by_hour[name] = (simulated, counted)
         checks += [
             Check(f"{name}: share of the time {flag}", "count", float(counted[flag].mean()),
-                  float(lived[flag].mean()), "", "states.csv.gz, row by row")
+                  float(simulated[flag].mean()), "", "states.csv.gz, row by row")
             for flag in _FLAGS
         ]  # fmt: skip
-        apart = max(float(np.abs(lived[flag] - counted[flag]).max()) for flag in _FLAGS)
+        apart = max(float(np.abs(simulated[flag] - counted[flag]).max()) for flag in _FLAGS)
         checks.append(
             Check(f"{name}: largest difference in any hour of the day", "count", 0.0, apart, "",
                   "states.csv.gz, row by row")
         )  # fmt: skip
-        lived_s, counted_s = _lived_intervals_s(trace), _counted_intervals_s(lives)
+        simulated_s, counted_s = _simulated_intervals_s(trace), _counted_intervals_s(states_by_user)
         checks += [
             Check(f"{name}: eligible intervals, {q:g} quantile", "count",
-                  float(np.quantile(counted_s, q)), float(np.quantile(lived_s, q)), "s",
+                  float(np.quantile(counted_s, q)), float(np.quantile(simulated_s, q)), "s",
                   "states.csv.gz, row by row")
             for q in (0.1, 0.5, 0.9)
         ]  # fmt: skip
         checks.append(
-            Check(f"{name}: mean load", "count", _counted_load(lives), _lived_load(trace), "",
+            Check(f"{name}: mean load", "count", _counted_load(states_by_user),
+                  _simulated_load(trace), "",
                   "states.csv.gz, row by row")
         )  # fmt: skip
-    lived = by_hour["people-week"][0]
+    simulated = by_hour["people-week"][0]
     hours = [
-        (f"{hour:02d}", *(f"{lived[flag][hour]:.3f}" for flag in _FLAGS)) for hour in range(24)
+        (f"{hour:02d}", *(f"{simulated[flag][hour]:.3f}" for flag in _FLAGS)) for hour in range(24)
     ]
     text = f"""\
-`people-week` and `livelab-phones` are made up ([people-week](../traces/people-week/README.md),
-[livelab-phones](../traces/livelab-phones/README.md)): **that people live so is not validated
-anywhere**. What can be held to their files is that clients live through what is in them: shares of
-the time, by the queries that scenarios make, beside a plain walk through the rows.
+`people-week` and `livelab-phones` are generated ([people-week](../traces/people-week/README.md),
+[livelab-phones](../traces/livelab-phones/README.md)): **whether people behave like this is not
+validated anywhere**. Only the reading of their files can be checked: shares of the time, by the
+queries of scenarios, beside a plain walk through the rows.
 
 {checks_table(checks)}
 
@@ -97,9 +100,9 @@ charging and unmetered.
 
 
 def usage_of(trace: Trace) -> Usage:
-    """One client for every user, each from the beginning of the record."""
-    everybody = np.ones(trace.num_users, dtype=np.bool_)
-    return build_usage(trace, seed=0, has_people=everybody, shift="none")
+    """Return usage with one client for every user, from the beginning of its record."""
+    has_people = np.ones(trace.num_users, dtype=np.bool_)
+    return build_usage(trace, seed=0, has_people=has_people, shift="none")
 
 
 def _schedules(usage: Usage) -> dict[str, Schedule]:
@@ -111,8 +114,8 @@ def _schedules(usage: Usage) -> dict[str, Schedule]:
     }
 
 
-def _lived_by_hour(trace: Trace) -> dict[str, FloatArray]:
-    """Shares [24] of people for whom something holds, by the queries of a scenario."""
+def _simulated_by_hour(trace: Trace) -> dict[str, FloatArray]:
+    """Return shares [24] of people by flag, with the queries of a scenario."""
     people, schedules = np.arange(trace.num_users), _schedules(usage_of(trace))
     begin_s = np.arange(_HOURS_A_WEEK) * S_PER_HOUR
     return {
@@ -128,8 +131,8 @@ def _lived_by_hour(trace: Trace) -> dict[str, FloatArray]:
     }
 
 
-def _lived_intervals_s(trace: Trace) -> FloatArray:
-    """Lengths of the eligible intervals that begin within a week."""
+def _simulated_intervals_s(trace: Trace) -> FloatArray:
+    """Return lengths of the eligible intervals that begin within a week."""
     schedule, lengths = _schedules(usage_of(trace))["eligible"], []
     for person in range(trace.num_users):
         at_s = schedule.next_change_after_one(person, 0.0)
@@ -141,8 +144,8 @@ def _lived_intervals_s(trace: Trace) -> FloatArray:
     return np.array(lengths)
 
 
-def _lived_load(trace: Trace) -> float:
-    """Mean load over people and a week, by walking through `load_after`."""
+def _simulated_load(trace: Trace) -> float:
+    """Return the mean load over people and a week, by walking through `load_after`."""
     usage, people = usage_of(trace), np.arange(trace.num_users)
     now_s, total_s = np.zeros(people.size), np.zeros(people.size)
     end_s = _HOURS_A_WEEK * S_PER_HOUR
@@ -154,8 +157,8 @@ def _lived_load(trace: Trace) -> float:
     return float(total_s.mean()) / end_s
 
 
-def _lives(states: CsvTable) -> list[list[State]]:
-    """Each user's states, row by row."""
+def _states_by_user(states: CsvTable) -> list[list[State]]:
+    """Return each user's states, row by row."""
     user, begin_s = states.columns["user"], states.whole_numbers("t_s").tolist()
     load = states.numbers("load").tolist()
     columns = {flag: states.whole_numbers(flag).tolist() for flag in _FLAGS[:3]}
@@ -164,17 +167,17 @@ def _lives(states: CsvTable) -> list[list[State]]:
         is_last = index + 1 == len(user) or user[index + 1] != name
         end_s = _HOURS_A_WEEK * _HOUR_S if is_last else begin_s[index + 1]
         flags = {flag: bool(columns[flag][index]) for flag in columns}
-        # who is offline is on no network, metered or not
+        # a client that is offline is on no network, metered or not
         flags["unmetered"] &= flags["online"]
         flags["eligible"] = flags["online"] and flags["charging"] and flags["unmetered"]
         found.setdefault(name, []).append(State(begin_s[index], end_s, flags, load[index]))
     return list(found.values())
 
 
-def _counted_by_hour(lives: list[list[State]]) -> dict[str, FloatArray]:
-    """As `_lived_by_hour`, from the rows."""
+def _counted_by_hour(states_by_user: list[list[State]]) -> dict[str, FloatArray]:
+    """Return the same as `_simulated_by_hour`, from the rows."""
     seconds = {flag: np.zeros(24) for flag in _FLAGS}
-    for lines in lives:
+    for lines in states_by_user:
         for begin_s, end_s, flags, _ in lines:
             at_s = begin_s
             while at_s < end_s:
@@ -183,13 +186,13 @@ def _counted_by_hour(lives: list[list[State]]) -> dict[str, FloatArray]:
                     if flags[flag]:
                         seconds[flag][at_s // _HOUR_S % 24] += until_s - at_s
                 at_s = until_s
-    return {flag: seconds[flag] / (7 * S_PER_HOUR * len(lives)) for flag in _FLAGS}
+    return {flag: seconds[flag] / (7 * S_PER_HOUR * len(states_by_user)) for flag in _FLAGS}
 
 
-def _counted_intervals_s(lives: list[list[State]]) -> FloatArray:
-    """As `_lived_intervals_s`, from the rows: a run over Sunday midnight is one interval."""
+def _counted_intervals_s(states_by_user: list[list[State]]) -> FloatArray:
+    """Return the same as `_simulated_intervals_s`; a run over Sunday midnight is one interval."""
     lengths = []
-    for lines in lives:
+    for lines in states_by_user:
         runs: list[list[int]] = []
         for begin_s, end_s, flags, _ in lines:
             if flags["eligible"] and runs and runs[-1][1] == begin_s:
@@ -203,18 +206,18 @@ def _counted_intervals_s(lives: list[list[State]]) -> FloatArray:
     return np.array(lengths, dtype=np.float64)
 
 
-def _counted_load(lives: list[list[State]]) -> float:
-    total_s = sum(one.load * (one.end_s - one.begin_s) for lines in lives for one in lines)
-    return total_s / (len(lives) * _HOURS_A_WEEK * S_PER_HOUR)
+def _counted_load(states_by_user: list[list[State]]) -> float:
+    total_s = sum(one.load * (one.end_s - one.begin_s) for lines in states_by_user for one in lines)
+    return total_s / (len(states_by_user) * _HOURS_A_WEEK * S_PER_HOUR)
 
 
 @style.house_style()
-def _figure(lived: dict[str, FloatArray], counted: dict[str, FloatArray]) -> Figure:
+def _figure(simulated: dict[str, FloatArray], counted: dict[str, FloatArray]) -> Figure:
     figure = style.new_figure(7.4, 3.8)
     axes = figure.subplots()
     for flag, (color, _) in zip(_FLAGS, style.series(len(_FLAGS)), strict=True):
         hours = np.arange(24) + 0.5
-        axes.plot(hours, lived[flag], color=color, label=flag)
+        axes.plot(hours, simulated[flag], color=color, label=flag)
         axes.plot(hours, counted[flag], "o", color=color, markersize=3.5)
     axes.plot([], [], "o", color=style.BLACK, markersize=3.5, label="counted in the file")
     axes.set(xlabel="hour of the day", ylabel="share of the people", xlim=(0, 24), ylim=(0, 1.03))

@@ -1,9 +1,9 @@
-"""Phones: 40 times of training on a Snapdragon 855, the fit to them made again, and its power.
+"""Phones: 40 measured training times on a Snapdragon 855, the repeated fit, and power.
 
 The fit has four figures: k_l and k_p (overheads of a batch per layer and per parameter), the rate R
-of convolutions, and that of depthwise ones, which MobileNetV2 alone has. The squares of relative
-errors are least. A fifth, an overhead t_d of the batch itself, comes out as 0 and is left out. The
-same fit with t_d in place of k_l shows what counting the layers is worth.
+of convolutions, and that of depthwise ones, which only MobileNetV2 has. It has the least squares of
+relative errors. A fifth figure, an overhead t_d of the batch itself, is 0 in the fit and left out.
+The same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fleetsim.validation.tables import (
 )
 
 _CARRIER = "pixel-4"
-"""Bundled phone with a Snapdragon 855; the measured ones differ in their rate alone."""
+"""Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
 _K_NEON = 1.25
 _START = (2e-3, 1e-8, 40e9, 1e9)
 _PER_BATCH_START = (5e-3, 1e-8, 40e9, 1e9)
@@ -46,19 +46,19 @@ _MARKS = {"LeNet": "o", "AlexNet": "s", "SqueezeNet": "^", "GoogLeNet": "D", "Mo
 
 @cache
 def costs() -> Mapping[str, ModelCost]:
-    """What each measured network costs, as scenarios count it."""
+    """Return the cost of each measured network, as scenarios count it."""
     return {name: measured_cost(name) for name in sorted(set(measurements.mnn_times().network))}
 
 
 def sd855() -> ComputeProfile:
-    """The measured phones, as fleetsim describes one: a market phone with their latency."""
+    """Return the measured phones as fleetsim describes them: a market phone with their latency."""
     latency_ms = np.array([measurements.figures()["sd855_resnet_ms"].value])
     rate = float(market.conv_flop_per_s(latency_ms)[0])
     return dataclasses.replace(load_device(_CARRIER).compute, conv_flop_per_s=rate)
 
 
 def as_fitted(k_l: float, k_p: float, conv: float, depthwise: float) -> ComputeProfile:
-    """A phone with the four figures of the fit, in SI units."""
+    """Return a phone with the four figures of the fit, in SI units."""
     carrier = load_device(_CARRIER).compute
     phi = {**carrier.phi, "gemm": 1.0, "depthwise": depthwise / conv}
     return dataclasses.replace(
@@ -67,18 +67,18 @@ def as_fitted(k_l: float, k_p: float, conv: float, depthwise: float) -> ComputeP
 
 
 def as_fitted_per_batch(t_d: float, k_p: float, conv: float, depthwise: float) -> ComputeProfile:
-    """A phone with as many figures, whose overhead does not depend on the number of layers."""
+    """Return a phone with four figures, whose overhead does not depend on the layers."""
     return dataclasses.replace(as_fitted(0.0, k_p, conv, depthwise), dispatch_s=t_d)
 
 
 def batch_s(compute: ComputeProfile, cost: ModelCost, batch_size: int) -> float:
-    """Seconds of training one batch."""
+    """Return seconds of training one batch."""
     work, samples = Work(WorkKind.TRAIN, epochs=1), np.array([batch_size])
     return float(unloaded_s(compute, cost, work, num_samples=samples, batch_size=batch_size)[0])
 
 
 def said_s(compute: ComputeProfile) -> FloatArray:
-    """The model's seconds of the 40 points."""
+    """Return the model's seconds of the 40 points."""
     times = measurements.mnn_times()
     return np.array(
         [
@@ -90,13 +90,13 @@ def said_s(compute: ComputeProfile) -> FloatArray:
 
 @cache
 def fit() -> tuple[float, ...]:
-    """The four figures that make the sum of squared relative errors least."""
+    """Return the four figures with the least sum of squared relative errors."""
     return _least(as_fitted, _START)
 
 
 @cache
 def fit_per_batch() -> tuple[float, ...]:
-    """The same without counting layers."""
+    """Return the same without counting layers."""
     return _least(as_fitted_per_batch, _PER_BATCH_START)
 
 
@@ -113,13 +113,13 @@ def _least(make: Callable[..., ComputeProfile], start: tuple[float, ...]) -> tup
 
 
 def section() -> Section:
-    """The 40 points, what the fit says of them, and what scenarios say of them."""
+    """Return the section: the 40 points, by the fit and by scenarios."""
     times, phone, found = measurements.mnn_times(), sd855(), fit()
     said, again = said_s(phone), said_s(as_fitted(*found))
     per_batch = said_s(as_fitted_per_batch(*fit_per_batch()))
     checks = _checks(said)
     points = table(
-        ("phone", "network", "batch", "measured ms", "model ms", "error", "fit made again"),
+        ("phone", "network", "batch", "measured ms", "model ms", "error", "repeated fit"),
         [
             (
                 name,
@@ -145,7 +145,7 @@ def section() -> Section:
 Five networks on a Mi 9 and three of them on a Meizu 16T (both Snapdragon 855, four fast cores),
 MNN, batches of 1 to 16: {measurements.MNN}, `tools/train/benchmark`. Four figures, 40 points.
 
-**The fit made again** (least squares of relative errors, `scipy.optimize.least_squares`, from
+**The repeated fit** (least squares of relative errors, `scipy.optimize.least_squares`, from
 {", ".join(_START_TEXT)}) beside the figures that the phones' files carry:
 
 {_figures_table(found, phone)}
@@ -157,7 +157,7 @@ depthwise, so these layers carry all that it spends beyond its dense ones, Batch
 | | points | mean error | worst |
 | --- | --- | --- | --- |
 {_row("a fit of as many figures without layers", _checks(per_batch))}
-{_row("the fit made again", _checks(again))}
+{_row("the repeated fit", _checks(again))}
 {_row("as scenarios time them, with the files' figures", checks)}
 
 ![Seconds of a batch, model against measured, 40 points](validation/mnn-training.svg)

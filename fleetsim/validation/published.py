@@ -1,4 +1,4 @@
-"""Published traces that fleetsim may not carry, where they are here: counts by another program."""
+"""Published traces that fleetsim may not carry, beside counts by another program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fleetsim.validation.tables import Check, Section, Verdict, checks_table, er
 
 _HOUR_S = int(S_PER_HOUR)
 _LOCAL_S = -7 * _HOUR_S
-"""San Diego, whose clock ExtraSensory's people had, behind UTC."""
+"""Offset to UTC of San Diego, the local time of ExtraSensory's people."""
 PUBLISHED = {
     "flash-flhetbench": "FLHetBench's intervals from FLASH: Carkham/FLHetBench@633c071"
     " data/cached_timers.json",
@@ -29,11 +29,11 @@ PUBLISHED = {
     "net-5g-irish": "Irish 5G: github.com/uccmisl/5Gdataset",
     "net-hsdpa-norway": "Norwegian 3G: http://skuld.cs.umass.edu/traces/mmsys/2013/pathbandwidth/",
 }
-"""Traces that fleetsim may not carry, and where they are."""
+"""Traces that fleetsim may not carry, with their sources."""
 
 
 def find(name: str) -> Path | None:
-    """Folder of a published trace below `$FLEETSIM_DATA`, if it is there."""
+    """Return the folder of a published trace below `$FLEETSIM_DATA`; None if it is not there."""
     home = os.environ.get("FLEETSIM_DATA")
     if not home:
         return None
@@ -42,7 +42,7 @@ def find(name: str) -> Path | None:
 
 
 def section() -> Section:
-    """Published traces, as far as they are here."""
+    """Return the section: published traces that are on this machine."""
     read: dict[str, Callable[[Path], list[Check]]] = {
         "flash-flhetbench": _flhetbench,
         "extrasensory": _extrasensory,
@@ -59,8 +59,8 @@ def section() -> Section:
     parts = [
         "Traces that fleetsim may not carry are read from `$FLEETSIM_DATA/traces/NAME` or"
         " `$FLEETSIM_DATA/NAME`; [usage](models/usage.md) and"
-        " [network traces](models/network-traces.md) say how they are converted. Counts by another"
-        " program, beside what clients live through."
+        " [network traces](models/network-traces.md) describe their conversion. Counts by another"
+        " program, beside the states of clients."
     ]
     if checks:
         parts.append(checks_table(checks))
@@ -79,7 +79,7 @@ def _flhetbench(folder: Path) -> list[Check]:
     span_s = trace.span_s[usage.user]
     eligible = usage.eligible_schedule(charging_required=True, unmetered_required=True)
     share = eligible.seconds_true(np.arange(trace.num_users), 0.0, span_s) / span_s
-    # as they stand in the file; those of no second hold for no time and are not in a trace
+    # as in the file; intervals of length 0 are not in a trace
     raw = read_intervals(folder / "intervals.csv.gz").trace
     ends_s = np.append(raw.times_s[1:], 0)
     ends_s[raw.offsets[1:] - 1] = raw.span_s
@@ -107,7 +107,7 @@ def _extrasensory(folder: Path) -> list[Check]:
     usage = usage_of(trace)
     samples = read_csv_table(folder / "states-dev.csv.gz")
     user, local_s = samples.whole_numbers("user"), samples.whole_numbers("t") + _LOCAL_S
-    client_of = {int(trace.user_ids[who]): client for client, who in enumerate(usage.user)}
+    client_of = {int(trace.user_ids[user_]): client for client, user_ in enumerate(usage.user)}
     day_s = 24 * _HOUR_S
     midnight_s = {
         int(one): int(local_s[user == one][0]) // day_s * day_s for one in np.unique(user)

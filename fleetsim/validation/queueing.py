@@ -1,10 +1,10 @@
 """Clients that wait for each other: shared links, and rounds that end with the slowest task.
 
-* k equal clients on one link take k times as long as one; unequal ones that begin at different
-  times end when a walk through their rates by hand says.
+* k equal clients on one link take k times as long as one; the end of unequal ones that begin at
+  different times follows from a walk through their rates by hand.
 * Transfers that begin as a Poisson process and share one link evenly are an M/G/1 queue with
   processor sharing: mean seconds of a transfer S / (1 - rho), S alone on the link, rho the load,
-  whatever the sizes' law (Kleinrock, Queueing Systems II, 1976).
+  for any distribution of sizes (Kleinrock, Queueing Systems II, 1976).
 * A round of n tasks of exponential length with mean m takes m H_n, with variance
   m^2 (1 + 1/4 + ... + 1/n^2) (Renyi, 1953).
 """
@@ -24,7 +24,7 @@ from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
-from fleetsim.fleet.network.sharing.max_min import SharedLinksSettings, build_shared_links
+from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR
@@ -45,7 +45,7 @@ _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
 _OWN_BIT_PER_S = 1e9
 _QUEUES = ((0.4, False), (0.6, True))
-"""Load, and whether sizes are exponential rather than equal."""
+"""Load, and True for exponential instead of equal sizes."""
 _NUM_TRANSFERS = 500
 _NUM_QUEUES = 24
 _WARM_UP = 100
@@ -76,7 +76,7 @@ checkpoint: {{every_rounds: {rounds}}}
 
 
 def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray) -> FloatArray:
-    """When uploads of so many bits end that share the server's link of 1 Mbit/s, all [n]."""
+    """Return the ends of uploads that share the server's link of 1 Mbit/s, all [n]."""
     size = bit.size
     channel = build_channel(
         ConstantSettings(down_bit_per_s=1e15, up_bit_per_s=1e15, give_up_s=1e9),
@@ -84,10 +84,8 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
         size=size,
         wired_bit_per_s=own_bit_per_s,
     )
-    links = build_shared_links(
-        SharedLinksSettings(server_in_bit_per_s=_LINK_BIT_PER_S),
-        seed=_SEED,
-        wired_bit_per_s=own_bit_per_s,
+    links = SharedLinksSettings(server_in_bit_per_s=_LINK_BIT_PER_S).build(
+        seed=_SEED, wired_bit_per_s=own_bit_per_s
     )
     clients = np.arange(size)
     flows = Flows(
@@ -108,7 +106,7 @@ def finishing_s(start_s: FloatArray, bit: FloatArray, own_bit_per_s: FloatArray)
 
 
 def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> FloatArray:
-    """Seconds that transfers take which begin as a Poisson process; mean 1 s alone on the link."""
+    """Return seconds of transfers that begin as a Poisson process; each takes 1 s if alone."""
     draws = rng.stream(_SEED, "validation/queue", queue, round(100 * load), is_exponential)
     start_s = np.cumsum(draws.exponential(1.0 / load, _NUM_TRANSFERS))
     size_s = draws.exponential(1.0, _NUM_TRANSFERS) if is_exponential else np.ones(_NUM_TRANSFERS)
@@ -117,7 +115,7 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
 
 
 def round_times_s(num_clients: int) -> FloatArray:
-    """Lengths of rounds whose tasks all die after an exponential time, by a run of a scenario."""
+    """Run a scenario and return lengths of rounds whose tasks all crash, exponentially."""
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "scenario.yaml"
         text = _ROUND.format(size=num_clients, crash_per_hour=_CRASH_PER_HOUR, rounds=_NUM_ROUNDS)
@@ -129,22 +127,22 @@ def round_times_s(num_clients: int) -> FloatArray:
 
 
 def section() -> Section:
-    """Links, queues and rounds."""
+    """Return the section: links, queues and rounds."""
     exact, waits, rounds = _exact(), _waits(), _rounds()
     text = f"""\
-**Shared links**, by the code that lays out all transfers of a round:
+**Shared links**, with the code of every round's transfers:
 
 {checks_table(exact)}
 
 **Transfers that begin at random** on a shared link of 1 Mbit/s, each of 1 s alone: an M/G/1 queue
-with processor sharing takes S / (1 - rho) on average, for sizes of any law. {_NUM_QUEUES} queues
-of {_NUM_TRANSFERS} transfers per load, the first and last {_WARM_UP} of each left out. Here the
-interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
-simple form. No scenario has such arrivals: servers send out cohorts.
+with processor sharing takes S / (1 - rho) on average, for any distribution of sizes. {_NUM_QUEUES}
+queues of {_NUM_TRANSFERS} transfers per load, without the first and last {_WARM_UP} of each. Here
+the interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
+simple form. No scenario has such arrivals: servers dispatch cohorts.
 
 {estimates_table(waits)}
 
-**Rounds** of n tasks that would compute for ever and crash at a constant rate, run as scenarios:
+**Rounds** of n tasks that compute without end and crash at a constant rate, run as scenarios:
 mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} rounds each.
 
 {estimates_table(rounds)}

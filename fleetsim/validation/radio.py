@@ -1,4 +1,4 @@
-"""Radios beside measurements: power by rate and by transmit power, Wi-Fi, round trips.
+"""Radios: power by rate and by transmit power, Wi-Fi, round trips.
 
 Power of a phone is the model's radio plus its screen; that of a walk is given without it.
 """
@@ -28,7 +28,7 @@ from fleetsim.validation.tables import (
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
-"""Screen at its brightest, which the fits took off (Galaxy S20 Ultra)."""
+"""Screen at full brightness, which the fits subtract (Galaxy S20 Ultra)."""
 _RADIOS = ("lte", "nr-low", "nr-mmwave")
 _CONNECTED_2012_W, _UP_2012 = 0.13286, 283.17
 """Wi-Fi of MobiSys'12: watts, mW per Mbit/s up."""
@@ -43,19 +43,19 @@ _WIFI_PHONE = "pixel-6"
 
 @dataclass(frozen=True, slots=True)
 class PowerLine:
-    """One radio and direction beside the mean power at each rate that was asked for."""
+    """Radio and direction, beside the mean power at each requested rate."""
 
     radio: str
     direction: str
     mbit_per_s: FloatArray
     measured_w: FloatArray
-    """Whole phone."""
+    """Measured power of the whole phone."""
     said_w: FloatArray
-    """Radio of the model and the screen."""
+    """Power of the model's radio and the screen."""
 
     @property
     def correlation(self) -> float:
-        """Between measured and said power."""
+        """Correlation between measured and modelled power."""
         return float(np.corrcoef(self.measured_w, self.said_w)[0, 1])
 
     @property
@@ -71,7 +71,7 @@ class PowerLine:
 
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
-    """Watts of a busy radio above idle at these rates, shape kept."""
+    """Return watts of a busy radio above idle at these rates, shape kept."""
     bit_per_s = mbit_per_s * BIT_PER_MBIT
     if direction == "down":
         return radio.receive_w + radio.receive_j_per_bit * bit_per_s
@@ -79,7 +79,7 @@ def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> Floa
 
 
 def power_lines() -> list[PowerLine]:
-    """The radios of the Galaxy S20 Ultra, either way."""
+    """Return the radios of the Galaxy S20 Ultra, in both directions."""
     data = measurements.radio_table("radio-power")
     rates, measured_w = data.numbers("mbit_per_s"), data.numbers("power_w")
     lines = []
@@ -92,7 +92,7 @@ def power_lines() -> list[PowerLine]:
 
 
 def walk_checks() -> list[Check]:
-    """Seconds of a walk with mmWave 5G, in groups; the screen is taken off."""
+    """Return seconds of a walk with mmWave 5G, in groups, without the screen."""
     data, radio = measurements.radio_table("radio-walk"), load_radio("nr-mmwave")
     columns = zip(
         data.columns["direction"],
@@ -118,7 +118,7 @@ def walk_checks() -> list[Check]:
 
 
 def weak_signal_check() -> Check:
-    """The weakest signals of the walk, where a phone emits all that it may."""
+    """Return the weakest signals of the walk, where a phone emits its highest power."""
     (check,) = (c for c in walk_checks() if "-120" in c.what)
     data = measurements.radio_table("radio-walk")
     rate = data.numbers("mbit_per_s")[_rows(data, direction="up", low="-120")]
@@ -128,7 +128,7 @@ def weak_signal_check() -> Check:
 
 
 def modem_checks() -> list[Check]:
-    """What modems draw above reception, by transmit power; medians over five phones."""
+    """Return power of modems above reception, by transmit power; medians over five phones."""
     data, amplifier = measurements.radio_table("modem-transmit"), load_radio("lte").amplifier
     assert amplifier is not None
     dbm, watts = data.numbers("tx_dbm"), data.numbers("above_receive_w")
@@ -147,7 +147,7 @@ def modem_checks() -> list[Check]:
 
 
 def wifi_rows() -> list[tuple[float, float, float, float]]:
-    """Mbit/s up, watts of a phone of 2012, watts of the model, watts before the duty cycle."""
+    """Return rows: Mbit/s up, watts of a phone of 2012, of the model, without a duty cycle."""
     device = load_device(_WIFI_PHONE)
     assert device.wifi is not None
     radio = wifi_radio(device)
@@ -160,7 +160,7 @@ def wifi_rows() -> list[tuple[float, float, float, float]]:
 
 
 def round_trip_checks() -> list[Check]:
-    """Medians of two campaigns beside the round-trip times of the radio files."""
+    """Return medians of two campaigns beside the round-trip times of the radio files."""
     data = measurements.radio_table("latency")
     rows = zip(
         data.columns["radio"],
@@ -184,7 +184,7 @@ def round_trip_checks() -> list[Check]:
 
 
 def cap_rows() -> list[tuple[str, ...]]:
-    """Rates that downloads in cars and trains had, beside the fastest rate of each radio file."""
+    """Return rates of downloads in cars and trains, beside the highest rate of each radio file."""
     data = measurements.radio_table("fastest-samples")
     rows = zip(
         data.columns["radio"],
@@ -206,7 +206,7 @@ def cap_rows() -> list[tuple[str, ...]]:
 
 
 def section() -> Section:
-    """Radios and transport."""
+    """Return the section."""
     lines, walk, weak = power_lines(), walk_checks(), weak_signal_check()
     modem, trips, wifi = modem_checks(), round_trip_checks(), wifi_rows()
     num_points = sum(line.measured_w.size for line in lines)
@@ -217,13 +217,21 @@ def section() -> Section:
     fitted_trips = [check for check in trips if check.kind == "fit"]
     text = f"""\
 ### Power by rate
-Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these very points, so that their
-errors are those of a line. Each point is the mean over all seconds in which so many Mbit/s were
-asked for; {number(_SCREEN_W)} W of it is the screen, which hides the radio's error in the phone's.
+Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these same points, so their errors
+are those of a line. Each point is the mean over all seconds in which this many Mbit/s were
+requested; {number(_SCREEN_W)} W of it is the screen, which hides the radio's error in the phone's.
 
 {
         table(
-            ("radio", "way", "points", "Mbit/s", "r", "error of the phone", "error of the radio"),
+            (
+                "radio",
+                "direction",
+                "points",
+                "Mbit/s",
+                "r",
+                "error of the phone",
+                "error of the radio",
+            ),
             [
                 (
                     f"`{line.radio}`",
@@ -239,10 +247,10 @@ asked for; {number(_SCREEN_W)} W of it is the screen, which hides the radio's er
         )
     }
 
-Nothing was fitted to the walk with mmWave 5G. At a middling rate on the way down, and with a weak
-signal on the way up, a phone draws more than the line: the radio works harder per bit where the
-signal is weak. With a strong signal it needs less than the line says. The last row has the amplifier
-at its most, 23 dBm, as scenarios with a link budget state it.
+Nothing was fitted to the walk with mmWave 5G. At a medium rate on the downlink, and with a weak
+signal on the uplink, a phone draws more than the line: a weak signal costs more energy per bit. With
+a strong signal it draws less than the line. The last row has the amplifier at its maximum, 23 dBm,
+as in scenarios with a link budget.
 
 {checks_table([*walk, weak])}
 
@@ -253,11 +261,11 @@ than a factor of two.
 {checks_table(modem)}
 
 ### Wi-Fi
-A Pixel 6 sends over Wi-Fi; beside it the law of a phone of 2012 (Huang et al., MobiSys'12), which
-counts the processor's work, too, and was measured at rates of that time; and what fleetsim said
-before it had a duty cycle. At low rates the connection is all there is, and the model meets it. With
-the rate it falls below the law of 2012; from some 3 Mbit/s on it is **further from it than before**.
-No measurement of a recent phone by rate was found.
+A Pixel 6 that sends over Wi-Fi, beside the law of a phone of 2012 (Huang et al., MobiSys'12), which
+includes the processor's work and was measured at rates of that time, and beside the model without a
+duty cycle ("before"). At low rates only the connection draws power, and the model matches it. At
+higher rates it falls below the law of 2012; from about 3 Mbit/s on it is **further from it than
+before**. No measurement of a recent phone by rate was found.
 
 {
         table(
@@ -277,14 +285,14 @@ No measurement of a recent phone by rate was found.
     }
 
 ### Round trips and fastest rates
-Medians, with the percentiles 10 and 90: the model has one figure for all. Where the servers stand
-decides: those of the Speedtests were 1500 km away in the median, that of the pings in Ireland is not
-known. Wi-Fi and cables have no measurement of their own.
+Medians, with the percentiles 10 and 90; the model has one figure for all. The distance of the
+servers decides: those of the Speedtests were 1500 km away in the median, that of the pings in
+Ireland is not known. There is no measurement for Wi-Fi and cables.
 
 {checks_table(trips)}
 
-Mbit/s of samples while something was downloaded, beside the fastest rate that the radio file allows:
-one sample in a hundred or fewer is faster.
+Mbit/s of samples during downloads, beside the highest rate that the radio file allows: at most one
+sample in a hundred is faster.
 
 {table(_CAP_HEAD, cap_rows())}
 """  # noqa: E501
@@ -323,7 +331,7 @@ one sample in a hundred or fewer is faster.
 
 
 def _rows(data: CsvTable, **wanted: str) -> np.ndarray:
-    """Indices of the rows with these texts in these columns."""
+    """Return indices of the rows with these texts in these columns."""
     is_wanted = np.ones(data.num_rows, dtype=np.bool_)
     for column, text in wanted.items():
         is_wanted &= np.array(data.columns[column]) == text

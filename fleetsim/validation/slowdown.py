@@ -1,4 +1,4 @@
-"""What slows a device as it computes: the credits of t2 instances, the heat of phones."""
+"""Slowdown of devices by CPU credits (t2 instances) and heat (phones)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _AWS = (
 
 
 def computation(device: str, work_s: float = _WORK_S, **settings: object) -> Timeline:
-    """A computation of so many unhindered seconds, begun by a fresh device at virtual time 0."""
+    """Return a computation of `work_s` at full speed, begun by a fresh device at virtual time 0."""
     compute = load_device(device).compute
     sample_s = 3.0 * _COST.forward_flop["conv"] / compute.conv_flop_per_s
     data = {"size": 1, "devices": {device: 1.0}, **settings}
@@ -77,13 +77,13 @@ def computation(device: str, work_s: float = _WORK_S, **settings: object) -> Tim
 
 
 def speeds(timeline: Timeline) -> list[float]:
-    """Share of the unhindered speed in each segment."""
+    """Return the share of full speed in each segment."""
     values: list[float] = (np.diff(timeline.progress) / np.diff(timeline.edges_s)).tolist()
     return values
 
 
 def section() -> Section:
-    """Credits and heat against what is published of them."""
+    """Return the section: credits and heat against published figures."""
     credits, curves = [], {}
     for device in _T2:
         rules = load_device(device).credits
@@ -119,21 +119,21 @@ def section() -> Section:
             )
         )
     text = f"""\
-**Credits.** {_AWS} publishes earnings, maxima and launch credits; when the throughput of an
-instance at full load falls, and to what, follows. These are held to rounding, not to a
-measurement: AWS lowers an instance "gradually", by a rule that is not public, and **nobody's run
-of a t2 was found** to compare with.
+**Credits.** {_AWS} publishes earnings, maxima and launch credits. The moment and the depth of the
+fall in throughput of an instance at full load follow from them. The comparison is with these rules,
+not with a measurement: AWS lowers an instance "gradually", by a rule that is not public, and **no
+measured run of a t2 was found**.
 
 {checks_table(credits)}
 
 ![Throughput of t2 instances at full load over three hours](validation/t2-credits.svg)
 
-**Heat.** The caps are a Pixel 3's thermal configuration. How fast and how far a skin warms is two
-figures, each fitted to one point:
+**Heat.** The caps are a Pixel 3's thermal configuration. Two figures, each fitted to one point,
+give the speed and the extent of a skin's warming:
 
 {checks_table(heat)}
 
-What follows for phones that train from rest in air of 25 C, and was measured nowhere:
+Results for phones that train from rest in air of 25 C; not measured anywhere:
 
 {table(_HEAD, rows)}
 """
@@ -179,7 +179,7 @@ def _heat_checks() -> list[Check]:
 
 
 def _skins(skin: SkinProfile) -> Skins:
-    """One phone that draws nothing at rest and 5 W at work, in a scenario's default air."""
+    """Return one phone that draws 0 W at rest and 5 W at work, in a scenario's default air."""
     skins = skins_of(SkinSettings(), [Heater(skin, 0.0, _HEATER_W)])
     assert skins is not None
     return skins

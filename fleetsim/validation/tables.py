@@ -1,4 +1,4 @@
-"""How results are written down: numbers, rows, sections, Markdown tables."""
+"""Checks, estimates, sections and Markdown tables."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fleetsim.contracts import FloatArray
 from fleetsim.rounding import ROUNDING_SLACK
 
 Kind = Literal["fit", "prediction", "exact", "theory", "count"]
-"""`fit`: the figure was chosen so that this comes out. `prediction`: nothing was adjusted to it.
-`exact`: a closed form that the code must meet to rounding. `theory`: a random quantity against its
+"""`fit`: the figure was chosen to match it. `prediction`: nothing was adjusted to it. `exact`: a
+closed form that the code must equal, except for rounding. `theory`: a random quantity against its
 law, inside an interval. `count`: a statistic of a data set, by our code and by another."""
 
 Z = 4.0
-"""Standard errors on either side of the theoretical mean: left once in 16,000 seeds."""
+"""Half width of an interval in standard errors: one seed in 16,000 is outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A model's figure beside the one that it ought to meet."""
+    """Figure of a model beside the expected one."""
 
     what: str
     kind: Kind
     expected: float
-    """What was measured, or follows from a closed form."""
+    """Measured figure, or that of a closed form."""
     model: float
     unit: str
     source: str
@@ -41,7 +41,7 @@ class Check:
         return gap / self.expected if self.expected else gap
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of a table; what differs by rounding alone is the same on any host."""
+        """Return a row of a table; figures that differ by rounding only are equal on any host."""
         unit = f" {self.unit}" if self.unit else ""
         is_same = abs(self.error) < ROUNDING_SLACK
         return (
@@ -59,7 +59,7 @@ CHECK_HEAD = ("what", "kind", "measured or exact", "model", "error", "source")
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over draws of the simulator beside its theoretical value."""
+    """Mean over draws of the simulator beside its theoretical value."""
 
     what: str
     theory: float
@@ -69,11 +69,11 @@ class Estimate:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the simulator's is in the interval."""
+        """Return whether the simulated mean is in the interval."""
         return abs(self.simulated - self.theory) <= self.half_width
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of a table, to the second digit of the interval."""
+        """Return a row of a table, to the second digit of the interval."""
         decimals = max(0, 1 - math.floor(math.log10(self.half_width)))
         return (
             self.what,
@@ -89,7 +89,7 @@ ESTIMATE_HEAD = ("what", "theory", "simulator", "interval", "inside")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One line of the summary."""
+    """Line of the summary."""
 
     what: str
     kind: Kind
@@ -99,17 +99,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """A part of the page."""
+    """Section of the page."""
 
     title: str
     text: str
     verdicts: tuple[Verdict, ...]
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    """By the stem of their files."""
+    """Figures by the stem of their files."""
 
 
 def errors_say(checks: Iterable[Check]) -> str:
-    """Mean and largest error of some checks."""
+    """Return the mean and the largest error of checks, as text."""
     errors = np.abs([check.error for check in checks])
     if errors.max() < ROUNDING_SLACK:
         return "met to rounding"
@@ -120,34 +120,34 @@ def errors_say(checks: Iterable[Check]) -> str:
 
 
 def mean_of(what: str, theory: float, sample: FloatArray, variance: float) -> Estimate:
-    """A sample's mean beside the theoretical one; `variance` is that of the theory."""
+    """Return a sample's mean beside the theoretical one; `variance` is that of the theory."""
     half_width = Z * math.sqrt(variance / sample.size)
     return Estimate(what, theory, float(np.mean(sample)), half_width)
 
 
 def inside_say(estimates: Sequence[Estimate]) -> str:
-    """How many estimates are inside their intervals."""
+    """Return the number of estimates inside their intervals, as text."""
     return f"{sum(e.is_inside for e in estimates)} of {len(estimates)} inside {Z:g} s.e."
 
 
 def checks_table(checks: Iterable[Check]) -> str:
-    """Checks as a table."""
+    """Return checks as a table."""
     return table(CHECK_HEAD, [check.cells() for check in checks])
 
 
 def estimates_table(estimates: Iterable[Estimate]) -> str:
-    """Estimates as a table."""
+    """Return estimates as a table."""
     return table(ESTIMATE_HEAD, [estimate.cells() for estimate in estimates])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, without an exponent unless it is tiny.
+    """Return a number with this many significant digits, without an exponent unless it is tiny.
 
     >>> [number(x) for x in (0.0, 28.2407, 1694.2, 0.05468, 3.3e-6, -2.0)]
     ['0', '28.2', '1694', '0.0547', '3.30e-06', '-2.00']
@@ -161,7 +161,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float, *, signed: bool = True) -> str:
-    """A share in percent, to a tenth below a hundred.
+    """Return a share in percent, to a tenth below a hundred.
 
     >>> [percent(x) for x in (0.0, -0.0432, 14.1, 4e-9)]
     ['0 %', '-4.3 %', '+1410 %', '0 %']

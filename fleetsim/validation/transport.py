@@ -1,4 +1,4 @@
-"""Transfers over TCP beside measurements: one connection by round trip, seconds by size.
+"""Transfers over TCP: one connection by round trip, seconds by size.
 
 The transfer times were measured for this page: Linux's own TCP between two network namespaces,
 joined by a link of a given delay and rate without losses (measurements/README.md).
@@ -43,9 +43,9 @@ class Transfers:
     """Rate of the link, headers included."""
     size_byte: FloatArray
     cubic_s: FloatArray
-    """Measured, with cubic."""
+    """Measured seconds, with cubic."""
     bbr_s: FloatArray
-    """Measured, with BBR."""
+    """Measured seconds, with BBR."""
 
     @property
     def said_s(self) -> FloatArray:
@@ -59,12 +59,12 @@ class Transfers:
 
 
 def said_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> FloatArray:
-    """Seconds of the model from opening a connection without TLS to the last byte [n]."""
+    """Return seconds of the model from opening a connection without TLS to the last byte [n]."""
     return transfer_s(_NO_TLS, rtt_s, BIT_PER_BYTE * size_byte, _PAYLOAD * bit_per_s)
 
 
 def transfers() -> Transfers:
-    """The measured transfers."""
+    """Return the measured transfers."""
     data = measurements.radio_table("tcp-transfers")
     return Transfers(
         rtt_s=data.numbers("rtt_ms") / MS_PER_S,
@@ -76,7 +76,7 @@ def transfers() -> Transfers:
 
 
 def one_connection_checks() -> list[Check]:
-    """Downloads over one connection on mmWave, where the receive window is the limit."""
+    """Return downloads over one connection on mmWave, which the receive window limits."""
     data, settings = measurements.radio_table("one-connection"), TcpSettings()
     window_mbit = settings.receive_window_byte * BIT_PER_BYTE / BIT_PER_MBIT
     most_mbit = load_radio("nr-mmwave").max_down_bit_per_s / BIT_PER_MBIT
@@ -99,7 +99,7 @@ def one_connection_checks() -> list[Check]:
 
 
 def section() -> Section:
-    """Transport."""
+    """Return the section."""
     window, measured = one_connection_checks(), transfers()
     said, plain = measured.said_s, measured.plain_s
     errors = [
@@ -131,15 +131,15 @@ def section() -> Section:
     )  # fmt: skip
     text = f"""\
 ### One connection
-Downloads over one connection on mmWave 5G. The receive window of 8 MiB is read off them; that their
-rate falls with the round trip as one over it is not.
+Downloads over one connection on mmWave 5G. The receive window of 8 MiB is fitted to them; the fall
+of their rate with one over the round trip is not.
 
 {checks_table(window)}
 
 ### Transfer times
-A connection, a request and an answer of so many bytes over Linux's own TCP (6.18, cubic and BBR),
-medians of seven; the model's rate is that of the link's packets less their headers. "Rate alone" is
-what fleetsim said before it knew round trips, and says with `transport: {{kind: none}}`.
+A connection, a request and an answer of this size over Linux's own TCP (6.18, cubic and BBR),
+medians of seven. The model's rate is that of the link's packets less their headers. "Rate alone" is
+the model with `transport: {{kind: none}}`, which has no round trips.
 
 {table(head, rows)}
 

@@ -1,4 +1,4 @@
-"""What the fleet says of single clients: where they stand, how fast they are and their links."""
+"""Single clients of a fleet: places, speeds and links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_places_are_known_before_there_is_a_fleet(kind):
     np.testing.assert_array_equal(found, fleet.position_m)
 
 
-def test_nobody_moves_when_the_fleet_grows():
+def test_no_client_moves_when_the_fleet_grows():
     few, many = fleet_of(5).position_m, fleet_of(50).position_m
     assert few is not None
     assert many is not None

@@ -1,4 +1,4 @@
-"""What the sections say of devices, against sums by hand."""
+"""Sections of devices, against sums by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetsim.validation import (
 )
 
 
-def test_a_batch_of_bert_goes_forward_below_and_both_ways_above() -> None:
+def test_a_batch_of_bert_is_forward_only_below_the_trained_blocks() -> None:
     # 45.9 GFLOP a sample: 12 blocks of 24 t w^2 + 4 t^2 w for 256 tokens of width 768
     forward_flop = 4 * 12 * (24 * 256 * 768**2 + 4 * 256**2 * 768)
     rate = 2.0 * 178.1e9

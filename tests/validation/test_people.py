@@ -1,4 +1,4 @@
-"""Counting a trace two ways, on people worked out by hand."""
+"""Two counts of a trace, on people worked out by hand."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_both_counts_are_those_by_hand(folder: Path) -> None:
-    lives = people._lives(read_csv_table(folder / "states.csv"))
+    states = people._states_by_user(read_csv_table(folder / "states.csv"))
     trace = read_trace(folder)
     eligible = np.zeros(24)
     # of two people and seven days: hours 0, 1, 22 and 23 once, half of hour 12 once
     eligible[[0, 1, 22, 23]], eligible[12] = 1 / 14, 0.5 / 14
 
-    for by_hour in (people._counted_by_hour(lives), people._lived_by_hour(trace)):
+    for by_hour in (people._counted_by_hour(states), people._simulated_by_hour(trace)):
         assert by_hour["eligible"] == pytest.approx(eligible)
         assert by_hour["charging"].sum() == pytest.approx((2 + (597_600 - 43_200) / 3600 + 2) / 14)
         assert by_hour["unmetered"].sum() == pytest.approx((12.5 + 2) / 14)
-    for lengths in (people._counted_intervals_s(lives), people._lived_intervals_s(trace)):
+    for lengths in (people._counted_intervals_s(states), people._simulated_intervals_s(trace)):
         assert sorted(lengths.tolist()) == [1800.0, 14_400.0]
-    for load in (people._counted_load(lives), people._lived_load(trace)):
+    for load in (people._counted_load(states), people._simulated_load(trace)):
         assert load == pytest.approx(0.5 * 1800 / (2 * WEEK_S))

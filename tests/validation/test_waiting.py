@@ -32,7 +32,7 @@ def test_a_queue_of_its_own_seed_is_another_and_sizes_have_a_mean_of_one_second(
     other = queueing.poisson_sojourns_s(0.01, 1, is_exponential=True)
 
     assert not np.allclose(one, other)
-    # at a load of 1 % hardly anybody meets anybody: S / 0.99
+    # at a load of 1 % transfers hardly ever meet: S / 0.99
     assert np.concatenate([one, other]).mean() == pytest.approx(1.0 / 0.99, abs=5 / np.sqrt(1000))
 
 

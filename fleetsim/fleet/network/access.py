@@ -1,7 +1,7 @@
-"""How clients reach the server: radios, channels, transport protocol and shared links together.
+"""Links of clients to the server: radios, channels, transport protocol and shared links.
 
-A transfer uses the network, and so the radio and the channel, that its client is on at the moment
-when it starts; it ends over the same one.
+A transfer uses the network that its client is on when the transfer starts, with its radio and
+channel, until it ends.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.fleet_radios import Radios
 from fleetsim.fleet.network.radios.promotion import with_promotions
 from fleetsim.fleet.network.sharing.flows import Flows, OwnRates, RateSteps, lay_out_flows
-from fleetsim.fleet.network.sharing.max_min import SharedLinks
+from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.transport import RateCaps, TransportSettings, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups
 
-_BLOCKS_AHEAD: Final = 64
-"""Fading blocks of clients on shared links that are drawn at once."""
+_BLOCKS_AT_ONCE: Final = 64
+"""Fading blocks that are drawn at once for clients on shared links."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +33,10 @@ class Access:
     radios: Radios
     transport: TransportSettings
     shared: SharedLinks | None
-    """None where transfers do not slow each other."""
+    """Links that clients share; None where transfers do not slow each other."""
 
     def rate_at(self, client: int, direction: Direction, t_s: float, radio: int) -> float:
-        """Rate in bit/s of a client's link over a radio at a moment, before any that it shares."""
+        """Rate in bit/s of a client's own link over a radio at a moment, without shared links."""
         on_wifi = bool(self.radios.is_wifi[radio])
         return self.channel.rate_at(client, direction, t_s, on_wifi=on_wifi)
 
@@ -50,18 +50,18 @@ class Access:
         is_asleep: BoolArray,
         lost_at_s: FloatArray,
     ) -> TimelineGroups:
-        """Transfers, as of `Channel.transfers`, or of `lay_out_flows` where they share links.
+        """Lay out transfers: `Channel.transfers`, or `lay_out_flows` where they share links.
 
         Radios that are asleep are promoted first, then the connection is set up.
 
         Args:
-            clients: who transfers [n], and nobody else does so before the last of them ends.
-            direction: which way.
-            start_s: when each begins [n].
-            bit: what each moves, > 0 [n].
+            clients: clients that transfer [n]; no other client does before the last of them ends.
+            direction: down or up.
+            start_s: start of each [n].
+            bit: bits of each, > 0 [n].
             radio: index of its radio [n].
-            is_asleep: whether that is idle [n].
-            lost_at_s: when each client is lost, and its share free for the others, or inf [n].
+            is_asleep: radios that are idle [n].
+            lost_at_s: moment at which each client is lost, which frees its share, or inf [n].
         """
         shared, channel, radios = self.shared, self.channel, self.radios
         power = radios.power[direction].take(radio)
@@ -75,7 +75,7 @@ class Access:
         else:
             cells = shared.cells_of(clients, on_wifi)
             multiple = None if channel.multiple is None else channel.multiple[clients]
-            own_rates = channel.own_rates(clients, direction, _BLOCKS_AHEAD, on_wifi=on_wifi)
+            own_rates = channel.own_rates(clients, direction, _BLOCKS_AT_ONCE, on_wifi=on_wifi)
             laid_out = lay_out_flows(
                 Flows(awake_s, bit, awake_s + channel.give_up_s, lost_at_s, power),
                 own_rates if caps is None else _capped_rates(own_rates, awake_s, caps),
@@ -87,9 +87,9 @@ class Access:
             return laid_out
         promotion_w = radios.promotion_w[radio]
         return [
-            part
+            group
             for rows, timelines in laid_out
-            for part in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
+            for group in with_promotions(rows, timelines, start_s[rows], promotion_w[rows])
         ]
 
 

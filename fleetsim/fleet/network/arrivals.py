@@ -1,9 +1,9 @@
-"""Which uploads reach the server where a scenario forces how often they do.
+"""Uploads that a scenario forces to be lost.
 
-Client n's uploads succeed with probability theta_n, each for itself, whatever the link does (Tong
-et al., "From learning to analytics: improving model efficacy with goal-directed client selection":
-theta_n stands for decoding, drop-out and slow computation together). An upload that fails has
-taken its full airtime and joules by then.
+Client n's uploads succeed with probability theta_n, independently of each other and of the link
+(Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", where theta_n stands for decoding, drop-out and slow computation together). A failed
+upload has taken its full airtime and joules.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SHARE_TOLERANCE = 1e-6
 
 
 class SuccessSettings(Settings):
-    """How often the uploads of some clients succeed."""
+    """Probability that uploads succeed, for a share of the clients."""
 
     probability: Annotated[float, Ge(0.0), Le(1.0)]
-    """Chance of each upload (theta)."""
+    """Probability of each upload (theta)."""
     share: PositiveFraction = 1.0
-    """Chance of a client to be one of these; the shares of a list sum to 1."""
+    """Probability that a client is one of these; the shares of a list sum to 1."""
 
 
 def check_shares(successes: Sequence[SuccessSettings]) -> None:
-    """The shares of a list sum to 1.
+    """Check that the shares of a list sum to 1.
 
     Raises:
         ValueError: they do not.
@@ -45,14 +45,14 @@ def check_shares(successes: Sequence[SuccessSettings]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrivals:
-    """Which uploads arrive; addressed draws, made by `build_arrivals`."""
+    """Uploads that arrive: addressed draws, built by `build_arrivals`."""
 
     seed: int
     probability: FloatArray
-    """Chance of each upload of every client [N]."""
+    """Probability of each upload of every client [N]."""
 
     def of(self, clients: IntArray, addresses: Sequence[tuple[int, ...]]) -> BoolArray:
-        """Whether the uploads of tasks of these clients [n] and addresses arrive [n]."""
+        """Draw whether the uploads of tasks of these clients [n] and addresses arrive [n]."""
         indices = [
             (client, *address) for client, address in zip(clients.tolist(), addresses, strict=True)
         ]
@@ -64,7 +64,7 @@ class Arrivals:
 def build_arrivals(
     successes: Sequence[SuccessSettings], *, seed: int, size: int
 ) -> Arrivals | None:
-    """Deal the probabilities to N clients; None where every upload succeeds.
+    """Assign the probabilities to N clients; None where every upload succeeds.
 
     Client i gets the same probability whatever the size N of the fleet.
     """

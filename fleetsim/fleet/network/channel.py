@@ -1,11 +1,10 @@
 """Rates of every client's links, and transfers over them.
 
-A wired client has one link, its cable. Every other client has two: the cellular network that
-`fleet.channel` describes and Wi-Fi (`wifi`); who transfers says over which of them. Cellular rates
-never change (a constant channel, no fading), change from block to block (`cell` and `fading` say to
-what, `rate` how fast that is) or were measured (`net_links`); Wi-Fi rates never change. `transport`
-limits the rates of a new connection, `transfer` moves bits over what is left. Equations, sources,
-limits: docs/models/channel.md.
+A wired client has one link, its cable. Every other client has two, and each transfer uses one of
+them: the cellular network of `fleet.channel` and Wi-Fi (`wifi`). Wi-Fi rates never change.
+Cellular rates are constant, change from block to block (`cell`) or were measured
+(`measured_links`). `transport` caps the rate of a new connection; `transfer` moves bits over the
+remaining rate. Equations, sources, limits: docs/models/channel.md.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fleetsim.fleet.network.links import ChangingRates
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import OwnRates, RateSteps
 from fleetsim.fleet.network.transfer import (
-    Asked,
+    TransferRequests,
     lay_out_steady,
     multiplied,
 )
@@ -35,7 +34,7 @@ from fleetsim.fleet.network.wireless.wifi import WifiSettings
 from fleetsim.fleet.timeline import TimelineGroups
 
 _MAX_TIME_S: Final = 1e12
-"""Up to here (30,000 years) the shortest block, 1 ms, is far wider than the spacing of floats."""
+"""30,000 years; up to here the shortest block, 1 ms, is far wider than the spacing of floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +50,15 @@ class Channel:
     cell: Cell | None
     """Radio cell of the clients; None where the channel has no band."""
     arrivals: Arrivals | None
-    """Which uploads arrive; None where the scenario does not force any to be lost."""
+    """Uploads that arrive; None where the scenario forces none to be lost."""
     wifi_bit_per_s: FloatArray | None = None
-    """Wi-Fi rate of every client, or that of its cable [2, N], rows as above; None: nobody is ever
-    on Wi-Fi."""
+    """Wi-Fi rate of every client, or that of its cable [2, N], rows as above; None: no client is
+    ever on Wi-Fi."""
     multiple: FloatArray | None = None
     """Factor on all these rates of every client, both ways [N]; None: 1 for all clients."""
 
     def mean_snr(self, client: int, direction: Direction) -> float:
-        """Mean signal-to-noise ratio of a client in the cell; NaN for any other.
+        """Return the mean signal-to-noise ratio of a client in the cell; NaN for any other.
 
         Raises:
             ValueError: no such client.
@@ -91,7 +90,7 @@ class Channel:
         if on_wifi is None or not on_wifi.any():
             return rate_bit_per_s
         if self.wifi_bit_per_s is None:
-            raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, which nobody has")
+            raise ValueError(f"client {clients[on_wifi][0]} is on Wi-Fi, and no client has Wi-Fi")
         return np.where(on_wifi, self.wifi_bit_per_s[ROW[direction], clients], rate_bit_per_s)
 
     def transfers(
@@ -105,42 +104,45 @@ class Channel:
         on_wifi: BoolArray | None = None,
         caps: RateCaps | None = None,
     ) -> TimelineGroups:
-        """Transfers, exact across edges of rates; each ends with its last bit or at `give_up_s`.
+        """Lay out transfers, exact across edges of rates.
 
-        Progress in bits; one segment per block, step of a trace or step of the transport's limits
-        that a transfer touches. In each the client's radio draws what it does at that rate.
+        Each ends with its last bit, or after `give_up_s`. Progress is in bits. A transfer has one
+        segment for each block, step of a trace or step of the transport's caps that it touches;
+        its power is that of the client's radio at that rate.
 
         Args:
-            clients: who transfers [n].
-            direction: which way.
-            start_s: when each begins [n].
-            bit: what each moves, > 0 [n].
-            power: of each client's radio in this direction [n].
-            on_wifi: which of them go over Wi-Fi [n]; None: all over the cellular network.
-            caps: limits of the transport after each start; None: no limits.
+            clients: clients that transfer [n].
+            direction: down or up.
+            start_s: start of each [n].
+            bit: bits of each, > 0 [n].
+            power: power of each client's radio in this direction [n].
+            on_wifi: transfers over Wi-Fi [n]; None: all use the cellular network.
+            caps: caps of the transport after each start; None: no caps.
 
         Returns:
-            (rows of these arguments, their transfers): transfers of similar lengths together.
+            Timelines, with the rows of these arguments that they belong to.
 
         Raises:
             ValueError: no such client, a time not in [0, 1e12] s, or bits <= 0 or not finite.
         """
         self._check_all(clients, start_s, bit)
-        asked = Asked(clients, direction, start_s, start_s + self.give_up_s, bit, power, caps)
+        requests = TransferRequests(
+            clients, direction, start_s, start_s + self.give_up_s, bit, power, caps
+        )
         if self.multiple is None:
-            return self._lay_out(asked, on_wifi)
+            return self._lay_out(requests, on_wifi)
         multiple = self.multiple[clients]
-        return multiplied(self._lay_out(asked.divided(multiple), on_wifi), multiple, bit)
+        return multiplied(self._lay_out(requests.divided(multiple), on_wifi), multiple, bit)
 
-    def _lay_out(self, asked: Asked, on_wifi: BoolArray | None) -> TimelineGroups:
-        rate_bit_per_s = self._steady(asked.clients, asked.direction, on_wifi)
+    def _lay_out(self, requests: TransferRequests, on_wifi: BoolArray | None) -> TimelineGroups:
+        rate_bit_per_s = self._steady(requests.clients, requests.direction, on_wifi)
         changes = np.isnan(rate_bit_per_s)
         steady = (~changes).nonzero()[0]
         laid_out: TimelineGroups = []
         if steady.size:
-            laid_out += lay_out_steady(asked, steady, rate_bit_per_s[steady])
+            laid_out += lay_out_steady(requests, steady, rate_bit_per_s[steady])
         if self.changing is not None and steady.size < changes.size:
-            laid_out += self.changing.lay_out(asked, changes.nonzero()[0])
+            laid_out += self.changing.lay_out(requests, changes.nonzero()[0])
         return laid_out
 
     def own_rates(
@@ -151,14 +153,14 @@ class Channel:
         *,
         on_wifi: BoolArray | None = None,
     ) -> OwnRates:
-        """Rates that the channel leaves to clients [n] who share further links.
+        """Return a function of the channel's rates for clients [n] that share further links.
 
-        `on_wifi` is that of `transfers`. What it returns takes indices into `clients` [k] and
-        moments [k], and gives the rates of `num_blocks` blocks or steps of a trace each, from the
-        one around the moment on; one for ever where nobody's change.
+        It takes indices into `clients` [k] and moments [k]. It returns the rates of `num_blocks`
+        blocks or steps of a trace, from the one around each moment on; a single rate that never
+        ends if no client's rate changes. `on_wifi` is that of `transfers`.
 
         Raises:
-            ValueError: no such client, or (by what it returns) a time not in [0, 1e12] s.
+            ValueError: no such client, or (from that function) a time not in [0, 1e12] s.
         """
         self._check_all(clients, np.zeros(clients.size), np.ones(clients.size))
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
@@ -232,17 +234,17 @@ def build_channel(
     radio: RadioProfile | None = None,
     multiple: FloatArray | None = None,
 ) -> Channel:
-    """Place the clients and fix what never changes.
+    """Build the links of N clients: cellular network, Wi-Fi and cables.
 
-    Client i stands where it stands whatever the size N of the fleet.
+    Client i has the same link whatever the size N of the fleet.
 
     Args:
         settings: the cellular network.
         seed: the scenario's seed.
         size: number of clients N.
         wired_bit_per_s: rate of every wired client, both ways [N]; NaN: wireless.
-        wifi: Wi-Fi of the clients; None: nobody is ever on it.
-        radio: their cellular radio, whose modem limits rates where the settings leave it to that.
+        wifi: Wi-Fi of the clients; None: no client is ever on it.
+        radio: their cellular radio, whose modem limits rates where the settings say so.
         multiple: factor on the rates of every client [N]; None: 1 for all clients.
 
     Raises:

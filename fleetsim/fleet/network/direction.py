@@ -1,4 +1,4 @@
-"""Which way bits go between the server and a client."""
+"""Direction of a transfer between the server and a client."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 
 class Direction(StrEnum):
-    """Which way a transfer goes: down to the client, which receives, or up from it."""
+    """Direction of a transfer: down to the client, or up from it."""
 
     DOWN = "down"
     UP = "up"
 
 
 ROW: Final = {Direction.DOWN: 0, Direction.UP: 1}
-"""Row of a direction in arrays of both [2, N]."""
+"""Row of each direction in arrays of both [2, N]."""

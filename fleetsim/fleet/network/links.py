@@ -8,7 +8,7 @@ from typing import Protocol
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.sharing.flows import RateSteps
-from fleetsim.fleet.network.transfer import Asked
+from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.timeline import TimelineGroups
 
@@ -19,7 +19,7 @@ class ChangingRates(Protocol):
     def rates_at(self, clients: IntArray, direction: Direction, t_s: FloatArray) -> FloatArray:
         """Return rates in bit/s of clients [n] at moments [n]."""
 
-    def lay_out(self, asked: Asked, rows: IntArray) -> TimelineGroups:
+    def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
         """Return the timelines of those transfers whose indices are `rows` [k]."""
 
     def steps_from(

@@ -1,12 +1,12 @@
-"""How fast clients that live through network traces are, at any moment of any lap, exactly.
+"""Rates of clients that follow network traces, exact in every lap.
 
-A client lives through one record of a `NetTrace` with a shift: its lap k begins at the whole
-millisecond k * span - shift, and a sample that begins at c ms of the record is in force from
-(k * span - shift + c) / 1000 s on. Edges are integers until the one division that makes them
-seconds, so neither the number of laps nor the order of queries can blur one. Queries are pure.
+A client follows one record of a `NetTrace` with a shift. Its lap k begins at the whole millisecond
+k * span - shift, and a sample that begins at c ms of the record holds from (k * span - shift + c) /
+1000 s on. Edges are integers until the one division that makes them seconds, so neither the number
+of laps nor the order of queries changes them. Queries are pure.
 
-Bits before every sample are summed up once. How many samples a transfer touches is then two
-bisections, however long it takes; only the touched samples are laid out.
+The bits before every sample are summed once. Two bisections then give the number of samples that a
+transfer touches, however long it takes; only these samples are laid out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.sharing.flows import RateSteps
-from fleetsim.fleet.network.transfer import Asked
+from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.timeline import TimelineGroups
 from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
 from fleetsim.fleet.traces.periodic import freeze
@@ -34,13 +34,14 @@ from fleetsim.units import MS_PER_S
 NetShift = Literal["random", "none"]
 
 Limited = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-"""Edges in s [k, p+1] and rates in bit/s [k, p] of some transfers (their indices [k]) after limits
-besides the trace's, by the trace's edges [k, m+1] and rates [k, m]."""
+"""Function of some transfers (indices [k]) and the trace's edges in s [k, m+1] and rates [k, m].
+
+It returns edges [k, p+1] and rates in bit/s [k, p] under further limits."""
 
 _MAX_STEPS: Final = 10_000_000
-"""Steps of one transfer, which is laid out step by step in memory."""
+"""Most steps of one transfer: its timeline has a segment for each in memory."""
 _SPARE_STEPS: Final = 2
-"""Steps that are laid out beyond those that the sums of bits ask for, against their rounding."""
+"""Steps in addition to those that the sums of bits give, which are rounded."""
 _STEPS_AT_ONCE: Final = 1 << 18
 """Steps of several transfers that are laid out together."""
 
@@ -50,13 +51,13 @@ class _Steps:
     """Rates of one direction over K records, on one axis of milliseconds and one of bits."""
 
     begins_ms: IntArray
-    """Where each record begins on the axis of time, and the end of the last one [K+1]."""
+    """Begin of each record on the axis of time, and end of the last one [K+1]."""
     offsets: IntArray
-    """Where each record's steps begin, and the end of the last one's [K+1]."""
+    """Index of each record's first step, and the number of steps [K+1]."""
     at_ms: IntArray
-    """Where each step begins on the axis of time [C]."""
+    """Begin of each step on the axis of time [C]."""
     bit_per_s: FloatArray
-    """Rate of each step [C]; neighbours in a record differ."""
+    """Rate of each step [C]; consecutive steps of a record differ."""
     bit_before: FloatArray
     """Bits of all steps before each step, and of all [C+1]."""
 
@@ -65,7 +66,7 @@ class _Steps:
 
     @classmethod
     def of(cls, trace: NetTrace, rates_bit_per_s: FloatArray) -> _Steps:
-        """Steps of one direction's rate of every sample of a trace."""
+        """Return the steps of one direction of a trace, from the rate of every sample."""
         kept = np.flatnonzero(is_change(trace.offsets, (rates_bit_per_s,)))
         begins_ms = np.append(0, np.cumsum(trace.span_ms))
         axis_ms = trace.times_ms + np.repeat(begins_ms[:-1], np.diff(trace.offsets))
@@ -80,18 +81,18 @@ class _Steps:
         )
 
     def at(self, axis_ms: IntArray) -> IntArray:
-        """Step in force at places on the axis of time, shape kept."""
+        """Return the steps that hold at places on the axis of time, shape kept."""
         return np.searchsorted(self.at_ms, axis_ms, side="right") - 1
 
     def bit_until(self, step: IntArray, axis_ms: IntArray) -> FloatArray:
-        """Bits from the beginning of the axis to a place inside a step, shape kept."""
+        """Return bits from the begin of the axis to a place inside a step, shape kept."""
         into_s = (axis_ms - self.at_ms[step]) / MS_PER_S
         return np.asarray(self.bit_before[step] + self.bit_per_s[step] * into_s)
 
     def from_step(
         self, record: IntArray, here: IntArray, lap_ms: IntArray, num: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Steps of records [n] from the one that is `here` in a lap begun at `lap_ms` on.
+        """Return steps of records [n] from step `here` on, in a lap that began at `lap_ms`.
 
         Returns:
             Edges in s [n, num+1], and rates in bit/s between them [n, num].
@@ -109,7 +110,7 @@ class _Steps:
     def num_touched(
         self, record: IntArray, here: IntArray, axis_ms: IntArray, bit: FloatArray
     ) -> FloatArray:
-        """About how many steps hold so many bits from places on the axis on [n]; inf if none do."""
+        """Estimate the number of steps with so many bits from places on the axis on [n], or inf."""
         first, end = self.offsets[record], self.offsets[record + 1]
         before_bit = self.bit_before[first]
         per_lap_bit = self.bit_before[end] - before_bit
@@ -124,12 +125,12 @@ class _Steps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetLinks:
-    """Which record each of N clients lives through; made by `build_net_links`."""
+    """Records that N clients follow; built by `build_net_links`."""
 
     record: IntArray
     """Record of every client [N]; wired clients have one too, unused."""
     shift_ms: IntArray
-    """By how much every client is ahead of its record [N]."""
+    """Shift of every client's record [N]: the client is ahead of it by this time."""
     span_ms: IntArray
     """Length of every record [K]."""
     steps: tuple[_Steps, _Steps]
@@ -164,31 +165,31 @@ class NetLinks:
         )
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 
-    def lay_out(self, asked: Asked, rows: IntArray) -> TimelineGroups:
+    def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
         """Return the timelines of those transfers whose indices are `rows` [k]."""
 
         def limited(
             at: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
         ) -> tuple[FloatArray, FloatArray]:
-            return asked.limited(rows[at], edges_s, rates_bit_per_s)
+            return requests.limited(rows[at], edges_s, rates_bit_per_s)
 
         windows = self._windows(
-            asked.clients[rows],
-            ROW[asked.direction],
-            asked.start_s[rows],
-            asked.deadline_s[rows],
-            asked.bit[rows],
+            requests.clients[rows],
+            ROW[requests.direction],
+            requests.start_s[rows],
+            requests.deadline_s[rows],
+            requests.bit[rows],
             limited,
         )
         return [
-            (rows[at], asked.lay_out(rows[at], edges_s, rates_bit_per_s))
+            (rows[at], requests.lay_out(rows[at], edges_s, rates_bit_per_s))
             for at, edges_s, rates_bit_per_s in windows
         ]
 
     def _places(
         self, clients: IntArray, row: int, t_s: FloatArray
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Steps in force at `t_s`, how far into their laps that is, when these began [n]."""
+        """Return steps that hold at `t_s`, milliseconds into their laps, begins of the laps [n]."""
         steps, record = self.steps[row], self.record[clients]
         now_ms = milliseconds(t_s)
         local_ms = (now_ms + self.shift_ms[clients]) % self.span_ms[record]
@@ -203,20 +204,20 @@ class NetLinks:
         bit: FloatArray,
         limited: Limited,
     ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """The steps that transfers touch, each until its last bit or its deadline.
+        """Yield the steps that transfers touch, each until its last bit or its deadline.
 
         Args:
-            clients: who transfers [n].
+            clients: clients that transfer [n].
             row: 0 down, 1 up.
-            start_s: when each begins [n].
-            deadline_s: when each is given up, later than it begins [n].
-            bit: what each moves, > 0 [n].
-            limited: what is left of edges and rates of some transfers under other limits.
+            start_s: start of each [n].
+            deadline_s: moment at which each is given up, after its start [n].
+            bit: bits of each, > 0 [n].
+            limited: function that applies further limits to edges and rates.
 
         Yields:
             (rows of these arguments [k], edges in s [k, m+1], rates in bit/s [k, m] after these
-            limits): transfers of similar lengths together. The first edge is the start; edges never
-            fall, and from a deadline on they stay there.
+            limits), transfers of similar lengths together. The first edge is the start. Edges
+            never fall, and do not pass the deadline.
         """
         steps, record = self.steps[row], self.record[clients]
         span_ms, origin_ms = self.span_ms[record], steps.begins_ms[record]
@@ -246,13 +247,13 @@ class NetLinks:
 
 
 def milliseconds(t_s: FloatArray) -> IntArray:
-    """Whole milliseconds m of moments: m / 1000 <= t < (m + 1) / 1000, shape kept.
+    """Return whole milliseconds m of moments: m / 1000 <= t < (m + 1) / 1000, shape kept.
 
     >>> milliseconds(np.array([0.3, 1.001, 2.0])).tolist()
     [300, 1001, 2000]
     """
     ms = np.floor(t_s * MS_PER_S).astype(np.int64)
-    # The product is rounded, so it may miss by one: the edges m / 1000 decide.
+    # Rounding of the product may be off by one: the edges m / 1000 decide.
     ms -= ms / MS_PER_S > t_s
     return np.asarray(ms + ((ms + 1) / MS_PER_S <= t_s))
 
@@ -275,8 +276,8 @@ def build_net_links(
         size: number of clients N.
         shift: "random" begins each record anywhere in it, "none" at its beginning.
         rate_scale: factor on all rates.
-        up_over_down: rate up over rate down, in place of what the trace says of the way up.
-        give_up_s: how long a transfer may take.
+        up_over_down: rate up over rate down, which replaces the trace's own rates up.
+        give_up_s: longest time of a transfer.
 
     Raises:
         ScenarioError: the trace has no rates up and there is no ratio, rates beyond 1e15 bit/s, or

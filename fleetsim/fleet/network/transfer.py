@@ -1,4 +1,4 @@
-"""How bits move over rates that change from one block of time to the next, exact across edges."""
+"""Transfers of bits over rates that change from step to step, exact across edges."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from fleetsim.fleet.network.transport import RateCaps, capped
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 
-class Asked(NamedTuple):
-    """n transfers that are to be laid out."""
+class TransferRequests(NamedTuple):
+    """n transfers that are to be laid out as timelines."""
 
     clients: IntArray
-    """Who transfers [n]."""
+    """Clients that transfer [n]."""
     direction: Direction
     start_s: FloatArray
-    """When each begins [n]."""
+    """Start of each [n]."""
     deadline_s: FloatArray
-    """When each is given up [n]."""
+    """Moment at which each is given up [n]."""
     bit: FloatArray
-    """What each moves, > 0 [n]."""
+    """Bits of each, > 0 [n]."""
     power: RadioPower
     """Power of each client's radio in this direction [n]."""
     caps: RateCaps | None = None
-    """What the transport protocol allows after each start [n]; None: all that the channel does."""
+    """Caps of the transport protocol after each start [n]; None: no caps."""
 
     def limited(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Edges [k, m+1] and rates [k, m] of some of them under what the transport allows."""
+        """Return edges [k, m+1] and rates [k, m] of some of them under the transport's caps."""
         if self.caps is None:
             return edges_s, rates_bit_per_s
         return capped(edges_s, rates_bit_per_s, self.start_s[rows], self.caps.take(rows))
 
-    def divided(self, multiple: FloatArray) -> Asked:
+    def divided(self, multiple: FloatArray) -> TransferRequests:
         """Return the same transfers with bits counted in `multiple` [n].
 
         At m times the rates, b bits take as long as b / m bits do at the rates. A limit of c bit/s
@@ -55,24 +55,24 @@ class Asked(NamedTuple):
     def lay_out(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
     ) -> Timelines:
-        """Some of them [k], from their first edges [k, m+1] on, at the rates between [k, m].
+        """Lay out some of them [k], from their first edges [k, m+1] on, at these rates [k, m].
 
-        One segment per rate that a transfer meets. A row is incomplete if its bits are not through
-        by the last edge.
+        There is one segment for each rate. A row is incomplete if it has bits left at the last
+        edge.
         """
         bit = self.bit[rows]
         progress = np.zeros(edges_s.shape)
         moved_bit = rates_bit_per_s * (edges_s[:, 1:] - edges_s[:, :-1])
         np.cumsum(moved_bit, axis=1, out=progress[:, 1:])
         is_complete = progress[:, -1] >= bit
-        # The first edge by which every bit is through, or by which time is up.
+        # The first edge at which all bits have moved, or the time is over.
         is_last = (progress >= bit[:, np.newaxis]) | (edges_s >= edges_s[:, -1:])
         last = is_last.argmax(axis=1)
         here, before = np.arange(last.size), last - 1
         begin_s = edges_s[here, before]
-        with np.errstate(divide="ignore", over="ignore"):  # a silent block ends no transfer
+        with np.errstate(divide="ignore", over="ignore"):  # a block of rate 0 ends no transfer
             end_s = begin_s + (bit - progress[here, before]) / rates_bit_per_s[here, before]
-        # Rounding must neither empty the last segment nor push its end out of its block.
+        # Rounding must neither empty the last segment nor move its end out of its block.
         end_s = np.minimum(np.maximum(end_s, np.nextafter(begin_s, math.inf)), edges_s[here, last])
         end_s = np.where(is_complete, end_s, edges_s[:, -1])
         done_bit = np.where(is_complete, bit, progress[:, -1])
@@ -103,8 +103,10 @@ def _with_progress(timelines: Timelines, multiple: FloatArray, bit: FloatArray) 
     return replace(timelines, progress=progress)
 
 
-def lay_out_steady(asked: Asked, rows: IntArray, rate_bit_per_s: FloatArray) -> TimelineGroups:
-    """Transfers of some rows at rates [k] that never change."""
-    edges_s = np.array([asked.start_s[rows], asked.deadline_s[rows]]).T
-    limited = asked.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
-    return [(rows, asked.lay_out(rows, *limited))]
+def lay_out_steady(
+    requests: TransferRequests, rows: IntArray, rate_bit_per_s: FloatArray
+) -> TimelineGroups:
+    """Lay out transfers of some rows at rates [k] that never change."""
+    edges_s = np.array([requests.start_s[rows], requests.deadline_s[rows]]).T
+    limited = requests.limited(rows, edges_s, rate_bit_per_s[:, np.newaxis])
+    return [(rows, requests.lay_out(rows, *limited))]

@@ -1,18 +1,19 @@
-"""Connection set-up and TCP slow start of a transfer, as caps on its rate over time.
+"""Connection set-up and TCP slow start, as caps on a transfer's rate over time.
 
-A transfer begins with `handshake_round_trips` (TCP and TLS) and `request_round_trips`, in which no
-payload moves. Then the sender's window W limits it to W per round-trip time T: in round j,
+A transfer begins with `handshake_round_trips` (TCP and TLS) and `request_round_trips`, during which
+no payload moves. Then the sender's window W limits it to W per round-trip time T. In round j,
 
     W_j = min(W0 * 2^j, receive window),    cap_j = 8 * W_j / T  bit/s   during [j T, (j + 1) T)
 
-so the transfer runs at min(cap_j, rate of the link). W0 is the initial window of RFC 6928; it
-doubles with every round because each acknowledged segment adds one (RFC 5681, section 3.1; with
+so the transfer runs at min(cap_j, rate of the link). W0 is the initial window of RFC 6928. It
+doubles with every round, because each acknowledged segment adds one (RFC 5681, section 3.1; with
 byte counting, RFC 3465, delayed acknowledgements do not slow it). Slow start ends where the cap
-passes the rate of the link; nothing is lost and the window never shrinks. Without a limit by the
-link or the receiver, S bytes take T * log2(S / W0 + 1) after n whole rounds: the loss-free slow
-start of Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000), equation for
-E[T_ss] with a growth of 2. Within a round the window is spread over the round, as paced senders
-do. Figures and limits: docs/models/transport.md.
+passes the rate of the link; nothing is lost and the window never shrinks. Within a round the window
+is spread over the round, as paced senders do.
+
+Without a limit by the link or the receiver, S bytes take T * log2(S / W0 + 1) after n whole rounds:
+the loss-free slow start of Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000),
+equation for E[T_ss] with a growth of 2. Figures and limits: docs/models/transport.md.
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ class RateCaps:
     """Edges of the steps since the first moment of each transfer [n, K+1]; from 0 to inf, never
     falling. A step may be empty."""
     cap_bit_per_s: FloatArray
-    """Most that moves in each step [n, K]; 0 during the set-up, inf: no limit."""
+    """Highest rate in each step [n, K]; 0 during the set-up, inf: no limit."""
 
     def take(self, rows: IntArray) -> RateCaps:
-        """The caps of transfers with these indices."""
+        """Return the caps of transfers with these indices."""
         return RateCaps(self.offsets_s[rows], self.cap_bit_per_s[rows])
 
 
 class TcpSettings(Settings):
-    """A connection of TCP and TLS, and slow start."""
+    """Connection of TCP and TLS, and slow start."""
 
     kind: Literal["tcp"] = "tcp"
     handshake_round_trips: Annotated[float, Field(ge=0.0, le=20.0)] = 2.0
     """Round trips before the first request of a transfer: 2 for a new connection (TCP 1, TLS 1.3
-    1), 3 with TLS 1.2, 1 with QUIC, 0 where the connection is kept alive."""
+    1), 3 with TLS 1.2, 1 with QUIC, 0 if the connection is kept alive."""
     request_round_trips: Annotated[float, Field(ge=0.0, le=20.0)] = 1.0
     """Round trips of the request and of the last byte or its confirmation."""
     initial_window_segments: Annotated[int, Field(ge=1, le=1_000)] = 10
@@ -62,7 +63,7 @@ class TcpSettings(Settings):
     segment_byte: Annotated[int, Field(ge=48, le=65_495)] = 1460
     """Payload of a segment: 1500 bytes of Ethernet less 40 of headers."""
     receive_window_byte: Annotated[int, Field(ge=1_024, le=1 << 30)] = 8_388_608
-    """Most bytes on their way at any time: a rate of at most this per round trip."""
+    """Most bytes in transit at any time: the rate is at most this per round trip."""
 
     @model_validator(mode="after")
     def _window_holds_the_first_round(self) -> TcpSettings:
@@ -81,7 +82,7 @@ class TcpSettings(Settings):
 
     @property
     def num_rounds(self) -> int:
-        """Rounds whose window is smaller than the receiver's."""
+        """Number of rounds whose window is smaller than the receiver's."""
         window_bit = float(self.receive_window_byte * BIT_PER_BYTE)
         rounds = 0
         while self.initial_window_bit * _GROWTH**rounds < window_bit:
@@ -115,7 +116,7 @@ class TcpSettings(Settings):
 
 
 class NoTransportSettings(Settings):
-    """Bits flow at the rate of the link from the first moment, as papers assume."""
+    """No set-up and no slow start: the rate of the link from the first moment, as papers assume."""
 
     kind: Literal["none"] = "none"
 
@@ -130,10 +131,10 @@ TransportSettings = Annotated[TcpSettings | NoTransportSettings, Field(discrimin
 def capped(
     edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
 ) -> tuple[FloatArray, FloatArray]:
-    """Rates of n transfers under their caps.
+    """Return rates of n transfers under their caps.
 
-    Edges of the links stay; those of the caps stay where the rate changes; empty steps are left
-    out. So the first m steps of every row are used if all steps of its link have a length.
+    Edges of the links are kept, those of the caps where the rate changes. Empty steps are left out.
+    So the first m steps of every row are used if all steps of its link have a length.
 
     Args:
         edges_s: edges of the steps of each link [n, m+1], never falling; the last may be inf.
@@ -152,7 +153,7 @@ def capped(
 def capped_steps(
     edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """What `capped` returns, and for each of its steps the step of the link that it lies in [n, k].
+    """Return what `capped` returns, and the step of the link that contains each step [n, k].
 
     Arguments as there.
     """
@@ -162,7 +163,7 @@ def capped_steps(
     order = np.argsort(merged_s, axis=1, kind="stable")
     merged_s = np.take_along_axis(merged_s, order, axis=1)
     is_link_edge = order < num_edges
-    # Of edges at the same moment the last one begins the step; those before it begin empty ones.
+    # Of edges at the same moment the last one begins the step; the others begin empty steps.
     link_step = np.cumsum(is_link_edge, axis=1)[:, :-1] - 1
     cap_step = np.cumsum(~is_link_edge, axis=1)[:, :-1] - 1
     link_step, is_before = np.minimum(link_step, num_edges - 2), cap_step < 0
@@ -196,14 +197,14 @@ def transfer_s(
 ) -> FloatArray:
     """Return seconds of transfers over links of constant rates, in closed form.
 
-    With W0 the first window, T the round-trip time and J the rounds whose cap is below the rate of
-    the link, all that J rounds move is W0 (2^J - 1); a transfer of more goes on at
-    min(rate, receive window / T), one of less ends in round j = floor(log2(S / W0 + 1)).
+    W0 is the first window, T the round-trip time, J the number of rounds whose cap is below the
+    rate of the link. J rounds move W0 (2^J - 1). A larger transfer continues at min(rate, receive
+    window / T); a smaller one ends in round j = floor(log2(S / W0 + 1)).
 
     Args:
         settings: the transport.
         rtt_s: round-trip times [n].
-        bit: what each transfer moves, > 0 [n].
+        bit: bits of each transfer, > 0 [n].
         rate_bit_per_s: rate of each link, > 0 [n].
     """
     first_bit, rounds = settings.initial_window_bit, settings.num_rounds
@@ -213,7 +214,7 @@ def transfer_s(
     limited = np.ceil(np.log2(np.maximum(pipe_bit / first_bit, 1.0)))
     limited = np.minimum(limited, rounds)
     ramp_bit = first_bit * (_GROWTH**limited - 1.0)
-    # exp2 and log2 are inverse to rounding only; the round is right either way at its border.
+    # log2 may round to a neighbouring round at a border, where both give the same time.
     whole = np.minimum(np.floor(np.log2(bit / first_bit + 1.0)), limited)
     in_round_bit = bit - first_bit * (_GROWTH**whole - 1.0)
     within_s = rtt_s * (whole + in_round_bit / (first_bit * _GROWTH**whole))

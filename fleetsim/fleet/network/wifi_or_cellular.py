@@ -1,9 +1,9 @@
-"""Which network a wireless client is on: Wi-Fi, or the cellular network of `fleet.channel`.
+"""Network of a wireless client: Wi-Fi, or the cellular network of `fleet.channel`.
 
-A link is a radio and a channel together. Wi-Fi radios go over the channel of `fleet.wifi`, cellular
-radios over `fleet.channel`, cables at the rate of the device. The usage flag `unmetered` says which
-of the two wireless networks a client is on at a moment: unmetered means Wi-Fi, metered means
-cellular. `fleet.network` says whether that flag is the one of the usage records or fixed.
+A link is a radio and a channel together. Wi-Fi radios use the channel of `fleet.wifi`, cellular
+radios that of `fleet.channel`, cables the rate of the device. The usage flag `unmetered` gives the
+network of a client at a moment: unmetered means Wi-Fi, metered means cellular. `fleet.network`
+takes the flag from the usage records, or fixes it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ UNMETERED: Final = 1
 
 
 class ByUsageSettings(Settings):
-    """As the usage records say: Wi-Fi while unmetered, cellular while metered.
+    """Network by the usage records: Wi-Fi while unmetered, cellular while metered.
 
-    Clients without people (boards, and everybody where `fleet.usage` names none) are on Wi-Fi.
+    Clients without people (boards, and all clients if `fleet.usage` names none) are on Wi-Fi.
     """
 
     kind: Literal["by-usage"] = "by-usage"
@@ -71,11 +71,11 @@ class WifiOnlySettings(Settings):
 
 
 class MixedSettings(Settings):
-    """Each wireless client is on one network for good, whatever the usage records say."""
+    """Each wireless client is on one network for the whole run, whatever the usage records say."""
 
     kind: Literal["mixed"] = "mixed"
     cellular_fraction: Annotated[float, Field(ge=0.0, le=1.0)]
-    """Probability with which a client is on the cellular network; the others are on Wi-Fi."""
+    """Probability that a client is on the cellular network; the others are on Wi-Fi."""
 
     def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
         """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
@@ -94,7 +94,7 @@ NetworkSettings = Annotated[
 
 
 def in_force(network: NetworkSettings | None, *, has_usage: bool) -> NetworkSettings:
-    """The settings that hold: those given, or else by usage where there is any, or cellular."""
+    """Return the given settings; by default by usage where there is any, otherwise cellular."""
     if network is not None:
         return network
     return ByUsageSettings() if has_usage else CellularSettings()

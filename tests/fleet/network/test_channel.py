@@ -28,12 +28,12 @@ RADIO = RadioProfile(
     tail_s=5.0,
 )
 SEED = 11
-NOBODY_WIRED = np.full(4, np.nan)
+ALL_WIRELESS = np.full(4, np.nan)
 
 
 def fading(**settings: Any) -> Channel:
     return build_channel(
-        FadingSettings(**settings), seed=SEED, size=4, wired_bit_per_s=NOBODY_WIRED
+        FadingSettings(**settings), seed=SEED, size=4, wired_bit_per_s=ALL_WIRELESS
     )
 
 
@@ -138,7 +138,7 @@ def test_the_server_is_heard_better_by_its_extra_power() -> None:
         assert channel.mean_snr(client, DOWN) == pytest.approx(100.0 * channel.mean_snr(client, UP))
 
 
-# --- who stands where ----------------------------------------------------------------------------
+# --- places of clients ---------------------------------------------------------------------------
 
 
 def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
@@ -152,7 +152,7 @@ def test_a_client_stands_in_the_same_place_in_a_larger_fleet() -> None:
     assert distances(1000)[:7] == distances(7)
 
 
-def test_a_wired_client_moves_nobody() -> None:
+def test_a_wired_client_changes_no_place() -> None:
     wired = np.array([np.nan, 1e6, np.nan, np.nan])
     some = build_channel(FadingSettings(), seed=SEED, size=4, wired_bit_per_s=wired)
     none = fading()
@@ -337,7 +337,7 @@ def test_each_segment_has_the_rate_of_its_block_however_many_are_drawn_at_once()
 
 
 @pytest.mark.parametrize("bit", [1e5, 1e7, 3e8])
-def test_a_transfer_goes_as_the_first_part_of_a_longer_one(bit: float) -> None:
+def test_a_transfer_is_the_first_part_of_a_longer_one(bit: float) -> None:
     channel = fading(cell_radius_m=300.0, block_s=0.1)
     longer = transfer(channel, 1, UP, 123.45, 4e9, RADIO)
     shorter = transfer(channel, 1, UP, 123.45, bit, RADIO)

@@ -91,7 +91,7 @@ def test_a_transfer_waits_out_the_tunnel() -> None:
     assert laid_out.is_complete
 
 
-def test_a_transfer_that_ends_with_its_step_is_not_held_up_by_the_tunnel() -> None:
+def test_a_transfer_that_ends_with_its_step_does_not_wait_for_the_tunnel() -> None:
     channel = channel_of(links(TUNNEL, shift="none"))
 
     assert transfer(channel, 0, DOWN, 1.0, 3e6, RADIO).end_s == 4.0
@@ -177,7 +177,7 @@ def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
     assert laid_out.power_w.size == 15_001
 
 
-# --- who lives through what ----------------------------------------------------------------------
+# --- assignment of records -----------------------------------------------------------------------
 
 
 # --- shared links ---------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def seconds(settings: TcpSettings, rtt_s: float, bit: float, rate_bit_per_s: flo
 
 
 def walked_s(edges_s: np.ndarray, rates: np.ndarray, bit: float) -> float:
-    """When the last bit has moved, one step after the other; plain reference."""
+    """Moment of the last bit, step by step; plain reference."""
     left = bit
     for begin_s, end_s, rate in zip(edges_s[:-1], edges_s[1:], rates, strict=True):
         if rate > 0.0 and left <= rate * (end_s - begin_s):

@@ -38,8 +38,6 @@ _MAX_BLOCKS: Final = 10_000_000
 BandwidthHz = Annotated[float, Field(ge=1e3, le=1e11)]
 RatioDb = Annotated[float, Field(ge=-100.0, le=100.0)]
 DistanceM = Annotated[float, Field(ge=1.0, le=1e5)]
-
-
 MostPerHz = Annotated[float, Field(ge=1e-6, le=100.0)] | Literal["modem"] | None
 
 

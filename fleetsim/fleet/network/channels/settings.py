@@ -26,9 +26,9 @@ class TransferSettings(Settings):
     )
 
     has_band: ClassVar[bool] = False
-    """Whether the clients of a cell can share its bandwidth."""
+    """True if the channel has a band that the clients of a cell can share."""
     has_distances: ClassVar[bool] = False
-    """Whether clients have distances from an antenna."""
+    """True if clients have distances from an antenna."""
 
     give_up_s: Annotated[float, Field(ge=1e-3, le=1e9)] = 3600.0
     """A transfer that takes longer than this fails."""

@@ -1,23 +1,23 @@
-"""Power that a transmitter takes for what it emits, and which transmit powers exist.
+"""Power that a transmitter draws, by the power that it emits.
 
     P_dc(P) = P_max / efficiency * (P / P_max)^0.36
 
 P is the emitted power, P_max that of the device class, `efficiency` P_max / P_dc(P_max). An
 amplifier of class B, whose efficiency falls with the amplitude of its output, has the exponent 0.5
-(Cripps, RF Power Amplifiers for Wireless Communications, 2nd edition, 2006, chapter 3); the chain
-of a phone, which switches between amplifiers and has parts that draw power at any level, falls more
-slowly. 0.36 is a fit to what the modems of five phones draw at four levels
+(Cripps, RF Power Amplifiers for Wireless Communications, 2nd edition, 2006, chapter 3). The
+transmitter of a phone falls more slowly: it switches between amplifiers, and some parts draw power
+at any level. 0.36 is a fit to the modems of five phones at four levels
 (measurements/modem-transmit.csv): a tenth of the power costs 44 % of the watts.
 
 The transmit figures of a radio file, base_w + slope * rate, were measured with the amplifier on for
-part of the time: at the rate `full` all of it. So the amplifier's share of the slope is
-P_dc(P_max) / full. A client whose scenario states a transmit power emits it for as long as its
-transfer runs, however bad its link is; it draws
+part of the time, and all of the time at the rate `full`. So the amplifier's share of the slope is
+P_dc(P_max) / full. If a scenario gives a transmit power, a client emits it during the whole
+transfer, however weak its link is. It draws
 
     P(r) = base_w + P_dc(P) + (slope - P_dc(P_max) / full) * r
 
-which at P = P_max and r = full is what the file says. Figures and their sources stand in
-`radios/`; beside measured phones: docs/validation.md.
+which equals the figures of the file at P = P_max and r = full. Figures and sources are in
+`radios/`; comparison with measured phones: docs/validation.md.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ MAX_BASE_STATION_TX_POWER_DBM = 46.0
 
 
 def amplifier_w(amplifier: AmplifierProfile, tx_power_dbm: float) -> float:
-    """Watts that the amplifier takes while it emits a power."""
+    """Return watts that the amplifier draws while it emits a power."""
     below_max = db_to_ratio(tx_power_dbm - amplifier.max_dbm)
     return float(dbm_to_w(amplifier.max_dbm) / amplifier.efficiency * below_max**_EXPONENT)
 
 
 def with_tx_power(radio: RadioProfile, tx_power_dbm: float) -> RadioProfile:
-    """The radio while it emits a power that the scenario states; as it is if it has no amplifier.
+    """Return the radio while it emits this power; unchanged if it has no amplifier.
 
     Raises:
         ValueError: the power is above that of the radio's class.
@@ -62,6 +62,6 @@ def with_tx_power(radio: RadioProfile, tx_power_dbm: float) -> RadioProfile:
     return replace(
         radio,
         transmit_w=radio.transmit_w + amplifier_w(amplifier, tx_power_dbm),
-        # Where the slope is less than the amplifier alone, the whole slope is taken as its share.
+        # If the slope is less than the amplifier alone, all of it counts as the amplifier's share.
         transmit_j_per_bit=max(radio.transmit_j_per_bit - in_slope_j_per_bit, 0.0),
     )

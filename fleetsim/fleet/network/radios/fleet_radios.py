@@ -1,8 +1,8 @@
-"""Radios of a fleet: which a client uses at a moment, what it draws, which channel it goes over.
+"""Radios of a fleet, by device and network.
 
-A link is a radio and a channel together: bits of a Wi-Fi radio go over `fleet.wifi`, those of a
-cellular radio over `fleet.channel`. Which of its two radios a client uses follows from its network
-(`fleetsim.fleet.network.wifi_or_cellular`) at the moment when a transfer starts.
+A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cellular radio
+`fleet.channel`. The network of a client at the start of a transfer
+(`fleetsim.fleet.network.wifi_or_cellular`) determines which of its two radios it uses.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from fleetsim.quoting import quoted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Radios:
-    """The R radios of a fleet; made by `table_of`."""
+    """R radios of a fleet; built by `table_of`."""
 
     name: IntArray
-    """Radios of the same name have the same number [R]: a client's tail goes on from one to the
-    next of them."""
+    """Number of each radio's name [R]: a tail continues from one radio to the next of that name."""
     tail_w: FloatArray
     """Power of each tail [R]."""
     tail_s: FloatArray
@@ -42,11 +41,11 @@ class Radios:
     promotion_w: FloatArray
     """Power of each promotion [R]."""
     promotion_s: FloatArray
-    """Length of each promotion, before the first bit, of a radio that was idle [R]."""
+    """Length of each promotion of an idle radio, before the first bit [R]."""
     power: dict[Direction, RadioPower]
-    """While it is busy [R]."""
+    """Power while busy, by direction [R]."""
     is_wifi: BoolArray
-    """Whether bits go over Wi-Fi, not over the cell [R]; without meaning for cables."""
+    """True if the radio uses Wi-Fi, not the cell [R]; unused for cables."""
     rtt_s: FloatArray
     """Round-trip time to the server [R]."""
     unmetered: IntArray
@@ -55,7 +54,7 @@ class Radios:
     """Radio of each device profile on a metered network [P]."""
 
     def at(self, device: IntArray, is_unmetered: BoolArray) -> IntArray:
-        """Radios that clients with these device profiles [n] use."""
+        """Return the radios that clients with these device profiles [n] use."""
         return np.where(is_unmetered, self.unmetered[device], self.metered[device])
 
 
@@ -66,20 +65,19 @@ def build_radios(
     top_wifi_bit_per_s: float = 0.0,
     files: HardwareFiles | None = None,
 ) -> Radios:
-    """The radios of a fleet of these devices.
+    """Build the radios of a fleet of these devices.
 
-    A channel with a link budget sets the transmit power of cellular radios, and so their watts.
-    Over a channel of constant rates they sleep between packets
-    (`fleetsim.fleet.network.radios.power`).
+    The channel determines the transmit power of cellular radios and their sleep between packets
+    (`TransferSettings.radio_in_use`).
 
     Args:
         channel: the cellular network, which names the radios.
         profiles: the devices [P].
-        top_wifi_bit_per_s: no client is faster on Wi-Fi.
+        top_wifi_bit_per_s: highest rate of any client on Wi-Fi.
         files: files that were read before; None: they are read now.
 
     Raises:
-        DataError: there is no such radio, its file is wrong, or it does not suit its network.
+        DataError: there is no such radio, its file is wrong, or it is no radio of its network.
     """
     return table_of(
         [
@@ -99,7 +97,7 @@ def build_radios(
 
 
 def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None) -> RadioProfile:
-    """The radio of metered networks, at the transmit power of the channel.
+    """Return the radio of metered networks, as the channel uses it.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it is no cellular radio.
@@ -110,7 +108,7 @@ def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None
 def metered_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
-    """Radio of a wireless device on a metered network; arguments and errors as of `load_radio`.
+    """Return the radio of a metered network; arguments and errors as in `load_radio`.
 
     Raises:
         DataError: it is no cellular radio.
@@ -132,7 +130,7 @@ def unmetered_radio(
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
-    """Radio of a wireless device on an unmetered network; arguments and errors as of `wifi_radio`.
+    """Return a device's radio of unmetered networks; arguments and errors as in `wifi_radio`.
 
     Raises:
         DataError: it is a cable.
@@ -154,12 +152,12 @@ def _in_use(radio: RadioProfile, channel: TransferSettings) -> RadioProfile:
 def table_of(
     wifi: Sequence[RadioProfile | None], *, metered: RadioProfile, wired: RadioProfile
 ) -> Radios:
-    """The radios of a fleet.
+    """Return the radios of a fleet.
 
     Args:
         wifi: radio of each device profile on an unmetered network [P]; None: it has a cable.
         metered: radio of wireless devices on a metered network, a cellular one.
-        wired: what a cable costs.
+        wired: power of a cable.
     """
     radios = [wired, metered, *(radio for radio in wifi if radio is not None)]
     names = sorted({radio.name for radio in radios})

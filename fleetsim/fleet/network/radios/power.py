@@ -3,14 +3,14 @@
     P(r) = w + j_per_bit r - saved_w max(0, 1 - r / awake)
 
 Without power saving this is a line. A cellular radio with discontinuous reception (DRX) sleeps
-between packets: a time T after each packet, the inactivity timer of the network, it goes on in
-short cycles and draws what it draws in the tail. Packets of S bits at a rate r are S / r apart, so
-it is awake for min(1, r / awake) of the time, with awake = S / T: for T = 0.1 s, 117 kbit/s. A
-radio whose link carries nothing (set-up, outage) is awake.
+between packets. After an inactivity time T without a packet, which the network sets, it continues
+in short cycles at the power of its tail. Packets of S bits at a rate r arrive every S / r seconds,
+so the radio is awake for min(1, r / awake) of the time, with awake = S / T: for T = 0.1 s, 117
+kbit/s. A radio whose link carries nothing (set-up, outage) is awake.
 
-A radio sleeps between packets where something else than the air holds them up: `constant` channels,
-whose rate the scenario states. In a cell the sender has packets waiting until the last one is
-through, so that it never sleeps.
+A radio sleeps between packets only if something other than the air delays them: on `constant`
+channels, whose rate the scenario gives. In a cell the sender always has packets waiting, so the
+radio never sleeps.
 """
 
 from __future__ import annotations
@@ -39,24 +39,23 @@ class RadioPower:
     j_per_bit: FloatArray
     """Energy per bit on top of that."""
     saved_w: FloatArray
-    """What sleep between packets saves of the base power; 0: it never sleeps."""
+    """Base power that sleep between packets saves; 0: it never sleeps."""
     awake_bit_per_s: FloatArray
-    """Rate from which on packets leave no time for sleep, > 0; without meaning where it never
-    sleeps."""
+    """Rate above which packets leave no time for sleep, > 0; unused if it never sleeps."""
 
     @classmethod
     def line(cls, busy_w: FloatArray, j_per_bit: FloatArray) -> RadioPower:
-        """Radios that never sleep [n]."""
+        """Return radios that never sleep [n]."""
         return cls(busy_w, j_per_bit, np.zeros(busy_w.size), np.ones(busy_w.size))
 
     def take(self, rows: IntArray) -> RadioPower:
-        """The radios with these indices."""
+        """Return the radios with these indices."""
         return RadioPower(
             self.busy_w[rows], self.j_per_bit[rows], self.saved_w[rows], self.awake_bit_per_s[rows]
         )
 
     def at(self, rate_bit_per_s: FloatArray) -> FloatArray:
-        """Watts at rates [n, m], shape kept."""
+        """Return watts at rates [n, m], shape kept."""
         power_w = self.busy_w[:, np.newaxis] + self.j_per_bit[:, np.newaxis] * rate_bit_per_s
         if self.saved_w.any():
             awake = rate_bit_per_s / self.awake_bit_per_s[:, np.newaxis]
@@ -65,14 +64,14 @@ class RadioPower:
         return np.asarray(power_w)
 
     def at_multiples(self, multiple: FloatArray) -> RadioPower:
-        """The same power by rates that are divided by these multiples [n]."""
+        """Return the same power as a function of rates that are divided by these multiples [n]."""
         return RadioPower(
             self.busy_w, self.j_per_bit * multiple, self.saved_w, self.awake_bit_per_s / multiple
         )
 
 
 def power_of(radios: Sequence[RadioProfile], direction: Direction) -> RadioPower:
-    """Power of radios [n] in one direction, asleep between packets where a profile says so."""
+    """Return the power of radios [n] in one direction, with sleep if a profile has it."""
     is_down = direction == Direction.DOWN
     busy_w = np.array([radio.receive_w if is_down else radio.transmit_w for radio in radios])
     tail_w = np.array([radio.tail_w for radio in radios])

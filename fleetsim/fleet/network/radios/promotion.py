@@ -1,8 +1,8 @@
-"""What it takes to wake a radio: it draws power for a while before the first bit moves.
+"""Promotion of an idle radio, before the first bit of a transfer.
 
-A cellular radio that is idle is first promoted to the connected state (Huang et al., "A close
-examination of performance and power characteristics of 4G LTE networks", MobiSys'12). A transfer
-that begins inside the tail of the same radio finds it connected and begins at once.
+An idle cellular radio is first promoted to the connected state, which takes time and power (Huang
+et al., "A close examination of performance and power characteristics of 4G LTE networks",
+MobiSys'12). A transfer that begins during the tail of the same radio needs no promotion.
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ from fleetsim.fleet.timeline import TimelineGroups, Timelines
 def with_promotions(
     rows: IntArray, timelines: Timelines, start_s: FloatArray, promotion_w: FloatArray
 ) -> TimelineGroups:
-    """Transfers that begin at `start_s`, where some were laid out from a later moment on.
-
-    Between the two the radio is promoted; nothing moves.
+    """Return transfers with the promotions of their radios, during which nothing moves.
 
     Args:
-        rows: which transfers these are [k].
-        timelines: the transfers from the end of the promotion on.
-        start_s: when each begins; where that is when it is laid out from, its radio is awake [k].
+        rows: indices of the transfers [k].
+        timelines: the transfers from the end of their promotions on.
+        start_s: start of each [k]; equal to that of its timeline if its radio is awake.
         promotion_w: power of each promotion [k].
 
     Returns:
-        (rows, their transfers): those whose radio is promoted apart from the others.
+        Timelines with their rows: those with and those without a promotion apart.
     """
     is_awake = timelines.start_s <= start_s
-    parts = []
+    groups = []
     if is_awake.any():
-        parts.append((rows[is_awake], timelines.take(np.flatnonzero(is_awake))))
+        groups.append((rows[is_awake], timelines.take(np.flatnonzero(is_awake))))
     if not is_awake.all():
         asleep = np.flatnonzero(~is_awake)
         later, nothing = timelines.take(asleep), np.zeros((asleep.size, 1))
@@ -43,5 +41,5 @@ def with_promotions(
             num_segments=later.num_segments + 1,
             is_complete=later.is_complete,
         )
-        parts.append((rows[asleep], whole))
-    return parts
+        groups.append((rows[asleep], whole))
+    return groups

@@ -1,1 +1,7 @@
-"""Package."""
+"""Links that several clients share.
+
+- `shared_links`: Cells and the server's link, and their division among transfers.
+- `max_min`: Max-min fair rates of clients that transmit at the same time.
+- `band`: Parts of a cell's band: the rates that they carry, and their division.
+- `flows`: Timelines of transfers that share links.
+"""

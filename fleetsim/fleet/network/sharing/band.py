@@ -1,4 +1,4 @@
-"""Parts of a cell's band: what they carry, and how clients that transmit at once divide it.
+"""Parts of a cell's band: the rates that they carry, and their division among clients.
 
 A cell gives each of its clients a part x of its band B (OFDMA resource blocks). With R the rate
 that a client has over the whole band,
@@ -7,15 +7,15 @@ that a client has over the whole band,
     up      r(x) = min(x B log2(1 + s / x), c x B), R = B log2(1 + s)
                                                     a phone has all its power in its own part
 
-so that a far phone, whose power does not suffice for the whole band, loses little by a narrow
-part. No part is narrower than a resource block of 180 kHz (3GPP TS 36.211, 12 subcarriers of
-15 kHz); clients with smaller parts take turns on one: r(x) = (x / x0) r(x0), x0 = 180 kHz / B.
+so a distant phone, whose power is too low for the whole band, loses little by a narrow part. No
+part is narrower than a resource block of 180 kHz (3GPP TS 36.211, 12 subcarriers of 15 kHz);
+clients with smaller parts take turns on one: r(x) = (x / x0) r(x0), x0 = 180 kHz / B.
 
-The division is max-min fair in x: nobody can get a larger part without somebody who has no larger
-one getting a smaller. Clients that cannot use an even part, because their modem, their transport
-or the server's link limits them, take the part that they can use and leave the rest to others. This
-is what a scheduler gives in the long run that serves clients in turn or is proportionally fair
-(Kushner & Whiting, "Convergence of proportional-fair sharing algorithms", 2004; from memory).
+The division is max-min fair in x: a client's part can only grow if the part of a client with no
+more shrinks. Clients that cannot use an even part, because their modem, their transport or the
+server's link limits them, take the part that they can use and leave the rest to others. Schedulers
+that serve clients in turn or are proportionally fair give this in the long run (Kushner & Whiting,
+"Convergence of proportional-fair sharing algorithms", 2004; from memory).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Band:
 
     bandwidth_hz: float
     is_up: bool
-    """Whether a client's power goes into its own part alone."""
+    """True for the uplink, where a client puts all its power into its own part."""
     most_bit_per_s_per_hz: float = math.inf
-    """Fastest modulation and coding."""
+    """Rate of the fastest modulation and coding."""
 
     def rates_bit_per_s(self, whole_bit_per_s: FloatArray, part: FloatArray) -> FloatArray:
-        """Rates over parts in [0, 1] of the band, of clients with these rates over all of it [n].
+        """Return rates over parts of the band, of clients with these rates over all of it [n].
 
         Args:
-            whole_bit_per_s: rate over the whole band [n], >= 0, at most what the fastest modulation
-                and coding carries.
+            whole_bit_per_s: rate over the whole band [n], >= 0, at most that of the fastest
+                modulation and coding.
             part: part of the band that each has [n], in [0, 1].
         """
         if not self.is_up:
@@ -58,11 +58,11 @@ class Band:
         snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
         per_hz = np.log1p(snr / np.maximum(part, self._least_part)) / math.log(2.0)
         rate = part * self.bandwidth_hz * np.minimum(per_hz, self.most_bit_per_s_per_hz)
-        # Over the whole band a client has its rate to the last bit.
+        # Over the whole band a client has exactly its rate.
         return np.where(part == 1.0, whole_bit_per_s, rate)
 
     def parts(self, whole_bit_per_s: FloatArray, rate_bit_per_s: FloatArray) -> FloatArray:
-        """Least parts of the band that carry rates [n], the inverse of `rates_bit_per_s`.
+        """Return the least parts of the band that carry rates [n]: inverse of `rates_bit_per_s`.
 
         Args:
             whole_bit_per_s: as there.
@@ -82,10 +82,10 @@ class Band:
         return min(1.0, RESOURCE_BLOCK_HZ / self.bandwidth_hz)
 
     def _narrow_parts(self, whole_bit_per_s: FloatArray, rate_bit_per_s: FloatArray) -> FloatArray:
-        """Parts on the way up [n], rates > 0 and below those of the whole band.
+        """Return uplink parts [n] of rates > 0 and below those of the whole band.
 
-        With u = 1 / x the rate is B log2(1 + s u) / u, whose fall over u is convex: Newton's steps
-        from the left of the solution, u = whole / rate, never pass it.
+        With u = 1 / x the rate is B log2(1 + s u) / u, a convex and falling function of u.
+        Newton's steps from the left of the solution, u = whole / rate, never pass it.
 
         Raises:
             ArithmeticError: the steps did not converge.
@@ -93,16 +93,16 @@ class Band:
         snr = np.expm1(whole_bit_per_s * (math.log(2.0) / self.bandwidth_hz))
         least = self._least_part
         block_bit_per_s = self.rates_bit_per_s(whole_bit_per_s, np.full(snr.size, least))
-        # Smaller rates are turns on a resource block.
+        # Clients with smaller rates take turns on a resource block.
         most_bit_per_s = np.maximum(rate_bit_per_s, block_bit_per_s)
         wanted = most_bit_per_s * (math.log(2.0) / self.bandwidth_hz)
         inverse = whole_bit_per_s / most_bit_per_s
         for _ in range(_MOST_STEPS):
             reached = np.log1p(snr * inverse)
-            slope = (snr * inverse / (1.0 + snr * inverse) - reached) / inverse**2
+            derivative = (snr * inverse / (1.0 + snr * inverse) - reached) / inverse**2
             step = np.zeros(inverse.size)
-            # So weak a signal that the part makes no difference has no slope.
-            np.divide(wanted - reached / inverse, slope, out=step, where=slope < 0.0)
+            # With a very weak signal the part makes no difference: the derivative is 0.
+            np.divide(wanted - reached / inverse, derivative, out=step, where=derivative < 0.0)
             if not (step > inverse * 1e-15).any():
                 break
             inverse += np.maximum(step, 0.0)

@@ -1,13 +1,16 @@
-"""How transfers go over time that share links: laid out together, from event to event.
+"""Timelines of transfers that share links, computed together from event to event.
 
-Between two events every flow has one rate, so what it has moved grows along a line. Events are: a
-flow begins, its own channel changes (the edge of a fading block), it ends (its last bit, its
-give-up time, or its client is lost). At each of them the links are divided anew, max-min fair; a
-flow whose rate is the same after as before goes on in the same segment. Nothing is stepped or
-iterated in time: segments are exact to rounding.
+Between two events every flow has one rate, so its progress is linear. Events are:
 
-For n flows of b blocks each that is some 2 n + b events of O(n) each, and as many segments as rates
-changed: up to n (n + b) where a link is full all the time, and n b where none is.
+- a flow begins;
+- its own channel changes (the edge of a fading block);
+- it ends: its last bit, its give-up time, or the loss of its client.
+
+At each event the links are divided anew, max-min fair; a flow whose rate does not change continues
+in the same segment. Time is not discretised: segments are exact to rounding.
+
+For n flows of b blocks each there are about 2 n + b events of O(n) each, and one segment for each
+change of a rate: up to n (n + b) if a link is always full, and n b if none is.
 """
 
 from __future__ import annotations
@@ -23,28 +26,29 @@ from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 _LEAST_WIDTH = 4
+"""Segments of the shortest timelines; longer ones are grouped by powers of two."""
 _ROUNDINGS = 4.0
-"""Ends that are so many spacings of floats apart are one event."""
+"""Ends within this many spacings of floats are one event."""
 
 
 class RateSteps(NamedTuple):
     """Own rates of k flows from some moments on."""
 
     edges_s: FloatArray
-    """Edges around each moment and all after it [k, m+1]; the last is inf if the rate never changes
-    from there on. A row with fewer than m rates repeats its last edge."""
+    """Edges around each moment and after it [k, m+1]; the last is inf if the rate never changes
+    again. A row with fewer than m rates repeats its last edge."""
     rates_bit_per_s: FloatArray
-    """What modem and transport allow between the edges [k, m]."""
+    """Rates that modem and transport allow between the edges [k, m]."""
     channel_bit_per_s: FloatArray
-    """What the channel would carry without them [k, m]: over the whole band of a cell."""
+    """Rates that the channel would carry without them [k, m], over the whole band of a cell."""
 
 
 OwnRates = Callable[[IntArray, FloatArray], RateSteps]
-"""Own rates of flows (their indices [k]) from moments [k] on; m is always the same."""
+"""Function that returns own rates of flows (indices [k]) from moments [k] on; m is constant."""
 
 FairRates = Callable[[FloatArray, FloatArray], FloatArray]
-"""Rates of all flows [n] by the own rate of each [n], 0 for those not under way, and by what its
-channel would carry without modem and transport [n]."""
+"""Function that returns rates of all flows [n]. Arguments: own rate of each [n], 0 if it is not
+active, and the rate that its channel would carry without modem and transport [n]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,23 +57,20 @@ class Flows:
 
     start_s: FloatArray
     bit: FloatArray
-    """What each moves, > 0."""
+    """Bits of each, > 0."""
     give_up_at_s: FloatArray
-    """When each has taken too long, after its start."""
+    """Moment at which each is given up, after its start."""
     lost_at_s: FloatArray
-    """When its client is lost, and with it its share of the links free; inf: never."""
+    """Moment at which its client is lost, which frees its share of the links; inf: never."""
     power: RadioPower
     """Power of each client's radio."""
 
 
 def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> TimelineGroups:
-    """Transfers that share links, as of `Channel.transfers`.
+    """Lay out transfers that share links, as `Channel.transfers` does.
 
-    The timeline of a flow whose client is lost goes on after that, at the rate that it had: until
-    then it is what happened, and afterwards a forecast that stands for nobody's share.
-
-    Returns:
-        (rows of the flows, their transfers): those of similar numbers of segments together.
+    The timeline of a flow whose client is lost continues at its last rate. After the loss it is
+    only a forecast, and takes no share of a link.
     """
     state = _State(flows, own_rates)
     order = np.argsort(flows.start_s, kind="stable")
@@ -88,7 +89,7 @@ def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> T
 
 @dataclass(slots=True, eq=False)
 class _Segments:
-    """Beginnings of segments, in the order of time."""
+    """Begins of segments, in the order of time."""
 
     rows: list[IntArray] = field(default_factory=list)
     begin_s: list[FloatArray] = field(default_factory=list)
@@ -103,7 +104,7 @@ class _Segments:
 
 
 class _State:
-    """Flows as they stand between two events; arrays [n], idle values for those not under way."""
+    """State of flows between two events; arrays [n], with neutral values for inactive flows."""
 
     def __init__(self, flows: Flows, own_rates: OwnRates) -> None:
         size = flows.bit.size
@@ -113,30 +114,30 @@ class _State:
         self.channel_bit_per_s: FloatArray = np.zeros(size)
         self._rate_bit_per_s = np.zeros(size)
         self._since_s = flows.start_s.copy()
-        """When the present segment of each began."""
+        """Begin of the present segment of each."""
         self._done_bit = np.zeros(size)
-        """What each had moved by then."""
+        """Bits that each had moved by then."""
         self._full_at_s = np.full(size, np.inf)
-        """When each will have moved all at its present rate."""
+        """Moment at which each has moved all its bits, at its present rate."""
         self._leaves_at_s = np.full(size, np.inf)
         self._changes_at_s = np.full(size, np.inf)
-        """When the own rate of each changes next."""
+        """Next change of the own rate of each."""
         self._steps = own_rates(np.arange(size), flows.start_s)
         self._num_rates = _num_rates(self._steps.edges_s)
-        """How many of these rates each row uses."""
+        """Number of these rates that each row uses."""
         self._column = np.zeros(size, dtype=np.int64)
-        """Which of these rates each has."""
+        """Index of the present rate of each."""
         self._end_s = np.zeros(size)
         self._end_bit = np.zeros(size)
         self._is_complete = np.zeros(size, dtype=np.bool_)
         self._segments = _Segments()
 
     def next_event_s(self) -> float:
-        """When a flow that is under way ends or its channel changes next; inf if none is."""
+        """Return the next moment at which an active flow ends or its channel changes, or inf."""
         return float(min(self._full_at_s.min(), self._leaves_at_s.min(), self._changes_at_s.min()))
 
     def begin(self, rows: IntArray, now_s: float) -> None:
-        """These flows begin; one whose client is lost as it begins never has a share."""
+        """Begin these flows; one whose client is lost at that moment never gets a share."""
         if rows.size == 0:
             return
         flows = self._flows
@@ -146,18 +147,18 @@ class _State:
             self._end_s[lost] = flows.give_up_at_s[lost]
             self._segments.add(lost, now_s, np.zeros(lost.size), np.zeros(lost.size))
         self._is_on[rows] = True
-        self._rate_bit_per_s[rows] = np.nan  # so that it differs from any that they will get
+        self._rate_bit_per_s[rows] = np.nan  # differs from every rate that they can get
         self._leaves_at_s[rows] = np.minimum(flows.lost_at_s[rows], flows.give_up_at_s[rows])
         self._use_step(rows, np.zeros(rows.size, dtype=np.int64))
 
     def change_own_rates(self, now_s: float) -> None:
-        """Go on to the own rates that hold from now on."""
+        """Take the own rates that hold from now on."""
         rows = (self._changes_at_s <= now_s).nonzero()[0]
         if rows.size == 0:
             return
         column = self._column[rows] + 1
         if (column == self._num_rates[rows]).any():
-            # All at once, or each would ask at a moment of its own.
+            # For all flows at once: otherwise each would need a call at its own moment.
             rows = self._is_on.nonzero()[0]
             more = self._own_rates(rows, np.full(rows.size, now_s))
             for all_rows, new in zip(self._steps, more, strict=True):
@@ -167,14 +168,14 @@ class _State:
         self._use_step(rows, column)
 
     def _use_step(self, rows: IntArray, column: IntArray) -> None:
-        """Own rates of these flows are those of their steps in these columns."""
+        """Set the own rates of these flows to their steps in these columns."""
         self._column[rows] = column
         self.own_bit_per_s[rows] = self._steps.rates_bit_per_s[rows, column]
         self.channel_bit_per_s[rows] = self._steps.channel_bit_per_s[rows, column]
         self._changes_at_s[rows] = self._steps.edges_s[rows, column + 1]
 
     def set_rates(self, rate_bit_per_s: FloatArray, now_s: float) -> None:
-        """The links are divided like this from now on."""
+        """Divide the links like this from now on."""
         rows = (self._is_on & (rate_bit_per_s != self._rate_bit_per_s)).nonzero()[0]
         if rows.size == 0:
             return
@@ -184,7 +185,7 @@ class _State:
         moved_bit = self._rate_bit_per_s[rows] * (now_s - since_s)
         done_bit = np.where(is_new, done_bit, np.minimum(done_bit + moved_bit, bit))
         rate = rate_bit_per_s[rows]
-        with np.errstate(divide="ignore", over="ignore"):  # a flow may stand still
+        with np.errstate(divide="ignore", over="ignore"):  # a rate may be 0
             full_at_s = now_s + (bit - done_bit) / rate
         # Rounding must not empty a segment.
         full_at_s = np.where(rate > 0.0, np.maximum(full_at_s, np.nextafter(now_s, np.inf)), np.inf)
@@ -193,7 +194,7 @@ class _State:
         self._rate_bit_per_s[rows], self._full_at_s[rows] = rate, full_at_s
 
     def end(self, now_s: float) -> None:
-        """Who has moved all, or leaves, is under way no more."""
+        """End the flows that have moved all their bits, or whose client leaves."""
         is_over = self._full_at_s <= now_s + _ROUNDINGS * np.spacing(now_s)
         is_over |= self._leaves_at_s <= now_s
         rows = is_over.nonzero()[0]
@@ -213,7 +214,7 @@ class _State:
             moment_s[rows] = np.inf
 
     def timelines(self) -> TimelineGroups:
-        """The flows, when all have ended."""
+        """Return the timelines of all flows, after the last has ended."""
         segments = self._segments
         row = np.concatenate(segments.rows)
         order = np.argsort(row, kind="stable")
@@ -226,7 +227,7 @@ class _State:
         while is_left.any():
             rows = (is_left & (num <= width)).nonzero()[0]
             if rows.size:
-                timelines = self._side_by_side(
+                timelines = self._timelines_of(
                     rows, first[rows], num[rows], begin_s, done_bit, rate_bit_per_s
                 )
                 laid_out.append((rows, timelines))
@@ -234,7 +235,7 @@ class _State:
             width *= 2
         return laid_out
 
-    def _side_by_side(
+    def _timelines_of(
         self,
         rows: IntArray,
         first: IntArray,
@@ -243,7 +244,7 @@ class _State:
         done_bit: FloatArray,
         rate_bit_per_s: FloatArray,
     ) -> Timelines:
-        """Flows whose segments are `num` from `first` on in the arrays that follow."""
+        """Return timelines of flows with `num` segments from `first` on in the given arrays."""
         column = np.arange(int(num.max()) + 1)
         is_used: BoolArray = column < num[:, np.newaxis]
         place = np.minimum(first[:, np.newaxis] + column, begin_s.size - 1)
@@ -258,6 +259,6 @@ class _State:
 
 
 def _num_rates(edges_s: FloatArray) -> IntArray:
-    """Rates between edges [n, m+1] before the first that repeats the last one [n]."""
+    """Count the rates between edges [n, m+1] before the first that repeats the last one [n]."""
     num: IntArray = (edges_s[:, :-1] < edges_s[:, -1:]).sum(axis=1)
     return num

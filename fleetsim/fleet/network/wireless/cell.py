@@ -14,7 +14,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.sharing.flows import RateSteps
-from fleetsim.fleet.network.transfer import Asked
+from fleetsim.fleet.network.transfer import TransferRequests
 from fleetsim.fleet.network.wireless.fading import BlockFading
 from fleetsim.fleet.network.wireless.rate import Modem
 from fleetsim.fleet.timeline import TimelineGroups
@@ -74,19 +74,19 @@ class Cell:
         """Return rates of clients [n] at moments [n]."""
         return self.rates_bit_per_s(clients, direction, self.blocks_at(t_s), num=1)[:, 0]
 
-    def lay_out(self, asked: Asked, rows: IntArray) -> TimelineGroups:
+    def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
         """Return the timelines of those transfers whose indices are `rows` [k]."""
         block_s = self.block_s
-        first_block = self.blocks_at(asked.start_s)
-        max_blocks = self.blocks_at(np.nextafter(asked.deadline_s, 0.0)) - first_block + 1
+        first_block = self.blocks_at(requests.start_s)
+        max_blocks = self.blocks_at(np.nextafter(requests.deadline_s, 0.0)) - first_block + 1
         # The result does not depend on this guess: gains are addressed, and cumsum adds in order.
-        mean_snr = self.snr[ROW[asked.direction], asked.clients]
-        best_bit_per_s = self.modem.best_bit_per_s(asked.direction, mean_snr)
-        mean_bit = self.modem.limited(asked.direction, best_bit_per_s) * block_s
+        mean_snr = self.snr[ROW[requests.direction], requests.clients]
+        best_bit_per_s = self.modem.best_bit_per_s(requests.direction, mean_snr)
+        mean_bit = self.modem.limited(requests.direction, best_bit_per_s) * block_s
         with np.errstate(divide="ignore", over="ignore"):
-            num_blocks = np.minimum(max_blocks, _FIRST_BLOCKS + 1.5 * asked.bit / mean_bit)
+            num_blocks = np.minimum(max_blocks, _FIRST_BLOCKS + 1.5 * requests.bit / mean_bit)
         laid_out: TimelineGroups = []
-        is_waiting = np.zeros(asked.start_s.size, dtype=np.bool_)
+        is_waiting = np.zeros(requests.start_s.size, dtype=np.bool_)
         is_waiting[rows] = True
         width = _FIRST_BLOCKS
         while is_waiting.any():
@@ -96,12 +96,12 @@ class Cell:
                 width *= 2
                 continue
             edges_s = block_s * (first_block[rows, np.newaxis] + np.arange(width + 1.0))
-            edges_s = np.maximum(edges_s, asked.start_s[rows, np.newaxis])
-            edges_s = np.minimum(edges_s, asked.deadline_s[rows, np.newaxis])
+            edges_s = np.maximum(edges_s, requests.start_s[rows, np.newaxis])
+            edges_s = np.minimum(edges_s, requests.deadline_s[rows, np.newaxis])
             rates_bit_per_s = self.rates_bit_per_s(
-                asked.clients[rows], asked.direction, first_block[rows], width
+                requests.clients[rows], requests.direction, first_block[rows], width
             )
-            timelines = asked.lay_out(rows, *asked.limited(rows, edges_s, rates_bit_per_s))
+            timelines = requests.lay_out(rows, *requests.limited(rows, edges_s, rates_bit_per_s))
             is_through = timelines.is_complete | (max_blocks[rows] <= width)
             if not is_through.all():
                 num_blocks[rows[~is_through]] = 2 * width

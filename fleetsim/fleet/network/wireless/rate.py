@@ -1,12 +1,12 @@
-"""What rate a signal-to-noise ratio gives: Shannon's, with what modems lose against it.
+"""Rate of a link by its signal-to-noise ratio: Shannon's, less the losses of modems.
 
     R = B log2(1 + snr / gap)                       bit/s
-    R = min(R, cap * B, most)                       the fastest modulation and coding
-    R = 0 where R < outage * B                      what the slowest one cannot carry is lost
+    R = min(R, cap * B, most)                       limit of the fastest modulation and coding
+    R = 0 where R < outage * B                      outage: even the slowest modulation fails
 
-The gap is how much more signal a modem needs than theory (Cioffi's SNR gap: Starr, Cioffi,
-Silverman, Understanding Digital Subscriber Line Technology, 1999). A gap of 1, no cap and no outage
-is Shannon's capacity (Proc. IRE 37(1), 1949).
+The gap is the additional signal that a modem needs, compared with theory (Cioffi's SNR gap: Starr,
+Cioffi, Silverman, Understanding Digital Subscriber Line Technology, 1999). A gap of 1, no cap and
+no outage is Shannon's capacity (Proc. IRE 37(1), 1949).
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from fleetsim.fleet.network.direction import ROW, Direction
 
 @dataclass(frozen=True, slots=True)
 class Modem:
-    """Rates of either direction from ratios of signal to noise."""
+    """Rates in both directions by signal-to-noise ratio."""
 
     bandwidth_hz: tuple[float, float]
-    """Down, up."""
+    """Bandwidth down and up."""
     gap: float = 1.0
-    """Ratio >= 1."""
+    """SNR gap, a ratio >= 1."""
     cap_bit_per_s_per_hz: float = math.inf
     most_bit_per_s: tuple[float, float] = (math.inf, math.inf)
-    """Fastest rate whatever the bandwidth: down, up."""
+    """Highest rate at any bandwidth: down, up."""
     outage_bit_per_s_per_hz: float = 0.0
 
     def rates_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
-        """Rates at these ratios, shape kept; 0 where nothing gets through."""
+        """Return rates at these ratios, shape kept; 0 in an outage."""
         return self.limited(direction, self.band_bit_per_s(direction, snr))
 
     def limited(self, direction: Direction, band_bit_per_s: FloatArray) -> FloatArray:
-        """What the modem leaves of rates that the band carries, shape kept."""
+        """Return rates of the band under the highest rate of the modem, shape kept."""
         most_bit_per_s = self.most_bit_per_s[ROW[direction]]
         if most_bit_per_s == math.inf:
             return band_bit_per_s
         return np.minimum(band_bit_per_s, most_bit_per_s)
 
     def band_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
-        """Rates that the band carries at these ratios, shape kept; 0 where nothing gets through."""
+        """Return rates that the band carries at these ratios, shape kept; 0 in an outage."""
         rates_bit_per_s = self.best_bit_per_s(direction, snr)
         if self.outage_bit_per_s_per_hz > 0.0:
             least_bit_per_s = self.outage_bit_per_s_per_hz * self.bandwidth_hz[ROW[direction]]
@@ -53,7 +53,7 @@ class Modem:
         return rates_bit_per_s
 
     def best_bit_per_s(self, direction: Direction, snr: FloatArray) -> FloatArray:
-        """Rates that the band would carry if nothing were ever lost, shape kept."""
+        """Return rates that the band would carry without outages, shape kept."""
         bandwidth_hz = self.bandwidth_hz[ROW[direction]]
         if self.gap != 1.0:
             snr = snr / self.gap
@@ -65,5 +65,5 @@ class Modem:
 
 
 def shannon_bit_per_s(bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-    """Capacity B log2(1 + snr) of a band (Shannon, 1949), shape kept; exact for tiny snr too."""
+    """Return B log2(1 + snr), the capacity of a band (Shannon, 1949), also exact for tiny snr."""
     return np.asarray(np.log1p(snr) * (bandwidth_hz / math.log(2.0)))

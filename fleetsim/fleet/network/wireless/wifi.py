@@ -1,17 +1,17 @@
-"""Rates of clients on Wi-Fi: an access point at home, the airtime that is left, the line behind it.
+"""Wi-Fi of clients: an access point at home, shared airtime, and the line behind it.
 
-A client stands still at distance d from its own access point. With P the transmit power, F the
-noise figure and X the client's shadow, the same both ways,
+A client stays at distance d from its own access point. With P the transmit power, F the noise
+figure and X the client's shadowing, the same both ways,
 
     PL [dB] = path_loss_db_at_1m + path_loss_exponent_db * log10(d / 1 m) + X
     snr     = P / (PL * N0 * B * F)
     phy     = min(B log2(1 + snr / gap), cap * B)
     rate    = min(airtime share * phy, line)
 
-The airtime share is what headers, acknowledgements, neighbours and other devices of the household
-leave to the client; each client draws its own. Rates do not change over time: rate adaptation and
-retransmissions within milliseconds average what fades. Sources of the defaults, and what they give
-beside measured rates: docs/models/channel.md.
+The airtime share is the part that headers, acknowledgements, neighbours and other devices of the
+household leave to the client; each client draws its own. Rates do not change over time, because
+rate adaptation and retransmissions average fading within milliseconds. Sources of the defaults,
+and comparison with measured rates: docs/models/channel.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOISE_DBM_PER_HZ = -174.0
 """Thermal noise kT at 290 K."""
 
 _CLIENT_TX_POWER_DBM = 16.0
-"""Transmit power of a client. No setting: it belongs to the Wi-Fi watts of the device's file."""
+"""Transmit power of a client; no setting, because the device's file has its Wi-Fi watts."""
 
 
 class ConstantWifiSettings(Settings):
@@ -57,13 +57,13 @@ class ConstantWifiSettings(Settings):
 
 
 class IndoorWifiSettings(Settings):
-    """An access point of each client's own, indoors."""
+    """Access point of each client's own, indoors."""
 
     kind: Literal["indoor"] = "indoor"
     radius_m: Annotated[float, Field(ge=1.0, le=100.0)] = 10.0
-    """Clients stand uniformly over a disk of this radius around their access points."""
+    """Radius of the disk around its access point over which a client is placed uniformly."""
     min_distance_m: Annotated[float, Field(ge=0.1, le=100.0)] = 1.0
-    """Nobody stands closer to the access point; equal to the radius: everybody stands there."""
+    """Least distance from the access point; equal to the radius: all clients are there."""
     path_loss_db_at_1m: Annotated[float, Field(ge=30.0, le=100.0)] = 46.3
     """Path loss at 1 m: 46.3 dB at 5.18 GHz, 39.7 dB at 2.44 GHz."""
     path_loss_exponent_db: Annotated[float, Field(ge=10.0, le=60.0)] = 28.0
@@ -73,17 +73,17 @@ class IndoorWifiSettings(Settings):
     access_point_tx_power_dbm: Annotated[float, Field(ge=0.0, le=30.0)] = 16.0
     """Transmit power of an access point."""
     noise_figure_db: Annotated[float, Field(ge=0.0, le=30.0)] = 7.0
-    """Noise that the receiver adds, client and access point alike."""
+    """Noise that a receiver adds, at the client and at the access point."""
     bandwidth_hz: Annotated[float, Field(ge=1e6, le=1e9)] = 20e6
     """Width of the Wi-Fi channel."""
     snr_gap_db: Annotated[float, Field(ge=0.0, le=30.0)] = 3.0
-    """How much more signal the modems need than Shannon's rate does."""
+    """Additional signal that the modems need, compared with Shannon's rate."""
     max_bit_per_s_per_hz: Annotated[float, Field(ge=1e-3, le=100.0)] = 3.61
-    """Fastest rate of the modems per hertz: 3.61 are 72.2 Mbit/s in 20 MHz, one spatial stream."""
+    """Highest rate of the modems per hertz: 3.61 are 72.2 Mbit/s in 20 MHz, one spatial stream."""
     airtime_share: tuple[
         Annotated[float, Field(ge=1e-3, le=1.0)], Annotated[float, Field(ge=1e-3, le=1.0)]
     ] = (0.4, 0.8)
-    """Part of the modems' rate that is left to a client, drawn uniformly between these two."""
+    """Part of the modems' rate that a client gets, drawn uniformly between these two."""
     line_down_bit_per_s: RateBitPerS | None = 100e6
     """Rate of the line behind an access point towards the client; null: no limit."""
     line_up_bit_per_s: RateBitPerS | None = 20e6

@@ -1,4 +1,4 @@
-"""What a transmitter takes for what it emits."""
+"""Power that a transmitter draws, by the power that it emits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waking a radio adds to transfers that were laid out from its end on."""
+"""Promotions of radios, added to transfers that were laid out from their end on."""
 
 from __future__ import annotations
 

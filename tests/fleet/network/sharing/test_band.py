@@ -1,4 +1,4 @@
-"""What a part of a cell's band carries."""
+"""Rates over parts of a cell's band."""
 
 import math
 
@@ -30,7 +30,7 @@ def test_a_far_phone_loses_little_by_a_narrow_part() -> None:
     assert carried(DOWN, whole / BAND_HZ, 0.1) == pytest.approx(0.1 * whole)
 
 
-def test_a_near_phone_is_held_by_its_fastest_modulation() -> None:
+def test_a_near_phone_is_limited_by_its_fastest_modulation() -> None:
     assert carried(UP, CAP, 0.25) == pytest.approx(0.25 * CAP * BAND_HZ)
 
 
@@ -80,5 +80,5 @@ def test_the_whole_band_is_the_whole_rate_to_the_last_bit() -> None:
     assert UP.parts(whole, whole).tolist() == [1.0] * 1000
 
 
-def test_nobody_needs_a_part_for_nothing() -> None:
+def test_rate_zero_needs_no_part() -> None:
     assert UP.parts(np.array([0.0, 1e6]), np.zeros(2)).tolist() == [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""How links are divided: max-min fair, against exact fractions and the definition."""
+"""Max-min fair division of links, against exact fractions and the definition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.sharing.max_min import (
-    SharedLinks,
-    SharedLinksSettings,
-    build_shared_links,
-    fair_rates,
-)
+from fleetsim.fleet.network.sharing.max_min import fair_rates
+from fleetsim.fleet.network.sharing.shared_links import SharedLinks, SharedLinksSettings
 from fleetsim.fleet.network.wireless.rate import Modem
 from tests.fleet.fair import filled
 
@@ -50,8 +46,8 @@ def test_the_division_is_that_of_progressive_filling(flows, capacities, server):
     st.lists(st.floats(1.0, 1e10), min_size=5, max_size=5),
     st.floats(1.0, 1e10),
 )
-def test_nobody_can_gain_without_a_poorer_one_losing(flows, capacities, server):
-    """Everybody has all it can use, or is among the richest on a link that is full."""
+def test_no_flow_can_gain_without_a_poorer_one_losing(flows, capacities, server):
+    """Every flow has all it can use, or is among the richest on a link that is full."""
     own, cell = np.array([o for o, _ in flows]), np.array([c for _, c in flows])
     rate = fair_rates(own, cell, np.array(capacities), server)
     load = np.bincount(cell, rate, minlength=5)
@@ -66,11 +62,10 @@ def test_nobody_can_gain_without_a_poorer_one_losing(flows, capacities, server):
     assert is_held.all()
 
 
-def test_a_client_stands_in_the_same_cell_whatever_the_size_of_the_fleet():
+def test_a_client_is_in_the_same_cell_whatever_the_size_of_the_fleet():
     settings = SharedLinksSettings(cells=3, cell_up_bit_per_s=1e6)
     small, large = (
-        build_shared_links(settings, seed=4, wired_bit_per_s=np.full(size, np.nan))
-        for size in (100, 3000)
+        settings.build(seed=4, wired_bit_per_s=np.full(size, np.nan)) for size in (100, 3000)
     )
     counts = np.bincount(large.cell)
 
@@ -81,7 +76,7 @@ def test_a_client_stands_in_the_same_cell_whatever_the_size_of_the_fleet():
 
 def test_a_cable_bypasses_the_cells_and_not_the_server():
     settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
-    links = build_shared_links(settings, seed=1, wired_bit_per_s=np.array([np.nan, np.nan, 90.0]))
+    links = settings.build(seed=1, wired_bit_per_s=np.array([np.nan, np.nan, 90.0]))
     cells = links.cells_of(np.arange(3), np.zeros(3, dtype=bool))
     own = np.array([50.0, 50.0, 90.0])
 
@@ -91,14 +86,14 @@ def test_a_cable_bypasses_the_cells_and_not_the_server():
 
 def test_wifi_bypasses_the_cells_and_not_the_server():
     settings = SharedLinksSettings(cell_up_bit_per_s=10.0, server_in_bit_per_s=28.0)
-    links = build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan))
+    links = settings.build(seed=1, wired_bit_per_s=np.full(3, np.nan))
     cells = links.cells_of(np.arange(3), np.array([False, False, True]))
 
     own = np.array([50.0, 50.0, 90.0])
     assert links.fair_bit_per_s(cells, Direction.UP, own, own).tolist() == [5.0, 5.0, 18.0]
 
 
-def test_links_that_limit_nobody_are_refused():
+def test_links_without_a_limit_are_refused():
     with pytest.raises(ValidationError, match="give cells"):
         SharedLinksSettings()
 
@@ -111,7 +106,7 @@ MODEM = Modem(bandwidth_hz=(BAND_HZ, BAND_HZ), cap_bit_per_s_per_hz=5.5)
 
 def in_band(num_cells: int, **capacities: float) -> SharedLinks:
     settings = SharedLinksSettings(cells=num_cells, **capacities)
-    return build_shared_links(settings, seed=1, wired_bit_per_s=np.full(3, np.nan), modem=MODEM)
+    return settings.build(seed=1, wired_bit_per_s=np.full(3, np.nan), modem=MODEM)
 
 
 def part_of(way: Direction, whole: float, rate: float) -> float:
@@ -152,7 +147,7 @@ def test_clients_of_a_cell_have_even_parts_whatever_their_rates():
     assert rate == pytest.approx([20e6, 2e6, 20e6])
 
 
-def test_a_client_that_is_held_up_elsewhere_leaves_its_part_to_the_others():
+def test_a_client_that_is_limited_elsewhere_leaves_its_part_to_the_others():
     links = in_band(1, server_in_bit_per_s=1e9)
     whole, own = np.array([40e6, 40e6, 4e6]), np.array([4e6, 40e6, 4e6])
     rate = links.fair_bit_per_s(np.zeros(3, dtype=int), Direction.DOWN, own, whole)
@@ -161,7 +156,7 @@ def test_a_client_that_is_held_up_elsewhere_leaves_its_part_to_the_others():
     assert rate == pytest.approx([4e6, 18e6, 1.8e6])
 
 
-def test_who_is_held_up_by_the_server_leaves_its_part_to_the_others():
+def test_a_client_that_the_server_limits_leaves_its_part_to_the_others():
     links = in_band(1, server_out_bit_per_s=10e6)
     whole = np.array([40e6, 4e6])
     rate = links.fair_bit_per_s(np.zeros(2, dtype=int), Direction.DOWN, whole, whole)

@@ -1,4 +1,4 @@
-"""Rates on Wi-Fi by hand, and what does not depend on the fleet."""
+"""Rates on Wi-Fi by hand, independent of the fleet's size."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_client_has_the_same_rates_in_a_larger_fleet() -> None:
     assert len(set(few[0].tolist())) == 5
 
 
-def test_constant_wifi_is_the_same_for_everybody() -> None:
+def test_constant_wifi_is_the_same_for_all_clients() -> None:
     settings = ConstantWifiSettings(down_bit_per_s=5e6, up_bit_per_s=7e6)
 
     assert settings.rates_bit_per_s(seed=1, size=2).tolist() == [[5e6, 5e6], [7e6, 7e6]]
@@ -86,7 +86,7 @@ def test_a_cable_has_its_rate_even_while_its_client_is_unmetered() -> None:
     assert channel.rate_at(0, Direction.UP, 9.0) not in (7e6, 1e9)
 
 
-def test_nobody_is_on_wifi_that_was_not_built() -> None:
+def test_no_client_is_on_wifi_that_was_not_built() -> None:
     channel = build_channel(FadingSettings(), seed=SEED, size=1, wired_bit_per_s=np.full(1, np.nan))
 
     with pytest.raises(ValueError, match="client 0 is on Wi-Fi"):
