@@ -42,10 +42,10 @@ _NO_CLIENTS = np.empty(0, dtype=np.int64)
 
 
 class World:
-    """The changing state of N clients; see the module's docstring.
+    """Changing state of N clients; see the module's docstring.
 
-    Invariants: no client in two tasks; what a battery held and was given is what tasks and owner
-    used, what it lost, and what it holds.
+    Invariants: no client in two tasks; what a battery held at first and was given equals what tasks
+    and owner used, what it lost, and what it holds.
     """
 
     def __init__(

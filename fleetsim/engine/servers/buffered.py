@@ -109,8 +109,8 @@ class BufferedServer(Server):
         """
         if parts.fleet.links is not None:
             raise ScenarioError(
-                "fleet.shared_links: tasks of a buffered server begin at any time and are laid out"
-                " one by one; leave it out, or use server.mode = 'synchronous'"
+                "fleet.shared_links: tasks of a buffered server begin at any time and are"
+                " computed one by one; leave it out, or use server.mode = 'synchronous'"
             )
         now_s = 0.0 if state is None else float(state["server/now_s"])
         super().__init__(

@@ -45,8 +45,8 @@ def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int =
     task, is_delivered = result.task, result.is_delivered
     training = task.request if isinstance(task.request, TrainingRequest) else None
     return Report(
-        client=task.client,
-        purpose=task.purpose,
+        client=task.request.client,
+        purpose=Purpose.TRAIN if training else Purpose.PROBE,
         outcome=result.outcome if result.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
         dispatched_at_s=task.dispatched_at_s,
         finished_at_s=result.finished_at_s,

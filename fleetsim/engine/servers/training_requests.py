@@ -97,7 +97,7 @@ def in_part(
             return request
         count = int(draws.integers(1, usual.steps or usual.epochs))
         less = replace(work, epochs=count) if usual.steps is None else replace(work, steps=count)
-        return replace(request, work=less)
+        return request._replace(work=less)
 
     return [part(request) for request in requests]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fleetsim.contracts import Job, Outcome, ProbeRequest, Purpose, Resources, Work
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRequest:
+class TrainingRequest(NamedTuple):
     """Training that the server asks of one selected client."""
 
     client: int
@@ -25,8 +23,7 @@ class TrainingRequest:
     """Probe of this round whose training the client continues; None: it starts anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One piece of work for one client, as dispatched."""
 
     number: int
