@@ -63,11 +63,11 @@ _HEADS = {
 }
 
 Rows = dict[str, tuple[str, ...]]
-"""Cells of each row, by the label of its selector."""
+"""Cells of a table by the name of the row."""
 
 
 def label(kind: str, variant: str) -> str:
-    """Return the label of a row.
+    """Return the name of a row.
 
     >>> label("survey", "policy: 3"), label("gpfl", "")
     ('`survey`, `policy: 3`', '`gpfl`')
@@ -76,19 +76,19 @@ def label(kind: str, variant: str) -> str:
 
 
 def selector_of(kind: str, variant: str, *, size: int, cohort: int) -> Selector:
-    """Build the selector of a row."""
+    """Return a new selector of a row of the demands."""
     text = probing.selector_text(kind, variant, size, cohort)
     given = strict_yaml.parse_value(text, label(kind, variant))
     return build_selector(TypeAdapter[SelectorSettings](SelectorSettings).validate_python(given))
 
 
 def needs_cells(demand: Demand) -> tuple[str, ...]:
-    """Return the cells on what a selector must know, and whether a server could know it."""
+    """Return the cells of a row on the knowledge of the server."""
     return demand.knows, f"**{demand.use}**", demand.because
 
 
 def probing_cells(prices: probing.Prices) -> tuple[str, ...]:
-    """Return the cells on the cost of probes."""
+    """Return the cells of a row on the costs of probes."""
     asked, training = prices.by_round, prices.training
     return (
         *_cost_cells(prices.set_up),
@@ -108,7 +108,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def host_cells(kind: str, variant: str, demand: Demand) -> tuple[str, ...]:
-    """Measure the choices of a selector; return the cells on their cost."""
+    """Return the cells of a row on the costs of choices."""
     cells = []
     for size in SIZES:
         cohort, remark = choice_times.COHORT, ""
@@ -128,7 +128,7 @@ def host_cells(kind: str, variant: str, demand: Demand) -> tuple[str, ...]:
 
 
 def spread_ms(seconds: Sequence[float]) -> str:
-    """Format the median and, in brackets, the smallest and largest in milliseconds.
+    """Return the median and, in brackets, the smallest and largest, in milliseconds.
 
     >>> spread_ms([0.004, 0.001, 0.002])
     '2.00 [1.00, 4.00]'
@@ -140,12 +140,12 @@ def spread_ms(seconds: Sequence[float]) -> str:
 
 
 def with_rows(page: str, block: str, rows: Mapping[str, tuple[str, ...]], note: str = "") -> str:
-    """Return the page with new rows in a block; rows that are not given stay unchanged.
+    """Return the page with these rows in a block; other rows do not change.
 
     Args:
         page: text with both marks of the block.
-        block: name of the block, of `BLOCKS`.
-        rows: cells by the label of the row.
+        block: name of the block, one of `BLOCKS`.
+        rows: cells by the name of the row.
         note: line below the table.
 
     Raises:
@@ -198,7 +198,7 @@ def main() -> None:
         for number, (kind, variant, demand) in enumerate(todo, start=1):
             print(f"{block} {number}/{len(todo)}: {label(kind, variant)}", flush=True)
             rows = {label(kind, variant): measures[block](kind, variant, demand)}
-            # Row by row, so that an interrupt leaves a complete page.
+            # Row by row, so that the page is complete after an interrupt.
             page = with_rows(options.page.read_text(encoding="utf-8"), block, rows, note)
             options.page.write_text(page, encoding="utf-8")
 

@@ -1,16 +1,15 @@
-"""A selector of your own: how it is found, what it must be, and how it is known again.
+"""Plugins: selectors of the user's own, their import, checks and identity.
 
 `--plugin MODULE:CLASS` names a class that satisfies `fleetsim.contracts.Selector`. MODULE is
-imported as Python imports it, the current folder being its last place to look. Nothing else makes
-fleetsim import it: no scenario and no run folder does, whatever they say.
+imported as Python imports it; the current folder is searched last. Only this option imports it: no
+scenario and no run folder does.
 
-* A class with `Settings` of its own (a subclass of `fleetsim.settings.Settings` with a `kind`) adds
+* A class with its own `Settings` (a subclass of `fleetsim.settings.Settings` with a `kind`) adds
   that kind to those of `server.selector`. It is made as `CLASS(settings)`.
-* A class without is made as `CLASS()` and stands in for the scenario's selector, whatever that is.
-  The resolved scenario then says `kind: MODULE:CLASS`, which is understood beside the same
-  `--plugin` alone.
+* A class without is made as `CLASS()` and replaces the scenario's selector. The resolved scenario
+  then has `kind: MODULE:CLASS`, which is valid only with the same `--plugin`.
 
-What ran is known again by its name and by the SHA-256 of the file that defines the class.
+A plugin is identified by its name and by the SHA-256 of the file that defines the class.
 """
 
 from __future__ import annotations
@@ -46,29 +45,29 @@ _METHODS = {
     for name, method in vars(Selector).items()
     if inspect.isfunction(method) and not name.startswith("_")
 }
-"""What a selector must answer to, and the arguments of each call."""
+"""Methods of a selector, with the arguments of each."""
 _NEEDS = ("needs_losses", "needs_probes")
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A selector from outside of fleetsim."""
+    """Selector of the user's own."""
 
     name: str
     """`MODULE:CLASS`."""
     kind: str
     """Its `server.selector.kind`."""
     settings: type[Settings]
-    """What `server.selector` is validated with where it is of this kind."""
-    is_stand_in: bool
-    """Whether it takes the place of the scenario's selector unasked: it has no settings."""
+    """Settings class of `server.selector` for this kind."""
+    replaces_any: bool
+    """True if it has no settings and so replaces the scenario's selector of any kind."""
     source_sha256: str | None
-    """Of the file that defines it; None where there is no such file, as in a notebook."""
+    """SHA-256 of the file that defines it; None without such a file, as in a notebook."""
     make: Callable[[Settings], Any]
-    """The selector of these settings, yet to be looked at."""
+    """Function from settings to a selector that is not checked yet."""
 
     def build(self, settings: Settings) -> Selector:
-        """New selector with these settings.
+        """Return a new selector with these settings.
 
         Raises:
             ScenarioError: it cannot be made, or is no selector.
@@ -76,40 +75,41 @@ class Plugin:
         try:
             made = self.make(settings)
         except Exception as fault:
-            call = f"{self.name.partition(':')[2]}({'' if self.is_stand_in else 'settings'})"
+            call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
             raise _refused(self.name, f"{call} fails: {_told(fault)}") from fault
         _require_selector(made, self.name)
         selector: Selector = made
         return selector
 
     def placed(self, document: Document) -> Document:
-        """The document with this selector as its `server.selector`.
+        """Return the document with this selector as its `server.selector`.
 
         Raises:
-            ScenarioError: the document asks for another one that it may not stand in for.
+            ScenarioError: the document asks for another one that it may not replace.
         """
         server = document.data.get("server")
         if not isinstance(server, dict) or _kind_in(document) == self.kind:
             return document
-        if not self.is_stand_in:
+        if not self.replaces_any:
             says = (
-                f"--plugin {self.name} is the selector of kind {quoted(self.kind)}, which is not"
-                f" asked for; add --set server.selector.kind={self.kind}, or leave out --plugin"
+                f"--plugin {self.name} is the selector of kind {quoted(self.kind)}, which the"
+                f" scenario does not use; add --set server.selector.kind={self.kind}, or leave out"
+                " --plugin"
             )
             raise ScenarioError(faults.line(document, _KIND, says))
         for place, words in document.places.items():
             is_about = place[:2] == _SELECTOR or (place == _SELECTOR[:1] and "selector" in server)
             if isinstance(words, str) and is_about:
                 raise ScenarioError(
-                    f"{words}: is for naught, --plugin {self.name} has no Settings and stands in"
-                    " for server.selector; leave out one of the two"
+                    f"{words}: has no effect, --plugin {self.name} has no Settings and replaces"
+                    " server.selector; leave out one of the two"
                 )
         data = {**document.data, "server": {**server, "selector": {"kind": self.kind}}}
         return replace(document, data=data)
 
 
 def load_plugin(name: str) -> Plugin:
-    """Import the module of `MODULE:CLASS` and take the class.
+    """Import the module of `MODULE:CLASS` and return the class as a plugin.
 
     Raises:
         ScenarioError: there is no such module or class, or it cannot be imported or used.
@@ -128,20 +128,20 @@ def load_plugin(name: str) -> Plugin:
         raise _refused(name, f"{place} {says} {quoted(class_name)}{hint}")
     own = _own_settings(found, name)
     if own is None:
-        return _stand_in(name, found, lambda settings: found())
+        return _replacement(name, found, lambda settings: found())
     kind, settings = own
     return Plugin(
         name,
         kind=kind,
         settings=settings,
-        is_stand_in=False,
+        replaces_any=False,
         source_sha256=_source_sha256(found),
         make=found,
     )
 
 
 def plugin_of(selector: Selector) -> Plugin:
-    """A selector that somebody has made already; it stands in for the scenario's.
+    """Return a plugin for a selector given from Python; it replaces the scenario's.
 
     Raises:
         ScenarioError: it is no selector.
@@ -150,14 +150,14 @@ def plugin_of(selector: Selector) -> Plugin:
     name = f"{cls.__module__}:{cls.__qualname__}"
     if isinstance(selector, type):
         raise ScenarioError(f"selector: is the class {selector.__name__}; give an object of it")
-    return _stand_in(name, cls, lambda settings: selector)
+    return _replacement(name, cls, lambda settings: selector)
 
 
-def refuse_strangers(document: Document) -> None:
-    """Look whether a scenario asks for a plug-in that was not given; imports nothing.
+def refuse_missing_plugin(document: Document) -> None:
+    """Refuse a scenario that asks for a plugin that was not given; import nothing.
 
     Raises:
-        ScenarioError: it does.
+        ScenarioError: the scenario asks for such a plugin.
     """
     kind = _kind_in(document)
     if isinstance(kind, str) and ":" in kind:
@@ -165,15 +165,15 @@ def refuse_strangers(document: Document) -> None:
         raise ScenarioError(faults.line(document, _KIND, says))
 
 
-def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
-    literal: Any = Literal  # of a word that is known only now
-    settings = create_model("StandInSettings", __base__=Settings, kind=(literal[name], name))
+def _replacement(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
+    literal: Any = Literal  # its value is known only at run time
+    settings = create_model("ReplacementSettings", __base__=Settings, kind=(literal[name], name))
     settings.__doc__ = f"The selector {name}."
     return Plugin(
         name,
         kind=name,
         settings=settings,
-        is_stand_in=True,
+        replaces_any=True,
         source_sha256=_source_sha256(cls),
         make=make,
     )
@@ -182,7 +182,7 @@ def _stand_in(name: str, cls: type, make: Callable[[Settings], Any]) -> Plugin:
 def _imported(module_name: str, name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
-        # Last: no file that happens to lie here may take the place of an installed module.
+        # Last: no file in the current folder may hide an installed module.
         sys.path.append(here)
     try:
         return importlib.import_module(module_name)
@@ -196,7 +196,7 @@ def _imported(module_name: str, name: str) -> ModuleType:
 
 
 def _own_settings(cls: type, name: str) -> tuple[str, type[Settings]] | None:
-    """The kind and the settings of a class, None if it has none."""
+    """Return the kind and the settings of a class, None if it has none."""
     own = getattr(cls, "Settings", None)
     if own is None:
         return None
@@ -216,7 +216,7 @@ def _own_settings(cls: type, name: str) -> tuple[str, type[Settings]] | None:
 
 
 def _require_selector(made: object, name: str) -> None:
-    """Look at an object as far as one can without calling it.
+    """Check that an object is a selector, without calling its methods.
 
     Raises:
         ScenarioError: it cannot be a selector.
@@ -225,7 +225,7 @@ def _require_selector(made: object, name: str) -> None:
     missing = [
         method
         for method in _METHODS
-        # Who subclasses the Protocol inherits what says nothing and does nothing.
+        # A subclass of the Protocol inherits its empty methods.
         if getattr(type(made), method, None) is stubs[method]
         or not callable(getattr(made, method, None))
     ]
@@ -244,7 +244,7 @@ def _require_selector(made: object, name: str) -> None:
 
 
 def _kind_in(document: Document) -> Any:
-    """What a document says as `server.selector.kind`, None if nothing."""
+    """Return the `server.selector.kind` of a document, None without one."""
     here: Any = document.data
     for key in _KIND:
         here = here.get(key) if isinstance(here, dict) else None
@@ -255,7 +255,7 @@ def _source_sha256(cls: type) -> str | None:
     try:
         path = inspect.getsourcefile(cls)
     except (TypeError, OSError):
-        # Python's words for: it was written in a notebook, at a prompt, or in C.
+        # Raised for a class written in a notebook, at a prompt, or in C.
         return None
     if path is None or not paths.is_file(Path(path), ScenarioError):
         return None
@@ -263,11 +263,11 @@ def _source_sha256(cls: type) -> str | None:
 
 
 def _told(fault: BaseException) -> str:
-    """A fault of somebody else's code on one line, with the place where it was raised."""
+    """Return a fault of the plugin's code on one line, with the place where it was raised."""
     text = " ".join(f"{type(fault).__name__}: {fault}".split())
     frames = traceback.extract_tb(fault.__traceback__)
     if isinstance(fault, SyntaxError) or not frames:
-        return text  # which says where by itself
+        return text  # a SyntaxError names its place
     return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
 
 

@@ -1,9 +1,8 @@
-"""All kinds of selectors in all their modes, for tests that cover every one.
+"""Modes of all selectors, for tests of each of them.
 
-The kinds come from the union `SelectorSettings`, so a new selector is tested as soon as the
-union names it. Its modes are its default settings and, one setting changed at a time, every other
-literal and every `examples` value; a required setting takes its first example. Clients in examples
-must be among 0, 1 and 2.
+The kinds come from the union `SelectorSettings`, so a new selector in it is tested at once. Its
+modes are its default settings and, one setting changed at a time, every other literal and every
+`examples` value; a required setting takes its first example. Clients in examples must be 0, 1 or 2.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ UNION = get_args(get_args(SelectorSettings)[0])
 
 
 def modes() -> list[Any]:
-    """Return settings of every kind: the defaults, then one setting changed at a time."""
+    """Return settings of every kind: the default ones, then one setting changed at a time."""
     found: list[Any] = []
     for cls in UNION:
         required = {

@@ -334,7 +334,7 @@ REFUSED = {
     "settings of another sort": (
         "mine:Mine", OWN.format(base="dict", kind="kind = 'mine'"), "fleetsim.settings.Settings"
     ),
-    "settings that nobody asks for": (
+    "settings that are not asked for": (
         "mine:Mine", OWN.format(base="Settings", kind="kind: Literal['mine'] = 'mine'"),
         "server.selector.kind = 'fixed'", "--set server.selector.kind=mine",
     ),
@@ -362,9 +362,9 @@ def test_what_will_not_do_is_one_line_and_leaves_nothing(
 
 
 def test_settings_for_a_selector_that_another_stands_in_for_are_refused(least):
-    with pytest.raises(ScenarioError, match=r"^--set server.selector.kind=oort: is for naught"):
+    with pytest.raises(ScenarioError, match=r"^--set server.selector.kind=oort: has no effect"):
         plain("least:LeastAsked", "server.selector.kind=oort")
-    with pytest.raises(ScenarioError, match=r"^--set server.*: is for naught"):
+    with pytest.raises(ScenarioError, match=r"^--set server.*: has no effect"):
         plain("least:LeastAsked", "server={cohort: 3, selector: {kind: oort}}")
 
 

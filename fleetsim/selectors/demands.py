@@ -34,7 +34,7 @@ class Demand:
     knows: str
     """Information that the server needs; n_k are the samples of client k."""
     use: Use
-    """Whether a real server could use the selector."""
+    """Verdict on the use by a real server."""
     because: str
     """Reason for `use`."""
     set_up_choices: int = 0
@@ -42,7 +42,7 @@ class Demand:
     square_byte: int = 0
     """Bytes of the largest arrays over pairs of clients, for each pair; 0: there are none."""
     has_sets: bool = False
-    """Whether it lists all sets of clients, of which there are C(N, K)."""
+    """True if it lists all C(N, K) sets of clients."""
 
 
 Demands = Mapping[str, Demand]

@@ -55,8 +55,8 @@ def losses(reports: Iterable[Report], num_clients: int) -> FloatArray:
 
 def accuracies(reports: Iterable[Report], num_clients: int) -> FloatArray:
     """Return the accuracy that each client reported last, its opinion of the model [N]."""
-    told = ((report.client, report.accuracy) for report in _delivered(reports))
-    return _column(told, num_clients)
+    reported = ((report.client, report.accuracy) for report in _delivered(reports))
+    return _column(reported, num_clients)
 
 
 def average_model(reports: Iterable[Report]) -> Parameters | None:
@@ -79,9 +79,9 @@ def _delivered(reports: Iterable[Report]) -> Iterable[Report]:
     return (report for report in reports if report.is_delivered)
 
 
-def _column(told: Iterable[tuple[int, float | None]], num_clients: int) -> FloatArray:
+def _column(reported: Iterable[tuple[int, float | None]], num_clients: int) -> FloatArray:
     column = np.full(num_clients, np.nan)
-    for client, value in told:
+    for client, value in reported:
         if value is not None and math.isfinite(value):
             column[client] = value
     return column

@@ -39,8 +39,8 @@ def training_loss(report: Report, epochs: Epochs) -> float | None:
         return None
     loss = report.loss
     if epochs != "last_epoch":
-        told = report.epoch_losses
-        if told is None:
+        reported = report.epoch_losses
+        if reported is None:
             return None
-        loss = told[0] if epochs == "first_epoch" else math.fsum(told) / len(told)
+        loss = reported[0] if epochs == "first_epoch" else math.fsum(reported) / len(reported)
     return loss if loss is not None and math.isfinite(loss) else None

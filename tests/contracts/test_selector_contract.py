@@ -66,7 +66,7 @@ def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
 
 @dataclass
 class Server:
-    """Calls a selector as the engine does, with generated losses, durations and absences."""
+    """Server that calls a selector as the engine does, with made-up losses and absences."""
 
     selector: Selector
     size: int = SIZE
@@ -98,12 +98,12 @@ class Server:
         self.setup_reports = self.answers(list(self.selector.setup(fleet)))
 
     def available(self) -> IntArray:
-        """Return two thirds of the fleet, different ones in every round."""
+        """Return two thirds of the fleet, others in every round."""
         is_there = rng.stream(self.seed, "available", self.round).random(self.size) < 2 / 3
         return frozen(np.flatnonzero(is_there))
 
     def play(self, candidates: IntArray | None = None, left: IntArray | None = None) -> IntArray:
-        """Run one round; `left` are the candidates that are gone after the probes."""
+        """Play one round; `left` are the candidates that leave after the probes."""
         self.round += 1
         before = self.available() if candidates is None else candidates
         reports, self.setup_reports = self.setup_reports, []
@@ -261,13 +261,13 @@ def assert_same_state(one: State, other: State) -> None:
 
 
 def comparable(request: ProbeRequest) -> tuple[Any, ...]:
-    """Return the request, with the bytes of the model that it may carry."""
+    """Return the request with the bytes of its model, if it has one."""
     model = request.parameters
     return replace(request, parameters=None), None if model is None else model.tobytes()
 
 
 def through_npz(state: State) -> State:
-    """Return the state as it comes back from a checkpoint, which refuses objects."""
+    """Return the state as read from a checkpoint; objects would be refused."""
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **state)
     file.seek(0)
@@ -287,7 +287,7 @@ def test_a_choice_is_distinct_candidates_at_most_those_wanted(settings):
 
 
 @every_mode
-def test_with_everybody_there_and_delivering_there_is_always_a_choice(settings):
+def test_with_all_clients_there_and_delivering_there_is_always_a_choice(settings):
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
     sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(12)]
 
@@ -354,7 +354,7 @@ def test_a_restored_selector_does_not_write_into_the_state_it_was_given(settings
 
 
 @every_mode
-def test_nobody_there_gives_an_empty_choice_and_the_run_goes_on(settings):
+def test_no_client_there_gives_an_empty_choice_and_the_run_goes_on(settings):
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
 
     assert server.play(frozen([])).tolist() == []
@@ -365,13 +365,13 @@ def test_nobody_there_gives_an_empty_choice_and_the_run_goes_on(settings):
 
 def outlasts_failures(settings: Any, outcome: Outcome) -> bool:
     """Whether there is a choice in each of the rounds before, during and after failures."""
-    everybody = frozen(np.arange(SIZE))
+    all_clients = frozen(np.arange(SIZE))
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
-    sizes = [server.play(everybody).size]
+    sizes = [server.play(all_clients).size]
     server.outcome = outcome
-    sizes += [server.play(everybody).size for _ in range(4)]
+    sizes += [server.play(all_clients).size for _ in range(4)]
     server.outcome = Outcome.DELIVERED
-    sizes += [server.play(everybody).size for _ in range(2)]
+    sizes += [server.play(all_clients).size for _ in range(2)]
     return min(sizes) > 0
 
 
@@ -389,12 +389,12 @@ def test_it_does_not_matter_how_all_failed(settings, outcome):
 @every_mode
 def test_clients_that_vanish_after_the_probes_are_not_chosen(settings):
     server = Server(build_selector(settings))
-    everybody = frozen(np.arange(SIZE))
+    all_clients = frozen(np.arange(SIZE))
     for _ in range(4):
-        server.play(everybody, left=frozen(np.arange(0, SIZE, 2)))
-    nobody_left = server.play(everybody, left=everybody)
+        server.play(all_clients, left=frozen(np.arange(0, SIZE, 2)))
+    without_candidates = server.play(all_clients, left=all_clients)
 
-    assert nobody_left.tolist() == []
+    assert without_candidates.tolist() == []
 
 
 @every_mode

@@ -1,4 +1,4 @@
-"""Views and outcomes as a server would give them, in few words."""
+"""Fixtures that make views, reports and outcomes as a server gives them."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ with the most of (samples x brightness) wins. With right = r, what clients think
     x and y     5 to 9 as x or y says: 0 and 1 .5; x and y together (10 x 6 + 5 x 6 + 5 x 2) / 240
                 = 25/60, neither above (10 x 6) / 240 = 1/4; the others 1/6
 
-and on average over all six, in 360ths: 160, 127, 105. The test set is everybody's samples, all
-clients have as many, so the run's accuracy is that average.
+and on average over all six, in 360ths: 160, 127, 105. The test set has the samples of all clients,
+which have equal numbers, so the run's accuracy is that average.
 """
 
 from __future__ import annotations

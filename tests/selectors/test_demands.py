@@ -1,4 +1,4 @@
-"""What selectors are said to demand is what they are, as far as code can tell."""
+"""Demands of selectors agree with their needs."""
 
 from __future__ import annotations
 

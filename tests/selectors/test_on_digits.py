@@ -1,4 +1,4 @@
-"""Every selector of a paper chooses for real training: who is asked, what it costs on the wire."""
+"""Selectors of the papers with real training: their probes and bytes on the wire."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_pyramidfl_uploads_parts_of_updates(tasks_of):
 
 
 @pytest.mark.parametrize("kind", ["ucb", "quick-init-ucb"])
-def test_bandits_over_sets_hear_everybody_after_a_slot(kind, tasks_of):
+def test_bandits_over_sets_hear_all_clients_after_a_slot(kind, tasks_of):
     tasks = tasks_of(f"{{kind: {kind}, slot_rounds: 2}}")
     cohorts = tasks[tasks.purpose == "train"].groupby("round").client.agg(frozenset)
     probes = tasks[tasks.purpose == "probe"]
@@ -130,12 +130,12 @@ def test_bandits_over_sets_hear_everybody_after_a_slot(kind, tasks_of):
 def test_clients_of_bp_ucb_talk_to_each_other_and_not_to_the_server(tasks_of):
     tasks = tasks_of("{kind: bp-ucb, slot_rounds: 2}")
     probes = tasks[tasks.purpose == "probe"]
-    judged = probes[probes.num_samples > 0]
+    evaluated = probes[probes.num_samples > 0]
     talked = probes[probes.num_samples == 0]
 
     assert probes_by_round(tasks) == {1: 0, 2: 0, 3: 18, 4: 0}
-    assert len(judged) == len(talked) == 9
-    assert (judged.upload_byte == 0).all()
+    assert len(evaluated) == len(talked) == 9
+    assert (evaluated.upload_byte == 0).all()
     assert (talked.upload_byte == talked.download_byte).all()
     # At least one exchange with one neighbour and nine indices: 8 * (2 + 9) byte.
     assert (talked.upload_byte >= 88).all()

@@ -1,4 +1,4 @@
-"""What bandits are told of the model and what clients believe is what lies in the tables."""
+"""Opinions and beliefs of bandits in the tables."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def test_rehearsed_models_are_no_opinions_of_the_global_one(tmp_path):
     finished = run(scenario, out=tmp_path / "run", workers=1)
     told = finished.opinions()
 
-    # Two groups are rehearsed and judged before the first round; the model is after it.
+    # Two groups are rehearsed and evaluated before the first round; the model is after it.
     assert (finished.tasks["purpose"] == "probe").sum() > len(told)
     assert list(zip(told["round"], told["client"], strict=True)) == [(1, n) for n in range(4)]

@@ -85,7 +85,7 @@ def probes(finished):
 def test_what_is_asked_is_charged_and_the_model_learns(
     kind, changes, upload_byte, num_probed, play
 ):
-    # Everybody is there all the time, so that newcomers do not come.
+    # All clients are always available, so no further ones appear.
     watched, finished = play(kind, *changes, "fleet.usage={}", "server.deadline_s=null")
     asked = probes(finished)
 

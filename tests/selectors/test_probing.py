@@ -1,4 +1,4 @@
-"""Whom nothing was heard of, among the candidates."""
+"""Candidates without a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_of_whom_anything_was_heard_is_not_asked_again_even_if_it_failed(
     assert probing.unasked(view).tolist() == [0, 4]
 
 
-def test_without_a_word_everybody_is_unasked(fleet_of, view_of):
+def test_without_a_word_all_clients_are_unasked(fleet_of, view_of):
     view = view_of(fleet_of([10] * 6), candidates=[2, 5])
 
     assert probing.unasked(view).tolist() == [2, 5]

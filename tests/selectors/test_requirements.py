@@ -1,4 +1,4 @@
-"""What selectors need is known before anything runs, by one rule for all kinds."""
+"""Requirements of selectors, checked before a run by one rule for all kinds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def buffered(settings, **more):
 
 
 @pytest.mark.parametrize("settings", modes())
-def test_a_buffered_server_refuses_who_asks_clients_and_nobody_else(settings):
+def test_a_buffered_server_refuses_who_asks_clients_and_no_client_else(settings):
     if not build_selector(settings).needs_probes:
         assert buffered(settings).server.selector == settings
         return

@@ -21,7 +21,7 @@ stale otherwise. Before that
 A client that failed to answer counts as -infinity too. A loss that is not finite teaches nothing.
 
 Source: Goetz, Malik, Bui, Moon, Liu, Kumar, "Active federated learning", arXiv 1909.12641;
-alpha = (0.75, 0.01, 0.1), everybody evaluated once and the active part rounded down as in
+alpha = (0.75, 0.01, 0.1), all clients evaluated once and the active part rounded down as in
 Yoruko-Tang/FedCor@d941083 (`src/federated_main.py`, `src/options.py`); `rounding: random` and a
 loss seen in training as in facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in
 TL-System/plato@60d6779. Not agnostic federated learning, which shares the letters.
@@ -120,8 +120,8 @@ class AflSelector(DeclaredState):
         self._learn(probing.losses(view.reports, self._valuation.size))
         if self._settings.cold_start == "none":
             return ()
-        there = probing.unasked(view)
-        return probing.evaluations(there[np.isneginf(self._valuation[there])])
+        present = probing.unasked(view)
+        return probing.evaluations(present[np.isneginf(self._valuation[present])])
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients drawn by valuation in that order, then those drawn uniformly."""
@@ -131,19 +131,19 @@ class AflSelector(DeclaredState):
         exponentials = generator.standard_exponential(size)
         uniforms = generator.random(size)
         keys = tie_keys(settings.ties, size, generator)
-        there = view.candidates
+        present = view.candidates
         places = choose(
-            self._valuation[there],
+            self._valuation[present],
             view.wanted,
             alpha_1=settings.alpha_1,
             alpha_2=settings.alpha_2,
             alpha_3=settings.alpha_3,
-            exponentials=exponentials[there],
-            uniforms=uniforms[there],
-            keys=keys[there],
+            exponentials=exponentials[present],
+            uniforms=uniforms[present],
+            keys=keys[present],
             rounding=settings.rounding,
         )
-        return Cohort(there[places], asks_epoch_losses=True)
+        return Cohort(present[places], asks_epoch_losses=True)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""

@@ -81,7 +81,7 @@ def arm_of(clients: IntArray, num_clients: int) -> int:
     """Return the number of a set of clients among `arms(num_clients, len(clients))`.
 
     Raises:
-        ValueError: a client is there twice, or not in 0 ... `num_clients` - 1.
+        ValueError: a client occurs twice, or not in 0 ... `num_clients` - 1.
 
     >>> arm_of(np.array([2, 0]), 3)
     1

@@ -126,7 +126,7 @@ class RandomSelector(DeclaredState):
         self._num_clients = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Note the seed and the size of the fleet."""
+        """Store the seed and the size of the fleet."""
         self._seed = fleet.seed
         self._num_clients = fleet.num_samples.size
         return ()
@@ -163,7 +163,7 @@ class RandomSetSelector(DeclaredState):
         self._num_clients = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Note the seed and the size of the fleet.
+        """Store the seed and the size of the fleet.
 
         Raises:
             ScenarioError: a client of the sets is not in the fleet.

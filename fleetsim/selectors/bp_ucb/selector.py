@@ -344,11 +344,11 @@ class BpUcbSelector(DeclaredState):
 
     def _next_clients(self, view: RoundView) -> IntArray:
         """Return random clients for the first slot, and later the best by index."""
-        settings, size, there = self._settings, self._means.size, view.candidates
+        settings, size, present = self._settings, self._means.size, view.candidates
         generator = rng.stream(self._seed, "select/bp-ucb", view.round)
         if self._num_slots == 0:
-            exponentials = generator.standard_exponential(size)[there]
-            return there[draw(np.ones(there.size), view.wanted, exponentials)]
+            exponentials = generator.standard_exponential(size)[present]
+            return present[draw(np.ones(present.size), view.wanted, exponentials)]
         self._learn(probing.accuracies(view.reports, size))
         scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
         keys = tie_keys(settings.ties, size, generator)
@@ -356,7 +356,7 @@ class BpUcbSelector(DeclaredState):
         has_answered = np.zeros(size, dtype=np.bool_)
         has_answered[[report.client for report in replies if report.is_delivered]] = True
         has_answered &= self._has_exchanged
-        answered, others = there[has_answered[there]], there[~has_answered[there]]
+        answered, others = present[has_answered[present]], present[~has_answered[present]]
         first = answered[best(scores[answered], view.wanted, keys[answered])]
         last = others[best(scores[others], view.wanted - first.size, keys[others])]
         return np.concatenate([first, last])

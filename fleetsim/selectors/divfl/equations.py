@@ -227,7 +227,7 @@ def _costs(nearest: FloatArray) -> FloatArray:
 
 
 def _squared_distances(a: Vectors, b: Vectors) -> FloatArray:
-    """|a_i - b_k|^2 [A, B], by blocks of parameters in double precision."""
+    """Return |a_i - b_k|^2 [A, B], by blocks of parameters in double precision."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise ValueError(f"gradients must be [A, P] and [B, P], got {a.shape} and {b.shape}")
     norms_a = np.zeros(a.shape[0])

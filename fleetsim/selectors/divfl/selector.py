@@ -138,7 +138,7 @@ class DivFlSelector(DeclaredState):
     state_fields = (
         Column("vectors", np.float32),
         Column("is_known", np.bool_),
-        Column("apart", np.float64),
+        Column("distance", np.float64),
     )
 
     def __init__(self, settings: DivFlSettings) -> None:
@@ -147,9 +147,9 @@ class DivFlSelector(DeclaredState):
         self._training = Work(WorkKind.NONE)
         self._vectors: Parameters = np.empty((0, 0), dtype=np.float32)
         self._is_known: BoolArray = np.empty(0, dtype=np.bool_)
-        self._apart: FloatArray = np.empty((0, 0))
+        self._distance: FloatArray = np.empty((0, 0))
         self._chosen: IntArray | None = None
-        self._chosen_by: tuple[IntArray, FloatArray] = self._known_apart()
+        self._chosen_by: tuple[IntArray, FloatArray] = self._known_distances()
         """Clients known at the last choice, and the distances [N, N] then."""
         self._num_read = 0
 
@@ -160,7 +160,7 @@ class DivFlSelector(DeclaredState):
         self._training = fleet.training
         self._vectors = np.zeros((size, fleet.parameters.size), dtype=np.float32)
         self._is_known = np.zeros(size, dtype=np.bool_)
-        self._apart = np.zeros((size, size))
+        self._distance = np.zeros((size, size))
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
@@ -212,30 +212,30 @@ class DivFlSelector(DeclaredState):
         generator = rng.stream(self._seed, "select/divfl", view.round)
         keys = tie_keys(settings.ties, size, generator)
         known = view.candidates[self._is_known[view.candidates]]
-        represented, apart = self._chosen_by = self._known_apart()
-        apart = apart[np.ix_(represented, known)]
+        represented, distance = self._chosen_by = self._known_distances()
+        distance = distance[np.ix_(represented, known)]
         if settings.search == "greedy":
-            chosen = greedy(apart, view.wanted, keys[known])
+            chosen = greedy(distance, view.wanted, keys[known])
         else:
             num = sample_size(view.wanted, known.size, settings.sample_fraction)
             uniforms = generator.random((view.wanted, size))[:, known]
-            chosen = stochastic_greedy(apart, view.wanted, keys[known], uniforms, num)
+            chosen = stochastic_greedy(distance, view.wanted, keys[known], uniforms, num)
         unknown = view.candidates[~self._is_known[view.candidates]]
         at_random = tie_keys("random", size, rng.stream(self._seed, _UNKNOWN, view.round))
         extra = best(np.zeros(unknown.size), view.wanted - chosen.size, at_random[unknown])
         return np.concatenate([known[chosen], unknown[extra]])
 
-    def _known_apart(self) -> tuple[IntArray, FloatArray]:
-        return np.flatnonzero(self._is_known), self._apart
+    def _known_distances(self) -> tuple[IntArray, FloatArray]:
+        return np.flatnonzero(self._is_known), self._distance
 
     def _gamma(self, chosen: IntArray) -> FloatArray:
         """Return the number of clients that each chosen one represents [n], at least itself."""
-        known, apart = self._chosen_by
+        known, distance = self._chosen_by
         gamma = np.ones(chosen.size)
         stands = np.flatnonzero(np.isin(chosen, known))
         columns = np.arange(stands.size)
         if stands.size:
-            between = apart[np.ix_(known, chosen[stands])]
+            between = distance[np.ix_(known, chosen[stands])]
             # A client represents itself, also where another gradient is as near.
             between[np.searchsorted(known, chosen[stands]), columns] = -1.0
             gamma[stands] = cluster_sizes(between, columns)
@@ -264,4 +264,6 @@ class DivFlSelector(DeclaredState):
         if clients:
             self._is_known[clients] = True
             changed = np.unique(np.array(clients, dtype=np.int64))
-            self._apart = refreshed(self._apart, self._vectors, changed, self._settings.metric)
+            self._distance = refreshed(
+                self._distance, self._vectors, changed, self._settings.metric
+            )

@@ -1,12 +1,12 @@
-"""How FedCor learns which clients' losses move together: a point for each, by maximum likelihood.
+"""Maximum-likelihood fit of FedCor's covariance: a point for each client.
 
-The points X = [x_1 ... x_N] of D x N, of which `fedcor_equations.covariance` makes Sigma, are
-fitted to observed loss changes y_1 ... y_S of ages a_s by Adam on the discounted log marginal
-likelihood
+The points X = [x_1 ... x_N] of D x N give the covariance Sigma
+(`fleetsim.selectors.fedcor.equations`). They are fitted to observed loss changes y_1 ... y_S of
+ages a_s by Adam on the discounted log marginal likelihood
 
     L(X) = sum over s of gamma^(a_s) log N(y_s; mu, Sigma),    Sigma = X^T X + sigma_n^2 I,
 
-each observation with the clients that answered (NaN is one that did not). With C = sigma_n^2 I +
+each observation with the clients that answered (NaN for the others). With C = sigma_n^2 I +
 X X^T of D x D it is X Sigma^-1 = C^-1 X, so that with the residuals R = y - mu of S x N and the
 weights g_s = gamma^(a_s)
 
@@ -31,7 +31,7 @@ _FIRST_MOMENT, _SECOND_MOMENT, _ADAM_EPSILON = 0.9, 0.999, 1e-8
 
 
 def initial_points(normals: FloatArray) -> FloatArray:
-    """X to begin with [D, N] from independent standard normals [D, N]: |x_k| is about 1.
+    """Return the initial X [D, N] from independent standard normals [D, N]: |x_k| is about 1.
 
     >>> initial_points(np.full((4, 1), 3.0)).ravel().tolist()
     [1.5, 1.5, 1.5, 1.5]
@@ -42,7 +42,7 @@ def initial_points(normals: FloatArray) -> FloatArray:
 
 
 def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatArray:
-    """Discounted mean mu of the observed changes [N]; 0 for a client never observed.
+    """Return the discounted mean mu of the observed changes [N]; 0 for a client never observed.
 
     Args:
         changes: rows of loss changes [S, N], NaN where not observed.
@@ -64,7 +64,7 @@ def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatA
 
 
 def remembered(changed_in: IntArray, round_: int, history: int) -> BoolArray:
-    """Which observations are still of use in a round: those at most `history` rounds old [S].
+    """Return a mask of the observations at most `history` rounds old in a round [S].
 
     >>> remembered(np.array([1, 5, 6]), 15, 10).tolist()
     [False, True, True]
@@ -81,7 +81,7 @@ def log_likelihood(
     mean: FloatArray,
     noise: float = 0.01,
 ) -> tuple[float, FloatArray]:
-    """L and its gradient dL/dX [D, N].
+    """Return L and its gradient dL/dX [D, N].
 
     Args:
         points: X [D, N].
@@ -109,9 +109,9 @@ def fitted(
     noise: float = 0.01,
     learning_rate: float = 0.01,
 ) -> FloatArray:
-    """X after steps of Adam that make the observed changes likelier [D, N]; a new array.
+    """Return X after steps of Adam on L [D, N]; a new array.
 
-    Every fit begins with fresh moments, as in the authors' code.
+    Every fit begins with new moments, as in the authors' code.
 
     Args:
         points: X so far [D, N].
@@ -121,7 +121,7 @@ def fitted(
         discount: gamma, in (0, 1].
         mean: mu [N]; None: zero.
         noise: sigma_n.
-        learning_rate: of Adam.
+        learning_rate: learning rate of Adam.
 
     Raises:
         ValueError: as in `log_likelihood`.
@@ -133,9 +133,9 @@ def fitted(
     points = points.copy()
     first, second = np.zeros(points.shape), np.zeros(points.shape)
     for step in range(1, num_steps + 1):
-        _, uphill = _log_likelihood(points, patterns, noise)
-        first = _FIRST_MOMENT * first + (1.0 - _FIRST_MOMENT) * uphill
-        second = _SECOND_MOMENT * second + (1.0 - _SECOND_MOMENT) * uphill**2
+        _, gradient = _log_likelihood(points, patterns, noise)
+        first = _FIRST_MOMENT * first + (1.0 - _FIRST_MOMENT) * gradient
+        second = _SECOND_MOMENT * second + (1.0 - _SECOND_MOMENT) * gradient**2
         direction = first / (1.0 - _FIRST_MOMENT**step)
         scale = np.sqrt(second / (1.0 - _SECOND_MOMENT**step)) + _ADAM_EPSILON
         points += learning_rate * direction / scale
@@ -143,14 +143,14 @@ def fitted(
 
 
 class _Pattern(NamedTuple):
-    """Observations of the same clients."""
+    """Observations with the same observed clients."""
 
     clients: IntArray
     """Ids of the n clients [n]."""
     residuals: FloatArray
     """y - mu [S, n]."""
     weights: FloatArray
-    """Of each observation [S]."""
+    """Weight of each observation [S]."""
 
 
 def _patterns(
@@ -190,6 +190,6 @@ def _log_likelihood(
         log_det = (clients.size - own.shape[0]) * math.log(variance) + np.linalg.slogdet(inner)[1]
         density = -0.5 * (quadratic + log_det + clients.size * math.log(2.0 * math.pi))
         value += float(weights @ density)
-        slope = ((projected @ residuals.T) * weights) @ whitened - weights.sum() * projected
-        gradient[:, clients] += slope
+        part = ((projected @ residuals.T) * weights) @ whitened - weights.sum() * projected
+        gradient[:, clients] += part
     return value, gradient

@@ -1,6 +1,6 @@
-"""What FedCor computes from how clients' losses move together: whom to train.
+"""Equations of FedCor: covariance of clients' loss changes, scores and the choice.
 
-The changes of all N clients' losses in a round are taken as one draw of a Gaussian process,
+The changes of all N clients' losses in a round are modelled as one draw of a Gaussian process,
 
     Delta l ~ N(mu, Sigma),    Sigma = X^T X + sigma_n^2 I,    X = [x_1 ... x_N] of D x N,
 
@@ -14,8 +14,8 @@ FedCor takes the k with the largest s_k, conditions Sigma on it (its row and col
 
     Sigma <- Sigma - Sigma_.k Sigma_k. / Sigma_kk,
 
-and goes on until K are chosen. alpha_k falls by the factor beta whenever k is chosen, and is 1
-again after every fit, so that nobody is chosen for ever on an old covariance.
+and continues until K are chosen. alpha_k falls by the factor beta whenever k is chosen, and is 1
+again after every fit, so that no client is always chosen by an old covariance.
 
 Source: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: correlation-based active client selection
 strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/FedCor@d941083
@@ -36,7 +36,7 @@ SumOver = Literal["remaining", "all"]
 
 
 def covariance(points: FloatArray, noise: float = 0.01) -> FloatArray:
-    """Sigma = X^T X + sigma_n^2 I [N, N] of the points [D, N].
+    """Return Sigma = X^T X + sigma_n^2 I [N, N] of the points [D, N].
 
     Raises:
         ValueError: `noise` (sigma_n) is not above 0.
@@ -49,10 +49,10 @@ def covariance(points: FloatArray, noise: float = 0.01) -> FloatArray:
 
 
 def conditioned(covariance: FloatArray, client: int) -> FloatArray:
-    """Sigma [N, N] once the loss change of one client is known; a new array.
+    """Return Sigma [N, N] conditioned on the loss change of one client; a new array.
 
     Raises:
-        ValueError: its variance is not above 0, as after it was conditioned on already.
+        ValueError: its variance is not above 0, such as after an earlier conditioning on it.
 
     Source: FedCor (Tang et al., CVPR 2022), the posterior covariance.
     """
@@ -61,7 +61,7 @@ def conditioned(covariance: FloatArray, client: int) -> FloatArray:
         raise ValueError(f"the variance of client {client} must be above 0, got {variance}")
     column = covariance[:, client]
     result: FloatArray = covariance - np.outer(column, column / variance)
-    # What is known varies no more: exactly 0, also after rounding.
+    # A known change has variance 0, exactly 0 also after rounding.
     result[client, :] = 0.0
     result[:, client] = 0.0
     return result
@@ -70,11 +70,11 @@ def conditioned(covariance: FloatArray, client: int) -> FloatArray:
 def scores(
     covariance: FloatArray, alpha: FloatArray, weights: FloatArray, counted: BoolArray
 ) -> FloatArray:
-    """s_k of every client [N], NaN where its variance is 0.
+    """Return s_k of every client [N], NaN where its variance is 0.
 
     Args:
         covariance: Sigma [N, N].
-        alpha: how much of its standard deviation a client's loss falls [N].
+        alpha: fall of a client's loss by its training, in its standard deviations [N].
         weights: p_i, the share of each client in the total loss [N].
         counted: clients i that the sum runs over [N].
 
@@ -96,18 +96,17 @@ def choose(
     keys: FloatArray,
     sum_over: SumOver = "remaining",
 ) -> IntArray:
-    """Ids of the chosen candidates, one after the other.
+    """Return the ids of the chosen candidates, in the order of the choice.
 
     Args:
         covariance: Sigma [N, N]; not changed.
-        alpha: [N], see `annealed`.
+        alpha: factors of `annealed` [N].
         weights: p_i, shares of the samples [N].
-        candidates: ids of the clients that are there [C].
-        wanted: how many to choose (all, if there are fewer).
+        candidates: ids of the available clients [C].
+        wanted: number of clients to choose (all, if there are fewer).
         keys: order among equal scores, by id [N]; the smaller goes first.
-        sum_over: `remaining` counts what a choice does for the candidates not yet chosen, as the
-            authors' code does, `all` also what it does for clients that are not there. With
-            everybody there the two are the same.
+        sum_over: `remaining` sums over the candidates not yet chosen, as the authors' code does,
+            `all` also over clients that are not available. If all are available, both are the same.
 
     Raises:
         ValueError: `wanted` is negative.
@@ -118,12 +117,12 @@ def choose(
         raise ValueError(f"wanted must not be negative, got {wanted}")
     is_left = np.zeros(weights.size, dtype=np.bool_)
     is_left[candidates] = True
-    everybody = np.ones(weights.size, dtype=np.bool_)
+    all_clients = np.ones(weights.size, dtype=np.bool_)
     chosen: list[int] = []
     while len(chosen) < wanted and is_left.any():
         left = np.flatnonzero(is_left)
         values = scores(
-            covariance, alpha, weights, is_left if sum_over == "remaining" else everybody
+            covariance, alpha, weights, is_left if sum_over == "remaining" else all_clients
         )
         client = int(left[best(values[left], 1, keys[left])[0]])
         chosen.append(client)
@@ -133,7 +132,7 @@ def choose(
 
 
 def annealed(alpha: FloatArray, chosen: IntArray, factor: float) -> FloatArray:
-    """Factors alpha [N] after a round in which some clients were chosen: theirs times beta.
+    """Return the factors alpha [N] after a round: those of chosen clients times beta.
 
     >>> annealed(np.array([1.0, 0.5, 1.0]), np.array([1, 2]), 0.5).tolist()
     [1.0, 0.25, 0.5]

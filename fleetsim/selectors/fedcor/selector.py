@@ -1,7 +1,7 @@
 """FedCor: clients whose training is expected to lower the loss of all most, by correlation.
 
-What a round does to the losses of all N clients is taken as a draw of a Gaussian process with
-covariance Sigma = X^T X + sigma_n^2 I; one client after the other is chosen by the largest
+The changes of the losses of all N clients in a round are modelled as a draw of a Gaussian process
+with covariance Sigma = X^T X + sigma_n^2 I. Clients are chosen in sequence by the largest
 
     s_k = alpha_k / sqrt(Sigma_kk) * sum over i of p_i Sigma_ik,
 
@@ -9,26 +9,26 @@ Sigma being conditioned on those chosen before (`fleetsim.selectors.fedcor.equat
 are fitted to observed changes of the losses (`fleetsim.selectors.fedcor.correlation_fit`). alpha_k
 begins at 1, falls by `annealing` whenever k is chosen, and is 1 again after a fit.
 
-When losses are asked for. With R - 1 rounds finished, before the choice of round R
+Requests for losses. With R - 1 rounds finished, before the choice of round R
 
-* R - 1 <= W (`warm_up_rounds`): all candidates evaluate the model. The difference to what they said
-  a round earlier is an observation, unless the round was not aggregated. Rounds 1 to W choose
-  uniformly; after round W comes the first fit.
-* R - 1 > W and R - 1 a multiple of `interval_rounds`: all candidates evaluate the model; K random
-  ones of those that answered train it (a *shadow* round); the average of their models by samples
-  goes to all candidates, who evaluate it, and is thrown away. The difference is an observation,
-  and a fit follows.
-* otherwise nothing.
+* R - 1 <= W (`warm_up_rounds`): all candidates evaluate the model. The change of the loss since the
+  round before is an observation, unless that round was not aggregated. Rounds 1 to W choose
+  uniformly; the first fit follows round W.
+* R - 1 > W and R - 1 a multiple of `interval_rounds`: all candidates evaluate the model. K random
+  ones of those that answered train it (a *shadow* round). All candidates evaluate the average of
+  their models by samples, which is then discarded. The difference is an observation, and a fit
+  follows.
+* otherwise none.
 
-A client that did not answer both times has no part in the observation; losses that are not finite
-are no answers. Nobody is asked twice for the same model: what is the loss after one round is the
-loss before the next.
+A client that did not answer both times is not part of the observation; losses that are not finite
+are no answers. No client is asked twice for the same model: the loss after one round is the loss
+before the next.
 
 A fit runs Adam on the log marginal likelihood of the observations of the last `history_rounds`
-rounds, discounted by `discount` for each round of age. The warm-up's fit does what the authors'
-code does after each of its rounds, at once: `warm_up_fit_steps` steps on the first observation, as
-many on the first two, and so on. With `mean: observed` mu is the discounted mean of the changes
-and not 0, and the warm-up's fit is one of `observed_fit_steps` steps.
+rounds, discounted by `discount` for each round of age. The fit of the warm-up makes at once all
+fits that the authors' code makes after each of its rounds: `warm_up_fit_steps` steps on the first
+observation, as many on the first two, and so on. With `mean: observed` mu is the discounted mean of
+the changes and not 0, and the fit of the warm-up has `observed_fit_steps` steps.
 
 Source: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: correlation-based active client selection
 strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/FedCor@d941083; the
@@ -38,7 +38,7 @@ It averages a shadow round's models without weights.
 
 The server must know n_k (p_k is its share of all samples) and the losses. Costs: in the warm-up N
 evaluations a round; then every `interval_rounds` K trainings with their uploads and 2 N
-evaluations, N of them with a model to download. O(K N^2) for a choice. State: D + 3 numbers a
+evaluations, N of them with a model to download. O(K N^2) for a choice. State: D + 3 numbers per
 client and one for each observation.
 """
 
@@ -88,7 +88,7 @@ _Factor = PositiveFraction
 
 
 class FedCorSettings(Settings):
-    """Clients whose losses move together with everybody's, by a Gaussian process."""
+    """Clients whose losses correlate with those of all, by a Gaussian process."""
 
     acts_if = by_key(
         warm_up_fit_steps=beside("mean", "zero"),
@@ -109,9 +109,9 @@ class FedCorSettings(Settings):
     warm_up_rounds: _Count = Field(default=15, examples=[2])
     """Rounds of uniform selection in which all clients evaluate the model (W)."""
     interval_rounds: _Count = 10
-    """Later, a shadow round and a fit after every so many rounds."""
+    """Rounds from one shadow round and fit to the next, after the warm-up."""
     history_rounds: _Count = 100
-    """Observations older than this are forgotten."""
+    """Largest age of an observation in rounds."""
     discount: _Factor = 0.95
     """Weight of an observation, to the power of its age in rounds (gamma)."""
     annealing: _Factor = 0.95
@@ -119,9 +119,9 @@ class FedCorSettings(Settings):
     dimensions: Annotated[int, Field(ge=1, le=1000)] = 15
     """Coordinates of the point of a client (D)."""
     noise: Gain = 0.01
-    """Standard deviation of what clients do not share (sigma_n)."""
+    """Standard deviation of independent changes of clients (sigma_n)."""
     learning_rate: Gain = 0.01
-    """Of Adam, in a fit."""
+    """Learning rate of Adam in a fit."""
     fit_steps: _Count = 100
     """Steps of Adam after a shadow round."""
     warm_up_fit_steps: _Count = 150
@@ -131,7 +131,7 @@ class FedCorSettings(Settings):
     observed_fit_steps: _Count = 1000
     """Steps of Adam for the whole warm-up with `mean: observed`."""
     sum_over: SumOver = "remaining"
-    """Whose losses count in a score: candidates not yet chosen, or everybody."""
+    """Clients whose losses count in a score: candidates not yet chosen, or all."""
     ties: TieRule = "random"
     """Order among equal scores."""
 
@@ -141,7 +141,7 @@ class FedCorSettings(Settings):
 
 
 class FedCorSelector(DeclaredState):
-    """Points [D, N], observations [S, N] and the losses after the last round [N]."""
+    """Selector with points [D, N], observations [S, N] and the losses after the last round [N]."""
 
     needs_losses = True
     needs_probes = True
@@ -171,7 +171,7 @@ class FedCorSelector(DeclaredState):
         self._num_read = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Draw the points to begin with."""
+        """Draw the initial points."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._cohort = fleet.cohort
@@ -185,7 +185,7 @@ class FedCorSelector(DeclaredState):
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Go through the steps of the docstring, once for each round."""
+        """Return the requests of the next step of a round, as the module describes them."""
         if view.stage == 0:
             self._awaits = "nothing"
             is_done = self._asked_in == view.round or view.candidates.size == 0
@@ -209,7 +209,7 @@ class FedCorSelector(DeclaredState):
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """Uniformly in the warm-up, by score afterwards."""
+        """Choose uniformly in the warm-up, by score afterwards."""
         settings, size = self._settings, self._alpha.size
         generator = rng.stream(self._seed, "select/fedcor", view.round)
         if view.round <= settings.warm_up_rounds:
@@ -227,7 +227,7 @@ class FedCorSelector(DeclaredState):
         )
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Anneal those chosen by score, and note whether the model has changed."""
+        """Anneal the clients chosen by score, and store whether the model has changed."""
         if outcome.round > self._settings.warm_up_rounds:
             self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
         self._is_new_model |= outcome.aggregated
@@ -238,7 +238,7 @@ class FedCorSelector(DeclaredState):
         return num_finished % self._settings.interval_rounds == 0
 
     def _take_losses(self, view: RoundView, loss: FloatArray) -> Sequence[ProbeRequest]:
-        """What the candidates say of the present model is known."""
+        """Store the losses of the present model; in a shadow round request trainings."""
         num_finished = view.round - 1
         if num_finished > self._settings.warm_up_rounds:
             self._loss = loss
@@ -284,7 +284,7 @@ class FedCorSelector(DeclaredState):
         self._forget(num_finished)
 
     def _fit(self, round_: int, num_steps: int) -> None:
-        """Fit to what was observed until a round, and begin anew with the factors."""
+        """Fit to the observations until a round, and reset the factors."""
         settings = self._settings
         self._alpha = np.ones(self._alpha.size)
         is_known = self._changed_in <= round_

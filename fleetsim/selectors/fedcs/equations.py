@@ -1,18 +1,18 @@
-"""What FedCS computes: how long a round with sequential uploads lasts, and whom it has time for.
+"""Equations of FedCS: length of a round with sequential uploads, and clients that fit into it.
 
-The model goes out to all chosen clients at once, at the pace of the slowest (multicast); they
-update it in parallel; they upload one after the other, in the order in which they were chosen. With
-d, u and v a client's seconds of download, update and upload, S the clients chosen so far and Theta
-the end of their last upload, counted from the end of the distribution,
+The model goes out to all chosen clients at once, at the rate of the slowest (multicast). They
+update it in parallel and upload in sequence, in the order of the choice. With d, u and v a client's
+seconds of download, update and upload, S the clients chosen so far and Theta the end of their last
+upload, counted from the end of the distribution,
 
-    D(S)   = max of d over S (the payload over the smallest rate), D of nobody = 0
+    D(S)   = max of d over S (the payload over the smallest rate), D({}) = 0
     Theta' = Theta + v + max(0, u - Theta) = max(Theta, u) + v
     T(S)   = t_selection + D(S) + Theta + t_aggregation
 
 Greedily, the client that prolongs the round least, by D(S and k) - D(S) + v + max(0, u - Theta), is
 taken next if T stays below the deadline. (The algorithm maximises the inverse of that increase.) A
-client that does not fit does not end the paper's loop; but T of the others is no shorter then, and
-so nobody else fits either: the packing may stop there.
+client that does not fit does not end the paper's loop. But T of the others is not shorter, so no
+other client fits: the packing stops there.
 
 Source: Nishio, Yonetani, "Client selection for federated learning with heterogeneous resources in
 mobile edge", ICC 2019 (arXiv 1804.08333), Algorithm 3. Its full text was not at hand; the equations
@@ -30,7 +30,7 @@ from fleetsim.selectors.tie_breaking import best
 
 
 def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
-    """How many random candidates are asked for their resources: ceil(C N), at least 1 of any.
+    """Return the number of candidates asked for their resources: ceil(C N), at least 1 if any.
 
     Raises:
         ValueError: the fraction is not in (0, 1], or the number is negative.
@@ -46,7 +46,7 @@ def num_asked(num_candidates: int, fraction: float = 0.1) -> int:
 
 
 def uploaded_at_s(update_s: FloatArray, upload_s: FloatArray) -> FloatArray:
-    """End of each upload, counted from the end of the distribution, in the order given [n].
+    """Return the end of each upload, counted from the end of the distribution [n].
 
     >>> uploaded_at_s(np.array([1.0, 2.0, 9.0]), np.array([4.0, 1.0, 1.0])).tolist()
     [5.0, 6.0, 10.0]
@@ -70,7 +70,7 @@ def round_s(
     selection_s: float = 0.0,
     aggregation_s: float = 0.0,
 ) -> float:
-    """T(S): seconds of a round of these clients, who upload in the order given [n].
+    """Return T(S): seconds of a round of these clients, which upload in the order given [n].
 
     Source: FedCS (Nishio, Yonetani, ICC 2019), T(S) of Algorithm 3.
     """
@@ -91,17 +91,17 @@ def pack(
     aggregation_s: float = 0.0,
     max_clients: int | None = None,
 ) -> IntArray:
-    """Positions of the clients that the round has time for, in the order of their uploads.
+    """Return positions of the clients that fit into the round, in the order of their uploads.
 
     Args:
-        download_s: payload over the rate of each client considered [n].
-        update_s: of local training [n].
-        upload_s: payload over the rate up [n].
-        deadline_s: the round must last less; infinity for no deadline.
-        keys: the smaller goes first among those who prolong the round equally [n].
-        selection_s: spent on choosing, before the distribution.
-        aggregation_s: spent on aggregation, after the last upload.
-        max_clients: at most so many; None: no limit but the deadline.
+        download_s: payload over the download rate of each client considered [n].
+        update_s: seconds of local training [n].
+        upload_s: payload over the upload rate [n].
+        deadline_s: upper limit of the round's seconds; infinity for no deadline.
+        keys: order among clients that prolong the round equally, the smaller first [n].
+        selection_s: seconds of the selection, before the distribution.
+        aggregation_s: seconds of the aggregation, after the last upload.
+        max_clients: largest number of clients; None: no limit except the deadline.
 
     Raises:
         ValueError: a time is negative or NaN, a client's is not finite, `max_clients` is negative,
@@ -124,7 +124,7 @@ def pack(
     distribution_s, theta_s = 0.0, 0.0
     while left.size and len(chosen) != max_clients:
         ends_s = np.maximum(theta_s, update_s[left]) + upload_s[left]
-        # The increase of the round, but for a constant.
+        # The increase of the round, up to a constant.
         total_s = np.maximum(distribution_s, download_s[left]) + ends_s
         at = int(best(-total_s, 1, keys[left])[0])
         if not selection_s + float(total_s[at]) + aggregation_s < deadline_s:

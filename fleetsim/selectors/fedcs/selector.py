@@ -1,4 +1,4 @@
-"""FedCS: as many clients as a round has time for, by what they say of their resources.
+"""FedCS: as many clients as fit into a round, by the resources that they report.
 
 1. *Resource request*: ceil(C N) random candidates are asked for their speed and the rates of their
    link; no model is sent.
@@ -6,27 +6,30 @@
 
        t_d = M / rate down,   t_u = epochs * n_k / samples a second,   t_v = M / rate up;
 
-   where a training of so many steps goes through as many samples as its batches hold; the rate is
-   that of whole epochs, so that a cut one, its batches all full, may take a little less.
+   where a training of a number of steps uses as many samples as its batches hold. The rate is that
+   of whole epochs; a cut epoch, whose batches are all full, may take slightly less.
 
 3. Greedily, the client that prolongs the round least is taken next, as long as the round would end
-   before the deadline T_round: the model goes out to all at the pace of the slowest, all update in
-   parallel, and they upload one after the other (`fleetsim.selectors.fedcs.equations`).
+   before the deadline T_round: the model goes out to all at the rate of the slowest, all update in
+   parallel, and they upload in sequence (`fleetsim.selectors.fedcs.equations`).
 
-So the cohort is not of fixed size: at most as many as are wanted, or `max_clients`, and fewer where
-time is short. Two rules are fleetsim's, so that a run goes on: if nobody has time, the one client
-whose round would be the shortest is chosen; if nobody answered, random ones of those there are. A
-client that says that it has no link or no speed at this moment counts as one that did not answer.
+So the size of the cohort varies: at most as many as are wanted, or `max_clients`, and fewer where
+time is short. Two rules are fleetsim's, so that a run continues:
 
-The packing assumes uploads one after the other, as the paper does. Whether they are is the world's
-affair: unless `fleet.shared_links` says otherwise, clients of fleetsim upload at once. T_round is
-the selector's plan; the server closes a round at `server.deadline_s`.
+* if no client fits, the one with the shortest round is chosen;
+* if no client answered, random candidates are chosen.
+
+A client that reports no link or no speed at this moment counts as one that did not answer.
+
+The packing assumes sequential uploads, as the paper does. In the simulated world clients upload at
+the same time, unless `fleet.shared_links` says otherwise. T_round is the selector's plan; the
+server closes a round at `server.deadline_s`.
 
 Source: Nishio, Yonetani, "Client selection for federated learning with heterogeneous resources in
 mobile edge", ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3. Its full text was not at
 hand; T_round = 180 s and C = 0.1 are figures from memory of its experiments with 1000 clients.
 
-The server must know n_k and the size of the model. The request costs each of the asked the upload
+The server must know n_k and the size of the model. The request costs each asked client the upload
 of three scalars. No losses, no state.
 """
 
@@ -66,7 +69,7 @@ _Seconds = DelayS
 
 
 class FedCSSettings(Settings):
-    """As many clients as a round has time for, by what they say of their resources."""
+    """As many clients as fit into a round, by the resources that they report."""
 
     demands: ClassVar[Demands] = {
         "": Demand(
@@ -82,11 +85,11 @@ class FedCSSettings(Settings):
     asked_fraction: PositiveFraction = 0.1
     """Share of the fleet that is asked for its resources (C)."""
     max_clients: Clients | None = Field(default=None, examples=[2])
-    """At most so many are chosen; null: as many as the server wants."""
+    """Largest number of chosen clients; null: as many as the server wants."""
     selection_s: _Seconds = 0.0
-    """Part of T_round that goes by before the model is sent (T_cs)."""
+    """Part of T_round before the model is sent (T_cs)."""
     aggregation_s: _Seconds = 0.0
-    """Part of T_round that goes by after the last upload (T_agg)."""
+    """Part of T_round after the last upload (T_agg)."""
     ties: TieRule = "random"
     """Order among clients that prolong the round equally."""
 
@@ -96,7 +99,7 @@ class FedCSSettings(Settings):
 
 
 class FedCSSelector(DeclaredState):
-    """Asks anew in every round; remembers nothing."""
+    """Selector that asks anew in every round, without a state."""
 
     needs_losses = False
     needs_probes = True
@@ -109,7 +112,7 @@ class FedCSSelector(DeclaredState):
         self._payload_bit = 0
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Note what a round consists of."""
+        """Store the samples of a training and the size of the model."""
         self._seed = fleet.seed
         self._num_samples = fleet.num_samples
         self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
@@ -134,31 +137,31 @@ class FedCSSelector(DeclaredState):
         ]
 
     def select(self, view: RoundView) -> IntArray:
-        """Those that the round has time for, in the order in which they were packed."""
-        told = {
+        """Return the clients that fit into the round, in the order of the packing."""
+        reported = {
             report.client: report.resources
             for report in view.reports
             if report.is_delivered and report.resources is not None and _can_work(report.resources)
         }
-        answered = np.array(sorted(told), dtype=np.int64)
-        there = answered[np.isin(answered, view.candidates)]
+        answered = np.array(sorted(reported), dtype=np.int64)
+        present = answered[np.isin(answered, view.candidates)]
         limit = self._settings.max_clients
-        at_most = view.wanted if limit is None else min(limit, view.wanted)
-        if there.size == 0:
-            return self._drawn(view, at_most)
-        resources = [told[client] for client in there.tolist()]
+        max_clients = view.wanted if limit is None else min(limit, view.wanted)
+        if present.size == 0:
+            return self._drawn(view, max_clients)
+        resources = [reported[client] for client in present.tolist()]
         generator = rng.stream(self._seed, "select/fedcs/ties", view.round)
-        keys = tie_keys(self._settings.ties, self._num_samples.size, generator)[there]
-        packed = self._pack(there, resources, keys, self._settings.round_s, at_most)
+        keys = tie_keys(self._settings.ties, self._num_samples.size, generator)[present]
+        packed = self._pack(present, resources, keys, self._settings.round_s, max_clients)
         if packed.size == 0:
-            packed = self._pack(there, resources, keys, np.inf, 1)
-        return there[packed]
+            packed = self._pack(present, resources, keys, np.inf, 1)
+        return present[packed]
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing: the next round asks anew."""
 
     def _drawn(self, view: RoundView, num: int) -> IntArray:
-        """Random candidates, in the order drawn."""
+        """Return random candidates, in the order drawn."""
         generator = rng.stream(self._seed, "select/fedcs", view.round)
         exponentials = generator.standard_exponential(self._num_samples.size)[view.candidates]
         return view.candidates[draw(np.ones(view.candidates.size), num, exponentials)]
@@ -169,11 +172,11 @@ class FedCSSelector(DeclaredState):
         resources: Sequence[Resources],
         keys: FloatArray,
         deadline_s: float,
-        at_most: int,
+        max_clients: int,
     ) -> IntArray:
-        down_bit_per_s = np.array([told.down_bit_per_s for told in resources])
-        up_bit_per_s = np.array([told.up_bit_per_s for told in resources])
-        samples_per_s = np.array([told.samples_per_s for told in resources])
+        down_bit_per_s = np.array([reported.down_bit_per_s for reported in resources])
+        up_bit_per_s = np.array([reported.up_bit_per_s for reported in resources])
+        samples_per_s = np.array([reported.samples_per_s for reported in resources])
         return pack(
             self._payload_bit / down_bit_per_s,
             self._num_trained[clients] / samples_per_s,
@@ -182,10 +185,10 @@ class FedCSSelector(DeclaredState):
             keys,
             selection_s=self._settings.selection_s,
             aggregation_s=self._settings.aggregation_s,
-            max_clients=at_most,
+            max_clients=max_clients,
         )
 
 
-def _can_work(told: Resources) -> bool:
-    """Whether a client has a link and some processor at this moment."""
-    return min(told.down_bit_per_s, told.up_bit_per_s, told.samples_per_s) > 0.0
+def _can_work(reported: Resources) -> bool:
+    """Return whether a client has a link and some processor at this moment."""
+    return min(reported.down_bit_per_s, reported.up_bit_per_s, reported.samples_per_s) > 0.0

@@ -1,8 +1,8 @@
-"""What FedGRA computes: metrics, grey relational grades, fairness, and the choice from both.
+"""Equations of FedGRA: metrics, grey relational grades, fairness, and the choice from both.
 
-Of n clients that report, four metrics say how they stand: training loss h (lower is better), weight
-divergence d, free processing power m and free memory r (higher is better). With p the metrics of
-which more is better and q those of which less is:
+Each of n clients reports four metrics: training loss h (lower is better), weight divergence d, free
+processing power m and free memory r (higher is better). With p the metrics of which more is better
+and q the others:
 
     (1, 2)   m = cores * clock * (1 - load),  r = RAM * (1 - load)
     (3)      smoothed x(t) = theta x(t) + (1 - theta) smoothed x(t-1), of m and r
@@ -15,10 +15,10 @@ which more is better and q those of which less is:
     (16)     g_i = sum over metrics of w xi_i    (printed: of xi_i / w)
     (17)     fairness F = 1 at first and when selected, F + f otherwise; F >= b must take part
 
-Where the paper contradicts itself: its text and (15) prefer metrics of low entropy, and (16) undoes
-that by dividing by w. `weighting="ewm"` (entropy weight method, the default) multiplies; `inverse`
-is as printed. A metric in which all clients are equal has entropy 1 and no weight in either. (8)
-divides out the denominators of (6, 7), so that max - min (`mapping="range"`) gives the same grades.
+The paper contradicts itself: its text and (15) prefer metrics of low entropy, but (16) divides by
+w. `weighting="ewm"` (entropy weight method, the default) multiplies; `inverse` is as printed. A
+metric in which all clients are equal has entropy 1 and no weight in either. (8) cancels the
+denominators of (6, 7), so that max - min (`mapping="range"`) gives the same grades.
 
 Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, "Optimization of federated
 learning's client selection for non-IID data based on grey relational analysis", arXiv
@@ -47,11 +47,11 @@ Weighting = Literal["ewm", "inverse"]
 Overflow = Literal["capped", "printed"]
 """Forced clients count towards the number wanted, or all of them count as one (Algorithm 2)."""
 Reset = Literal["selection", "marking"]
-"""Fairness starts anew when a client is selected, or already when it is marked (Algorithm 2)."""
+"""Event that resets fairness: selection, or already marking (Algorithm 2)."""
 
 
 def is_selection_round(round_: int, every: int = 5) -> bool:
-    """Whether a cohort is chosen in round 1, 2, ...; the same set trains in between (t_select).
+    """Return whether a cohort is chosen in round 1, 2, ...; the same set trains between (t_select).
 
     >>> [round_ for round_ in range(1, 12) if is_selection_round(round_)]
     [1, 6, 11]
@@ -64,7 +64,7 @@ def is_selection_round(round_: int, every: int = 5) -> bool:
 
 
 def free_capacity(capacity: FloatArray, load_fraction: FloatArray) -> FloatArray:
-    """(1, 2): what load leaves of a capacity, in its unit: core * Hz, FLOP/s or byte [n].
+    """Return (1, 2): the free part of a capacity, in its unit: core * Hz, FLOP/s or byte [n].
 
     Raises:
         ValueError: a load is outside [0, 1].
@@ -77,7 +77,7 @@ def free_capacity(capacity: FloatArray, load_fraction: FloatArray) -> FloatArray
 
 
 def smoothed(values: FloatArray, previous: FloatArray, theta: float = 0.9) -> FloatArray:
-    """(3): theta x + (1 - theta) of the previous average; x where there is none (NaN) [n].
+    """Return (3): theta x + (1 - theta) of the previous average; x where that is NaN [n].
 
     Raises:
         ValueError: theta is outside [0, 1].
@@ -89,7 +89,7 @@ def smoothed(values: FloatArray, previous: FloatArray, theta: float = 0.9) -> Fl
 
 
 def loss_metric(epoch_losses: FloatArray) -> FloatArray:
-    """(4): h of the mean losses of each client's epochs [n, E]; with one epoch, that loss [n].
+    """Return (4): h [n] of the mean losses of each client's epochs [n, E]; of one, that loss.
 
     Source: FedGRA (arXiv 2310.08147v3), (4).
     """
@@ -98,7 +98,7 @@ def loss_metric(epoch_losses: FloatArray) -> FloatArray:
 
 
 def weight_divergence(base: Parameters, local: Iterable[Parameters]) -> FloatArray:
-    """(5): distance of each local model [P] from the one that it started from [P]; [n].
+    """Return (5): distance of each local model [P] from the model that it started from [P]; [n].
 
     Source: FedGRA (arXiv 2310.08147v3), (5).
     """
@@ -109,12 +109,12 @@ def weight_divergence(base: Parameters, local: Iterable[Parameters]) -> FloatArr
 def mapped(
     metrics: FloatArray, higher_is_better: BoolArray, mapping: Mapping = "sum"
 ) -> FloatArray:
-    """(6, 7): metrics with 0 for the worst client, and more for better ones [n, M].
+    """Return (6, 7): metrics with 0 for the worst client, and more for better ones [n, M].
 
     Args:
-        metrics: one row a client, one column a metric, not negative [n, M].
-        higher_is_better: of each metric [M].
-        mapping: the denominator. A column in which all are equal becomes 0.
+        metrics: one row per client, one column per metric, not negative [n, M].
+        higher_is_better: direction of each metric [M].
+        mapping: denominator. A column in which all are equal becomes 0.
 
     Raises:
         ValueError: a metric is negative or not finite, or the shapes do not fit.
@@ -136,7 +136,7 @@ def mapped(
 
 
 def mean_normalised(values: FloatArray) -> FloatArray:
-    """(8): columns divided by their means; a column of zeros stays so [n, M].
+    """Return (8): columns divided by their means; a column of zeros stays zero [n, M].
 
     Source: FedGRA (arXiv 2310.08147v3), (8).
     """
@@ -147,9 +147,9 @@ def mean_normalised(values: FloatArray) -> FloatArray:
 
 
 def relational_coefficients(normalised: FloatArray, rho: float = 0.5) -> FloatArray:
-    """(9-12): nearness of each client to the best one in each metric, in (0, 1] [n, M].
+    """Return (9-12): closeness of each client to the best one in each metric, in (0, 1] [n, M].
 
-    All 1 where no metric tells any clients apart.
+    All are 1 where all clients are equal in all metrics.
 
     Raises:
         ValueError: rho is not in (0, 1]; with 0 the best clients would divide 0 by 0.
@@ -168,7 +168,7 @@ def relational_coefficients(normalised: FloatArray, rho: float = 0.5) -> FloatAr
 
 
 def entropies(normalised: FloatArray) -> FloatArray:
-    """(13, 14): entropy of the clients' shares in each metric, in [0, 1] [M].
+    """Return (13, 14): entropy of the clients' shares in each metric, in [0, 1] [M].
 
     1, the entropy of equal shares, for a column of zeros and for less than two clients.
 
@@ -187,7 +187,7 @@ def entropies(normalised: FloatArray) -> FloatArray:
 
 
 def entropy_weights(entropy: FloatArray) -> FloatArray:
-    """(15): weights of the metrics, which sum to 1; all 0 where every entropy is 1 [M].
+    """Return (15): weights of the metrics, of sum 1; all 0 where every entropy is 1 [M].
 
     Raises:
         ValueError: an entropy is not in [0, 1].
@@ -204,7 +204,7 @@ def entropy_weights(entropy: FloatArray) -> FloatArray:
 def grades(
     coefficients: FloatArray, weights: FloatArray, weighting: Weighting = "ewm"
 ) -> FloatArray:
-    """(16): grey relational grade of each client [n]; metrics of weight 0 do not count.
+    """Return (16): grey relational grade of each client [n]; metrics of weight 0 do not count.
 
     Source: FedGRA (arXiv 2310.08147v3), (16).
     """
@@ -224,9 +224,9 @@ def grey_relational_grades(
     weighting: Weighting = "ewm",
     mapping: Mapping = "sum",
 ) -> FloatArray:
-    """(6-16): grades of the clients that reported [n] from their metrics [n, M]; more is better.
+    """Return (6-16): grades of the clients [n] from their metrics [n, M]; more is better.
 
-    Equal for all (0) where no metric tells any clients apart.
+    All are 0 where all clients are equal in all metrics.
 
     Raises:
         ValueError: as `mapped` and `relational_coefficients` do.
@@ -246,17 +246,17 @@ def fairness_after(
     bound: float = 6.0,
     reset: Reset = "selection",
 ) -> tuple[FloatArray, BoolArray]:
-    """(17): fairness after a selection, and who is forced into the next one [N], [N].
+    """Return (17): fairness after a selection, and a mask of forced clients in the next [N], [N].
 
-    Counted in selections, not rounds; whoever did not report was not selected. With
-    `reset="marking"` the marks outlive the fairness that led to them, and must be kept with it.
+    Fairness counts selections, not rounds; clients that did not report were not selected. With
+    `reset="marking"` the mask does not follow from the fairness, and must be stored with it.
 
     Args:
         fairness: F of every client before this selection, 1 at first [N].
-        is_selected: who was selected [N].
+        is_selected: mask of selected clients [N].
         increment: f.
-        bound: b; F >= b forces.
-        reset: when F becomes 1 again.
+        bound: b; F >= b forces a client.
+        reset: event after which F is 1 again.
 
     Raises:
         ValueError: increment is not positive, or the lengths differ.
@@ -280,18 +280,18 @@ def choose(
     keys: FloatArray,
     overflow: Overflow = "capped",
 ) -> IntArray:
-    """Positions of the chosen among the clients that reported, most wanted first.
+    """Return positions of the chosen among the clients that reported, most wanted first.
 
-    First the forced ones (fairness descending, then grade), then the others by grade.
+    The forced ones come first (fairness descending, then grade), then the others by grade.
 
     Args:
         grade: g [n].
         fairness: F [n].
-        is_forced: who must take part [n].
-        num: how many are wanted.
+        is_forced: mask of clients that must take part [n].
+        num: number of clients wanted.
         keys: the smaller goes first where fairness and grade, or grades, are equal [n].
-        overflow: `capped` chooses `num`, or all if there are fewer. `printed` is Algorithm 2: every
-            forced client, and num - 1 others if there is any, so that there may be more than `num`.
+        overflow: `capped` chooses `num`, or all if there are fewer. `printed` is Algorithm 2: all
+            forced clients, and num - 1 others if there is one, so possibly more than `num`.
 
     Raises:
         ValueError: num is negative, or the lengths differ.

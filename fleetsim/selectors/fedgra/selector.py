@@ -1,23 +1,23 @@
-"""FedGRA: in every fifth round the clients with the best grey relational grades of four metrics.
+"""FedGRA: clients with the best grey relational grades of four metrics, chosen every five rounds.
 
 In rounds 1, 1 + t_select, 1 + 2 t_select, ... a *selection* is held:
 
-1. Every candidate is asked to download the model, to train it for one epoch, and to say how it
-   stands. Its metrics are the loss h of that epoch (lower is better), the divergence
-   d = ||w_global - w_local||_2 of its weights, its free processing power m = FLOP/s * (1 - load)
-   and its free memory r (higher is better); m and r are smoothed from selection to selection.
+1. Every candidate is asked to download the model, to train it for one epoch, and to report its
+   metrics: the loss h of that epoch (lower is better), the divergence d = ||w_global - w_local||_2
+   of its weights, its free processing power m = FLOP/s * (1 - load) and its free memory r (higher
+   is better); m and r are smoothed from selection to selection.
 2. The grey relational grade g of each is computed from the metrics of all that answered, equations
    (6) to (16) of `fleetsim.selectors.fedgra.equations`.
-3. Of the answered who are still there, first come those whose fairness F has reached b (17), by F
-   and then by grade; then the others by grade. F is 1 for the selected and grows by f for all
-   others, whether they answered or not. It is counted in selections, not in rounds.
+3. Of those that answered and are still available, clients whose fairness F has reached b (17) come
+   first, by F and then by grade; then the others by grade. F is 1 for the selected and grows by f
+   for all others, whether they answered or not. It counts selections, not rounds.
 
-In the rounds between the same set trains, those of it that are there. If none of it is there, a
-selection is held before its time. What clients trained when they were asked is charged and thrown
-away, as the paper counts rounds only.
+In the rounds between, the available members of the same set train. If none is available, a
+selection is held earlier. The models trained for a selection are charged and discarded, because the
+paper counts rounds only.
 
-A client without a whole answer (late, lost, without a finite loss or divergence) is out of the
-selection. If nobody's answer is whole, all candidates have the same grade: forced ones come first,
+A client without a complete answer (late, lost, without a finite loss or divergence) is out of the
+selection. If no answer is complete, all candidates have the same grade: forced ones come first,
 then random ones.
 
 What the paper leaves open or contradicts, the first being the default: the weights of the metrics
@@ -32,7 +32,7 @@ learning's client selection for non-IID data based on grey relational analysis",
 2310.08147v3, equations (1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5,
 theta 0.9, t_select 5.
 
-The server must know nothing beforehand. A selection costs each of the N clients one model
+The server must know nothing in advance. A selection costs each of the N clients one model
 download, one epoch, and the upload of three scalars and its model; or of four scalars where it
 computes d itself (`divergence_at: client`), which gives the same grades.
 """
@@ -87,7 +87,7 @@ _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class FedGRASettings(Settings):
-    """The best of four metrics at once, asked of everybody, with a turn for all."""
+    """The best of four metrics at once, asked of all clients, with a turn for all."""
 
     demands: ClassVar[Demands] = {
         f"divergence_at: {place}": Demand(
@@ -106,19 +106,20 @@ class FedGRASettings(Settings):
     smoothing: _Fraction = 0.9
     """Weight theta of the newest answer in a client's processing power and memory."""
     fairness_increment: Gain = 1.0
-    """By how much the fairness F of a client grows when it is not selected (f)."""
+    """Increment of the fairness F of a client that is not selected (f)."""
     fairness_bound: Annotated[float, Field(gt=1.0, le=1e12)] = 6.0
     """Fairness from which a client must be selected (b)."""
     weighting: Weighting = "ewm"
-    """Whether metrics count by their entropy weight, or by its inverse as (16) is printed."""
+    """Weight of a metric: its entropy weight, or the inverse as (16) is printed."""
     mapping: Mapping = "sum"
     """Denominator of (6, 7): max + min as printed, or max - min; the grades are the same."""
     overflow: Overflow = "capped"
-    """Whether forced clients count towards those wanted, or come on top of all but one of them."""
+    """Forced clients count towards those wanted (capped), or are added to all but one (printed)."""
     reset: Reset = "selection"
-    """Whether fairness starts anew when a client is selected, or already when it is marked."""
+    """Event that resets a client's fairness: its selection, or already its marking."""
     divergence_at: Literal["server", "client"] = "server"
-    """Who computes the divergence: the server from the client's model, or the client itself."""
+    """Place where the divergence is computed: the server, from the client's model, or the client.
+    """
     ties: TieRule = "random"
     """Order among equal fairness and grades."""
 
@@ -128,7 +129,7 @@ class FedGRASettings(Settings):
 
 
 class FedGRASelector(DeclaredState):
-    """Columns over the fleet [N]; `_set` are the clients of the last selection."""
+    """Selector with columns over the fleet [N]; `_set` holds the clients of the last selection."""
 
     needs_losses = True
     needs_probes = True
@@ -152,7 +153,7 @@ class FedGRASelector(DeclaredState):
         self._is_choosing = False
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with everybody's fairness at 1 and no metrics."""
+        """Begin with fairness 1 for all clients and no metrics."""
         size = fleet.num_samples.size
         self._seed = fleet.seed
         self._cohort = fleet.cohort
@@ -183,33 +184,33 @@ class FedGRASelector(DeclaredState):
         ]
 
     def select(self, view: RoundView) -> IntArray:
-        """The best by fairness and grade, or those of the set of the last selection."""
+        """Return the best by fairness and grade, or those of the set of the last selection."""
         if not self._is_choosing:
             return available_in_order(self._set, view.candidates, view.wanted)
         settings = self._settings
         answered, grade = self._graded(view)
-        is_there = np.isin(answered, view.candidates)
-        there, grade = answered[is_there], grade[is_there]
-        if there.size == 0:
-            there, grade = view.candidates, np.zeros(view.candidates.size)
+        is_present = np.isin(answered, view.candidates)
+        present, grade = answered[is_present], grade[is_present]
+        if present.size == 0:
+            present, grade = view.candidates, np.zeros(view.candidates.size)
         generator = rng.stream(self._seed, "select/fedgra", view.round)
         keys = tie_keys(settings.ties, self._fairness.size, generator)
         num = self._cohort if settings.overflow == "printed" else view.wanted
         places = choose(
             grade,
-            self._fairness[there],
-            self._is_forced[there],
+            self._fairness[present],
+            self._is_forced[present],
             num,
-            keys[there],
+            keys[present],
             settings.overflow,
         )
-        chosen = there[places][: view.wanted]
+        chosen = present[places][: view.wanted]
         if chosen.size:
             self._close_selection(chosen)
         return chosen
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: selections go by what clients answer."""
+        """Learn nothing: selections use the answers to probes."""
 
     def _close_selection(self, chosen: IntArray) -> None:
         is_selected = np.zeros(self._fairness.size, dtype=np.bool_)
@@ -224,7 +225,7 @@ class FedGRASelector(DeclaredState):
         )
 
     def _graded(self, view: RoundView) -> tuple[IntArray, FloatArray]:
-        """Ids and grades of the clients whose answer is whole [n], [n]."""
+        """Return ids and grades of the clients whose answer is complete [n], [n]."""
         reports = {report.client: report for report in view.reports if report.is_delivered}
         divergence = {
             client: _divergence(report, view.parameters) for client, report in reports.items()
@@ -238,7 +239,7 @@ class FedGRASelector(DeclaredState):
             and report.resources is not None
         ]
         clients = np.array([report.client for report, *_ in whole], dtype=np.int64)
-        resources = [told for *_, told in whole]
+        resources = [reported for *_, reported in whole]
         self._note(clients, resources)
         metrics = np.column_stack(
             [
@@ -256,13 +257,13 @@ class FedGRASelector(DeclaredState):
         )
 
     def _note(self, clients: IntArray, resources: Sequence[Resources]) -> None:
-        """Smooth what clients said of their processing power and memory."""
-        flop_per_s = np.array([told.flop_per_s for told in resources], dtype=np.float64)
-        load = np.array([told.load_fraction for told in resources], dtype=np.float64)
+        """Smooth the reported processing power and memory."""
+        flop_per_s = np.array([reported.flop_per_s for reported in resources], dtype=np.float64)
+        load = np.array([reported.load_fraction for reported in resources], dtype=np.float64)
         memory = np.array(
             [
-                told.ram_byte if told.free_ram_byte is None else told.free_ram_byte
-                for told in resources
+                reported.ram_byte if reported.free_ram_byte is None else reported.free_ram_byte
+                for reported in resources
             ],
             dtype=np.float64,
         )
@@ -273,7 +274,7 @@ class FedGRASelector(DeclaredState):
 
 
 def _divergence(report: Report, base: Parameters) -> float:
-    """Divergence of a client's model from the one that it was sent; NaN if it told neither."""
+    """Return the distance of a client's model from the one sent to it; NaN if not reported."""
     if report.vector is not None:
         return float(weight_divergence(base, [report.vector])[0])
     return math.nan if report.update_norm is None else report.update_norm

@@ -1,23 +1,27 @@
-"""What GPFL computes: gradient projections, rewards, the confidence bound, and what it balances.
+"""Equations of GPFL: gradient projections, rewards, and confidence bounds.
 
     (3)  c_i = <g_i, G> / |G|                        projection of the client's vector, a length
     (5)  c~_i = exp(c_i) / sum over all j of exp(c_j)
-    (8)  mu_i = c~_i * factor for who was selected, c~_i for the others;
+    (8)  mu_i = c~_i * factor for selected clients, c~_i for the others;
          factor = 2 exp(A - A_before) if the accuracy changed, else exp(F - F_before)
     (6)  u_i = mean of mu_i + alpha sqrt(2 ln n / n_i);  (7)  alpha = rho t / T
 
-G is the mean of the vectors of those last aggregated (at first: of everybody's initial vectors). A
-client's c_i stays as it was until its next answer; a client never heard of has c_i = NaN, no share
-in (5), no reward, and the bound +infinity.
+G is the mean of the vectors aggregated last (at first: of all initial vectors). A client's c_i
+stays until its next answer; a client that never answered has c_i = NaN, no share in (5), no reward,
+and the bound +infinity.
 
-Where the paper leaves choices (the first is the default): g_i is the sum of the local steps'
-gradients, (w - w_i) / eta (`gradient`), or w - w_i (`delta`); mu is averaged over all rounds
-(`per_round`) or over those in which the client took part (`per_pull`); n is the sum of all n_i
-(`pulls`) or t + 1 (`rounds`); (8) is as printed, although it rewards a fall in accuracy of less
-than ln 2 and a rise in loss, or exp(A - A_before) and exp(F_before - F) (`corrected`). The order of
-a round is: train, update c and the rewards, aggregate, then the bounds of all clients.
+Choices that the paper leaves open (the first is the default):
 
-(5) is not free of scale: with short vectors all c~ are 1/N and alpha decides alone.
+* g_i is the sum of the gradients of the SGD steps, (w - w_i) / eta (`gradient`), or w - w_i
+  (`delta`);
+* mu is averaged over all rounds (`per_round`) or over those in which the client took part
+  (`per_pull`);
+* n is the sum of all n_i (`pulls`) or t + 1 (`rounds`);
+* (8) is as printed, although it rewards a fall in accuracy of less than ln 2 and a rise in loss, or
+  exp(A - A_before) and exp(F_before - F) (`corrected`).
+
+The order of a round is: train, update c and the rewards, aggregate, then the bounds of all clients.
+(5) depends on the scale: with short vectors all c~ are 1/N and alpha alone decides.
 
 Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection framework for efficient
 federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1.
@@ -35,7 +39,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters
 from fleetsim.selectors.argument_checks import require_all, require_lengths
 
 Vector = Literal["gradient", "delta"]
-"""What stands for a client's direction: (w - w_i) / eta or w - w_i."""
+"""Direction of a client: (w - w_i) / eta or w - w_i."""
 Adjustment = Literal["printed", "corrected"]
 """Signs and the factor 2 of (8)."""
 RewardMean = Literal["per_round", "per_pull"]
@@ -47,7 +51,7 @@ PlayCount = Literal["pulls", "rounds"]
 def client_vector(
     base: Parameters, local: Parameters, learning_rate: float, vector: Vector = "gradient"
 ) -> FloatArray:
-    """g_i of one client from the model that it started from and the one that it returned [P].
+    """Return g_i of one client from the model that it started from and the one returned [P].
 
     Raises:
         ValueError: the learning rate is not positive.
@@ -60,7 +64,7 @@ def client_vector(
 
 
 def direction(vectors: Sequence[Parameters | FloatArray]) -> FloatArray:
-    """G, the mean of the clients' vectors [P].
+    """Return G, the mean of the clients' vectors [P].
 
     Raises:
         ValueError: there is none.
@@ -78,9 +82,9 @@ def direction(vectors: Sequence[Parameters | FloatArray]) -> FloatArray:
 def gradient_projection(
     vectors: Iterable[Parameters | FloatArray], global_direction: FloatArray
 ) -> FloatArray:
-    """(3): length of each client's vector along the global direction, may be negative [n].
+    """Return (3): length of each client's vector along the global direction, maybe negative [n].
 
-    0 for all where the direction is 0, as nothing points anywhere.
+    All are 0 where the direction is 0.
 
     >>> gradient_projection([np.array([3.0, 4.0])], np.array([0.0, 2.0])).tolist()
     [4.0]
@@ -95,7 +99,7 @@ def gradient_projection(
 
 
 def first_scores(projections: FloatArray) -> FloatArray:
-    """Scores by which round 1 chooses: the projections; +infinity for who gave none (NaN) [N].
+    """Return the scores of round 1: the projections, +infinity where NaN [N].
 
     Source: GPFL (arXiv 2403.17833), Algorithm 1, initialisation.
     """
@@ -103,7 +107,7 @@ def first_scores(projections: FloatArray) -> FloatArray:
 
 
 def normalised(projections: FloatArray) -> FloatArray:
-    """(5): softmax over all clients heard of; NaN for the others [N].
+    """Return (5): softmax over all clients with a projection; NaN for the others [N].
 
     >>> normalised(np.array([1e4, np.nan, 1e4])).tolist()
     [0.5, nan, 0.5]
@@ -124,13 +128,13 @@ def reward_factor(
     loss_before: float,
     adjustment: Adjustment = "printed",
 ) -> float:
-    """(8): factor on the rewards of a round's cohort.
+    """Return (8): factor on the rewards of a round's cohort.
 
     Args:
-        accuracy: of the model after the round, in [0, 1], on samples kept for selectors.
-        accuracy_before: of the model that the round started from.
-        loss: of the model after the round.
-        loss_before: of the model that the round started from.
+        accuracy: accuracy of the model after the round, in [0, 1], on samples for selectors.
+        accuracy_before: accuracy of the model that the round started from.
+        loss: loss of the model after the round.
+        loss_before: loss of the model that the round started from.
         adjustment: as printed, or with the signs that the text describes.
 
     Raises:
@@ -150,7 +154,7 @@ def reward_factor(
 
 
 def rewards(shares: FloatArray, is_observed: BoolArray, factor: float) -> FloatArray:
-    """(5, 8): mu of a round: shares c~, times the factor for those who delivered [N].
+    """Return (5, 8): mu of a round: shares c~, times the factor for clients that delivered [N].
 
     Source: GPFL (arXiv 2403.17833), (5) and (8).
     """
@@ -165,15 +169,15 @@ def with_rewards(
     is_observed: BoolArray,
     mean: RewardMean = "per_round",
 ) -> tuple[FloatArray, IntArray]:
-    """Sums and numbers of rewards after one more round [N], [N].
+    """Return sums and numbers of rewards after one more round [N], [N].
 
     Args:
         reward_sum: before it; 0 at first [N].
         num_rewards: before it; 0 at first [N].
-        reward: mu of the round; NaN for clients never heard of, which stay as they are [N].
-        is_observed: who delivered [N].
-        mean: whether the others' rewards count too. With `per_pull` the initial shares are the
-            first pull of everybody who gave an initial vector.
+        reward: mu of the round; NaN for clients that never answered, which do not change [N].
+        is_observed: mask of the clients that delivered [N].
+        mean: `per_round` also counts the rewards of the others. With `per_pull` the initial share
+            is the first pull of each client that gave an initial vector.
 
     Source: GPFL (arXiv 2403.17833), the mean of (6).
     """
@@ -187,7 +191,7 @@ def with_rewards(
 
 
 def exploration_weight(round_: int, planned_rounds: int, rho: float = 1.0) -> float:
-    """(7): alpha in round t of T; grows with t.
+    """Return (7): alpha in round t of T; it grows with t.
 
     Raises:
         ValueError: T is less than 1, or rho is negative.
@@ -200,7 +204,7 @@ def exploration_weight(round_: int, planned_rounds: int, rho: float = 1.0) -> fl
 
 
 def num_plays(num_pulls: IntArray, round_: int, count: PlayCount = "pulls") -> int:
-    """Plays in all after round t, n of (6).
+    """Return the number of all plays after round t, n of (6).
 
     >>> num_plays(np.array([1, 3]), 7), num_plays(np.array([1, 3]), 7, "rounds")
     (4, 8)
@@ -217,17 +221,17 @@ def confidence_bound(
     alpha: float,
     plays: int,
 ) -> FloatArray:
-    """(6): u of every client [N]; +infinity for one without a reward or a pull.
+    """Return (6): u of every client [N]; +infinity for one without a reward or a pull.
 
     Args:
-        reward_sum: of `with_rewards` [N].
-        num_rewards: of `with_rewards` [N].
+        reward_sum: sums of `with_rewards` [N].
+        num_rewards: numbers of `with_rewards` [N].
         num_pulls: n_i, 1 after an initial vector and one more for every delivered update [N].
-        alpha: of `exploration_weight`.
-        plays: n, of `num_plays`.
+        alpha: result of `exploration_weight`.
+        plays: n, result of `num_plays`.
 
     Raises:
-        ValueError: a number is negative, alpha too, or the lengths differ.
+        ValueError: a number or alpha is negative, or the lengths differ.
 
     Source: GPFL (arXiv 2403.17833), (6).
     """

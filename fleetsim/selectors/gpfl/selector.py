@@ -3,44 +3,48 @@
 Before its first choice every client is asked once for the mean gradient at the present model. Then
 
 1. G = mean of these vectors; c_i = <g_i, G> / |G|, a length (3). Round 1 takes the largest c_i.
-2. After round t: c_i of those who delivered, against the G of before; c~ = softmax of c over all
-   clients heard of (5); mu_i = c~_i, times the factor of (8) for those who delivered; then, if the
-   round was aggregated, G = mean of its delivered vectors.
+2. After round t: c_i of the clients that delivered, against the old G; c~ = softmax of c over all
+   clients with a c_i (5); mu_i = c~_i, times the factor of (8) for those that delivered; then, if
+   the round was aggregated, G = mean of its delivered vectors.
 3. Round t + 1 takes the largest u_i = mean of mu_i + alpha sqrt(2 ln n / n_i) (6), with
    alpha = rho t / T (7).
 
 The factor of (8) follows the accuracy A and the loss F of the global model on samples that the
 server keeps for selectors, never those of the test set.
 
-A client is asked at the first choice that it is there for, and never again; one whose answer was
-lost has the score +infinity, as nothing is known of it, until an update of it is delivered. A
-newcomer's first reward is its share c~ when it answers. A selected client that does not deliver
-keeps c_i and n_i.
+A client is asked at the first choice for which it is available, and never again. A client whose
+answer was lost has the score +infinity until an update of it is delivered. A later client's first
+reward is its share c~ when it answers. A selected client that does not deliver keeps c_i and n_i.
 
-What the paper leaves open, contradicts or misprints, the first being the default: g_i of an update
-is the sum of the gradients of its local steps, (w - w_i) / eta, so that vectors are long and the
-softmax tells clients apart (`vector: gradient`), or w - w_i (`delta`; the first gradient counts
-eta times then); G before round 1 is the mean of the initial vectors, where the paper has the
-gradient of a model that never was; rewards are averaged over all rounds (`mean: per_round`) or a
-client's own (`per_pull`); n is the sum of all n_i (`plays: pulls`) or t + 1 (`rounds`); (8) is
-taken as printed (`adjustment`), or with the signs that the text describes (`corrected`). Its
-Algorithm 1 sorts by c, never uses u, and selects before it aggregates; the text is followed.
+Points that the paper leaves open, contradicts or misprints (the first option is the default):
+
+* g_i of an update is the sum of the gradients of its SGD steps, (w - w_i) / eta, so that vectors
+  are long and the softmax distinguishes clients (`vector: gradient`), or w - w_i (`delta`; the
+  first gradient is then multiplied by eta);
+* G before round 1 is the mean of the initial vectors; the paper has the gradient of a model that
+  does not exist;
+* rewards are averaged over all rounds (`mean: per_round`) or a client's own (`per_pull`);
+* n is the sum of all n_i (`plays: pulls`) or t + 1 (`rounds`);
+* (8) is taken as printed (`adjustment`), or with the signs that the text describes (`corrected`).
+
+Algorithm 1 of the paper sorts by c, never uses u, and selects before it aggregates; the text is
+followed here.
 
 Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection framework for efficient
-federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found. The
-equations are in `fleetsim.selectors.gpfl.equations`.
+federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found.
+Equations: `fleetsim.selectors.gpfl.equations`.
 
 The server must know the number of rounds (`stop.rounds`), keep samples for selectors
 (`evaluate.validation_fraction`), and receive models uncompressed or as the uplink leaves them. It
 asks each client once: a model download, a forward and backward pass, and the upload of a gradient.
 
-`vector: last_gradient` reads (3) to the letter: g_i is the gradient at the client's own model w_i
-at the end of round t. Before its next choice the server asks those who delivered for it, in a probe
-on the model that they hold: no download, a forward and backward pass, and the upload of a gradient,
-in every round. Steps 2 and 3 then wait for the answers; a client whose answer is lost, or that has
-left, counts as one that did not deliver. It is the plain gradient: momentum, which (1) adds to it,
-is gone when a client's training ends. Of compressed updates w_i is what the server made of it,
-which the client can tell.
+`vector: last_gradient` reads (3) literally: g_i is the gradient at the client's own model w_i at
+the end of round t. Before its next choice the server asks the clients that delivered for it, in a
+probe on the model that they have: no download, a forward and backward pass, and the upload of a
+gradient, in every round. Steps 2 and 3 then wait for the answers; a client whose answer is lost, or
+that has left, counts as one that did not deliver. It is the plain gradient: momentum, which (1)
+adds, ends with a client's training. With compressed updates w_i is the model that the server
+decompressed, which the client can compute.
 """
 
 from __future__ import annotations
@@ -109,9 +113,9 @@ class GPFLSettings(Settings):
     """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T."""
     vector: Literal["gradient", "delta", "last_gradient"] = "gradient"
     """A client's vector: the sum of its gradients, (w - w_i) / eta, its update, w - w_i, or the
-    gradient at its own w_i, for which those who delivered are asked before the next choice."""
+    gradient at its own w_i, requested before the next choice from clients that delivered."""
     initial_batch: Samples | None = None
-    """Samples of the gradients that clients are asked for; null: all of them."""
+    """Samples of a requested gradient; null: all of the client's."""
     adjustment: Adjustment = "printed"
     """Factor (8) on rewards: as printed, or falling with accuracy and rising loss."""
     mean: RewardMean = "per_round"
@@ -127,39 +131,39 @@ class GPFLSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Due:
-    """A round whose gradients are still to be asked for."""
+class _PendingRound:
+    """Round whose gradients are still to be requested."""
 
     clients: IntArray
-    """Who delivered [k]."""
+    """Ids of the clients that delivered [k]."""
     models: Parameters
-    """What each of them trained, and still holds [k, P]."""
+    """Model that each of them trained and still has [k, P]."""
     factor: float
-    """(8)"""
+    """Factor of (8)."""
     is_aggregated: bool
 
     def state(self) -> State:
         """Return copies of the fields by name."""
         return {
-            "due/clients": self.clients.copy(),
-            "due/models": self.models.copy(),
-            "due/factor": np.array(self.factor),
-            "due/is_aggregated": np.array(self.is_aggregated),
+            "pending/clients": self.clients.copy(),
+            "pending/models": self.models.copy(),
+            "pending/factor": np.array(self.factor),
+            "pending/is_aggregated": np.array(self.is_aggregated),
         }
 
     @classmethod
-    def restored(cls, state: State) -> _Due:
+    def restored(cls, state: State) -> _PendingRound:
         """Return the round that `state` described."""
         return cls(
-            clients=np.array(state["due/clients"], dtype=np.int64),
-            models=np.array(state["due/models"], dtype=np.float32),
-            factor=float(state["due/factor"]),
-            is_aggregated=bool(state["due/is_aggregated"]),
+            clients=np.array(state["pending/clients"], dtype=np.int64),
+            models=np.array(state["pending/models"], dtype=np.float32),
+            factor=float(state["pending/factor"]),
+            is_aggregated=bool(state["pending/is_aggregated"]),
         )
 
 
 class GPFLSelector(DeclaredState):
-    """Columns over the fleet [N]; a client was heard of when its projection is not NaN."""
+    """Selector with columns over the fleet [N]; the projection is NaN before an answer."""
 
     needs_losses = True
     needs_probes = True
@@ -189,22 +193,22 @@ class GPFLSelector(DeclaredState):
         self._direction: FloatArray = np.empty(0)
         self._accuracy = math.nan
         self._loss = math.nan
-        self._due: _Due | None = None
+        self._pending: _PendingRound | None = None
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with nobody heard of.
+        """Begin without projections.
 
         Raises:
             ScenarioError: the number of rounds is open, or the server keeps no samples.
         """
         if fleet.planned_rounds is None:
             raise ScenarioError(
-                "server.selector: gpfl weighs exploration by the share of rounds gone by; set"
+                "server.selector: gpfl weighs exploration by the share of finished rounds; set"
                 " stop.rounds"
             )
         if fleet.validation is None:
             raise ScenarioError(
-                "server.selector: gpfl follows how good the model is on samples that the server"
+                "server.selector: gpfl needs the model's accuracy on samples that the server"
                 " keeps for selectors; set evaluate.validation_fraction, such as 0.1"
             )
         size = fleet.num_samples.size
@@ -220,7 +224,7 @@ class GPFLSelector(DeclaredState):
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask candidates for a gradient: each of them once in the run, and at models of its own."""
+        """Ask for gradients: of each candidate once, and of pending models."""
         if view.stage > 0:
             return ()
         is_new = ~self._was_asked[view.candidates]
@@ -230,7 +234,7 @@ class GPFLSelector(DeclaredState):
             ProbeRequest(client=client, work=self._work(size_of[client]))
             for client in view.candidates[is_new].tolist()
         ]
-        if self._due is None:
+        if self._pending is None:
             return requests
         return requests + [
             ProbeRequest(
@@ -239,23 +243,25 @@ class GPFLSelector(DeclaredState):
                 needs_model=False,
                 parameters=model,
             )
-            for client, model in zip(self._due.clients.tolist(), self._due.models, strict=True)
+            for client, model in zip(
+                self._pending.clients.tolist(), self._pending.models, strict=True
+            )
             if client in size_of
         ]
 
     def select(self, view: RoundView) -> IntArray:
-        """The largest projections in round 1, then the largest bounds."""
+        """Return the largest projections in round 1, then the largest bounds."""
         if view.learning_rate is not None:
             self._learning_rate = view.learning_rate
         self._take_in(view)
         scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
         generator = rng.stream(self._seed, "select/gpfl", view.round)
         keys = tie_keys(self._settings.ties, self._projection.size, generator)
-        there = view.candidates
-        return there[best(scores[there], view.wanted, keys[there])]
+        present = view.candidates
+        return present[best(scores[present], view.wanted, keys[present])]
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Update projections and rewards, then the direction; or wait for the gradients."""
+        """Update projections and rewards, then the direction; or store the round as pending."""
         if outcome.selected.size == 0:
             return
         self._num_rounds += 1
@@ -268,7 +274,7 @@ class GPFLSelector(DeclaredState):
         ]
         if self._settings.vector == "last_gradient":
             models = [model for _, _, model in delivered]
-            self._due = _Due(
+            self._pending = _PendingRound(
                 clients=np.array([client for client, _, _ in delivered], dtype=np.int64),
                 models=np.stack(models) if models else np.empty((0, 0), dtype=np.float32),
                 factor=factor,
@@ -282,13 +288,13 @@ class GPFLSelector(DeclaredState):
         self._learn(vectors, factor, is_aggregated=outcome.aggregated)
 
     def state(self) -> State:
-        """Return the declared state, and the round whose gradients are still to be asked for."""
-        return super().state() | ({} if self._due is None else self._due.state())
+        """Return the declared state and the pending round."""
+        return super().state() | ({} if self._pending is None else self._pending.state())
 
     def restore(self, state: State) -> None:
         """Replace the state by a copy of what `state` returned."""
         super().restore(state)
-        self._due = _Due.restored(state) if "due/clients" in state else None
+        self._pending = _PendingRound.restored(state) if "pending/clients" in state else None
 
     def _work(self, num_samples: int) -> Work:
         batch = self._settings.initial_batch
@@ -297,28 +303,28 @@ class GPFLSelector(DeclaredState):
         )
 
     def _take_in(self, view: RoundView) -> None:
-        """Gradients at the clients' own models, then those of who was not heard of before."""
+        """Learn from gradients of the pending round, then from those of new clients."""
         scale = self._learning_rate if self._settings.vector == "delta" else 1.0
         vectors = {
             report.client: scale * report.vector.astype(np.float64)
             for report in view.reports
             if report.is_delivered and report.vector is not None
         }
-        if self._due is not None:
-            due, self._due = self._due, None
-            own = {c: vectors.pop(c) for c in due.clients.tolist() if c in vectors}
-            self._learn(own, due.factor, is_aggregated=due.is_aggregated)
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            own = {c: vectors.pop(c) for c in pending.clients.tolist() if c in vectors}
+            self._learn(own, pending.factor, is_aggregated=pending.is_aggregated)
         vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
         newcomers = self._project(vectors)
         self._num_pulls[newcomers] += 1
-        # Round 1 goes by projections alone, and all rewards then begin with it.
+        # Round 1 uses projections alone, and all rewards begin with it.
         if self._num_rounds or self._settings.mean == "per_pull":
             is_new = np.zeros(self._projection.size, dtype=np.bool_)
             is_new[newcomers] = True
             self._reward(is_new, 1.0, "per_pull")
 
     def _learn(self, vectors: dict[int, FloatArray], factor: float, *, is_aggregated: bool) -> None:
-        """A round brought these vectors: projections and rewards, then the direction."""
+        """Update projections and rewards by the vectors of a round, then the direction."""
         delivered = self._project(vectors)
         self._num_pulls[delivered] += 1
         is_observed = np.zeros(self._projection.size, dtype=np.bool_)
@@ -328,7 +334,7 @@ class GPFLSelector(DeclaredState):
             self._direction = direction(list(vectors.values()))
 
     def _project(self, vectors: dict[int, FloatArray]) -> IntArray:
-        """Note projections; ids of those whose vector is finite, the others are dropped."""
+        """Store projections; return the ids of clients with a finite vector, dropping others."""
         for client in [
             client for client, vector in vectors.items() if not np.isfinite(vector).all()
         ]:
@@ -356,7 +362,7 @@ class GPFLSelector(DeclaredState):
         )
 
     def _factor(self, now: Evaluation | None) -> float:
-        """(8); 1 where either model's accuracy or loss is not known, or not finite."""
+        """Return the factor of (8); 1 where an accuracy or loss is not known or not finite."""
         accuracy, loss = _figures(now)
         if not np.isfinite([accuracy, loss, self._accuracy, self._loss]).all():
             return 1.0
@@ -364,7 +370,7 @@ class GPFLSelector(DeclaredState):
 
 
 def _figures(evaluation: Evaluation | None) -> tuple[float, float]:
-    """Accuracy and loss; NaN where they are not known."""
+    """Return accuracy and loss; NaN where they are not known."""
     if evaluation is None or evaluation.accuracy is None or evaluation.loss is None:
         return math.nan, math.nan
     return evaluation.accuracy, evaluation.loss

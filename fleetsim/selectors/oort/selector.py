@@ -281,11 +281,11 @@ class OortSelector(DeclaredState):
         delivered = [report for report in outcome.reports if report.is_delivered]
         for report in delivered:
             self._duration_s[report.client] = report.duration_s
-        told = [r for r in delivered if r.loss_rms is not None and math.isfinite(r.loss_rms)]
-        clients = np.array([report.client for report in told], dtype=np.int64)
+        reported = [r for r in delivered if r.loss_rms is not None and math.isfinite(r.loss_rms)]
+        clients = np.array([report.client for report in reported], dtype=np.int64)
         utilities = statistical_utility(
-            np.array([report.num_samples for report in told], dtype=np.float64),
-            np.array([report.loss_rms for report in told], dtype=np.float64),
+            np.array([report.num_samples for report in reported], dtype=np.float64),
+            np.array([report.loss_rms for report in reported], dtype=np.float64),
         )
         # Clients with a utility were exploited, all others explored.
         of_exploited = utilities[np.isfinite(self._utility[clients])]

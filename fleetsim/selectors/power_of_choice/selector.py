@@ -168,14 +168,14 @@ class ProbedPowerOfChoice(DeclaredState):
     def select(self, view: RoundView) -> IntArray:
         """Return the clients with the largest losses among those that answered."""
         assert self._draws is not None
-        there = self._asked[np.isin(self._asked, view.candidates)]
-        if there.size == 0:
+        present = self._asked[np.isin(self._asked, view.candidates)]
+        if present.size == 0:
             # All probed clients have left, others came: a new draw, as if none had answered.
-            there = self._draws.candidates(view)
+            present = self._draws.candidates(view)
         answers = {report.client: report.loss for report in view.reports if report.is_delivered}
-        answered = there[[client in answers for client in there.tolist()]]
+        answered = present[[client in answers for client in present.tolist()]]
         if answered.size == 0:
-            return there[: view.wanted]
+            return present[: view.wanted]
         return self._draws.largest(view, answered, losses_of(answered, answers))
 
     def observe(self, outcome: RoundOutcome) -> None:

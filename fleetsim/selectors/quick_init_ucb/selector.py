@@ -148,9 +148,9 @@ class QuickInitUcbSelector(UcbSelector):
                 self._start_arms(self._rehearsal.clients, reward)
             self._rehearsal = None
         if self._rehearsal is None:
-            is_there = np.zeros(self._num_clients, dtype=np.bool_)
-            is_there[view.candidates] = True
-            group = self._group(is_there, is_there & ~self._is_rehearsed)
+            is_present = np.zeros(self._num_clients, dtype=np.bool_)
+            is_present[view.candidates] = True
+            group = self._group(is_present, is_present & ~self._is_rehearsed)
             if group.size < self._sets.shape[1]:
                 return ()
             self._is_rehearsed[group] = True
@@ -165,7 +165,7 @@ class QuickInitUcbSelector(UcbSelector):
         # Opinions of rehearsed models come after those of the slot's model.
         super()._evaluate_slot(replace(view, reports=view.reports[: self._num_opinions]))
 
-    def _group(self, is_there: BoolArray, is_eligible: BoolArray) -> IntArray:
+    def _group(self, is_present: BoolArray, is_eligible: BoolArray) -> IntArray:
         """Return the first clients without a reward, filled up to K.
 
         Empty if all have a reward; fewer than K if fewer are available.
@@ -175,14 +175,14 @@ class QuickInitUcbSelector(UcbSelector):
         group = self._order[is_new[self._order]][:size]
         if group.size == 0:
             return group
-        others = self._refill[is_there[self._refill] & ~np.isin(self._refill, group)]
+        others = self._refill[is_present[self._refill] & ~np.isin(self._refill, group)]
         return np.concatenate([group, others[: size - group.size]])
 
-    def _next_arm(self, round_: int, is_there: BoolArray, slot: int) -> int:
+    def _next_arm(self, round_: int, is_present: BoolArray, slot: int) -> int:
         """Return the next group while a candidate has no reward yet, then the bandit's arm."""
-        group = self._group(is_there, is_there)
+        group = self._group(is_present, is_present)
         if group.size == 0:
-            return super()._next_arm(round_, is_there, slot)
+            return super()._next_arm(round_, is_present, slot)
         return arm_of(group, self._num_clients) if group.size == self._sets.shape[1] else NO_ARM
 
     def _credit(self, reward: float) -> None:

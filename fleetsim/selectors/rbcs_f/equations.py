@@ -1,4 +1,4 @@
-"""What RBCS-F computes: fairness queues, estimates of exchange times, and the choice of a round.
+"""Equations of RBCS-F: fairness queues, estimates of exchange times, and the choice of a round.
 
     z_k   = max(0, z_k + beta - x_k)                          virtual queue, x_k = 1 if selected
     c_k   = (1 / mu_k, s_k, M / B_k)                          context of the round
@@ -7,17 +7,17 @@
     S     = argmin over sets of m clients of V max over S of tau_k - sum over S of z_k
 
 mu is the share of the processor that is free, s whether the client took part in the last round, M
-the model in bit and B the client's rate. beta is the share of rounds that everybody shall be
-selected in at least, so beta N <= m. A queue grows in every round in which its client is not
+the model in bit and B the client's rate. beta is the least share of rounds in which each client
+shall be selected, so beta N <= m. A queue grows in every round in which its client is not
 selected, available or not; V weighs speed against fairness.
 
-The choice is exact: for every tau that could be the slowest, the m longest queues among the clients
-that are not slower. Going through the clients by tau with a heap of m queues takes O(n log n).
+The choice is exact: it takes, for every tau that could be the slowest, the m longest queues among
+the clients that are not slower. A heap of m queues over the clients by tau takes O(n log n).
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
 federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783). Its full text
 was not at hand; the equations and figures are those of a students' re-implementation, with two
-slips mended: it adds the number c^T c to all of H, and the time of the round before to b.
+corrections: it adds the number c^T c to all of H, and the time of the round before to b.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NUM_FEATURES = 3
 
 
 def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int) -> None:
-    """Refuse a share of rounds that m of N clients cannot give to everybody.
+    """Refuse a share of rounds that m of N clients per round cannot give to all.
 
     Raises:
         ValueError: beta is negative, or beta N > m; says the largest beta.
@@ -55,11 +55,11 @@ def require_guarantee(guaranteed_fraction: float, num_clients: int, wanted: int)
 def queues_after(
     queues: FloatArray, is_selected: BoolArray, guaranteed_fraction: float = 0.15
 ) -> FloatArray:
-    """Queues z after a round [N].
+    """Return the queues z after a round [N].
 
     Args:
         queues: z before it; 0 at first [N].
-        is_selected: who was selected, whether it delivered or not [N].
+        is_selected: mask of selected clients, whether they delivered or not [N].
         guaranteed_fraction: beta.
 
     Raises:
@@ -78,11 +78,11 @@ def contexts(
     payload_bit: float,
     rate_bit_per_s: FloatArray,
 ) -> FloatArray:
-    """Contexts c of the clients considered [n, 3]: 1 / mu, s, and the seconds of a transfer.
+    """Return contexts c of the clients considered [n, 3]: 1 / mu, s, and the transfer's seconds.
 
     Args:
         free_fraction: mu, the free share of the processor [n].
-        took_part: s, whether it was selected in the round before [n].
+        took_part: s, mask of the clients selected in the round before [n].
         payload_bit: M.
         rate_bit_per_s: B [n].
 
@@ -99,7 +99,7 @@ def contexts(
 
 
 def initial_estimate(num_clients: int, ridge: float = 1.0) -> tuple[FloatArray, FloatArray]:
-    """H and b before the first round: lambda I and 0 [N, 3, 3], [N, 3].
+    """Return H and b before the first round: lambda I and 0 [N, 3, 3], [N, 3].
 
     Raises:
         ValueError: lambda is not positive.
@@ -118,12 +118,12 @@ def with_exchanges(
     context: FloatArray,
     exchange_s: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """H and b after a round [N, 3, 3], [N, 3].
+    """Return H and b after a round [N, 3, 3], [N, 3].
 
     Args:
         gram: H before it [N, 3, 3].
         moment: b before it [N, 3].
-        clients: distinct ids of those who delivered [n].
+        clients: distinct ids of the clients that delivered [n].
         context: c of each at the choice of the round [n, 3].
         exchange_s: seconds from dispatch to answer of each, in the same round [n].
 
@@ -144,7 +144,7 @@ def with_exchanges(
 def estimated_exchange_s(
     gram: FloatArray, moment: FloatArray, context: FloatArray, alpha: float = 0.1
 ) -> FloatArray:
-    """Optimistic end of the estimate of each client's exchange time, tau, at least 0 [n].
+    """Return the lower confidence bound tau of each client's exchange time, at least 0 [n].
 
     Args:
         gram: H of each [n, 3, 3].
@@ -164,12 +164,12 @@ def estimated_exchange_s(
     weights = np.linalg.solve(gram, context[:, :, np.newaxis])[:, :, 0]
     mean_s: FloatArray = (weights * moment).sum(axis=1)
     variance: FloatArray = (weights * context).sum(axis=1)
-    # Rounding can push it below 0 where transfers take very long.
+    # Rounding can make it negative where transfers take very long.
     return np.maximum(0.0, mean_s - alpha * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def cost(queues: FloatArray, exchange_s: FloatArray, penalty: float) -> float:
-    """V max tau - sum z of a set of clients [n], which must not be empty.
+    """Return V max tau - sum z of a set of clients [n], which must not be empty.
 
     >>> cost(np.array([1.0, 0.5]), np.array([3.0, 2.0]), 10.0)
     28.5
@@ -186,15 +186,16 @@ def choose(
     keys: FloatArray,
     penalty: float = 10.0,
 ) -> IntArray:
-    """Positions of the `num` clients (all, if there are fewer) of the least cost.
+    """Return positions of the `num` clients (all, if there are fewer) of the least cost.
 
-    Longest queue first. Of sets of equal cost the one whose slowest client is fastest.
+    The longest queue comes first. Among sets of equal cost the one with the fastest slowest client
+    is taken.
 
     Args:
         queues: z of each client considered [n].
         exchange_s: tau of each [n].
-        num: m.
-        keys: all different; the smaller goes first among equal queues [n].
+        num: number of clients m.
+        keys: distinct keys; the smaller goes first among equal queues [n].
         penalty: V, the price of a second.
 
     Raises:
@@ -219,7 +220,7 @@ def choose(
 
 
 def _best_limit_s(queues: FloatArray, exchange_s: FloatArray, num: int, penalty: float) -> float:
-    """Time of the slowest client in the best set of `num` clients."""
+    """Return the time of the slowest client in the best set of `num` clients."""
     order = np.lexsort((queues, exchange_s))
     largest_total = float(np.partition(queues, queues.size - num)[queues.size - num :].sum())
     longest: list[float] = []

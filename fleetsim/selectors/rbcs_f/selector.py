@@ -1,20 +1,21 @@
-"""RBCS-F: short exchanges, learned client by client, with a share of rounds guaranteed to all.
+"""RBCS-F: short exchange times, learned per client, with a guaranteed share of rounds for all.
 
 Each client has a virtual queue z, which grows by beta a round and shrinks by 1 when the client is
 selected, and a linear model of its *exchange time* (from dispatch to answer) in three figures: 1/mu
 with mu its free share of the processor, s whether it was selected in the round before, and M/B, the
-model over its rate up. In every round
+model over its upload rate. In every round
 
 1. the candidates are asked for mu and B;
 2. each one's exchange time is estimated optimistically, tau = max(0, c H^-1 b - alpha sqrt(c H^-1
    c)), ridge regression with a confidence bound;
-3. of all sets of the wanted size that one is taken with the least V max tau - sum of z;
-4. whoever delivers adds its exchange time to its own model (the time of the same round, with the
-   figures that it was chosen by), and the queues move on, those of the absent too.
+3. of all sets of the wanted size the one with the least V max tau - sum of z is taken;
+4. each client that delivers adds its exchange time to its own model (the time of the same round,
+   with the figures of the choice), and all queues are updated, also of absent clients.
 
 V weighs speed against fairness. beta N must not exceed the cohort, or no server could keep the
-guarantee. A client that did not answer, or says that it has no link or no free processor, cannot be
-chosen; if nobody answered, the longest queues among those there are chosen (a rule of fleetsim's).
+guarantee. A client that did not answer, or that reports no link or no free processor, cannot be
+chosen. If no client answered, the longest queues among the candidates are chosen (a rule of
+fleetsim's).
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
 federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a
@@ -69,7 +70,7 @@ _ANSWER_BYTE = 16
 
 
 class RBCSFSettings(Settings):
-    """Short exchanges, learned client by client, with a share of rounds guaranteed to all."""
+    """Short exchange times, learned per client, with a guaranteed share of rounds for all."""
 
     demands: ClassVar[Demands] = {
         "": Demand(
@@ -82,7 +83,7 @@ class RBCSFSettings(Settings):
 
     kind: Literal["rbcs-f"] = "rbcs-f"
     guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
-    """Share of rounds that everybody shall be selected in at least (beta); at most K / N."""
+    """Least share of rounds in which each client shall be selected (beta); at most K / N."""
     penalty: Weight = 10.0
     """Price V of a second of the slowest client, against the lengths of queues."""
     confidence: Weight = 0.1
@@ -98,7 +99,10 @@ class RBCSFSettings(Settings):
 
 
 class RBCSFSelector(DeclaredState):
-    """Queues [N], regressions [N, 3, 3] and [N, 3]; `_context` are the figures of this round."""
+    """Selector with queues [N] and regressions [N, 3, 3] and [N, 3].
+
+    `_context` holds the figures of the present round.
+    """
 
     needs_losses = False
     needs_probes = True
@@ -139,7 +143,7 @@ class RBCSFSelector(DeclaredState):
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask every candidate how it stands, once for each choice."""
+        """Ask every candidate for its resources, once for each choice."""
         if view.stage > 0:
             return ()
         return [
@@ -155,30 +159,33 @@ class RBCSFSelector(DeclaredState):
         ]
 
     def select(self, view: RoundView) -> IntArray:
-        """The set of the least cost; longest queue first."""
+        """Return the set of the least cost, longest queue first."""
         self._take_in(view)
         is_known = np.isfinite(self._context[view.candidates]).all(axis=1)
-        there = view.candidates[is_known]
+        present = view.candidates[is_known]
         exchange_s = estimated_exchange_s(
-            self._gram[there], self._moment[there], self._context[there], self._settings.confidence
+            self._gram[present],
+            self._moment[present],
+            self._context[present],
+            self._settings.confidence,
         )
-        if there.size == 0:
-            there = view.candidates
-            exchange_s = np.zeros(there.size)
+        if present.size == 0:
+            present = view.candidates
+            exchange_s = np.zeros(present.size)
         generator = rng.stream(self._seed, "select/rbcs-f", view.round)
-        keys = tie_keys(self._settings.ties, self._queue.size, generator)[there]
-        chosen = choose(self._queue[there], exchange_s, view.wanted, keys, self._settings.penalty)
-        return there[chosen]
+        keys = tie_keys(self._settings.ties, self._queue.size, generator)[present]
+        chosen = choose(self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty)
+        return present[chosen]
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn the exchange times of those who delivered, and move the queues on."""
-        told = [
+        """Learn the exchange times of the clients that delivered, and update the queues."""
+        reported = [
             report
             for report in outcome.reports
             if report.is_delivered and np.isfinite(self._context[report.client]).all()
         ]
-        clients = np.array([report.client for report in told], dtype=np.int64)
-        exchange_s = np.array([report.duration_s for report in told], dtype=np.float64)
+        clients = np.array([report.client for report in reported], dtype=np.int64)
+        exchange_s = np.array([report.duration_s for report in reported], dtype=np.float64)
         self._gram, self._moment = with_exchanges(
             self._gram, self._moment, clients, self._context[clients], exchange_s
         )
@@ -187,22 +194,22 @@ class RBCSFSelector(DeclaredState):
         self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
 
     def _take_in(self, view: RoundView) -> None:
-        """The figures of those who answered; NaN for all others."""
-        told = {
+        """Store the figures of the clients that answered; NaN for all others."""
+        reported = {
             report.client: report.resources
             for report in view.reports
             if report.is_delivered and report.resources is not None and _can_work(report.resources)
         }
-        clients = np.array(list(told), dtype=np.int64)
+        clients = np.array(list(reported), dtype=np.int64)
         self._context = np.full((self._queue.size, NUM_FEATURES), np.nan)
         self._context[clients] = contexts(
-            np.array([1.0 - resources.load_fraction for resources in told.values()]),
+            np.array([1.0 - resources.load_fraction for resources in reported.values()]),
             self._took_part[clients],
             float(self._payload_bit),
-            np.array([resources.up_bit_per_s for resources in told.values()]),
+            np.array([resources.up_bit_per_s for resources in reported.values()]),
         )
 
 
-def _can_work(told: Resources) -> bool:
-    """Whether a client has a link and some processor at this moment."""
-    return told.up_bit_per_s > 0.0 and told.load_fraction < 1.0
+def _can_work(reported: Resources) -> bool:
+    """Return whether a client has a link and some processor at this moment."""
+    return reported.up_bit_per_s > 0.0 and reported.load_fraction < 1.0

@@ -1,12 +1,12 @@
-"""What the policies of the survey compute: average loss, its confidence bound, and no repeats.
+"""Equations of the survey's policies: average loss, its confidence bound, and no repeats.
 
     policy 1   A_k(t) = p_k L_k / N_k                                  p_k = n_k / sum of all n
     policy 2   A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
     policy 3   uniformly among those that did not take part in the round before
 
-L_k is the sum of the mean training losses that client k has reported, N_k how many they were. The
-bonus of policy 2 is multiplied by p_k too. Print divides by N_k = 0: a client that never reported
-scores +infinity, so that the first rounds go through everybody. The logarithm is the natural one.
+L_k is the sum of the N_k mean training losses that client k has reported. The bonus of policy 2 is
+multiplied by p_k, too. The paper divides by N_k = 0: a client that never reported scores +infinity
+here, so that the first rounds select all clients once. The logarithm is the natural one.
 
 Policies 1 and 2 take the largest scores (`fleetsim.selectors.tie_breaking.best`). Policy 3
 needs twice as many clients as are wanted; with fewer it takes all others first and fills up at
@@ -28,7 +28,7 @@ from fleetsim.selectors.tie_breaking import best
 
 
 def sample_shares(num_samples: IntArray) -> FloatArray:
-    """p_k of every client of the fleet [N]; they sum to 1.
+    """Return p_k of every client of the fleet [N]; they sum to 1.
 
     Raises:
         ValueError: a number is negative, or all are 0.
@@ -48,12 +48,12 @@ def sample_shares(num_samples: IntArray) -> FloatArray:
 def with_losses(
     loss_sum: FloatArray, num_losses: IntArray, clients: IntArray, losses: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """L_k and N_k after a round [N], [N].
+    """Return L_k and N_k after a round [N], [N].
 
     Args:
         loss_sum: before it; 0 at first [N].
         num_losses: before it; 0 at first [N].
-        clients: distinct ids of those who delivered [n].
+        clients: distinct ids of the clients that delivered [n].
         losses: the mean training loss of each; one that is not finite does not count [n].
 
     Source: Bhuyan et al., CS 726, 2022, L_k and N_k of (1).
@@ -69,7 +69,7 @@ def with_losses(
 def average_loss_scores(
     shares: FloatArray, loss_sum: FloatArray, num_losses: IntArray
 ) -> FloatArray:
-    """(1): policy 1's score of each client considered [n]; +infinity where N_k = 0.
+    """Return (1): policy 1's score of each client considered [n]; +infinity where N_k = 0.
 
     Raises:
         ValueError: an N_k is negative, or the lengths differ.
@@ -87,7 +87,7 @@ def average_loss_scores(
 def confidence_bound_scores(
     shares: FloatArray, loss_sum: FloatArray, num_losses: IntArray, round_: int
 ) -> FloatArray:
-    """(2): policy 2's score in round t >= 1 of each client considered [n].
+    """Return (2): policy 2's score in round t >= 1 of each client considered [n].
 
     Raises:
         ValueError: t is less than 1, an N_k is negative, or the lengths differ.
@@ -102,11 +102,11 @@ def confidence_bound_scores(
 
 
 def choose_others(took_part: BoolArray, num: int, keys: FloatArray) -> IntArray:
-    """Policy 3: positions of `num` clients, those of the round before only if there are too few.
+    """Return policy 3's positions of `num` clients, those of the round before last.
 
     Args:
-        took_part: who was selected in the round before [n].
-        num: how many are wanted (all, if there are fewer).
+        took_part: mask of the clients selected in the round before [n].
+        num: number of clients wanted (all, if there are fewer).
         keys: independent uniform variables, which make the draw uniform [n].
 
     Raises:

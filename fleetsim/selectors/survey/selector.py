@@ -1,13 +1,13 @@
-"""The survey's policies: large losses times data, their confidence bound, or nobody twice running.
+"""Policies of a survey: large losses times data, their confidence bound, or no repeats.
 
     policy 1   the largest A_k(t) = p_k L_k / N_k                       p_k = n_k / sum of all n
     policy 2   the largest A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
     policy 3   uniformly among those that were not selected in the round before
 
-L_k is the sum of the training losses that client k has reported, N_k how often it reported one; a
-client that never did has the score +infinity, so that the first rounds go through everybody.
-Whoever does not deliver keeps L_k and N_k. Policy 3 counts whoever was asked as selected, and takes
-clients of the round before if there are too few others.
+L_k is the sum of the N_k training losses that client k has reported. A client that never reported
+has the score +infinity, so that the first rounds select all clients once. A client that does not
+deliver keeps L_k and N_k. Policy 3 counts all selected clients, also failed ones, and takes clients
+of the round before if there are too few others.
 
 The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
 all of them (`fleetsim.selectors.training_loss`). Line 9 of its Algorithm 1 prints the next
@@ -17,7 +17,7 @@ scenario weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
-clients. The equations are in `fleetsim.selectors.survey.equations`.
+clients. Equations: `fleetsim.selectors.survey.equations`.
 
 The server must know n_k and its cohort's losses (policies 1 and 2), or nothing (3). No probes.
 """
@@ -58,7 +58,7 @@ from fleetsim.settings import Settings
 
 
 class SurveySettings(Settings):
-    """Large losses times data, the same with a bonus for the rare, or nobody twice running."""
+    """Large losses times data, the same with a bonus for rare clients, or no repeats."""
 
     acts_if = by_key(
         loss=beside("policy", 1, 2),
@@ -73,12 +73,13 @@ class SurveySettings(Settings):
 
     kind: Literal["survey"] = "survey"
     policy: Literal[1, 2, 3] = 1
-    """Average loss times data share, its confidence bound, or random ones of the last idle."""
+    """Average loss times data share (1), its confidence bound (2), or random clients that were not
+    selected in the round before (3)."""
     loss: Epochs = "last_epoch"
-    """Of which local epochs a reported loss is the mean; policies 1 and 2."""
+    """Local epochs over which a reported loss is averaged; policies 1 and 2."""
     weights: Literal["aggregator", "printed"] = "aggregator"
-    """Whether the server's aggregator weighs the updates, or p_k / K does, as printed: for tests,
-    because these weights do not sum to 1 and the model shrinks in every round."""
+    """Weights of updates: the server's aggregator's, or p_k / K as printed: for tests, because
+    these weights do not sum to 1 and the model shrinks in every round."""
     ties: TieRule = "random"
     """Order among equal scores; policies 1 and 2."""
 
@@ -88,7 +89,7 @@ class SurveySettings(Settings):
 
 
 def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> IntArray | Cohort:
-    """What is asked of the chosen ones [n], of whom each has a share of all data [n]."""
+    """Return the answer for the chosen clients [n] and their shares of all data [n]."""
     loss = "last_epoch" if settings.policy == 3 else settings.loss
     if settings.weights == "aggregator" or chosen.size == 0:
         return answer_requesting(chosen, loss)
@@ -101,7 +102,7 @@ def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> I
 
 
 class AverageLossSelector(DeclaredState):
-    """Policies 1 and 2: sums and numbers of reported losses over the fleet [N]."""
+    """Selector of policies 1 and 2, with sums and numbers of reported losses [N]."""
 
     needs_losses = True
     needs_probes = False
@@ -130,31 +131,31 @@ class AverageLossSelector(DeclaredState):
         return ()
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """The largest scores."""
-        there = view.candidates
-        known = self._shares[there], self._loss_sum[there], self._num_losses[there]
+        """Return the clients with the largest scores."""
+        present = view.candidates
+        known = self._shares[present], self._loss_sum[present], self._num_losses[present]
         if self._settings.policy == 1:
             scores = average_loss_scores(*known)
         else:
             scores = confidence_bound_scores(*known, view.round)
         generator = rng.stream(self._seed, "select/survey", view.round)
         keys = tie_keys(self._settings.ties, self._shares.size, generator)
-        chosen = there[best(scores, view.wanted, keys[there])]
+        chosen = present[best(scores, view.wanted, keys[present])]
         return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Add the losses of those who delivered."""
+        """Add the losses of the clients that delivered."""
         delivered = [report for report in outcome.reports if report.is_delivered]
         clients = np.array([report.client for report in delivered], dtype=np.int64)
-        told = [training_loss(report, self._settings.loss) for report in delivered]
-        losses = [math.nan if loss is None else loss for loss in told]
+        reported = [training_loss(report, self._settings.loss) for report in delivered]
+        losses = [math.nan if loss is None else loss for loss in reported]
         self._loss_sum, self._num_losses = with_losses(
             self._loss_sum, self._num_losses, clients, np.array(losses, dtype=np.float64)
         )
 
 
 class NoRepeatsSelector(DeclaredState):
-    """Policy 3: remembers who was selected in the last round [N]."""
+    """Selector of policy 3, with a mask of the clients selected in the last round [N]."""
 
     needs_losses = False
     needs_probes = False
@@ -167,7 +168,7 @@ class NoRepeatsSelector(DeclaredState):
         self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with nobody."""
+        """Begin without selected clients."""
         self._seed = fleet.seed
         self._shares = sample_shares(fleet.num_samples)
         self._took_part = np.zeros(fleet.num_samples.size, dtype=np.bool_)
@@ -178,14 +179,14 @@ class NoRepeatsSelector(DeclaredState):
         return ()
 
     def select(self, view: RoundView) -> IntArray | Cohort:
-        """Random ones of those who were not selected last time."""
-        there = view.candidates
+        """Return random clients that were not selected in the last round."""
+        present = view.candidates
         keys = rng.stream(self._seed, "select/survey", view.round).random(self._took_part.size)
-        chosen = there[choose_others(self._took_part[there], view.wanted, keys[there])]
+        chosen = present[choose_others(self._took_part[present], view.wanted, keys[present])]
         return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Note who was selected, whether it delivered or not."""
+        """Store the selected clients, whether they delivered or not."""
         if outcome.selected.size:
             self._took_part = np.zeros(self._took_part.size, dtype=np.bool_)
             self._took_part[outcome.selected] = True

@@ -1,14 +1,14 @@
-"""What TiFL computes: latencies, tiers, credits, the probabilities of tiers, and the choice.
+"""Equations of TiFL: latencies, tiers, credits, probabilities of tiers, and the choice.
 
 1. Profiling: every client runs the training task R times; its latency is the sum of its times, each
-   cut at T_max. One that never answers within T_max is dropped for the run.
-2. Tiers: the others are sorted by latency and cut into m tiers of equal size (`count`), or tiers
-   cover stretches of latency of equal width (`width`, a histogram). Tier 0 is the fastest.
+   limited to T_max. A client that never answers within T_max is dropped for the run.
+2. Tiers: the others are sorted by latency and divided into m tiers of equal size (`count`), or of
+   equal width in latency (`width`, a histogram). Tier 0 is the fastest.
 3. Each round a tier is drawn with probability P among those that have credits; it pays one credit,
-   and K of its clients are drawn uniformly. Each tier has ceil(T / m) credits of T rounds, or any
-   number of them.
+   and K of its clients are drawn uniformly. Each tier has ceil(T / m) credits of T rounds, or
+   unlimited ones.
 4. In rounds I, 2I, ... the tiers' accuracies A are measured. If that of the current tier has not
-   risen since the last time (`stalled`; always, with `every`), the probabilities change: with the n
+   risen since the last time (`stalled`; always, with `every`), the probabilities change. With the n
    tiers that have credits ranked by accuracy, r = 0 the worst,
 
        P = (n - r) / (n (n + 1) / 2)         `rank`, as fltk does
@@ -17,13 +17,14 @@
 
    and 0 for tiers without credits. Before the first change P = 1 / m.
 
-With ceil(T / m) credits each tier is used about equally often whatever P says; credits without end
-let P act.
+With ceil(T / m) credits each tier is used about equally often, whatever P is; only unlimited
+credits let P act.
 
 Source: Chai et al., "TiFL: a tier-based federated learning system", HPDC 2020 (arXiv 2001.09249),
-whose full text was not at hand: profiling, credits, `rank` and its rhythm as in bacox/fltk@ba90a78,
-the test for a stall as in later re-implementations. Tiers whose number does not divide the clients
-differ in size by one; fltk cuts blocks of ceil(N / m), which can leave tiers empty.
+whose full text was not at hand: profiling, credits, `rank` and its interval as in
+bacox/fltk@ba90a78, the test for a stall as in later re-implementations. If m does not divide the
+number of clients, tiers differ in size by one; fltk takes blocks of ceil(N / m), which can leave
+tiers empty.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ DROPPED = -1
 """Tier of a client that never answered in time."""
 
 Split = Literal["count", "width"]
-"""Tiers of equal size, or of equal stretches of latency."""
+"""Tiers of equal size, or of equal width in latency."""
 Trigger = Literal["stalled", "every"]
-"""Probabilities change only if the current tier's accuracy has not risen, or each time."""
+"""Measurements that change probabilities: a stall of the current tier, or each."""
 ProbabilityRule = Literal["rank", "rank_to_zero", "error"]
-"""How accuracies become probabilities."""
+"""Rule by which accuracies become probabilities."""
 Fill = Literal["slower", "none"]
-"""Who stands in for clients that a tier lacks: the next slower tiers, or nobody."""
+"""Replacement of clients that a tier lacks: by the next slower tiers, or none."""
 
 
 def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
-    """Summed profiling times of each client [n]; NaN for one that is dropped.
+    """Return the summed profiling times of each client [n]; NaN for a dropped one.
 
     Args:
         observed_s: times of each client in each profiling round, NaN without an answer [n, R].
-        max_s: T_max, which counts for every longer time and every missing answer.
+        max_s: T_max, which replaces longer times and missing answers.
 
     Raises:
         ValueError: there is no profiling round, T_max is not positive, or a time is negative.
@@ -77,16 +78,16 @@ def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
 def tiers(
     latencies_s: FloatArray, num_tiers: int, keys: FloatArray, split: Split = "count"
 ) -> IntArray:
-    """Tier of each client, 0 the fastest, `DROPPED` where the latency is NaN [n].
+    """Return the tier of each client, 0 the fastest, `DROPPED` where the latency is NaN [n].
 
-    Numbers run on without gaps: with fewer clients than tiers, or an empty stretch of latency,
-    there are fewer tiers.
+    Numbers have no gaps: with fewer clients than tiers, or an empty interval of latency, there are
+    fewer tiers.
 
     Args:
-        latencies_s: one per client [n].
-        num_tiers: m.
+        latencies_s: latency of each client [n].
+        num_tiers: number of tiers m.
         keys: among equal latencies the smaller key counts as faster; `count` only [n].
-        split: how the clients are cut; the first N mod m tiers have one client more in `count`.
+        split: rule of the division; in `count` the first N mod m tiers have one more client.
 
     Raises:
         ValueError: `num_tiers` is less than 1, or the lengths differ.
@@ -106,13 +107,13 @@ def tiers(
         return result
     low, high = float(latencies_s[kept].min()), float(latencies_s[kept].max())
     inner_edges = np.linspace(low, high, num_tiers + 1)[1:-1]
-    stretch = np.searchsorted(inner_edges, latencies_s[kept], side="right")
-    result[kept] = np.unique(stretch, return_inverse=True)[1]
+    interval = np.searchsorted(inner_edges, latencies_s[kept], side="right")
+    result[kept] = np.unique(interval, return_inverse=True)[1]
     return result
 
 
 def initial_credits(num_tiers: int, planned_rounds: int | None) -> FloatArray:
-    """ceil(T / m) for each tier [m]; infinity if no number of rounds is given.
+    """Return ceil(T / m) for each tier [m]; infinity if no number of rounds is given.
 
     Raises:
         ValueError: a number is less than 1.
@@ -130,25 +131,26 @@ def initial_credits(num_tiers: int, planned_rounds: int | None) -> FloatArray:
 
 
 def open_tiers(credit: FloatArray, num_available: IntArray) -> BoolArray:
-    """Tiers that may be drawn [m]: those with credits and somebody there.
+    """Return a mask of tiers that may be drawn [m]: those with credits and available clients.
 
-    If there is none, all where somebody is there, so that a run whose credits are spent goes on.
+    If there is none, all tiers with available clients may be drawn, so that a run whose credits are
+    spent continues.
 
     Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
     require_lengths(credit.shape[0], num_available=num_available)
-    is_there = num_available > 0
-    has_both = is_there & (credit > 0.0)
-    return has_both if has_both.any() else is_there
+    is_present = num_available > 0
+    has_both = is_present & (credit > 0.0)
+    return has_both if has_both.any() else is_present
 
 
 def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> int:
-    """Tier drawn in proportion to P among the open ones; uniformly if all their P are 0.
+    """Return a tier drawn in proportion to P among the open ones; uniformly if all P are 0.
 
     Args:
         probabilities: P >= 0 of each tier [m].
-        is_open: of `open_tiers` [m].
-        uniform: a uniform variable in [0, 1).
+        is_open: mask of `open_tiers` [m].
+        uniform: uniform variable in [0, 1).
 
     Raises:
         ValueError: no tier is open, a P is negative or not finite, or `uniform` is out of range.
@@ -170,13 +172,13 @@ def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> 
     if weights.sum() == 0.0:
         weights = is_open.astype(np.float64)
     edges = np.cumsum(weights)
-    # A product of numbers next to nothing may round up to the last edge.
+    # A product of tiny numbers may round up to the last edge.
     tier = int(np.searchsorted(edges, uniform * edges[-1], side="right"))
     return min(tier, int(np.flatnonzero(weights)[-1]))
 
 
 def with_payment(credit: FloatArray, tier: int) -> FloatArray:
-    """Credits after `tier` has paid one; never below 0 [m].
+    """Return the credits after `tier` has paid one; never below 0 [m].
 
     Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
@@ -186,7 +188,7 @@ def with_payment(credit: FloatArray, tier: int) -> FloatArray:
 
 
 def is_measured(round_: int, interval: int) -> bool:
-    """Whether the tiers' accuracies are measured before the choice of round 1, 2, ...
+    """Return whether the tiers' accuracies are measured before the choice of round 1, 2, ...
 
     >>> [round_ for round_ in range(1, 8) if is_measured(round_, 3)]
     [3, 6]
@@ -200,28 +202,30 @@ def is_measured(round_: int, interval: int) -> bool:
 def tier_accuracies(
     tier_of: IntArray, num_tiers: int, accuracies: FloatArray, num_samples: IntArray
 ) -> FloatArray:
-    """Accuracy on the samples of each tier's clients together, NaN without an answer [m].
+    """Return the accuracy on all samples of each tier's clients, NaN without an answer [m].
 
     Args:
-        tier_of: tier of each client, of `tiers` [n].
-        num_tiers: how many there are.
-        accuracies: as each client measured it, NaN without an answer [n].
-        num_samples: samples that it measured on [n].
+        tier_of: tier of each client, from `tiers` [n].
+        num_tiers: number of tiers.
+        accuracies: accuracy measured by each client, NaN without an answer [n].
+        num_samples: number of samples of each measurement [n].
 
     Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
     """
     require_lengths(tier_of.shape[0], accuracies=accuracies, num_samples=num_samples)
-    told = np.flatnonzero(~np.isnan(accuracies) & (tier_of != DROPPED))
-    weights = num_samples[told].astype(np.float64)
-    samples = np.bincount(tier_of[told], weights=weights, minlength=num_tiers)
-    hits = np.bincount(tier_of[told], weights=weights * accuracies[told], minlength=num_tiers)
+    reported = np.flatnonzero(~np.isnan(accuracies) & (tier_of != DROPPED))
+    weights = num_samples[reported].astype(np.float64)
+    samples = np.bincount(tier_of[reported], weights=weights, minlength=num_tiers)
+    hits = np.bincount(
+        tier_of[reported], weights=weights * accuracies[reported], minlength=num_tiers
+    )
     result = np.full(num_tiers, np.nan)
     np.divide(hits, samples, out=result, where=samples > 0.0)
     return result
 
 
 def is_change_due(accuracy: float, accuracy_before: float, trigger: Trigger = "stalled") -> bool:
-    """Whether the probabilities change, given the current tier's accuracy now and I rounds ago.
+    """Return whether probabilities change, by the current tier's accuracy now and I rounds ago.
 
     An accuracy that is not known (NaN) is no stall.
 
@@ -233,13 +237,13 @@ def is_change_due(accuracy: float, accuracy_before: float, trigger: Trigger = "s
 def changed_probabilities(
     accuracies: FloatArray, credit: FloatArray, keys: FloatArray, rule: ProbabilityRule = "rank"
 ) -> FloatArray:
-    """P of each tier after a change [m]; 0 without credits, and 1 in all if any tier has some.
+    """Return P of each tier after a change [m]: 0 without credits, of sum 1 if any tier has some.
 
     Args:
-        accuracies: of the tiers, in [0, 1]; NaN, not known, counts as 0 [m].
-        credit: of the tiers [m].
+        accuracies: accuracies of the tiers, in [0, 1]; NaN, not known, counts as 0 [m].
+        credit: credits of the tiers [m].
         keys: among equal accuracies the smaller key counts as worse [m].
-        rule: one of the three above.
+        rule: rule of the module's docstring.
 
     Raises:
         ValueError: an accuracy is not in [0, 1], or the lengths differ.
@@ -251,31 +255,31 @@ def changed_probabilities(
     known = np.where(np.isnan(accuracies), 0.0, accuracies)
     require_all("accuracies must be between 0 and 1", known, (known >= 0.0) & (known <= 1.0))
     probabilities = np.zeros(accuracies.shape)
-    paying = np.flatnonzero(credit > 0.0)
-    num = paying.size
+    has_credit = np.flatnonzero(credit > 0.0)
+    num = has_credit.size
     if rule == "error":
-        weights = 1.0 - known[paying]
+        weights = 1.0 - known[has_credit]
     else:
         weights = np.zeros(num)
-        worst_first = best(-known[paying], num, keys[paying])
+        worst_first = best(-known[has_credit], num, keys[has_credit])
         weights[worst_first] = num - np.arange(num) - (rule == "rank_to_zero")
     if num and weights.sum() == 0.0:
         weights = np.ones(num)
-    probabilities[paying] = weights / (math.fsum(weights) or 1.0)
+    probabilities[has_credit] = weights / (math.fsum(weights) or 1.0)
     return probabilities
 
 
 def choose(
     tier_of: IntArray, tier: int, num: int, keys: FloatArray, fill: Fill = "slower"
 ) -> IntArray:
-    """Positions of `num` clients of a tier, then of the next slower ones if it has too few.
+    """Return positions of `num` clients of a tier, then of the next slower ones if too few.
 
     Args:
         tier_of: tier of each client considered [n]. Dropped ones are never chosen.
-        tier: the one drawn.
-        num: how many are wanted; there may be fewer, as faster tiers never stand in.
+        tier: tier that was drawn.
+        num: number of clients wanted; the result may be shorter, as faster tiers never fill up.
         keys: independent uniform variables, which make the draw in a tier uniform [n].
-        fill: whether slower tiers stand in.
+        fill: `slower` to fill up with slower tiers.
 
     Raises:
         ValueError: `num` or `tier` is negative, or the lengths differ.

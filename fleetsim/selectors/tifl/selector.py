@@ -1,36 +1,41 @@
-"""TiFL: one tier of equally fast clients a round, the worse its accuracy the more often.
+"""TiFL: one tier of clients of similar latency per round, with more rounds for low accuracy.
 
 1. *Profiling*: candidates run the training task R times, stage by stage, before the first choice
-   that they are there for. A client's latency is the sum of its times, each cut at T_max; one that
-   never answered within T_max is dropped for the run. T_max is `max_s`, or else the longest that
-   the server ever waited for a profiling task.
-2. *Tiers*: the profiled clients are cut into m tiers by latency, and all of them anew when
-   newcomers have been profiled.
-3. *Choice*: of the tiers that have credits and somebody there, one is drawn with probability P. It
-   pays a credit, and the wanted clients are drawn uniformly among its members; if they are too
-   few, the next slower tiers fill up.
+   for which they are available. A client's latency is the sum of its times, each limited to T_max;
+   a client that never answers within T_max is dropped for the run. T_max is `max_s`, or else the
+   longest time that the server waited for a profiling task.
+2. *Tiers*: the profiled clients are divided into m tiers by latency, and divided anew when further
+   clients have been profiled.
+3. *Choice*: of the tiers that have credits and candidates, one is drawn with probability P. It pays
+   a credit, and the wanted clients are drawn uniformly among its members; if they are too few, the
+   next slower tiers fill up.
 4. *Adaptation*: before the choices of rounds I, 2I, ... all candidates evaluate the model. If the
-   accuracy of the tier last drawn has not risen since the last time, the probabilities follow the
-   tiers' accuracies. A tier none of whose members answered keeps the accuracy it had.
+   accuracy of the tier last drawn has not risen since the last time, new probabilities are computed
+   from the tiers' accuracies. A tier without an answer keeps its accuracy.
 
 If every client of the fleet was profiled and none answered in time, the run ends with an error. If
 no credits are left, tiers are drawn as if all had some.
 
-What the sources disagree about, the first being the default: tiers of equal size or of equal
-stretches of latency (`split`); probabilities change on a stall or each time (`trigger`); P by rank,
-by rank with none for the best, or by error (`rule`; `none` keeps 1/m, and then nobody evaluates);
-ceil(T / m) credits a tier, with which each is used about equally often whatever P says, or no end
-of them (`credits`); slower tiers fill up or not (`fill`). One profiling round and I = 10 are
-inferred.
+Points on which the sources disagree (the first option is the default):
+
+* tiers of equal size or of equal width in latency (`split`);
+* probabilities change on a stall or each time (`trigger`);
+* P by rank, by rank with 0 for the best, or by error (`rule`; `none` keeps 1/m, and no client
+  evaluates);
+* ceil(T / m) credits per tier, with which each is used about equally often whatever P is, or
+  unlimited ones (`credits`);
+* slower tiers fill up or not (`fill`).
+
+One profiling round and I = 10 are inferred.
 
 Source: Chai et al., "TiFL: a tier-based federated learning system", HPDC 2020 (arXiv 2001.09249),
 by bacox/fltk@ba90a78 and later re-implementations; the full text was not at hand. fltk measures
-the selected tier only, and on the global test set; here clients measure, on their own samples. The
-equations are in `fleetsim.selectors.tifl.equations`.
+the selected tier only, and on the global test set; here clients measure, on their own samples.
+Equations: `fleetsim.selectors.tifl.equations`.
 
 The server must know the number of rounds (`stop.rounds`) for `credits: planned`. Profiling costs
-each client R whole training tasks, whose models are thrown away; a measurement costs each candidate
-a model download, its forward passes and the upload of a scalar.
+each client R whole training tasks, whose models are discarded; a measurement costs each candidate a
+model download, its forward passes and the upload of a scalar.
 """
 
 from __future__ import annotations
@@ -81,7 +86,7 @@ from fleetsim.settings import Settings
 
 
 class TiFLSettings(Settings):
-    """One tier of equally fast clients a round, the worse its accuracy the more often."""
+    """One tier of clients of similar latency per round, with more rounds for low accuracy."""
 
     acts_if = by_key(
         interval_rounds=beside("rule", "rank", "rank_to_zero", "error"),
@@ -106,25 +111,25 @@ class TiFLSettings(Settings):
 
     kind: Literal["tifl"] = "tifl"
     num_tiers: Clients = 5
-    """Tiers that clients are cut into by latency (m)."""
+    """Number of tiers (m)."""
     profile_rounds: Annotated[int, Field(ge=1, le=1000)] = Field(default=1, examples=[3])
-    """Times that a client runs the training task before its first choice (R)."""
+    """Training tasks that a client runs before its first choice (R)."""
     max_s: DurationS | None = Field(default=None, examples=[60.0])
-    """T_max of a profiling task; null: the longest that the server waited for one."""
+    """T_max of a profiling task; null: the longest time that the server waited for one."""
     split: Split = "count"
-    """Tiers of equal size, or of equal stretches of latency."""
+    """Tiers of equal size, or of equal width in latency."""
     credits: Literal["planned", "unlimited"] = "planned"
-    """How often a tier may be drawn: its share of stop.rounds, or without end."""
+    """Rounds in which a tier may be drawn: its share of stop.rounds, or unlimited."""
     interval_rounds: Rounds = Field(default=10, examples=[2])
     """Rounds from one measurement of the tiers' accuracies to the next (I)."""
     trigger: Trigger = "stalled"
-    """Whether probabilities change when the current tier stalls, or at each measurement."""
+    """Measurements that change probabilities: a stall of the current tier, or each."""
     rule: ProbabilityRule | Literal["none"] = Field(
         default="rank", examples=["rank_to_zero", "error", "none"]
     )
-    """How accuracies become probabilities: rank, rank_to_zero, error, or none (never)."""
+    """Rule by which accuracies become probabilities: rank, rank_to_zero, error, or none (never)."""
     fill: Fill = "slower"
-    """Who stands in for clients that a tier lacks: the next slower tiers, or nobody."""
+    """Replacement of clients that a tier lacks: by the next slower tiers, or none."""
 
     def build(self) -> TiFLSelector:
         """Selector with these settings."""
@@ -132,7 +137,7 @@ class TiFLSettings(Settings):
 
 
 class TiFLSelector(DeclaredState):
-    """Profiles [N, R] and tiers [N] of the fleet; credits, chances and accuracies of tiers [m]."""
+    """Selector with profiles [N, R] and tiers [N]; credits, probabilities, accuracies [m]."""
 
     needs_probes = True
     state_fields = (
@@ -163,10 +168,10 @@ class TiFLSelector(DeclaredState):
         self._is_measuring = False
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with nobody profiled.
+        """Begin without profiles.
 
         Raises:
-            ScenarioError: credits go by the number of rounds, which is open.
+            ScenarioError: credits need the number of rounds, which is open.
         """
         settings = self._settings
         is_planned = settings.credits == "planned"
@@ -189,10 +194,10 @@ class TiFLSelector(DeclaredState):
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Profile newcomers, one training task a stage, then let the tiers be measured."""
+        """Profile new candidates, one training task per stage, then measure the tiers."""
         self._take_in(view)
-        settings, there = self._settings, view.candidates
-        new = there[self._num_asked[there] < settings.profile_rounds]
+        settings, present = self._settings, view.candidates
+        new = present[self._num_asked[present] < settings.profile_rounds]
         is_profiling = view.stage < settings.profile_rounds and not self._is_measuring
         if new.size and is_profiling:
             self._num_asked[new] += 1
@@ -200,12 +205,12 @@ class TiFLSelector(DeclaredState):
         is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
         if is_due and not self._is_measuring:
             self._is_measuring = True
-            tiered = there[self._tier_of[there] != DROPPED]
+            tiered = present[self._tier_of[present] != DROPPED]
             return [ProbeRequest(client, Work(WorkKind.EVALUATE)) for client in tiered.tolist()]
         return ()
 
     def select(self, view: RoundView) -> IntArray:
-        """Draw a tier, and clients of it.
+        """Return random clients of a random tier.
 
         Raises:
             ScenarioError: the whole fleet was dropped.
@@ -224,12 +229,12 @@ class TiFLSelector(DeclaredState):
         return view.candidates[chosen]
 
     def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing of the cohort; the next choice reads its reports from the first one on."""
+        """Learn nothing; the next choice reads its reports from the first one on."""
         self._num_read = 0
         self._is_measuring = False
 
     def _take_in(self, view: RoundView) -> None:
-        """Read the answers to what was asked last."""
+        """Read the answers to the last probes."""
         new = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if new and self._is_measuring:
@@ -252,7 +257,7 @@ class TiFLSelector(DeclaredState):
         self._tier_of = tiers(latencies_s, self._settings.num_tiers, keys, self._settings.split)
 
     def _adapt(self, round_: int, reports: Sequence[Report]) -> None:
-        """Note the tiers' accuracies, and change the probabilities if that is due."""
+        """Store the tiers' accuracies, and change the probabilities if that is due."""
         settings = self._settings
         accuracies = np.full(self._tier_of.size, np.nan)
         num_samples = np.zeros(self._tier_of.size, dtype=np.int64)
@@ -277,7 +282,7 @@ class TiFLSelector(DeclaredState):
             )
 
     def _num_members(self, tier_of: IntArray) -> IntArray:
-        """Clients in each tier [m], of the tiers of some clients [n]."""
+        """Return the number of clients in each tier [m] from the tiers of clients [n]."""
         return np.bincount(tier_of[tier_of != DROPPED], minlength=self._settings.num_tiers)
 
     def _require_anybody(self) -> None:

@@ -188,18 +188,18 @@ class UcbSelector(DeclaredState):
                 self._credit(reward)
 
     def _begin(self, view: RoundView) -> None:
-        is_there = np.zeros(self._num_clients, dtype=np.bool_)
-        is_there[view.candidates] = True
-        self._arm = self._next_arm(view.round, is_there, self._num_slots + 1)
+        is_present = np.zeros(self._num_clients, dtype=np.bool_)
+        is_present[view.candidates] = True
+        self._arm = self._next_arm(view.round, is_present, self._num_slots + 1)
         if self._arm == NO_ARM:
             self._slot.begin(view.candidates, 1)
         else:
             self._num_slots += 1
             self._slot.begin(self._sets[self._arm], self._settings.slot_rounds)
 
-    def _next_arm(self, round_: int, is_there: BoolArray, slot: int) -> int:
+    def _next_arm(self, round_: int, is_present: BoolArray, slot: int) -> int:
         """Return the arm of the largest index, of those whose members are all available [N]."""
-        playable = np.flatnonzero(is_playable(self._sets, is_there))
+        playable = np.flatnonzero(is_playable(self._sets, is_present))
         if playable.size == 0:
             return NO_ARM
         scores = index(self._means[playable], self._plays[playable], slot, self._settings.mu)

@@ -40,7 +40,7 @@ def first(cohort) -> int:
     return int(cohort.clients[0])
 
 
-def test_everybody_there_evaluates_once_then_only_those_not_heard_of(ready, answer, view_of):
+def test_all_clients_there_evaluate_once_then_only_those_not_heard_of(ready, answer, view_of):
     fleet, selector = ready()
     requests = selector.probe(view_of(fleet, candidates=[0, 1, 2]))
     first = [answer(0, 1.5), answer(1, 0.5), answer(2, None, Outcome.LATE)]
@@ -98,7 +98,7 @@ def test_the_random_part_reaches_those_left_out(ready, answer, view_of):
     assert np.all(np.abs(share[[0, 1, 3]] - 1 / 3) < 4 * math.sqrt(2 / 9 / 900))
 
 
-def test_without_a_cold_start_nobody_is_asked_and_the_known_ones_are_active(
+def test_without_a_cold_start_no_client_is_asked_and_the_known_ones_are_active(
     ready, view_of, report_of, outcome_of
 ):
     # floor(.75 * 4) = 3 are left out: those without a valuation.

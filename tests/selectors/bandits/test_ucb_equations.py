@@ -56,7 +56,7 @@ def test_what_is_no_set_of_clients_has_no_number(members):
         arm_of(np.array(members), 5)
 
 
-def test_an_arm_is_playable_if_everybody_in_it_is_there():
+def test_an_arm_is_playable_if_all_its_clients_are_there():
     # {0, 1}, {0, 2}, {1, 2} without client 1.
     assert is_playable(arms(3, 2), np.array([True, False, True])).tolist() == [False, True, False]
 
@@ -120,7 +120,7 @@ def test_the_cold_start_by_hand():
 
 
 @given(st.integers(1, 12), st.data(), st.integers(0, 100))
-def test_groups_cover_everybody_in_as_few_slots_as_there_can_be(num_clients, data, seed):
+def test_groups_cover_all_clients_in_as_few_slots_as_there_can_be(num_clients, data, seed):
     size = data.draw(st.integers(1, num_clients))
     stream = rng.stream(seed, "groups")
     groups = cold_start_groups(

@@ -24,15 +24,15 @@ def choices(view_of):
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 10, 11, 12])
-def test_everybody_is_covered_in_n_over_k_rounds_rounded_up(size, choices, fleet_of):
+def test_all_clients_are_covered_in_n_over_k_rounds_rounded_up(size, choices, fleet_of):
     # K = 4: 1, 1, 3, 3, 3 and 3 rounds; those of the full blocks once, the top-up again.
     num_rounds = -(-size // 4)
     blocks = choices(fleet_of([1] * size, cohort=4), num_rounds)
-    everybody = sorted(client for block in blocks for client in block)
+    all_clients = sorted(client for block in blocks for client in block)
     num_repeated = max(num_rounds * 4 - size, 0) if size > 4 else 0
 
-    assert set(everybody) == set(range(size))
-    assert len(everybody) == size + num_repeated
+    assert set(all_clients) == set(range(size))
+    assert len(all_clients) == size + num_repeated
     assert all(len(set(block)) == min(4, size) for block in blocks)
 
 
@@ -67,13 +67,13 @@ def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn(
     assert second_after == second
 
 
-def test_where_nobody_is_there_the_turn_waits(fleet_of, view_of, choices):
+def test_where_no_client_is_there_the_turn_waits(fleet_of, view_of, choices):
     fleet = fleet_of([1] * 8, cohort=4)
     selector = RoundRobinSettings().build()
     selector.setup(fleet)
-    nobody = np.asarray(selector.select(view_of(fleet, candidates=[])))
+    chosen = np.asarray(selector.select(view_of(fleet, candidates=[])))
 
-    assert nobody.tolist() == []
+    assert chosen.tolist() == []
     assert np.asarray(selector.select(view_of(fleet))).tolist() == choices(fleet, 1)[0]
 
 
@@ -101,7 +101,7 @@ def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, f
     chosen = choices(fleet, 10, settings=RoundRobinSettings(sets=sets))
 
     assert chosen == [list(members) for members in sets] * 2
-    # The default has four blocks, of everybody.
+    # The default has four blocks, of all clients.
     assert {client for block in choices(fleet, 4) for client in block} == set(range(20))
 
 
@@ -115,7 +115,7 @@ def test_a_turn_lasts_for_a_slot(sets, choices, fleet_of):
 
 
 @pytest.mark.parametrize("sets", [None, ((0, 1), (2, 3))])
-def test_a_slot_that_ends_with_nobody_there_goes_on(sets, fleet_of, view_of):
+def test_a_slot_that_ends_with_no_client_there_goes_on(sets, fleet_of, view_of):
     fleet = fleet_of([1] * 4, cohort=2)
     selector = RoundRobinSettings(sets=sets, slot_rounds=2).build()
     selector.setup(fleet)

@@ -81,14 +81,14 @@ def test_uniform_inclusion_is_k_over_n_whatever_the_sizes(fleet_of, view_of):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "size"])
-def test_a_missing_client_changes_nobody_elses_luck(weights, fleet_of, view_of):
+def test_a_missing_client_changes_no_other_clients_luck(weights, fleet_of, view_of):
     fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=8)
     selector = RandomSettings(weights=weights).build()
     selector.setup(fleet)
-    everybody = selector.select(view_of(fleet)).tolist()
+    all_clients = selector.select(view_of(fleet)).tolist()
     without_5 = selector.select(view_of(fleet, candidates=[0, 1, 2, 3, 4, 6, 7])).tolist()
 
-    assert without_5 == [client for client in everybody if client != 5]
+    assert without_5 == [client for client in all_clients if client != 5]
 
 
 def test_different_rounds_and_seeds_draw_differently(fleet_of, view_of):
@@ -119,7 +119,7 @@ def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings, fleet_of, 
     assert len({tuple(clients) for clients in of_slot}) > 1
 
 
-def test_whoever_comes_back_within_a_slot_has_its_place_again(fleet_of, view_of):
+def test_a_client_that_comes_back_within_a_slot_has_its_place_again(fleet_of, view_of):
     fleet = fleet_of([1] * 6, cohort=3)
     selector = RandomSettings(slot_rounds=15).build()
     selector.setup(fleet)

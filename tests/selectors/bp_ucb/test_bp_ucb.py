@@ -75,7 +75,9 @@ def opinions(*values: float) -> dict[int, float]:
     return dict(enumerate(values))
 
 
-def test_random_clients_train_in_the_first_slot_and_nobody_is_asked_until_it_is_over(ready, play):
+def test_random_clients_train_in_the_first_slot_and_no_client_is_asked_until_it_is_over(
+    ready, play
+):
     fleet, selector = ready(slot_rounds=2)
     stages, first = play(fleet, selector, 1)
 
@@ -182,7 +184,7 @@ def test_a_newcomer_begins_with_its_first_opinion(ready, play):
     assert selector.state()["plays"][3] == 1
 
 
-def test_a_client_alone_has_nobody_to_talk_to(ready, play):
+def test_a_client_alone_has_no_client_to_talk_to(ready, play):
     fleet, selector = ready(slot_rounds=1)
     play(fleet, selector, 1, candidates=[2])
     (_, talking), chosen = play(fleet, selector, 2, {2: 0.5}, candidates=[2])
@@ -205,7 +207,7 @@ def test_without_places_in_the_world_the_seed_draws_them(ready, play):
     assert len(graphs) == 3
 
 
-def test_the_graph_of_everybody_is_at_hand(ready):
+def test_the_graph_of_all_clients_can_be_had(ready):
     _, selector = ready(graph={"kind": "radius", "radius_m": 150.0})
     graph = selector.graph()
 

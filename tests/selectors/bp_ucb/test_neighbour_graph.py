@@ -178,16 +178,16 @@ def test_gossip_is_a_flood_step_by_step(seed, num):
 @given(
     st.lists(st.sampled_from([0.0, 0.5, 1.0, np.inf]), min_size=1, max_size=15), st.integers(0, 20)
 )
-def test_who_has_heard_everybody_agrees_with_the_server(indices, num):
+def test_who_has_heard_all_clients_agrees_with_the_server(indices, num):
     scores = np.array(indices)
     keys = rng.stream(1, "keys").random(scores.size)
-    everybody = np.ones((scores.size, scores.size), dtype=np.bool_)
-    among = is_among_best(scores, everybody, num, keys)
+    all_clients = np.ones((scores.size, scores.size), dtype=np.bool_)
+    among = is_among_best(scores, all_clients, num, keys)
 
     assert set(np.flatnonzero(among)) == set(best(scores, num, keys).tolist())
 
 
-def test_who_has_heard_of_nobody_thinks_itself_the_best():
+def test_who_has_heard_of_no_client_thinks_itself_the_best():
     scores = np.array([0.1, 0.9, 0.5])
     known = np.array([[True, False, False], [False, True, True], [False, True, True]])
 

@@ -92,7 +92,7 @@ def test_a_request_is_for_the_gradient_of_all_samples_and_brings_it_back(ready, 
     assert request.uploads_vector
 
 
-def test_everybody_is_asked_once_and_then_those_chosen_whose_answer_counts_later(ready, play):
+def test_all_clients_are_asked_once_and_then_those_chosen_whose_answer_counts_later(ready, play):
     fleet, selector = ready()
 
     assert play(fleet, selector, 1, ALL) == ([[0, 1, 2, 3, 4, 5, 6]], [3, 5])
@@ -102,7 +102,7 @@ def test_everybody_is_asked_once_and_then_those_chosen_whose_answer_counts_later
     assert play(fleet, selector, 3, {4: 10.0, 3: 100.0}) == ([[4, 3]], [4, 3])
 
 
-def test_ideal_asks_everybody_and_chooses_by_what_it_hears(ready, play):
+def test_ideal_asks_all_clients_and_chooses_by_what_it_hears(ready, play):
     fleet, selector = ready(refresh="ideal")
     play(fleet, selector, 1, ALL)
 
@@ -197,7 +197,7 @@ def test_who_is_chosen_stands_for_itself_at_least(ready, play_weights):
     chosen, gamma = play_weights(fleet, selector, 1, answers, candidates=there)
     assert dict(zip(chosen, gamma, strict=True)) == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}
 
-    # A fifth one is wanted: client 6, whose gradient nobody knows, stands for itself alone.
+    # A fifth one is wanted: client 6, whose gradient is not known, represents itself alone.
     fleet, selector = ready(cohort=3, weights="gamma", ties="lowest_id")
     chosen, gamma = play_weights(fleet, selector, 1, {0: 0.0, 1: 0.0}, candidates=[0, 1, 6])
     assert dict(zip(chosen, gamma, strict=True)) == {0: 1.0, 1: 1.0, 6: 1.0}
@@ -228,7 +228,7 @@ def test_the_distances_kept_are_those_of_the_gradients_kept(ready, play):
     state = selector.state()
     gaps = np.subtract.outer(state["vectors"][:, 0], state["vectors"][:, 0])
 
-    np.testing.assert_allclose(state["apart"], gaps.astype(np.float64) ** 2)
+    np.testing.assert_allclose(state["distance"], gaps.astype(np.float64) ** 2)
 
 
 def test_the_equations_are_at_hand():

@@ -64,7 +64,7 @@ def test_greedy_is_not_always_the_best():
 def test_who_cannot_be_chosen_is_still_represented():
     # Only 0 and 1 are there; 10 and 11 count all the same: costs 24 and 21.
     assert greedy(LINE[:, :2], 1, np.zeros(2)).tolist() == [1]
-    # Without them 0 and 1 would cost 3 and 2, without anybody nothing decides but the key.
+    # Without them 0 and 1 would cost 3 and 2, without any only the key decides.
     assert greedy(LINE[:0, :2], 1, np.array([0.1, 0.2])).tolist() == [0]
 
 
@@ -95,7 +95,7 @@ def test_greedy_reaches_its_bound_against_all_subsets(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_stochastic_greedy_that_sees_everybody_is_greedy(seed):
+def test_stochastic_greedy_over_all_clients_is_greedy(seed):
     matrix = dissimilarities(points(seed, 9, 2))
     keys, uniforms = np.arange(9.0), rng.stream(seed, "u").random((4, 9))
 
@@ -180,7 +180,7 @@ def test_a_refresh_is_what_all_anew_would_be():
 
 
 @given(st.integers(0, 1000), st.integers(1, 12), st.data())
-def test_clusters_divide_everybody_and_more_never_cost_more(seed, num_clients, data):
+def test_clusters_divide_all_clients_and_more_never_cost_more(seed, num_clients, data):
     num = data.draw(st.integers(1, num_clients))
     matrix = dissimilarities(points(seed, num_clients, 2))
     chosen = greedy(matrix, num, np.arange(float(num_clients)))
@@ -190,7 +190,7 @@ def test_clusters_divide_everybody_and_more_never_cost_more(seed, num_clients, d
     assert num < num_clients or cost(matrix, chosen) == 0.0
 
 
-def test_one_client_nobody_and_all_alike():
+def test_one_client_no_client_and_all_alike():
     assert greedy(np.zeros((1, 1)), 3, np.zeros(1)).tolist() == [0]
     assert greedy(np.zeros((0, 0)), 3, np.zeros(0)).tolist() == []
     assert greedy(np.zeros((4, 4)), 2, np.array([0.4, 0.1, 0.3, 0.2])).tolist() == [1, 3]

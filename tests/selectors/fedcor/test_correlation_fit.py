@@ -107,7 +107,7 @@ def test_old_observations_are_forgotten():
     assert remembered(np.array([3, 4, 5, 14]), 14, 10).tolist() == [False, True, True, True]
 
 
-def test_nobody_observed_says_nothing_about_the_points():
+def test_no_client_observed_says_nothing_about_the_points():
     value, gradient = log_likelihood(
         made(1, 2, 3), np.full((2, 3), np.nan), np.ones(2), np.zeros(3)
     )

@@ -116,7 +116,7 @@ def test_a_round_that_was_not_aggregated_is_no_observation(ready, play):
     assert state["changed_in"].tolist() == [2]
 
 
-def test_the_shadow_model_is_the_average_by_samples_and_everybody_downloads_it(
+def test_the_shadow_model_is_the_average_by_samples_and_all_clients_download_it(
     ready, view_of, report_of
 ):
     # One round finished is the warm-up; the shadow round comes after two.

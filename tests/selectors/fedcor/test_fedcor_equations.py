@@ -108,7 +108,7 @@ def test_the_choice_is_the_slow_plain_one(seed, num, wanted):
     over_all = choose(sigma, alpha, weights, np.arange(num), wanted, np.zeros(num), "all")
 
     assert chosen.tolist() == slow
-    # Those chosen covary with nobody any more: summing over them too changes nothing.
+    # Chosen clients have covariance 0: summing over them changes nothing.
     assert over_all.tolist() == slow
 
 

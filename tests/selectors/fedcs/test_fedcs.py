@@ -119,7 +119,7 @@ def test_at_most_those_wanted_or_a_limit_of_its_own(ready, view_of, answers):
     assert selector.select(view_of(fleet, reports=answers, wanted=2)).tolist() == [1, 0]
 
 
-def test_if_nobody_has_time_the_shortest_round_is_held(ready, view_of, answers):
+def test_if_no_client_has_time_the_shortest_round_is_held(ready, view_of, answers):
     fleet, selector = ready(round_s=1.0)
 
     assert selector.select(view_of(fleet, reports=answers)).tolist() == [1]

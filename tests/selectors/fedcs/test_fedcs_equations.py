@@ -123,7 +123,7 @@ def test_a_later_deadline_lets_more_clients_in_behind_the_same_ones(clients, dea
     assert late[: len(early)] == early
 
 
-def test_without_a_deadline_everybody_takes_part():
+def test_without_a_deadline_all_clients_take_part():
     assert sorted(packed(TABLE, math.inf, np.zeros(3))) == [0, 1, 2]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=2) == [1, 0]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=0) == []

@@ -51,7 +51,7 @@ def answer(report_of):
 
 @pytest.fixture
 def play(view_of):
-    """A choice: who was asked, and who is chosen of those that are left, by these answers."""
+    """A choice: asked clients, and those chosen among the remaining ones by these answers."""
 
     def choose(fleet, selector, round_, answers, candidates=None, left=(), wanted=None):
         there = list(range(fleet.num_samples.size)) if candidates is None else candidates
@@ -80,7 +80,7 @@ def conflict(answer):
     ]
 
 
-def test_everybody_is_asked_to_train_one_epoch_and_to_send_the_model_and_three_scalars(
+def test_all_clients_are_asked_to_train_one_epoch_and_to_send_the_model_and_three_scalars(
     ready, view_of
 ):
     fleet, selector = ready()
@@ -127,7 +127,7 @@ def test_the_set_of_a_selection_trains_until_the_next_one(ready, play, answer):
     assert selector.state()["set"].tolist() == [3, 0]
 
 
-def test_a_set_of_which_nobody_is_there_is_replaced_before_its_time(ready, play, answer):
+def test_a_set_of_which_no_client_is_there_is_replaced_before_its_time(ready, play, answer):
     fleet, selector = ready(every_rounds=5, cohort=1)
     answers = [answer(client, 1.0 + client) for client in range(6)]
 
@@ -136,7 +136,7 @@ def test_a_set_of_which_nobody_is_there_is_replaced_before_its_time(ready, play,
     assert play(fleet, selector, 3, [])[1] == [2]
 
 
-def test_fairness_forces_everybody_in_by_turns(ready, play, answer):
+def test_fairness_forces_all_clients_in_by_turns(ready, play, answer):
     # One of three, b = 3, f = 1, 0 better than 1 better than 2. F after each selection:
     # 1 2 2 | 1 3 3 (1 and 2 forced) | 2 1 4 | 3 2 1 (0 forced) | 1 3 2.
     fleet, selector = ready(3, cohort=1, every_rounds=1, fairness_bound=3.0)

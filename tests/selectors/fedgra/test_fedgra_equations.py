@@ -189,7 +189,7 @@ def test_clients_that_nothing_tells_apart_have_equal_grades(weighting):
         assert grade.tolist() == [0.0] * num
 
 
-def test_nobody_has_no_grades():
+def test_no_client_has_no_grades():
     assert grey_relational_grades(np.empty((0, 4))).tolist() == []
     none = np.empty(0)
     assert choose(none, none, np.empty(0, dtype=bool), 3, none).tolist() == []
@@ -283,7 +283,7 @@ def test_who_was_just_selected_is_not_forced_again():
     assert is_forced.tolist() == [False, True]
 
 
-def test_nobody_is_forced_before_the_sixth_selection():
+def test_no_client_is_forced_before_the_sixth_selection():
     # N = 50, n = 10, b = 6, f = 1 (table IV): unselected clients have F = 2, 3, 4, 5, 6 after
     # selections 1 to 5. The same ten lead in grades, so the other forty mature together.
     fairness, is_forced = np.ones(50), np.zeros(50, dtype=bool)
@@ -332,10 +332,10 @@ def test_printed_overflow_leaves_one_place_less_for_all_forced_clients_together(
 
 
 def test_printed_overflow_without_forced_clients_is_plain_ranking():
-    nobody = np.zeros(3, dtype=bool)
+    is_forced = np.zeros(3, dtype=bool)
 
     assert choose(
-        np.array([0.1, 0.3, 0.2]), np.ones(3), nobody, 2, np.zeros(3), "printed"
+        np.array([0.1, 0.3, 0.2]), np.ones(3), is_forced, 2, np.zeros(3), "printed"
     ).tolist() == [1, 2]
 
 

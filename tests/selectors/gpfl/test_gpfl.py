@@ -60,7 +60,7 @@ def trained(report_of):
 
 @pytest.fixture
 def choose(view_of, initial):
-    """The choice of a round, everybody who is asked answering with its initial vector."""
+    """The choice of a round; all asked clients answer with their initial vectors."""
 
     def play(fleet, selector, round_, *, wanted=3, candidates=None, answers=None):
         view = view_of(fleet, round_=round_, candidates=candidates, wanted=wanted)
@@ -76,14 +76,14 @@ def choose(view_of, initial):
 @pytest.fixture
 def observe(outcome_of):
     def show(selector, round_, reports, validation=(0.6, 0.9), **changes):
-        judged = None if validation is None else Evaluation(*validation)
-        outcome = dataclasses.replace(outcome_of(round_, reports), validation=judged, **changes)
+        validated = None if validation is None else Evaluation(*validation)
+        outcome = dataclasses.replace(outcome_of(round_, reports), validation=validated, **changes)
         selector.observe(outcome)
 
     return show
 
 
-def test_everybody_there_is_asked_once_for_a_gradient(ready, view_of):
+def test_all_clients_there_are_asked_once_for_a_gradient(ready, view_of):
     fleet, selector = ready()
     first = selector.probe(view_of(fleet, candidates=[0, 2]))
 
@@ -359,7 +359,7 @@ def test_a_round_goes_by_the_gradients_at_the_clients_own_models(
     assert state["num_pulls"].tolist() == [1, 1, 2]
     assert state["direction"] == pytest.approx([1.0, 1.0, 0.0], rel=1e-6)
     assert chosen[-1] == 2
-    # Learned once: nobody is asked again, and nothing waits any more.
+    # Learned once: no client is asked again, and no round is pending.
     assert choose(fleet, selector, 3)[0] == []
     assert selector.state()["reward_sum"].tolist() == state["reward_sum"].tolist()
 

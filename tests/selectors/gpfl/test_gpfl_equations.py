@@ -124,8 +124,8 @@ def test_only_who_delivered_is_rewarded_by_the_factor():
     assert mu.tolist() == [0.5, 0.25, 1.0]
 
 
-def test_per_round_everybody_gathers_rewards_per_pull_only_who_took_part():
-    # Client 2 was never heard of.
+def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
+    # Client 2 never answered.
     mu = np.array([0.5, 0.25, np.nan])
     took_part = np.array([True, False, False])
     before = np.array([1.0, 1.0, 0.0]), np.array([2, 2, 0])
@@ -187,7 +187,7 @@ def test_plays_are_all_pulls_or_the_rounds_and_one():
     assert num_plays(np.array([1, 1, 4]), 9, "rounds") == 10
 
 
-def test_a_stranger_goes_before_everybody():
+def test_a_stranger_goes_before_all_clients():
     bound = confidence_bound(
         np.array([9.0, 0.0, 0.0]), np.array([1, 0, 3]), np.array([1, 1, 0]), 0.0, 2
     )

@@ -221,7 +221,7 @@ def test_stragglers_count_as_explored(ready, view_of, report_of, outcome_of):
     assert set(selector.select(view_of(fleet, round_=2)).tolist()) == {0, 1}
 
 
-def test_a_round_in_which_all_failed_explores_nobody(ready, view_of, report_of, outcome_of):
+def test_a_round_in_which_all_failed_explores_no_client(ready, view_of, report_of, outcome_of):
     fleet, selector = ready((10,) * 3, cohort=3)
     selector.observe(outcome_of(1, [report_of(c, outcome=Outcome.LATE) for c in range(3)]))
     state = selector.state()
@@ -306,7 +306,7 @@ def barred(ready, view_of, observe):
     return run
 
 
-def test_nobody_is_barred_by_default(barred):
+def test_no_client_is_barred_by_default(barred):
     assert barred() == set()
 
 

@@ -96,7 +96,7 @@ def test_quotas_round_down_and_fill_in_for_each_other():
 def test_clip_takes_the_value_at_the_rank():
     # 1..40, fraction .95: 0-based rank 38, value 39.
     assert clipped(np.arange(1.0, 41.0), 0.95).max() == 39.0
-    assert clipped(np.arange(1.0, 11.0), 0.95).max() == 10.0  # rank 9 of 10: nobody
+    assert clipped(np.arange(1.0, 11.0), 0.95).max() == 10.0  # rank 9 of 10: none
     assert clipped(np.empty(0), 0.95).size == 0
 
 
@@ -185,7 +185,7 @@ def test_the_preferred_duration_is_that_at_the_rank():
         duration_at(durations_s, -1.0)
 
 
-def test_no_preference_penalises_nobody():
+def test_no_preference_penalises_no_client():
     assert system_penalty(array(1e9), duration_at(array(1, 2), 100.0), 2.0).tolist() == [1.0]
 
 

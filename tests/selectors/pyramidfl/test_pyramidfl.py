@@ -55,7 +55,7 @@ def by_client(cohort) -> dict[int, tuple[int, float]]:
     }
 
 
-def test_before_the_first_update_the_samples_rank_and_nobody_trains_longer(ready, view_of):
+def test_before_the_first_update_the_samples_rank_and_no_client_trains_longer(ready, view_of):
     # G = n: ranks 2, 0, 1; dropout .1 + rank * .5 / 3.
     fleet, selector = ready((5, 20, 10))
 
@@ -129,7 +129,7 @@ def test_in_steps_a_client_is_asked_for_steps(ready, view_of, outcome_of, delive
     assert other.state()["gradient_utility"][0] == pytest.approx(3.0 * 20 / 100)
 
 
-def test_nobody_trains_more_than_eleven_times_as_long(ready, view_of, outcome_of, delivered):
+def test_no_client_trains_more_than_eleven_times_as_long(ready, view_of, outcome_of, delivered):
     fleet, selector = ready(cohort=2, num_samples=(10, 10))
     selector.select(view_of(fleet))
     reports = [delivered(0, norm=1.0, compute_s=0.2), delivered(1, norm=1.0, compute_s=2000.0)]

@@ -49,12 +49,12 @@ def test_beta_fills_a_part_of_the_idle_steps():
     assert num_local_steps(ratio, 10).tolist() == [13, 10]
 
 
-def test_nobody_trains_more_than_eleven_times_as_long():
+def test_no_client_trains_more_than_eleven_times_as_long():
     # 990 s idle at 0.1 s a step are 9900 steps on top of 10.
     assert step_ratios(array(10.0, 1000.0), array(1.0, 1.0), num_steps=10).tolist() == [11.0, 1.0]
 
 
-def test_whoever_is_slower_than_a_given_round_does_its_usual_work():
+def test_a_client_that_is_slower_than_a_given_round_does_its_usual_work():
     ratio = step_ratios(array(10.0, 30.0), array(5.0, 5.0), num_steps=5, round_s=20.0)
 
     assert ratio.tolist() == [3.0, 1.0]
@@ -79,7 +79,7 @@ def test_a_rank_counts_the_better_ones(utilities):
 
 
 @given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=10), st.floats(0.0, 2.0))
-def test_the_better_one_uploads_more_and_nobody_leaves_the_range(utilities, beta):
+def test_the_better_one_uploads_more_and_no_client_leaves_the_range(utilities, beta):
     utility = np.array(utilities)
     dropout = dropout_fractions(ranks(utility), lowest=0.2, highest=0.7)
     order = np.argsort(-utility, kind="stable")

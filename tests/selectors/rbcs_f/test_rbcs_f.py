@@ -131,7 +131,7 @@ def test_speed_is_weighed_against_queues(
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
-def test_everybody_gets_its_share_of_rounds_however_slow(
+def test_all_clients_get_their_share_of_rounds_however_slow(
     penalty, ready, choose, report_of, outcome_of
 ):
     # beta = .25 and 1 of 4. A queue is at least .25 rounds - selections; 100 s at .01 are worth one

@@ -189,9 +189,10 @@ def test_few_clients_are_all_chosen():
     assert choose(np.ones(2), np.ones(2), 0, np.zeros(2)).tolist() == []
 
 
-def test_everybody_gets_the_guaranteed_share_of_rounds():
-    # 8 clients of 1 to 8 s, 2 a round, beta = .2. As z(t+1) >= z + beta - x, whoever was selected
-    # s times in T rounds has s >= beta T - z(T), and z stays bounded, V times a few seconds.
+def test_all_clients_get_the_guaranteed_share_of_rounds():
+    # 8 clients of 1 to 8 s, 2 a round, beta = .2. As z(t+1) >= z + beta - x, a client that
+    # was selected s times in T rounds has s >= beta T - z(T), and z stays bounded, V times a few
+    # seconds.
     exchange_s, keys, rounds = np.arange(1.0, 9.0), np.arange(8.0), 1500
     queues, counts = np.zeros(8), np.zeros(8)
     for _ in range(rounds):

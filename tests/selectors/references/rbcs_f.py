@@ -22,8 +22,8 @@ class RbcsF:
         self.context: dict[int, np.ndarray] = {}
 
     def asked(self, view, requests):
-        everybody = view.candidates.tolist() if view.stage == 0 else []
-        return everybody, clients_of(requests)
+        all_clients = view.candidates.tolist() if view.stage == 0 else []
+        return all_clients, clients_of(requests)
 
     def expected_s(self, k):
         h, b = self.ridge * np.eye(3), np.zeros(3)

@@ -1,4 +1,4 @@
-"""A selector at work, and beside it a plain reference that says whom it should have chosen."""
+"""Comparison of a selector with a plain reference, choice by choice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Mismatch(NamedTuple):
 
 
 class Refereed:
-    """Is the selector to everybody else; keeps where it and the reference part."""
+    """Selector that stores the choices in which it differs from the reference."""
 
     def __init__(self, selector: Selector, reference: Reference) -> None:
         self.selector = selector

@@ -1,4 +1,4 @@
-"""A world of dice: clients come, go, answer and fail at random, in no time."""
+"""Random world: clients come, leave, answer and fail at random, in no time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stage:
         )
 
     def play(self, selector: Selector, rounds: int | None = None) -> None:
-        assert not selector.setup(self.fleet), "nobody asks before the first round"
+        assert not selector.setup(self.fleet), "no selector asks before the first round"
         for round_ in range(1, (rounds or self.planned) + 1):
             view = self._view(round_)
             while requests := selector.probe(view):

@@ -1,4 +1,4 @@
-"""TiFL: profile, cut into tiers, draw a tier by its chance and credits, adapt the chances."""
+"""TiFL: profiles, tiers, draw of a tier by probability and credits, new probabilities."""
 
 from __future__ import annotations
 

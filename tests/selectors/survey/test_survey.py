@@ -107,7 +107,7 @@ def test_equal_scores_go_by_lowest_id_only_if_asked(ready, view_of):
     assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
 
 
-def test_policy_3_takes_nobody_twice_running(ready, view_of, report_of, outcome_of):
+def test_policy_3_takes_no_client_twice_running(ready, view_of, report_of, outcome_of):
     fleet, selector = ready((10,) * 6, cohort=3, policy=3)
     before: set[int] = set()
     for round_ in range(1, 20):
@@ -134,7 +134,7 @@ def test_policy_3_takes_those_of_the_last_round_only_where_others_are_too_few(
 
 
 def test_policy_3_draws_uniformly(ready, view_of):
-    # 1 of 4, nobody selected before: 1/4 each; 4 standard errors of 2000 rounds.
+    # 1 of 4, none selected before: 1/4 each; 4 standard errors of 2000 rounds.
     fleet, selector = ready((1, 10, 100, 1000), cohort=1, policy=3)
     chosen = [int(selector.select(view_of(fleet, round_=r))[0]) for r in range(1, 2001)]
     share = np.bincount(chosen, minlength=4) / 2000

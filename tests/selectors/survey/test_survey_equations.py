@@ -59,7 +59,7 @@ def test_a_client_without_samples_or_reports_goes_first_too():
     ]
 
 
-def test_the_first_rounds_go_through_everybody():
+def test_the_first_rounds_go_through_all_clients():
     # N = 5, K = 2: three rounds, whatever the losses are.
     shares, sums, nums = sample_shares(np.array([9, 1, 5, 3, 2])), np.zeros(5), np.zeros(5, int)
     keys = np.array([0.3, 0.1, 0.5, 0.2, 0.4])

@@ -28,7 +28,7 @@ def ready(fleet_of):
 
 @pytest.fixture
 def answer(report_of):
-    """Clients train in 1 to 6 s, unless they are late after 50 s, and judge as they are told."""
+    """Clients train in 1 to 6 s, or are late after 50 s, and evaluate with given accuracies."""
 
     def probe_report(request, late=(), accuracy=None):
         is_late = request.client in late
@@ -92,10 +92,10 @@ def test_clients_are_profiled_with_whole_training_tasks_before_round_1(ready, vi
 
 def test_profiling_goes_stage_by_stage_and_happens_once(ready, play):
     fleet, selector = ready(profile_rounds=2)
-    everybody = (WorkKind.TRAIN, [0, 1, 2, 3, 4, 5])
+    all_clients = (WorkKind.TRAIN, [0, 1, 2, 3, 4, 5])
 
     stages, chosen = play(fleet, selector, 1)
-    assert stages == [everybody, everybody]
+    assert stages == [all_clients, all_clients]
     assert sorted(chosen) in ([0, 1], [2, 3], [4, 5])
     assert selector.state()["observed_s"][:, 1].tolist() == [1, 2, 3, 4, 5, 6]
     assert selector.state()["tier_of"].tolist() == [0, 0, 1, 1, 2, 2]
@@ -180,7 +180,7 @@ def test_a_cohort_is_of_one_tier_and_slower_ones_fill_up(ready, play):
     assert tiers_seen == {0, 1, 2}
 
 
-def test_nobody_need_fill_up(ready, play):
+def test_no_client_need_fill_up(ready, play):
     fleet, selector = ready(cohort=3, credits="unlimited", rule="none", fill="none")
     cohorts = [sorted(play(fleet, selector, round_)[1]) for round_ in range(1, 20)]
 
@@ -207,7 +207,7 @@ def test_credits_are_the_planned_rounds_shared_out(ready, play):
     assert len(play(fleet, selector, 10)[1]) == 2
 
 
-def test_a_tier_of_which_nobody_is_there_is_not_drawn(ready, play):
+def test_a_tier_of_which_no_client_is_there_is_not_drawn(ready, play):
     fleet, selector = ready(rule="none", credits="unlimited")
     play(fleet, selector, 1)
     drawn = {
@@ -304,7 +304,7 @@ def test_static_tiers_ask_for_no_accuracy_and_need_no_losses(ready, play):
     assert TiFLSettings().build().needs_losses
 
 
-def test_a_fleet_of_which_nobody_answers_is_refused(ready, play):
+def test_a_fleet_of_which_no_client_answers_is_refused(ready, play):
     fleet, selector = ready()
 
     with pytest.raises(

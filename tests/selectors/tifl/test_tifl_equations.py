@@ -61,7 +61,7 @@ def test_tiers_of_equal_size_go_from_fast_to_slow():
 
 
 def test_tiers_of_equal_width_follow_the_histogram():
-    # 1 to 9 in four stretches: [1, 3), [3, 5), [5, 7), [7, 9]; nobody in the third.
+    # 1 to 9 in four intervals: [1, 3), [3, 5), [5, 7), [7, 9]; none in the third.
     latencies_s = np.array([1.0, 3.0, 9.0, 2.9, 7.0, np.nan])
 
     assert tiers(latencies_s, 4, np.zeros(6), "width").tolist() == [0, 1, 2, 0, 2, DROPPED]
@@ -182,7 +182,7 @@ def test_probabilities_next_to_nothing_are_drawn_from_too():
     assert draw_tier(np.array([5e-324, 0.0]), np.full(2, True), 0.9) == 0
 
 
-def test_a_draw_among_nobody_or_out_of_range_is_refused():
+def test_a_draw_among_no_client_or_out_of_range_is_refused():
     with pytest.raises(ValueError, match="got 0 open tiers"):
         draw_tier(np.ones(2), np.zeros(2, dtype=bool), 0.5)
     with pytest.raises(ValueError, match=r"uniform must be in \[0, 1\), got 1\.0"):
@@ -198,7 +198,7 @@ def test_accuracies_are_measured_every_interval():
 
 
 def test_the_accuracy_of_a_tier_is_that_on_all_its_samples():
-    # Tier 0: (.5 * 10 + .9 * 30) / 40 = .8; tier 1: one of two answered; tier 2: nobody did.
+    # Tier 0: (.5 * 10 + .9 * 30) / 40 = .8; tier 1: one of two answered; tier 2: none did.
     accuracy = tier_accuracies(
         np.array([0, 0, 1, 1, 2, DROPPED]),
         3,

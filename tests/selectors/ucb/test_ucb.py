@@ -30,7 +30,7 @@ def ready(fleet_of):
 
 @pytest.fixture
 def play(view_of, report_of, outcome_of):
-    """A round: these opinions of the model so far, one for all or by client; who is chosen."""
+    """A round: these opinions of the model so far, one for all or by client; returns the choice."""
 
     def go(fleet, selector, round_, opinions=None, *, candidates=None, outcome=Outcome.DELIVERED):
         view = view_of(fleet, round_=round_, candidates=candidates)
@@ -60,7 +60,7 @@ def play(view_of, report_of, outcome_of):
 # --- slots ----------------------------------------------------------------------------------------
 
 
-def test_a_set_trains_for_a_slot_and_is_then_judged_by_everybody(ready, play, view_of):
+def test_a_set_trains_for_a_slot_and_is_then_evaluated_by_all_clients(ready, play, view_of):
     fleet, selector = ready(4, UcbSettings(slot_rounds=3))
     first = play(fleet, selector, 1)
     assert [play(fleet, selector, 2), play(fleet, selector, 3)] == [first, first]
@@ -87,7 +87,7 @@ def test_a_missing_member_is_missed_for_the_slot(ready, play):
     assert play(fleet, selector, 1) == [0, 1]
     assert play(fleet, selector, 2, candidates=[1, 2, 3]) == [1]
     assert play(fleet, selector, 3, candidates=[2, 3]) == []
-    # The round without anybody was none of the slot's.
+    # The round without candidates was none of the slot's.
     assert play(fleet, selector, 4) == [0, 1]
     assert play(fleet, selector, 5, 0.5) == [0, 2]
 
@@ -96,13 +96,13 @@ def test_only_sets_that_are_all_there_are_played(ready, play):
     fleet, selector = ready(4, UcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1, candidates=[1, 3]) == [1, 3]
-    # One client is no set: it trains, and nobody is asked about it.
+    # One client is no set: it trains, and no client is asked about it.
     assert play(fleet, selector, 2, 0.5, candidates=[2]) == [2]
     assert play(fleet, selector, 3) == [0, 1]
     assert selector.state()["plays"].sum() == 1
 
 
-def test_a_slot_nobody_speaks_of_does_not_count_and_one_in_which_all_failed_does(ready, play):
+def test_a_slot_no_client_speaks_of_does_not_count_and_one_in_which_all_failed_does(ready, play):
     fleet, selector = ready(3, UcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1) == [0, 1]
@@ -111,7 +111,7 @@ def test_a_slot_nobody_speaks_of_does_not_count_and_one_in_which_all_failed_does
     assert selector.state()["means"].tolist() == [0.25, 0.0, 0.0]
 
 
-def test_a_slot_that_nobody_speaks_of_uses_up_its_number(ready, play):
+def test_a_slot_that_no_client_speaks_of_uses_up_its_number(ready, play):
     # Arms {0} and {1}. After slots 1, 3 and 4 r = (.86, .5) and Pi = (2, 1), so that {1} is next if
     # sqrt(ln t) (1 - 1 / sqrt 2) > .36: at t = 5 (.3716), not yet at t = 4 (.3449).
     fleet, selector = ready(2, UcbSettings(**IN_ORDER, mu=1.0), cohort=1)
@@ -211,7 +211,7 @@ def test_the_sum_begins_at_up_to_k(ready, play):
     assert selector.state()["means"].tolist() == [1.0, 1.25, 1.25, 1.25, 1.25, 1.5]
 
 
-def test_the_groups_are_random_and_cover_everybody(ready, play):
+def test_the_groups_are_random_and_cover_all_clients(ready, play):
     seen = set()
     for seed in range(8):
         fleet, selector = ready(6, QuickInitUcbSettings(slot_rounds=1), seed=seed)
@@ -223,7 +223,7 @@ def test_the_groups_are_random_and_cover_everybody(ready, play):
     assert len(seen) > 4
 
 
-def test_a_group_that_nobody_speaks_of_is_played_again(ready, play):
+def test_a_group_that_no_client_speaks_of_is_played_again(ready, play):
     fleet, selector = ready(4, QuickInitUcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1) == [0, 1]
@@ -284,15 +284,15 @@ def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes(ready, view_
                 )
             )
         stage += 1
-    everybody = [0, 1, 2, 3]
+    all_clients = [0, 1, 2, 3]
 
     assert seen == [
         (WorkKind.TRAIN, [0, 1], {0.0}),
         (WorkKind.TRAIN, [0, 1], {0.5}),
-        (WorkKind.EVALUATE, everybody, {1.5}),
+        (WorkKind.EVALUATE, all_clients, {1.5}),
         (WorkKind.TRAIN, [2, 3], {0.0}),
         (WorkKind.TRAIN, [2, 3], {2.5}),
-        (WorkKind.EVALUATE, everybody, {7.5}),
+        (WorkKind.EVALUATE, all_clients, {7.5}),
     ]
     assert selector.select(view_of(fleet, reports=reports)).tolist() == [2, 3]
     assert selector.state()["client_reward"].tolist() == [0.25, 0.25, 0.75, 0.75]
@@ -306,9 +306,9 @@ def test_a_rehearsal_for_a_newcomer_is_not_taken_for_the_opinion_of_the_slot(
     fleet, selector = ready(3, settings)
 
     def play(round_, candidates, opinions):
-        """Opinions in the order in which models are judged."""
+        """Opinions in the order in which models are evaluated."""
         reports: list[Report] = []
-        stage, judged = 0, iter(opinions)
+        stage, evaluated = 0, iter(opinions)
         while True:
             view = view_of(
                 fleet, round_=round_, candidates=candidates, reports=reports, stage=stage
@@ -317,7 +317,7 @@ def test_a_rehearsal_for_a_newcomer_is_not_taken_for_the_opinion_of_the_slot(
             if not requests:
                 break
             is_opinion = requests[0].work.kind is WorkKind.EVALUATE
-            opinion = next(judged) if is_opinion else None
+            opinion = next(evaluated) if is_opinion else None
             for request in requests:
                 report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
                 reports.append(report._replace(accuracy=opinion))
