@@ -49,8 +49,8 @@ from fleetsim.record.run_folder import (
     create_folder,
     find_run,
     fresh_folder,
-    held,
     is_free,
+    locked,
 )
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import (
@@ -149,7 +149,7 @@ def run(
     )
     if manifest.status == "done":
         return open_run(folder)
-    with _naming_folder(folder), held(folder):
+    with _naming_folder(folder), locked(folder):
         manifest = read_manifest(folder)
         if manifest.status == "done":
             # Another process has completed the run in the meantime.

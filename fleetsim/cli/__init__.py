@@ -4,7 +4,7 @@ The verbs import torch, pandas and the simulator inside their functions, so that
 and `fleetsim list` do not wait for them.
 
 - `__main__`: entry point of `python -m fleetsim.cli`.
-- `entry`: `main`, the last handler of every error, with exit codes.
+- `entry`: entry point of the command, with the last handler of errors.
 - `application`: the Typer application, with all verbs and the handling of interrupts.
 - `run_scenario`: the verb `run`.
 - `check_scenario`: the verb `validate`.

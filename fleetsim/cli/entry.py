@@ -1,4 +1,4 @@
-"""`main`: the last handler of every error, with exit codes.
+"""Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 
 - 0: done.
 - 1: the simulation broke an invariant, training diverged, a training process died, there is a bug,

@@ -5,7 +5,7 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
                         manifest.json  what was run, with what, how it ended (see `manifest`)
                         rounds.parquet tasks.parquet clients.parquet
                         checkpoint/    the state to resume from (see `checkpoint`)
-                        .lock          held by the process that writes the run
+                        .lock          locked by the process that writes the run
 ```
 """
 
@@ -97,7 +97,7 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
     _require_free(folder)
     atomic_files.make_folder(folder, way_out=_ELSEWHERE)
     # Of two processes at this point, one finishes before the other checks again.
-    with held(folder):
+    with locked(folder):
         _require_free(folder)
         atomic_files.remove_temporaries(folder)
         atomic_files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
@@ -153,7 +153,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from writing this run; the lock of a dead process is released.
 
     Raises:

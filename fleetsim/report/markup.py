@@ -37,7 +37,7 @@ class Picture:
     stem: str
     """Name of its files, without the ending."""
     svg: bytes
-    says: str
+    description: str
     """Description of the figure, for readers who cannot see it."""
     caption: str
     """Explanation of the figure, in a sentence."""

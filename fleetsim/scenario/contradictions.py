@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fleetsim.counts import ceil_product
@@ -15,81 +16,99 @@ from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.learning.training import trainer_choice
 from fleetsim.scenario.samples import too_few_samples
-from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
+from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.schema.faults import Fault
 from fleetsim.selectors import requirements
 
 
 def contradictions(scenario: Scenario) -> list[Fault]:
     """Return the contradictions, by key."""
-    server, fleet = scenario.server, scenario.fleet
-    found: list[Fault] = []
-    if isinstance(server, BufferedServerSettings):
-        if server.concurrency > fleet.size:
-            says = f"must be at most fleet.size = {fleet.size}"
-            found.append((("server", "concurrency"), says))
-        if fleet.shared_links is not None:
-            says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
-            found.append((("fleet", "shared_links"), says))
-        unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
-        if unmet is not None:
-            found.append((("server", "selector", "kind"), unmet))
-    elif server.cohort > fleet.size:
-        found.append((("server", "cohort"), f"must be at most fleet.size = {fleet.size}"))
-    elif ceil_product(server.over_commit, server.cohort) > fleet.size:
-        most = fleet.size * 10_000 // server.cohort / 10_000
-        says = f"asks for more clients than the fleet has; must be at most {most:g}"
-        found.append((("server", "over_commit"), says))
-    if (
-        fleet.shared_links is not None
-        and fleet.shared_links.cells is not None
-        and not fleet.shared_links.has_capacities
-        and not fleet.channel.has_band
-    ):
-        says = (
-            f"shares nothing: fleet.channel.kind = '{fleet.channel.kind}' has no band; give"
-            " cell_up_bit_per_s or cell_down_bit_per_s, or a channel of kind 'fading'"
-        )
-        found.append((("fleet", "shared_links", "cells"), says))
-    if fleet.shared_links is not None and not isinstance(server.interruption, LoseSettings):
-        found.append((("server", "interruption", "kind"), NOT_SHARED))
-    if isinstance(server, SynchronousServerSettings) and server.minimum_reports > server.cohort:
-        says = f"must be at most server.cohort = {server.cohort}"
-        found.append((("server", "minimum_reports"), says))
-    cutoff = fleet.battery.cutoff_fraction
-    if server.eligibility.min_battery_fraction <= cutoff:
-        says = (
-            f"must be above fleet.battery.cutoff_fraction = {cutoff:g}, or tasks would die as they"
-            " begin"
-        )
-        found.append((("server", "eligibility", "min_battery_fraction"), says))
-    if isinstance(fleet.memory, UncheckedSettings) and least_values(
-        server.eligibility, "min_free_ram_gib"
-    ):
-        says = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
-        found.append((("server", "eligibility"), says))
-    task = scenario.task
-    if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
-        says = "the blank data set has no samples to split; leave it out"
-        found.append((("task", "partition"), says))
-    found.extend(too_few_samples(scenario))
-    stop = scenario.stop
-    if stop.accuracy is None and not stop.ends_without_accuracy:
-        if "time_s" not in stop.model_fields_set:
-            says = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"
-            found.append((("stop",), says))
-    elif isinstance(task.dataset, BlankSettings):
-        never = never_ends(scenario)
-        if never is not None:
-            found.append((("stop", "accuracy"), never))
-    if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
-        says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
-        found.append((("task", "holdout_from"), says))
+    found = [
+        *_of_number_of_clients(scenario),
+        *_of_shared_links(scenario),
+        *_of_eligibility(scenario),
+        *_of_task(scenario),
+        *_of_stop(scenario),
+    ]
     wrong_trainer = trainer_choice.fault(scenario.trainer, scenario.task.model)
     if wrong_trainer is not None:
         key, says = wrong_trainer
         found.append((("trainer", key), says))
     return found
+
+
+def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
+    server, size = scenario.server, scenario.fleet.size
+    if isinstance(server, BufferedServerSettings):
+        if server.concurrency > size:
+            yield ("server", "concurrency"), f"must be at most fleet.size = {size}"
+        unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
+        if unmet is not None:
+            yield ("server", "selector", "kind"), unmet
+        return
+    if server.cohort > size:
+        yield ("server", "cohort"), f"must be at most fleet.size = {size}"
+    elif ceil_product(server.over_commit, server.cohort) > size:
+        most = size * 10_000 // server.cohort / 10_000
+        says = f"asks for more clients than the fleet has; must be at most {most:g}"
+        yield ("server", "over_commit"), says
+    if server.minimum_reports > server.cohort:
+        yield ("server", "minimum_reports"), f"must be at most server.cohort = {server.cohort}"
+
+
+def _of_shared_links(scenario: Scenario) -> Iterator[Fault]:
+    fleet, links = scenario.fleet, scenario.fleet.shared_links
+    if links is None:
+        return
+    if isinstance(scenario.server, BufferedServerSettings):
+        says = "needs server.mode = 'synchronous', whose tasks all begin together; leave it out"
+        yield ("fleet", "shared_links"), says
+    if links.cells is not None and not links.has_capacities and not fleet.channel.has_band:
+        says = (
+            f"shares nothing: fleet.channel.kind = '{fleet.channel.kind}' has no band; give"
+            " cell_up_bit_per_s or cell_down_bit_per_s, or a channel of kind 'fading'"
+        )
+        yield ("fleet", "shared_links", "cells"), says
+    if not isinstance(scenario.server.interruption, LoseSettings):
+        yield ("server", "interruption", "kind"), NOT_SHARED
+
+
+def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:
+    fleet, eligibility = scenario.fleet, scenario.server.eligibility
+    cutoff = fleet.battery.cutoff_fraction
+    if eligibility.min_battery_fraction <= cutoff:
+        says = (
+            f"must be above fleet.battery.cutoff_fraction = {cutoff:g}, or tasks would die as they"
+            " begin"
+        )
+        yield ("server", "eligibility", "min_battery_fraction"), says
+    if isinstance(fleet.memory, UncheckedSettings) and least_values(
+        eligibility, "min_free_ram_gib"
+    ):
+        says = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
+        yield ("server", "eligibility"), says
+
+
+def _of_task(scenario: Scenario) -> Iterator[Fault]:
+    task = scenario.task
+    if isinstance(task.dataset, BlankSettings) and task.partition != IidSettings():
+        yield ("task", "partition"), "the blank data set has no samples to split; leave it out"
+    yield from too_few_samples(scenario)
+    if task.holdout_from == "everybody" and task.holdout_fraction == 0.0:
+        says = "nothing is held out; set task.holdout_fraction, such as 0.2, or leave it out"
+        yield ("task", "holdout_from"), says
+
+
+def _of_stop(scenario: Scenario) -> Iterator[Fault]:
+    stop = scenario.stop
+    if stop.accuracy is None and not stop.ends_without_accuracy:
+        if "time_s" not in stop.model_fields_set:
+            says = "does not say when the run ends; set rounds, accuracy, time_s or energy_j"
+            yield ("stop",), says
+    elif isinstance(scenario.task.dataset, BlankSettings):
+        never = never_ends(scenario)
+        if never is not None:
+            yield ("stop", "accuracy"), never
 
 
 def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) -> list[Fault]:

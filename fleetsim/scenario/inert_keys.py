@@ -22,7 +22,7 @@ class Inert(NamedTuple):
     """A key or an entry that has no effect."""
 
     key_path: KeyPath
-    says: str
+    message: str
     """Reason, with the way out."""
     is_refused: bool = False
     """True if no other key could give it an effect."""

@@ -12,7 +12,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.own_folder import FolderSettings
-from fleetsim.plugin import load_plugin, refuse_strangers
+from fleetsim.plugin import load_plugin, refuse_missing_plugin
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
@@ -51,7 +51,7 @@ def load(
     own = None if plugin is None else load_plugin(plugin)
     document = overrides.apply(strict_yaml.read(_find(path)), changes)
     if own is None:
-        refuse_strangers(document)
+        refuse_missing_plugin(document)
     else:
         document = own.placed(document)
     scenario = faults.check(class_with(own), _synchronous_unless_said(document))
@@ -108,7 +108,7 @@ def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
 
 def _lines(document: Document, found: Sequence[Inert]) -> list[str]:
     """Return a line for each key, up to `MAX_LINES`, and one with the number of the others."""
-    lines = [faults.line(document, each.key_path, each.says) for each in found[:MAX_LINES]]
+    lines = [faults.line(document, each.key_path, each.message) for each in found[:MAX_LINES]]
     return listed(lines, num_unsaid=len(found) - len(lines))
 
 

@@ -67,7 +67,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class KeyPlace:
     """The place that a location refers to."""
 
     key_path: KeyPath
@@ -75,7 +75,7 @@ class Spot:
     """Allowed values there, or allowed keys if `is_key`."""
     owner: type[BaseModel] | None = None
     """Settings class of the last key, known to it or not."""
-    rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    alternatives: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """All alternatives to the owner by their tags, if they have tags."""
     is_key: bool = False
     """True if the location refers to a key of a mapping, not to its value."""
@@ -91,11 +91,13 @@ class Locator:
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
-        self._walked: dict[tuple[str | int, ...], _Walk] = {(): _Walk(Spot((), Expected((model,))))}
+        self._walked: dict[tuple[str | int, ...], _Walk] = {
+            (): _Walk(KeyPlace((), Expected((model,))))
+        }
 
-    def locate(self, location: tuple[str | int, ...]) -> Spot:
+    def locate(self, location: tuple[str | int, ...]) -> KeyPlace:
         """Return the place that a location refers to."""
-        return self._walk(location, is_kept=False).spot
+        return self._walk(location, is_kept=False).place
 
     def _walk(self, location: tuple[str | int, ...], *, is_kept: bool) -> _Walk:
         known = self._walked.get(location)
@@ -111,28 +113,30 @@ class Locator:
 class _Walk:
     """A location followed so far."""
 
-    spot: Spot
-    rivals: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    place: KeyPlace
+    alternatives: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """Alternatives of the last step, by their tags."""
     keys: Expected = Expected(())
     """Allowed keys of the mapping, if the last step led to one of its values."""
 
     def on(self, step: str | int) -> _Walk:
         """Return the walk after one more step."""
-        expected = self.spot.expected
-        if self.spot.is_key:
+        expected = self.place.expected
+        if self.place.is_key:
             return self
         if step == "[key]":
-            return _Walk(Spot(self.spot.key_path, self.keys, is_key=True))
+            return _Walk(KeyPlace(self.place.key_path, self.keys, is_key=True))
         if len(expected.types) > 1:
             below = _branch(expected, str(step))
-            spot = replace(self.spot, expected=below, is_branch=True)
-            return _Walk(spot, expected.tags(), self.keys)
+            place = replace(self.place, expected=below, is_branch=True)
+            return _Walk(place, expected.tags(), self.keys)
         here = expected.types[0] if expected.types else None
         keys = _peeled(get_args(here)[0]) if get_args(here) else Expected(())
         owner = here if isinstance(here, type) and issubclass(here, BaseModel) else None
         below = _field(owner, str(step)) if owner else _element(here, step)
-        return _Walk(Spot((*self.spot.key_path, step), below, owner, self.rivals), {}, keys)
+        return _Walk(
+            KeyPlace((*self.place.key_path, step), below, owner, self.alternatives), {}, keys
+        )
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:

@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import counted, listed, quoted
-from fleetsim.schema.fault_location import Locator, Spot, keys_of
+from fleetsim.schema.fault_location import KeyPlace, Locator, keys_of
 from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
@@ -130,14 +130,14 @@ class _Fault:
 def _lines(model: type[BaseModel], document: Document, found: list[ErrorDetails]) -> list[str]:
     """Return the lines, one per key path, in the order of the file, then of the overrides."""
     locator = Locator(model)
-    spots = [locator.locate(details["loc"]) for details in found]
+    places = [locator.locate(details["loc"]) for details in found]
     in_order = sorted(
-        zip(found, spots, strict=True),
+        zip(found, places, strict=True),
         key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
     )
-    faults = [_fault(details, spot) for details, spot in in_order[:_MAX_EXAMINED]]
-    examined = {spot.key_path for _, spot in in_order[:_MAX_EXAMINED]}
-    others = {spot.key_path for _, spot in in_order[_MAX_EXAMINED:]} - examined
+    faults = [_fault(details, place) for details, place in in_order[:_MAX_EXAMINED]]
+    examined = {place.key_path for _, place in in_order[:_MAX_EXAMINED]}
+    others = {place.key_path for _, place in in_order[_MAX_EXAMINED:]} - examined
     meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
     deep = {fault.key_path[:length] for fault in faults for length in range(len(fault.key_path))}
     by_key: dict[KeyPath, list[_Fault]] = {}
@@ -159,19 +159,19 @@ def _joined(faults: list[_Fault]) -> str:
     return " or ".join([first, *(says.removeprefix("must be ") for says in others)]) + hint
 
 
-def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
+def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
     """Return a pydantic error in fleetsim's words."""
-    key_path, kind, value = spot.key_path, details["type"], details["input"]
+    key_path, kind, value = place.key_path, details["type"], details["input"]
     context = details.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            return _unknown(spot)
+            return _unknown(place)
         case "missing":
-            return _missing(spot)
-        case "union_tag_not_found" | "union_tag_invalid" if name := spot.expected.discriminator:
-            return _tag(spot, name, value)
+            return _missing(place)
+        case "union_tag_not_found" | "union_tag_invalid" if name := place.expected.discriminator:
+            return _tag(place, name, value)
         case "dict_type" | "model_type" | "model_attributes_type":
-            return _mapping(spot, value)
+            return _mapping(place, value)
         case "value_error" | "assertion_error":
             fault = _Fault(key_path, " ".join(str(context["error"]).split()))
         case "at":
@@ -180,20 +180,20 @@ def _fault(details: ErrorDetails, spot: Spot) -> _Fault:
             choices = re.findall("'([^']*)'", context["expected"])
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
             says = f"must be {context['expected']}"
-            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
+            fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
         case _ if kind in _RANGE_SIGNS:
             bound, sign = _RANGE_SIGNS[kind]
-            noun = "a whole number" if int in spot.expected.types else "a number"
-            limits = spot.expected.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
+            noun = "a whole number" if int in place.expected.types else "a number"
+            limits = place.expected.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
             fault = _Fault(key_path, f"must be {noun} {limits}")
         case _ if kind in _TYPE_NOUNS:
-            says = f"must be {_TYPE_NOUNS[kind]} {spot.expected.limits()}".rstrip()
+            says = f"must be {_TYPE_NOUNS[kind]} {place.expected.limits()}".rstrip()
             hint = _type_hint(kind, value)
-            fault = _Fault(key_path, says, hint, yields_to_deeper=spot.is_branch)
+            fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
         case _:
             is_count = kind == "too_short"
             fault = _Fault(key_path, _limit(kind, context), yields_to_deeper=is_count)
-    return replace(fault, says=f"the key {fault.says}") if spot.is_key else fault
+    return replace(fault, says=f"the key {fault.says}") if place.is_key else fault
 
 
 def _limit(kind: str, context: dict[str, Any]) -> str:
@@ -233,48 +233,48 @@ def _type_hint(kind: str, value: Any) -> str:
             return ""
 
 
-def _missing(spot: Spot) -> _Fault:
-    owner, key = spot.owner, spot.key_path[-1]
+def _missing(place: KeyPlace) -> _Fault:
+    owner, key = place.owner, place.key_path[-1]
     fields = owner.model_fields.items() if owner else ()
     about = next((field.description for name, field in fields if key in (name, field.alias)), None)
     says = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
-    return _Fault(spot.key_path, " ".join(says.split()), is_missing=True)
+    return _Fault(place.key_path, " ".join(says.split()), is_missing=True)
 
 
-def _tag(spot: Spot, name: str, value: dict[str, Any]) -> _Fault:
+def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
     """Return the fault of a missing or unknown discriminator."""
-    tags = sorted(spot.expected.tags())
+    tags = sorted(place.expected.tags())
     allowed = ", ".join(map(repr, tags))
     if name in value:
         hint = did_you_mean(str(value[name]), tags)
-        return _Fault((*spot.key_path, name), f"must be one of {allowed}", hint)
+        return _Fault((*place.key_path, name), f"must be one of {allowed}", hint)
     close = nearest(name, value)
     hint = f"; did you misspell it as {quoted(close)}?" if close else ""
-    return _Fault((*spot.key_path, name), f"missing, must be one of {allowed}", hint)
+    return _Fault((*place.key_path, name), f"missing, must be one of {allowed}", hint)
 
 
-def _mapping(spot: Spot, value: Any) -> _Fault:
+def _mapping(place: KeyPlace, value: Any) -> _Fault:
     """Return the fault of another value in the place of a mapping."""
-    name, tags = spot.expected.discriminator, sorted(spot.expected.tags())
+    name, tags = place.expected.discriminator, sorted(place.expected.tags())
     says, hint = "must be a mapping {key: value}", ""
     if name is not None:
         says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
         chosen = nearest(value, tags) if isinstance(value, str) else None
         hint = f"; write {{{name}: {chosen}}}" if chosen else ""
-    return _Fault(spot.key_path, says, hint, yields_to_deeper=spot.is_branch)
+    return _Fault(place.key_path, says, hint, yields_to_deeper=place.is_branch)
 
 
-def _unknown(spot: Spot) -> _Fault:
+def _unknown(place: KeyPlace) -> _Fault:
     """Return the fault of an unknown key: a misspelling, a wrong unit, or a key of another kind."""
-    key, allowed = str(spot.key_path[-1]), keys_of(spot.owner) if spot.owner else []
-    others = [repr(tag) for tag, model in spot.rivals.items() if key in keys_of(model)]
+    key, allowed = str(place.key_path[-1]), keys_of(place.owner) if place.owner else []
+    others = [repr(tag) for tag, model in place.alternatives.items() if key in keys_of(model)]
     if others:
-        return _Fault(spot.key_path, f"unknown key here; it is a key of {' and '.join(others)}")
+        return _Fault(place.key_path, f"unknown key here; it is a key of {' and '.join(others)}")
     stem = _UNIT.sub("", key.lower())
     same = [name for name in allowed if _UNIT.sub("", name) == stem]
     meant = nearest(key, same or allowed) or (same[0] if same else None)
     if meant is None:
-        return _Fault(spot.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
+        return _Fault(place.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
     is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
     hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {quoted(meant)}?"
-    return _Fault(spot.key_path, "unknown key", hint, meant=meant)
+    return _Fault(place.key_path, "unknown key", hint, meant=meant)

@@ -1,4 +1,4 @@
-"""`--set KEY.PATH=VALUE`: changes to a scenario without editing its file.
+"""Overrides of a scenario by `--set KEY.PATH=VALUE`, without editing its file.
 
 * `server.selector.kind=oort`, `stop.rounds=5`: the value is one YAML scalar, list or mapping by
   the rules of `fleetsim.schema.strict_yaml`. It replaces the file's value, mappings included.

@@ -27,8 +27,8 @@ from fleetsim.record.run_folder import (
     create_folder,
     find_run,
     fresh_folder,
-    held,
     is_free,
+    locked,
     read_scenario,
 )
 
@@ -137,7 +137,7 @@ def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path: Path):
     folder = tmp_path / "quick"
     folder.mkdir()
 
-    with held(folder):
+    with locked(folder):
         assert fresh_folder(tmp_path, "quick") == tmp_path / "quick-2"
         with pytest.raises(DataError, match=f"^{folder}: another process is writing this run;"):
             make(folder)
@@ -191,7 +191,7 @@ def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begi
 
 
 def test_a_kill_before_anything_but_the_lock_leaves_a_folder_where_a_run_can_begin(tmp_path: Path):
-    with held(tmp_path):
+    with locked(tmp_path):
         pass
 
     assert is_free(tmp_path)
@@ -288,10 +288,10 @@ import sys
 import time
 from pathlib import Path
 
-from fleetsim.record.run_folder import held
+from fleetsim.record.run_folder import locked
 
-with held(Path(sys.argv[1])):
-    print("held", flush=True)
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
     time.sleep(600)
 """
 
@@ -302,14 +302,14 @@ def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+        assert holder.stdout.readline() == "locked\n"
         says = "another process is writing this run; wait until it ends, or .*--out$"
-        with pytest.raises(DataError, match=f"^{folder}: {says}"), held(folder):
+        with pytest.raises(DataError, match=f"^{folder}: {says}"), locked(folder):
             pass
         # A process that dies releases the lock.
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-    with held(folder):
+    with locked(folder):
         pass
 
 
@@ -319,7 +319,7 @@ def test_a_place_where_nothing_can_be_locked_is_named(tmp_path: Path):
 
     with (
         pytest.raises(DataError, match=rf"^{taken}/\.lock: cannot be locked: .*--out$"),
-        held(taken),
+        locked(taken),
     ):
         pass
 

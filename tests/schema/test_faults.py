@@ -519,14 +519,14 @@ def test_whatever_pydantic_may_find_is_said_in_our_words():
     context |= {"multiple_of": 2, "expected": "'a'", "error": "our words", "says": "our words"}
     context |= {"key_path": (), **{name: 1.0 for name, _ in faults._RANGE_SIGNS.values()}}
     possible = {"json_invalid", *itertools.chain(*(ERRORS_OF_NODES[node] for node in nodes))}
-    spot = Locator(World).locate(("server", "selector"))
+    place = Locator(World).locate(("server", "selector"))
 
     assert len(settings) > 100
     assert possible - {"at"} <= set(get_args(ErrorType))
     for kind in possible:
         said_of = {"loc": (), "msg": "Input should be", "input": {}, "ctx": context}
         says, other = (
-            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), spot).says
+            faults._fault(cast(ErrorDetails, {"type": type_, **said_of}), place).says
             for type_ in (kind, "no such")
         )
         assert says != other, kind

@@ -22,40 +22,42 @@ NUM_CLIENTS = 5
 """Number of lines of beliefs, for the clients selected most, as in the paper."""
 
 
-def averages(told: pd.DataFrame) -> pd.Series[float]:
+def averages(entries: pd.DataFrame) -> pd.Series[float]:
     """Return the mean opinion by the round of the evaluated model."""
-    means: pd.Series[float] = told.groupby("round")["opinion"].mean()
+    means: pd.Series[float] = entries.groupby("round")["opinion"].mean()
     return means
 
 
 @style.house_style()
-def opinions(told: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figure:
+def opinions(entries: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figure:
     """Draw opinions of the model by round, and beliefs where clients have them.
 
     Args:
-        told: frame with round, client, opinion and belief; not empty.
+        entries: frame with round, client, opinion and belief; not empty.
         rounds: the rounds table.
         counts: times that each client was selected [N].
     """
-    has_beliefs = bool(told["belief"].notna().any())
+    has_beliefs = bool(entries["belief"].notna().any())
     figure = style.new_figure(
         style.WIDTH_IN, 6.4 if has_beliefs else 4.2, title="Opinions of the clients of the model"
     )
     grid = figure.subplots(2 if has_beliefs else 1, 1, sharex=True, squeeze=False)[:, 0]
-    _opinions(grid[0], told, rounds)
+    _opinions(grid[0], entries, rounds)
     if has_beliefs:
-        _beliefs(grid[1], told, counts)
+        _beliefs(grid[1], entries, counts)
     grid[-1].set_xlabel("round")
     grid[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 
 @style.house_style()
-def side_by_side(told: Mapping[str, pd.DataFrame]) -> Figure:
+def side_by_side(entries: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw mean opinions of runs by round; a run without opinions still reserves its colour."""
     figure = style.new_figure(style.WIDTH_IN, 4.4, title="Mean opinion of the clients, by round")
     axes = figure.subplots()
-    for (label, own), (color, dash) in zip(told.items(), style.series(len(told)), strict=True):
+    for (label, own), (color, dash) in zip(
+        entries.items(), style.series(len(entries)), strict=True
+    ):
         if len(own):
             means = averages(own)
             axes.plot(
@@ -68,10 +70,10 @@ def side_by_side(told: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _opinions(axes: Axes, told: pd.DataFrame, rounds: pd.DataFrame) -> None:
-    by_round = told.groupby("round")["opinion"]
+def _opinions(axes: Axes, entries: pd.DataFrame, rounds: pd.DataFrame) -> None:
+    by_round = entries.groupby("round")["opinion"]
     low, high = by_round.quantile(0.1), by_round.quantile(0.9)
-    means = averages(told)
+    means = averages(entries)
     axes.fill_between(
         means.index,
         low,
@@ -96,8 +98,8 @@ def _opinions(axes: Axes, told: pd.DataFrame, rounds: pd.DataFrame) -> None:
     axes.legend(loc="lower right", fontsize=9)
 
 
-def _beliefs(axes: Axes, told: pd.DataFrame, counts: IntArray) -> None:
-    wide = told.pivot_table(index="round", columns="client", values="belief")
+def _beliefs(axes: Axes, entries: pd.DataFrame, counts: IntArray) -> None:
+    wide = entries.pivot_table(index="round", columns="client", values="belief")
     often = [client for client in np.argsort(-counts, kind="stable") if client in wide.columns]
     for client, (color, dash) in zip(often[:NUM_CLIENTS], style.series(NUM_CLIENTS), strict=False):
         axes.plot(

@@ -1,6 +1,7 @@
 """Pages and tables on runs.
 
 - `run_page`: the page of one run.
+- `run_figures`: figures of that page, with captions.
 - `comparison`: the page of runs side by side.
 - `comparison_tables`: the tables of that page.
 - `scenario_differences`: differences between scenarios, and labels of runs.

@@ -185,9 +185,9 @@ def _choices(run: Run) -> _Rows:
 
 
 def _opinions(run: Run) -> _Rows:
-    told = run.opinions()
-    if len(told):
-        means = opinions.averages(told)
+    entries = run.opinions()
+    if len(entries):
+        means = opinions.averages(entries)
         words = f"mean opinion after round {means.index[-1]:,}"
         yield words, quantities.percent(float(means.iloc[-1])), f"{_TONG}, equation 8"
 

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup, quantities
-from fleetsim.report.figures import (
-    accuracy,
-    batteries,
-    coverage,
-    device_costs,
-    energy_inequality,
-    gantt,
-    ledger,
-    opinions,
-    selection,
-    selection_ratio,
-    style,
-)
-from fleetsim.report.markup import Picture, Table
-from fleetsim.report.pages import ledger_tables, measures, prices, summary
+from fleetsim.report.figures import selection
+from fleetsim.report.markup import Table
+from fleetsim.report.pages import ledger_tables, measures, prices, run_figures, summary
 from fleetsim.report.pages.prices import Prices
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
@@ -69,13 +56,17 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
     targets = _targets(rounds)
     folder = run.folder / FIGURES
     atomic_files.make_folder(folder, way_out="make the run folder writable")
+    deadline_s = _setting(run, "server", "deadline_s")
     sections = {
-        heading: _saved(drawn, folder)
+        heading: run_figures.saved(drawn, folder)
         for heading, drawn in (
-            ("Accuracy", _accuracy(rounds, targets)),
-            ("Time and energy by device", _costs(tasks)),
-            (_SELECTION, _selection(run, clients)),
-            ("Availability and waiting", _availability(run, tasks)),
+            ("Accuracy", run_figures.accuracy_figures(rounds, targets)),
+            ("Time and energy by device", run_figures.cost_figures(tasks)),
+            (_SELECTION, run_figures.selection_figures(run, clients)),
+            (
+                "Availability and waiting",
+                run_figures.availability_figures(run, tasks, deadline_s=deadline_s),
+            ),
         )
     }
     bill = None if priced is None else prices.bill(run, priced)
@@ -103,7 +94,9 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
             " apply to this run is left out."
         ),
         ledger=ledger_tables.table(entries),
-        ledger_pictures=_saved(_ledger(entries, clients, is_whole_fleet=is_done), folder),
+        ledger_pictures=run_figures.saved(
+            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done), folder
+        ),
         prices=priced,
         bill=None if bill is None else prices.table(bill),
         price_sources=None if priced is None else prices.sources_table(priced),
@@ -157,144 +150,11 @@ def summary_lines(run: Run) -> list[str]:
     return [f"{label:<10}{words}" for label, words in lines]
 
 
-_Drawn = Iterator[tuple[str, Figure, str, str]]
-"""Stem, figure, description, caption."""
-
-
-def _saved(drawn: _Drawn, folder: Path) -> list[Picture]:
-    """Return the figures, each saved as it is drawn."""
-    return [
-        Picture(stem, style.save(figure, folder, stem), says, caption)
-        for stem, figure, says, caption in drawn
-    ]
-
-
 def _targets(rounds: pd.DataFrame) -> list[float]:
     """Return the usual target accuracies that were reached, and the next one."""
     reached = summary.reached_targets([rounds])
     usual = [*summary.LOW_TARGETS, *summary.TARGETS]
     return reached + [target for target in usual if reached and target > reached[-1]][:1]
-
-
-def _accuracy(rounds: pd.DataFrame, targets: list[float]) -> _Drawn:
-    if not rounds["accuracy"].notna().any():
-        return
-    captions: Mapping[accuracy.Against, str] = {
-        "time": "Accuracy after each round, at its end. A dot marks where an accuracy of the table"
-        " above was first reached.",
-        "energy": "The same models against all joules that the fleet had spent by then, wasted ones"
-        " included.",
-        "rounds": "The same models by round, without regard to the duration of rounds.",
-    }
-    for against, caption in captions.items():
-        figure = accuracy.accuracy({"run": rounds}, against=[against], targets=targets)
-        yield f"accuracy-{against}", figure, f"test accuracy against {against}", caption
-
-
-def _costs(tasks: pd.DataFrame) -> _Drawn:
-    yield (
-        "seconds-by-device",
-        device_costs.seconds_by_device(tasks),
-        "seconds of download, compute and upload by device",
-        "Left, the sum over all tasks; right, the mean train task. A long bar on the right is a"
-        " straggler, and its widest colour shows the reason.",
-    )
-    yield (
-        "joules-by-device",
-        device_costs.joules_by_device(tasks),
-        "joules by component and device",
-        "The same for joules. Idle is the power of an awake device from dispatch to the end of its"
-        " task; all other components are added to it.",
-    )
-    yield (
-        "waste",
-        device_costs.waste(tasks),
-        "wasted joules by cause and by device",
-        "Energy of tasks that were not delivered: late at the deadline, lost (offline, battery,"
-        " link, crashed, memory), cancelled because the server had enough, stale or refused.",
-    )
-
-
-def _selection(run: Run, clients: pd.DataFrame) -> _Drawn:
-    if len(run.rounds) > 1:
-        yield (
-            "coverage",
-            coverage.coverage({"run": run.share_seen()}, {"run": run.selection_counts()}),
-            "share of the fleet selected at least once by round, and how often clients were"
-            " selected",
-            "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right,"
-            " the number of clients by times selected: clients far to the right are preferred.",
-        )
-    selected, devices = run.selection_ratio(), run.selected_devices()
-    if selected is not None and devices is not None and len(run.rounds) > 1:
-        yield (
-            "selection-ratio",
-            selection_ratio.ratios(selected, devices, _device_shares(run, clients)),
-            "share of the fleet that each round selected, and its shares by kind of device",
-            "Above, the share of the fleet that a round selects; below, by device: a band wider"
-            " than the device's share of the fleet is a preference.",
-        )
-    yield (
-        "selections",
-        selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
-        "how often clients were selected, by device",
-        "Devices above the dashed mean of the fleet are selected more than their share. Numbers in"
-        " brackets are clients.",
-    )
-    found = run.opinions()
-    if len(found):
-        yield (
-            "opinions",
-            opinions.opinions(found, run.rounds, run.selection_counts()),
-            "accuracy of the model on the clients' own data after every slot",
-            "The selector learns from each client's accuracy on its own data after a slot. Clients"
-            " of some selectors form beliefs from it by messages to neighbours.",
-        )
-
-
-def _device_shares(run: Run, clients: pd.DataFrame) -> dict[str, float] | None:
-    """Return the share of each device in the fleet; None if not all clients are known."""
-    if run.manifest.status != "done":
-        return None
-    sizes = clients["device"].value_counts()
-    return {str(device): number / len(clients) for device, number in sizes.items()}
-
-
-def _availability(run: Run, tasks: pd.DataFrame) -> _Drawn:
-    if batteries.has_batteries(run.rounds):
-        yield (
-            "batteries",
-            batteries.levels(run.rounds),
-            "battery levels, and clients that can take part or are off, over time",
-            "Above, battery levels at the end of each round: the line is the median, and the area"
-            " spans the 10th to the 90th percentile. Below, the clients that the server could"
-            " select when the round began, and those that are off because they ran empty.",
-        )
-    deadline_s = _setting(run, "server", "deadline_s")
-    yield (
-        "stragglers",
-        gantt.stragglers(run.rounds, tasks, deadline_s=deadline_s),
-        "tasks of one round as a Gantt chart",
-        "The round in which the first client waited longest for the last. A row is a client, a pale"
-        " line is waiting, and the marker at the end of a bar is the task's outcome.",
-    )
-
-
-def _ledger(entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool) -> _Drawn:
-    yield (
-        "ledger",
-        ledger.by_component_and_fate(entries),
-        "joules by component and energy outcome",
-        "A bar is the energy of one component, and its colours are energy outcomes. Each panel has"
-        " its own scale.",
-    )
-    yield (
-        "energy-inequality",
-        energy_inequality.energy_by_client(entries, clients, is_whole_fleet=is_whole_fleet),
-        "Lorenz curve of joules over clients, and the clients that spent most",
-        "On the dashed line all clients spend the same. The further the curve is below it, the more"
-        " energy a few clients spend. Right, the clients that spent most.",
-    )
 
 
 def _setting(run: Run, *keys: str) -> Any:

@@ -175,7 +175,7 @@ def test_windows_hold_every_round_once(num_rounds: int) -> None:
 
 # --- opinions -------------------------------------------------------------------------------------
 
-TOLD = pd.DataFrame(
+OPINIONS = pd.DataFrame(
     {
         "round": [2, 2, 4, 4],
         "client": [0, 1, 0, 1],
@@ -187,7 +187,7 @@ EVALUATED = round_frame(round_row(1, 0.3), round_row(2, 0.4), round_row(3, 0.5),
 
 
 def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
-    figure = opinions.opinions(TOLD, EVALUATED, np.array([1, 3]))
+    figure = opinions.opinions(OPINIONS, EVALUATED, np.array([1, 3]))
     above, below = figure.axes
 
     assert x_of(line(above, "mean opinion")) == [2, 4]
@@ -199,13 +199,13 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
 
 
 def test_without_beliefs_there_is_one_panel() -> None:
-    figure = opinions.opinions(TOLD.assign(belief=np.nan), EVALUATED, np.array([1, 3]))
+    figure = opinions.opinions(OPINIONS.assign(belief=np.nan), EVALUATED, np.array([1, 3]))
 
     assert len(figure.axes) == 1
 
 
 def test_runs_without_opinions_have_no_line() -> None:
-    (axes,) = opinions.side_by_side({"a": TOLD.iloc[:0], "b": TOLD}).axes
+    (axes,) = opinions.side_by_side({"a": OPINIONS.iloc[:0], "b": OPINIONS}).axes
 
     assert [each.get_label() for each in axes.get_lines()] == ["b"]
 
