@@ -27,6 +27,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `rng`: random streams with addresses.
 - `units`: conversions between units.
 - `counts`: whole numbers from fractions.
+- `rounding`: slack of comparisons that differ by rounding.
 - `errors`: exceptions.
 - `quoting`: foreign text in messages.
 - `host`: files, memory, signals and numerics of the host.

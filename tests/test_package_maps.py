@@ -18,7 +18,7 @@ MOST_MODULES = 17
 
 
 def children_of(package: Path) -> set[str]:
-    modules = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
     return modules | {path.parent.name for path in package.glob("*/__init__.py")}
 
 

@@ -109,7 +109,7 @@ class Run:
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether a round is one selection and waits for its slowest client."""
+        """True if a round is one selection and waits for its slowest client."""
         return bool(self.scenario["server"].get("mode") != "buffered")
 
     @property

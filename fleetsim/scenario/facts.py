@@ -64,27 +64,27 @@ class ScenarioFacts:
 
     @property
     def names_people(self) -> bool:
-        """Whether `fleet.usage` names a trace or synthetic people."""
+        """True if `fleet.usage` names a trace or synthetic people."""
         return self.fleet.usage.trace is not None or self.fleet.usage.synthetic is not None
 
     @property
     def has_people(self) -> bool:
-        """Whether any client follows a record of these people."""
+        """True if any client follows a record of these people."""
         return self.names_people and not self.device_kinds.isdisjoint(self.fleet.usage.kinds)
 
     @cached_property
     def has_cellular(self) -> bool:
-        """Whether any transfer ever goes over the cellular network."""
+        """True if any transfer ever goes over the cellular network."""
         return self.has_wireless and (self.has_metered or self._goes_over("cellular"))
 
     @property
     def has_unmetered(self) -> bool:
-        """Whether any wireless client is ever on an unmetered network."""
+        """True if any wireless client is ever on an unmetered network."""
         return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[0]
 
     @cached_property
     def has_wifi(self) -> bool:
-        """Whether any transfer ever goes over Wi-Fi."""
+        """True if any transfer ever goes over Wi-Fi."""
         return self._goes_over("wifi")
 
     def _goes_over(self, network: Network) -> bool:
@@ -98,7 +98,7 @@ class ScenarioFacts:
 
     @cached_property
     def has_metered(self) -> bool:
-        """Whether any wireless client is ever on a metered network."""
+        """True if any wireless client is ever on a metered network."""
         if not isinstance(self._network, ByUsageSettings):
             return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
@@ -113,17 +113,17 @@ class ScenarioFacts:
 
     @property
     def has_batteries(self) -> bool:
-        """Whether any device of the fleet runs on a battery."""
+        """True if any device of the fleet runs on a battery."""
         return any(profile.battery_j is not None for profile in self._profiles)
 
     @property
     def has_wireless(self) -> bool:
-        """Whether any device of the fleet is not wired."""
+        """True if any device of the fleet is not wired."""
         return any(profile.wired is None for profile in self._profiles)
 
     @property
     def has_distances(self) -> bool:
-        """Whether the channel places clients at distances."""
+        """True if the channel places clients at distances."""
         return self.fleet.channel.has_distances
 
     @cached_property

@@ -26,39 +26,39 @@ class Facts(Protocol):
 
     @property
     def names_people(self) -> bool:
-        """Whether `fleet.usage` names a trace or synthetic people."""
+        """True if `fleet.usage` names a trace or synthetic people."""
 
     @property
     def has_people(self) -> bool:
-        """Whether any client follows a record of these people."""
+        """True if any client follows a record of these people."""
 
     @property
     def has_metered(self) -> bool:
-        """Whether any wireless client is ever on a metered network."""
+        """True if any wireless client is ever on a metered network."""
 
     @property
     def has_cellular(self) -> bool:
-        """Whether any transfer ever goes over the cellular network."""
+        """True if any transfer ever goes over the cellular network."""
 
     @property
     def has_unmetered(self) -> bool:
-        """Whether any wireless client is ever on an unmetered network."""
+        """True if any wireless client is ever on an unmetered network."""
 
     @property
     def has_wifi(self) -> bool:
-        """Whether any transfer ever goes over Wi-Fi."""
+        """True if any transfer ever goes over Wi-Fi."""
 
     @property
     def has_batteries(self) -> bool:
-        """Whether any device of the fleet runs on a battery."""
+        """True if any device of the fleet runs on a battery."""
 
     @property
     def has_wireless(self) -> bool:
-        """Whether any device of the fleet is not wired."""
+        """True if any device of the fleet is not wired."""
 
     @property
     def has_distances(self) -> bool:
-        """Whether the channel places clients at distances."""
+        """True if the channel places clients at distances."""
 
     @property
     def device_kinds(self) -> frozenset[str]:
@@ -82,11 +82,11 @@ class Facts(Protocol):
 
     @property
     def is_buffered(self) -> bool:
-        """Whether the server is buffered."""
+        """True if the server is buffered."""
 
     @property
     def can_train(self) -> bool:
-        """Whether there are training samples; a blank data set has none."""
+        """True if there are training samples; a blank data set has none."""
 
     @property
     def partition(self) -> str:

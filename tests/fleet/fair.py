@@ -39,7 +39,7 @@ class Flow:
     start: Fraction
     bits: Fraction
     own: list[tuple[Fraction, Fraction]]
-    """(until, rate) one after the other; the last holds for ever."""
+    """(until, rate) in sequence; the last holds for ever."""
     cell: int
     lost: Fraction | None
     give_up: Fraction

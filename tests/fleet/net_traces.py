@@ -37,7 +37,7 @@ def links(trace: NetTrace, *, size: int = 4, **settings: Any) -> NetLinks:
 
 
 def channel_of(net: NetLinks, *, give_up_s: float = 60.0) -> Channel:
-    """A channel whose clients are all wireless and live through these links."""
+    """A channel whose clients are all wireless and follow these links."""
     size = net.record.size
     settings = ConstantSettings(down_bit_per_s=1.0, up_bit_per_s=1.0, give_up_s=give_up_s)
     plain = build_channel(settings, seed=1, size=size, wired_bit_per_s=np.full(size, np.nan))

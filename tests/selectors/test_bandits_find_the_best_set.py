@@ -146,7 +146,7 @@ def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_group
     ],
 )
 def test_bp_ucb_finds_it_at_once(seed, num_best_first, graph, play):
-    """Whoever trains first, 0 and 1 like the model best: at least .5 beside at most .25, which
+    """The clients that train first, 0 and 1 like the model best: at least .5 beside at most .25, which
     beliefs, up to 1/6 apart, and the bonus, the same for all, cannot make up for. From then on
     they think (.5 + 1) / 2 and more."""
     sets, rewards = play(f"{{kind: bp-ucb, slot_rounds: 1, model: reset, graph: {graph}}}", seed)

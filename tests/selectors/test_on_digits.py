@@ -92,7 +92,7 @@ def test_divfl_uploads_gradients_of_all_and_then_of_those_chosen(tasks_of):
     for round_ in range(2, ROUNDS + 1):
         asked = set(probes[probes["round"] == round_].client)
         assert asked == set(trained[trained["round"] == round_].client)
-    # Whoever trains holds the model since its gradient.
+    # A client that trains holds the model since its gradient.
     assert (trained.download_byte == 0).all()
 
 

@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def is_kind(self) -> bool:
-        """Whether the key selects one of several forms of its mapping."""
+        """True if the key selects one of several forms of its mapping."""
         return self.path[-1] == "kind"
 
     def shown(self, index: int) -> str:
