@@ -33,6 +33,7 @@ REQUESTS = st.builds(
     upload_fraction=FRACTIONS,
     weight=st.none() | st.floats(1e-9, 1e9),
     is_share=st.booleans(),
+    continues=st.none(),
 )
 BASE = np.arange(3, dtype=np.float32)
 
