@@ -129,7 +129,7 @@ def run(
         scenario.fleet,
         seed=scenario.seed,
         num_samples=prepared.num_samples,
-        num_judged=prepared.num_evaluated,
+        num_evaluated=prepared.num_evaluated,
         files=scenario.files,
     )
     if fleet.memory is not None:

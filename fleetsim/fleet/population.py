@@ -166,7 +166,7 @@ class Fleet:
     """Speed of every client's device over that of its profile [N]."""
     num_samples: IntArray
     """Training samples of every client [N]."""
-    num_judged: IntArray
+    num_evaluated: IntArray
     """Samples on which every client evaluates models [N]."""
     access: Access
     usage: Usage
@@ -208,7 +208,7 @@ class Fleet:
 
     def samples_for(self, work: Work) -> IntArray:
         """Return the samples of every client that this kind of work uses [N]."""
-        return self.num_judged if work.kind is WorkKind.EVALUATE else self.num_samples
+        return self.num_evaluated if work.kind is WorkKind.EVALUATE else self.num_samples
 
     def epoch_s(self, client: int, cost: ModelCost, batch_size: int) -> float:
         """Return seconds of one epoch of a client's own unit while nothing slows it."""
@@ -329,7 +329,7 @@ def build_fleet(
     *,
     seed: int,
     num_samples: IntArray,
-    num_judged: IntArray | None = None,
+    num_evaluated: IntArray | None = None,
     files: HardwareFiles | None = None,
 ) -> Fleet:
     """Draw the fleet of a scenario.
@@ -338,7 +338,7 @@ def build_fleet(
         settings: the scenario's `fleet`.
         seed: the scenario's seed.
         num_samples: training samples of every client [N].
-        num_judged: samples on which each evaluates models [N]; None: its training samples.
+        num_evaluated: samples on which each evaluates models [N]; None: its training samples.
         files: device and radio files that were read before; None: they are read now.
 
     Raises:
@@ -414,7 +414,7 @@ def build_fleet(
         unit_speed=hardware.unit_speed
         * settings.heterogeneity.speed_multiples(seed=seed, size=settings.size),
         num_samples=num_samples,
-        num_judged=num_samples if num_judged is None else num_judged,
+        num_evaluated=num_samples if num_evaluated is None else num_evaluated,
         access=access,
         usage=usage,
         batteries=batteries,
