@@ -146,9 +146,11 @@ def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_group
     ],
 )
 def test_bp_ucb_finds_it_at_once(seed, num_best_first, graph, play):
-    """The clients that train first, 0 and 1 like the model best: at least .5 beside at most .25, which
-    beliefs, up to 1/6 apart, and the bonus, the same for all, cannot make up for. From then on
-    they think (.5 + 1) / 2 and more."""
+    """Of the clients that train first, 0 and 1 have opinions of at least .5, others of at most .25.
+
+    Beliefs differ by at most 1/6 and the bonus is equal, so that they stay ahead; later opinions
+    give (.5 + 1) / 2 and more.
+    """
     sets, rewards = play(f"{{kind: bp-ucb, slot_rounds: 1, model: reset, graph: {graph}}}", seed)
 
     assert_rewards_are_by_construction(sets, rewards)
