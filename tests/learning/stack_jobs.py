@@ -18,6 +18,6 @@ def stack_job(
     *,
     tells_epoch_losses: bool = False,
 ) -> StackJob:
-    """The training that `local.train` makes of the same stream."""
+    """The training that `local_sgd.train` makes of the same stream."""
     orders = local_sgd.orders(stream, epochs, len(rows))
     return StackJob(base, rows, orders, most_steps, tells_epoch_losses)

@@ -101,7 +101,7 @@ def settings_of(learning_rate: float) -> LocalSettings:
 def test_jobs_of_one_call_train_each_at_its_own_rate(
     kind: type[Kernel], model: ModelSettings
 ) -> None:
-    """Against `local.train` with settings that say the rate; another rate would be off by half."""
+    """Against `local_sgd.train` with settings that state the rate; another would be off by half."""
     data = data_of()
     module = build_model(model, input_shape=SHAPE, num_classes=3, seed=1)
     base = flatten(module)

@@ -59,7 +59,7 @@ everywhere = pytest.mark.parametrize("name", MODELS)
 
 
 class ChannelsLast:
-    """The functions of `local` on the fast form of a network."""
+    """The functions of `local_sgd` on the fast form of a network."""
 
     def __init__(
         self, module: nn.Module, input_shape: tuple[int, ...], settings: LocalSettings

@@ -203,7 +203,7 @@ def error(result: JobResult, expected: JobResult, base: Array) -> float:
 def assert_as_one_by_one(
     widths: Widths, clients: Sequence[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
-    """In float64, stacks yield what `local.train` does."""
+    """In float64, stacks yield what `local_sgd.train` does."""
     dtype = torch.float64
     expected = one_by_one(widths, clients, chosen, dtype, hinge)
     found = together(widths, clients, chosen, dtype, hinge)
