@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.population import find_trace
 from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.usage.loading import find_trace
 from fleetsim.fleet.usage.usage import build_usage
 
 _NUM_LAPS = 10

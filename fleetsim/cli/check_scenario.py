@@ -30,7 +30,7 @@ def validate(
     _check_own_files(loaded)
     import numpy as np
 
-    from fleetsim.fleet.population import load_trace
+    from fleetsim.fleet.usage.loading import load_trace
 
     load_trace(loaded.fleet.usage, seed=loaded.seed)
     loaded.fleet.channel.build(seed=loaded.seed, is_wired=np.zeros(1, dtype=np.bool_))

@@ -1,6 +1,7 @@
 """World of a run: devices, links, people and energy as pure functions of time.
 
 - `population`: Clients of a fleet, and everything that a task can ask of them.
+- `settings`: Settings of a fleet.
 - `heterogeneity`: Spread of clients' speeds and bandwidths: multipliers whose mean stays 1.
 - `devices`: Device profiles, their assignment, and what they take to compute.
 - `network`: Links of clients: radios, channels, transport protocol and shared links.

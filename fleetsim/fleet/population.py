@@ -8,134 +8,40 @@ and (except for the exact device counts) not on N.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
 
-from fleetsim import bundled, rng
+from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
-from fleetsim.errors import ScenarioError
 from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
-from fleetsim.fleet.batteries.settings import BatterySettings
-from fleetsim.fleet.devices.assignment import assign_hardware, device_counts
+from fleetsim.fleet.devices.assignment import assign_hardware
 from fleetsim.fleet.devices.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import (
     FreeMemory,
-    MemorySettings,
-    UncheckedSettings,
     build_memory,
 )
 from fleetsim.fleet.devices.profile import DeviceProfile
-from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
-from fleetsim.fleet.heterogeneity import HeterogeneitySettings
 from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channels import ChannelSettings, FadingSettings
+from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
-from fleetsim.fleet.network.sharing.shared_links import SharedLinks, SharedLinksSettings
-from fleetsim.fleet.network.transport import (
-    TcpSettings,
-    TransportSettings,
-)
+from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import (
     AS_RECORDED,
-    NetworkSettings,
     forced_networks,
     in_force,
 )
-from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSettings
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
-from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.trace import Trace
-from fleetsim.fleet.usage.synthetic import make_usage
+from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.fleet.usage.time_zones import assign_time_zones
-from fleetsim.fleet.usage.usage import Usage, UsageSettings, build_usage
-from fleetsim.quoting import cut, quoted
-from fleetsim.schema import faults
-from fleetsim.schema.effects import ASSIGNED_DEVICE, BATTERIES, WIFI, WIRELESS, by_key
-from fleetsim.schema.ranges import RatePerHour
-from fleetsim.settings import Settings
+from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.units import S_PER_HOUR
-
-_FRACTION_TOLERANCE = 1e-6
-
-
-class FleetSettings(Settings):
-    """Clients of a scenario and the world around them."""
-
-    acts_if = by_key(
-        battery=BATTERIES,
-        network=WIRELESS,
-        wifi=WIFI,
-    )
-    entries_act_if = by_key(devices=(ASSIGNED_DEVICE,))
-
-    size: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    """Number of clients."""
-    devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
-    """Share of the clients per device profile, bundled name or path; the shares sum to 1, and are
-    rounded to whole clients. The name `market` means phones as fast as those on the market."""
-    unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
-    mean time of a piece of work does not change. 0: no spread."""
-    heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
-    network: NetworkSettings | None = None
-    """Network of wireless clients. null: `by-usage` where `fleet.usage` gives people to
-    some clients, otherwise `cellular`."""
-    channel: ChannelSettings = FadingSettings()
-    """The cellular network."""
-    wifi: WifiSettings = IndoorWifiSettings()
-    """Wi-Fi."""
-    transport: TransportSettings = TcpSettings()
-    """Set-up and slow start of each transfer's connection, on every network."""
-    shared_links: SharedLinksSettings | None = None
-    """Cells and a server's link that transfers share; null: transfers do not slow each other."""
-    usage: UsageSettings = UsageSettings()
-    battery: BatterySettings = BatterySettings()
-    thermal: ThermalSettings = SkinSettings()
-    memory: MemorySettings = UncheckedSettings()
-    crash_per_hour: RatePerHour = 0.0
-    """Rate of crashes of a client's process during a task (exponential)."""
-
-    @field_validator("devices")
-    @classmethod
-    def _sums_to_one(cls, devices: dict[str, float]) -> dict[str, float]:
-        if not devices:
-            raise ValueError("no device is named; name one, such as {pixel-6: 1.0}")
-        total = sum(devices.values())
-        if abs(total - 1.0) > _FRACTION_TOLERANCE:
-            raise ValueError(f"the shares must sum to 1, they sum to {total:g}")
-        return devices
-
-    @property
-    def assigned_devices(self) -> tuple[str, ...]:
-        """Names of `devices` that at least one client has, in their order."""
-        counts = device_counts(self.devices, size=self.size).tolist()
-        return tuple(name for name, num in zip(self.devices, counts, strict=True) if num)
-
-    def has_usage(self, profiles: Iterable[DeviceProfile]) -> bool:
-        """Return whether some of these devices, which clients have, follow usage records."""
-        usage = self.usage
-        names_people = usage.trace is not None or usage.synthetic is not None
-        return names_people and any(profile.kind in usage.kinds for profile in profiles)
-
-    @model_validator(mode="after")
-    def _charges_its_own(self) -> FleetSettings:
-        for name in self.battery.charge_w_of:
-            if name not in self.devices:
-                raise faults.at(
-                    ("battery", "charge_w_of", name),
-                    f"is not one of fleet.devices ({cut(', '.join(self.devices))}); leave it out",
-                )
-        return self
 
 
 def places_m(channel: ChannelSettings, *, seed: int, size: int) -> FloatArray | None:
@@ -423,30 +329,3 @@ def build_fleet(
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
         memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
-
-
-def load_trace(settings: UsageSettings, *, seed: int) -> Trace | None:
-    """Read or generate the usage trace of a scenario; None if it has none.
-
-    Raises:
-        ScenarioError: it is not there.
-        DataError: a file of it is wrong.
-    """
-    if settings.synthetic is not None:
-        return make_usage(settings.synthetic, seed=seed)
-    if settings.trace is None:
-        return None
-    return read_trace(find_trace(settings.trace), unknown=settings.unknown)
-
-
-def find_trace(name: str) -> Path:
-    """Return the folder or file of a trace, bundled or the user's own.
-
-    Raises:
-        ScenarioError: neither exists.
-    """
-    path = bundled.find("traces", name)
-    if path is None:
-        says = bundled.not_found("traces", name)
-        raise ScenarioError(f"fleet.usage.trace = {quoted(name)}: {says}")
-    return path

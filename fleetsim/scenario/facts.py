@@ -15,7 +15,8 @@ from fleetsim.fleet.network.wifi_or_cellular import (
     NetworkSettings,
     in_force,
 )
-from fleetsim.fleet.population import FleetSettings, load_trace
+from fleetsim.fleet.settings import FleetSettings
+from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.units import BYTE_PER_GIB
 
 

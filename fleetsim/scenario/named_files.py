@@ -23,7 +23,7 @@ from fleetsim.fleet.network.radios.fleet_radios import (
     metered_radio,
     unmetered_radio,
 )
-from fleetsim.fleet.population import FleetSettings
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import skin_of
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_LINES, quoted

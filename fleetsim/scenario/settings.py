@@ -18,7 +18,7 @@ from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
-from fleetsim.fleet.population import FleetSettings
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings

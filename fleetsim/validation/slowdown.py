@@ -18,7 +18,8 @@ from fleetsim.fleet.devices.thermal import (
     SkinSettings,
     skins_of,
 )
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.timeline import Timeline
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE

@@ -35,7 +35,8 @@ from fleetsim.engine.servers.server import Parts
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
 from fleetsim.learning.aggregation.compression import UncompressedSettings, Uplink
 from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings

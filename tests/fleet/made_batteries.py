@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fleetsim.fleet.batteries.base import Charge
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.timeline import Timeline, Timelines
 
 

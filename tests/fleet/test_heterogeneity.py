@@ -22,7 +22,8 @@ from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.population import FleetSettings, build_fleet
+from fleetsim.fleet.population import build_fleet
+from fleetsim.fleet.settings import FleetSettings
 
 SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
 

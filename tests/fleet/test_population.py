@@ -12,7 +12,8 @@ from scipy import stats
 from fleetsim.contracts import ModelCost
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet, places_m
+from fleetsim.fleet.population import Fleet, build_fleet, places_m
+from fleetsim.fleet.settings import FleetSettings
 
 
 def fleet_of(size: int = 2000, **settings: Any) -> Fleet:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.timeline import Timeline
 
 T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")

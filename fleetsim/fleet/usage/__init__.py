@@ -1,5 +1,6 @@
 """Usage of the clients' devices by their owners.
 
+- `loading`: usage trace that a scenario names, recorded or synthetic.
 - `usage`: online, charging, network, load and memory of every client at any moment.
 - `synthetic`: drawn availability of a given mean and severity.
 - `time_zones`: time zones of the clients.

@@ -14,7 +14,8 @@ from fleetsim.fleet.batteries.settings import (
     ResistiveSettings,
     TaperedChargingSettings,
 )
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from tests.fleet.made_batteries import always_on_phones, charge_after
 
 PIXEL_J = 4.614 * 3600 * 3.85

@@ -12,7 +12,8 @@ from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.fleet.population import Fleet, FleetSettings, build_fleet
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
 
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
 NOTHING = np.zeros((50, 0))

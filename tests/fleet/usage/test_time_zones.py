@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fleetsim.fleet.population import FleetSettings, build_fleet
+from fleetsim.fleet.population import build_fleet
+from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings, assign_time_zones
 from fleetsim.fleet.usage.usage import UsageSettings
 
