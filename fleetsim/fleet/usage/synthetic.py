@@ -25,9 +25,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.traces.usage.records import DAY_S, HOUR_S, trace_of_intervals
-from fleetsim.fleet.traces.usage.trace import Trace, rotated, without_repeats
+from fleetsim.fleet.traces.usage.trace import Trace, joined, rotated, without_repeats
 from fleetsim.schema.ranges import Severity
 from fleetsim.settings import Settings
 
@@ -39,9 +39,12 @@ PEAK_H = 3.0
 
 _NUM_DAYS = 7
 _WEEK_S = _NUM_DAYS * DAY_S
-_MOST_CYCLES_PER_DAY = 1_000_000
+_MOST_CYCLES_PER_DAY = 500_000
+"""More make a trace of which some 800 MiB are in memory while it is drawn."""
 _MOST_LOGIT = 60.0
 _NUM_HALVINGS = 60
+_USERS_AT_ONCE = 4096
+"""Users that are drawn at once, to bound the memory of temporary arrays."""
 
 
 class SyntheticUsageSettings(Settings):
@@ -69,18 +72,56 @@ class SyntheticUsageSettings(Settings):
 
 
 def make_usage(settings: SyntheticUsageSettings, *, seed: int) -> Trace:
-    """Draw the trace of some settings."""
-    size = (settings.users, _NUM_DAYS * settings.cycles_per_day)
-    severity = settings.severity
-    stream = rng.stream(seed, "synthetic-usage/phase")
-    phase_s = np.floor(stream.random(settings.users) * _WEEK_S).astype(np.int64)
-    length = np.exp(severity * SIGMA_LENGTH * _normal(seed, "length", size))
+    """Draw the trace of some settings.
+
+    Users are drawn block by block, so that memory is little more than that of the trace.
+    """
+    shares = _user_shares(settings.availability, settings.severity, settings.users)
+    phase, length, share = (
+        rng.stream(seed, f"synthetic-usage/{what}") for what in ("phase", "length", "share")
+    )
+    phase_s = np.floor(phase.random(settings.users) * _WEEK_S).astype(np.int64)
+    blocks = []
+    for first in range(0, settings.users, _USERS_AT_ONCE):
+        users = slice(first, min(first + _USERS_AT_ONCE, settings.users))
+        size = (users.stop - first, _NUM_DAYS * settings.cycles_per_day)
+        blocks.append(
+            _block(
+                settings.severity,
+                tuple(map(str, range(first, users.stop))),
+                phase_s[users],
+                shares[users],
+                length.standard_normal(size),
+                share.standard_normal(size),
+            )
+        )
+    return blocks[0] if len(blocks) == 1 else joined(blocks)
+
+
+def _block(
+    severity: float,
+    user_ids: tuple[str, ...],
+    phase_s: IntArray,
+    shares: FloatArray,
+    length_normal: FloatArray,
+    share_normal: FloatArray,
+) -> Trace:
+    """Return the trace of some users.
+
+    Args:
+        severity: severity of the differences.
+        user_ids: name of every user [U].
+        phase_s: second of the week at which each record begins [U].
+        shares: share of the time for which each user is available [U].
+        length_normal: normal draws for the lengths of the cycles [U, C].
+        share_normal: normal draws for the available shares of the cycles [U, C].
+    """
+    length = np.exp(severity * SIGMA_LENGTH * length_normal)
     length_s = _WEEK_S * length / length.sum(axis=1, keepdims=True)
     start_s = np.cumsum(length_s, axis=1) - length_s
     hour = (start_s + length_s / 2.0 + phase_s[:, np.newaxis]) % DAY_S / HOUR_S
     logit = DIURNAL * np.cos(2.0 * np.pi * (hour - PEAK_H) / 24.0)
-    logit += SIGMA_SHARE * _normal(seed, "share", size)
-    shares = _user_shares(settings.availability, severity, settings.users)
+    logit += SIGMA_SHARE * share_normal
     share = _with_mean(severity * logit, length_s / _WEEK_S, shares)
     begin_s = np.rint(start_s).astype(np.int64)
     end_s = np.rint(start_s + share * length_s).astype(np.int64)
@@ -88,8 +129,8 @@ def make_usage(settings: SyntheticUsageSettings, *, seed: int) -> Trace:
     user, cycle = np.nonzero(end_s > begin_s)
     trace = trace_of_intervals(
         "fleet.usage.synthetic",
-        tuple(map(str, range(settings.users))),
-        np.full(settings.users, _WEEK_S),
+        user_ids,
+        np.full(len(user_ids), _WEEK_S),
         user,
         begin_s[user, cycle],
         end_s[user, cycle],
@@ -121,7 +162,3 @@ def _with_mean(logit: FloatArray, weight: FloatArray, mean: FloatArray) -> Float
         low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
     moved: FloatArray = 1.0 / (1.0 + np.exp(-(logit + low)))
     return moved
-
-
-def _normal(seed: int, what: str, size: tuple[int, int]) -> FloatArray:
-    return rng.stream(seed, f"synthetic-usage/{what}").standard_normal(size)

@@ -122,3 +122,17 @@ def test_a_trace_and_a_made_up_one_together_are_refused():
 
     with pytest.raises(ValidationError, match="both given; leave one out"):
         UsageSettings.model_validate(both)
+
+
+def test_users_that_are_drawn_in_blocks_are_those_drawn_together(monkeypatch):
+    settings = SyntheticUsageSettings(availability=0.3, severity=0.7, users=23, cycles_per_day=5)
+    together = make_usage(settings, seed=3)
+    monkeypatch.setattr("fleetsim.fleet.usage.synthetic._USERS_AT_ONCE", 4)
+    in_blocks = make_usage(settings, seed=3)
+
+    assert in_blocks.user_ids == together.user_ids
+    assert in_blocks.offsets.tolist() == together.offsets.tolist()
+    assert in_blocks.times_s.tolist() == together.times_s.tolist()
+    assert in_blocks.span_s.tolist() == together.span_s.tolist()
+    for ours, theirs in zip(in_blocks.columns, together.columns, strict=True):
+        assert ours.tolist() == theirs.tolist()

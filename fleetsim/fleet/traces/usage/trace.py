@@ -191,6 +191,31 @@ def without_repeats(trace: Trace) -> Trace:
     return _picked(trace, kept, trace.times_s[kept], np.searchsorted(kept, trace.offsets))
 
 
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Return the users of several traces, in their order, under the name of the first."""
+    ends = np.cumsum([trace.times_s.size for trace in traces])
+    offsets = [
+        trace.offsets[1:] + end - trace.times_s.size
+        for trace, end in zip(traces, ends, strict=True)
+    ]
+    online, charging, unmetered, load, ram_byte = (
+        np.concatenate(columns)
+        for columns in zip(*(trace.columns for trace in traces), strict=True)
+    )
+    return Trace(
+        name=traces[0].name,
+        user_ids=tuple(user for trace in traces for user in trace.user_ids),
+        span_s=np.concatenate([trace.span_s for trace in traces]),
+        offsets=np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
+        times_s=np.concatenate([trace.times_s for trace in traces]),
+        online=online,
+        charging=charging,
+        unmetered=unmetered,
+        load=load,
+        ram_byte=ram_byte,
+    )
+
+
 def rotated(trace: Trace, by_s: IntArray) -> Trace:
     """Return records that begin at another second: new(t) = old((t - by) mod span), user by user.
 
