@@ -25,7 +25,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     is_text: bool = False
-    """Whether cells hold words and not numbers."""
+    """True if cells hold words and not numbers."""
     best: frozenset[tuple[int, int]] = frozenset()
     """Cells (row, column) to highlight."""
 

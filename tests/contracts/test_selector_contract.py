@@ -364,7 +364,7 @@ def test_no_client_there_gives_an_empty_choice_and_the_run_goes_on(settings):
 
 
 def outlasts_failures(settings: Any, outcome: Outcome) -> bool:
-    """Whether there is a choice in each of the rounds before, during and after failures."""
+    """Return whether there is a choice in each of the rounds before, during and after failures."""
     all_clients = frozen(np.arange(SIZE))
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
     sizes = [server.play(all_clients).size]

@@ -130,7 +130,7 @@ class Client:
     most_steps: int | None = None
     """It is stopped after so many."""
     tells: bool = False
-    """Whether it tells what each epoch lost."""
+    """True if it reports the loss of each epoch."""
 
 
 EVERY_TERM = LocalSettings(

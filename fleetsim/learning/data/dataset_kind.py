@@ -6,6 +6,7 @@ A new data set is a subclass of `DatasetKind` in a module of its own, and its na
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -40,6 +41,7 @@ class DatasetKind(Settings):
     labels: ClassVar[int | None] = None
     """Number of labels; None: `num_labels` or the files tell."""
 
+    @abstractmethod
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the data set; reads local files only.
 
@@ -52,7 +54,6 @@ class DatasetKind(Settings):
             DataError: files are missing, broken, or not the published ones.
             ScenarioError: a key does not suit the files of the user's own folder.
         """
-        raise NotImplementedError
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
         """Return the number of training samples; None if only the files tell.

@@ -7,6 +7,7 @@ imports it, or the module of the network, inside.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -48,6 +49,7 @@ class ModelKind(Settings):
     trainers: ClassVar[frozenset[str]] = frozenset({"serial"})
     """Kinds of trainer that can train it."""
 
+    @abstractmethod
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network on torch's default device; its weights are drawn later.
 
@@ -60,7 +62,6 @@ class ModelKind(Settings):
         Raises:
             ScenarioError: the network does not suit these labels.
         """
-        raise NotImplementedError
 
     @classmethod
     def fits(cls, samples: SampleForm) -> bool:

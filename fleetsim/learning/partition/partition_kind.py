@@ -6,6 +6,7 @@ A new partition is a subclass of `PartitionKind` in a module of its own, and its
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from fleetsim.contracts import IntArray
@@ -22,6 +23,7 @@ class PartitionKind(Settings):
     uses_owners: ClassVar[bool] = False
     """True: it needs the natural clients of the data set."""
 
+    @abstractmethod
     def split(
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
@@ -36,7 +38,6 @@ class PartitionKind(Settings):
         Raises:
             ScenarioError: the split is impossible; the message names the key and the way out.
         """
-        raise NotImplementedError
 
     def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
         """Return the key that needs too many samples, and the way out; None if none does.

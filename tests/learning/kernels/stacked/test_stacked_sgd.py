@@ -59,7 +59,7 @@ class Client:
     most_steps: int | None = None
     """It is stopped after so many."""
     tells: bool = False
-    """Whether it tells what each epoch lost."""
+    """True if it reports the loss of each epoch."""
 
 
 clients_of_all_sizes = st.lists(
