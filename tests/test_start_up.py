@@ -10,7 +10,7 @@ import sys
 import fleetsim
 scenario = fleetsim.load("synthetic-fedprox", ["stop.rounds=2", "checkpoint.every_rounds=1"])
 fleetsim.run(scenario, out=sys.argv[1])
-print(*({"pandas", "matplotlib", "scipy", "networkx", "torch._dynamo", "sympy"} & set(sys.modules)))
+print(*({"matplotlib", "scipy", "networkx", "torch._dynamo", "sympy"} & set(sys.modules)))
 """
 HELP = """
 import sys
@@ -23,8 +23,7 @@ finally:
 """
 
 
-def test_a_run_needs_neither_pandas_nor_scipy_nor_networkx_nor_torchs_compiler(tmp_path):
-    """On data that we make ourselves: scikit-learn, which brings the digits, imports pandas."""
+def test_a_run_needs_neither_scipy_nor_networkx_nor_torchs_compiler(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "run")],
         capture_output=True,

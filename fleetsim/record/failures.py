@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Purpose
-from fleetsim.record import tables
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -129,9 +128,7 @@ class RunHistory:
 
 def _numbers(column: pa.ChunkedArray) -> FloatArray:
     """Return the values of a column of numbers; null is NaN."""
-    whole = column.combine_chunks()
-    values = tables.to_numpy(whole).astype(np.float64)
-    values[tables.to_numpy(whole.is_null())] = np.nan
+    values: FloatArray = column.cast(pa.float64()).to_numpy()
     return values
 
 
@@ -139,7 +136,7 @@ def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """Return the values of a column of text without null."""
     coded = column.combine_chunks().dictionary_encode()
     words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
-    values: NDArray[np.str_] = words[tables.to_numpy(coded.indices.cast(pa.int64()))]
+    values: NDArray[np.str_] = words[coded.indices.to_numpy()]
     return values
 
 

@@ -2,12 +2,11 @@
 
 - `schemas`: columns of every table.
 - `building`: tables from rows and columns.
-- `arrow_columns`: Arrow columns from NumPy arrays and Python values, without pandas.
+- `arrow_columns`: Arrow columns from NumPy arrays and Python values.
 - `files`: parquet and Arrow files.
 - `hashing`: SHA-256 of the values of tables.
 """
 
-from fleetsim.record.tables.arrow_columns import to_numpy
 from fleetsim.record.tables.building import (
     concat,
     from_columns,
@@ -33,7 +32,6 @@ __all__ = [
     "pack",
     "read",
     "to_frame",
-    "to_numpy",
     "unpack",
     "without_unused",
     "write",

@@ -46,7 +46,6 @@ def from_columns(clients: ClientColumns) -> pa.Table:
 
 def concat(name: TableName, parts: Iterable[pa.Table]) -> pa.Table:
     """Concatenate tables of the same name; empty without any."""
-    # An empty table is made of lists, for which pyarrow imports pandas.
     return pa.concat_tables(parts or [SCHEMAS[name].empty_table()]).combine_chunks()
 
 

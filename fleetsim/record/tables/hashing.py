@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-
-from fleetsim.record.tables.arrow_columns import LITTLE_ENDIAN, to_numpy
+import pyarrow.compute as pc
 
 _TYPE_NAMES: Mapping[pa.DataType, str] = {
     pa.int64(): "int64",
@@ -79,37 +77,23 @@ def _hashed(name: str, table: pa.Table) -> Iterator[bytes]:
     yield from block(name.encode())
     yield number(table.num_columns)
     yield number(table.num_rows)
-    for field, chunks in zip(table.schema, table.columns, strict=True):
+    for field, column in zip(table.schema, table.columns, strict=True):
         if field.type not in _TYPE_NAMES:
             raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
-        column = chunks.combine_chunks()
         yield from block(field.name.encode())
         yield from block(_TYPE_NAMES[field.type].encode())
-        yield from block(to_numpy(column.is_null()).tobytes())
+        yield from block(column.is_null().to_numpy().tobytes())
         for data in _blocks(field.type, column):
             yield from block(data)
 
 
-def _blocks(type_: pa.DataType, column: pa.Array) -> Iterable[bytes]:
-    # Nulls are filled here and not by pyarrow, which imports pandas for the value.
-    is_null = to_numpy(column.is_null())
+def _blocks(type_: pa.DataType, column: pa.ChunkedArray) -> Iterable[bytes]:
     if type_ == pa.string():
-        ends, text = _string_buffers(column)
-        length = np.diff(ends)
-        yield np.where(is_null, 0, length).astype("<i8").tobytes()
-        yield text[np.repeat(~is_null, length)].tobytes()
+        texts = column.fill_null("")
+        yield pc.binary_length(texts).to_numpy().astype("<i8").tobytes()
+        yield "".join(texts.to_pylist()).encode()
         return
-    values = np.where(is_null, 0, to_numpy(column))
+    values = column.fill_null(pa.scalar(0).cast(type_)).to_numpy()
     if type_ == pa.float64():
         values = np.where(np.isnan(values), np.nan, values)
-    yield values.astype(LITTLE_ENDIAN[type_]).tobytes()
-
-
-def _string_buffers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the offsets of the texts of a column [n+1], and all their bytes."""
-    if len(column) == 0:
-        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
-    _, ends, data = column.buffers()
-    ends = np.frombuffer(ends, dtype="<i4")[column.offset : column.offset + len(column) + 1]
-    text = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
-    return ends.astype(np.int64), text[ends[0] : ends[-1]]
+    yield values.astype(values.dtype.newbyteorder("<")).tobytes()
