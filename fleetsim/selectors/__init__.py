@@ -24,6 +24,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `probing`: requests to evaluate a model, and their answers as columns.
 - `training_loss`: losses that clients report from local training.
 - `tie_breaking`: the largest scores, and the order of equal ones.
+- `configured_selector`: selectors made from settings, and their defaults.
 - `declared_state`: state for checkpoints, declared by name and type.
 - `argument_checks`: checks of the arguments of equations.
 - `requirements`: requirements of a selector on a run.

@@ -17,6 +17,7 @@ from fleetsim.contracts import (
     Parameters,
     ProbeRequest,
     Report,
+    Resources,
     RoundView,
     Work,
     WorkKind,
@@ -46,6 +47,30 @@ def evaluations(
         )
         for client in clients.tolist()
     ]
+
+
+def resource_requests(clients: IntArray, upload_byte: int) -> Sequence[ProbeRequest]:
+    """Return requests for the resources of clients, without the model."""
+    return [
+        ProbeRequest(
+            client,
+            Work(WorkKind.NONE),
+            needs_model=False,
+            upload_byte=upload_byte,
+            uploads_vector=False,
+            asks_resources=True,
+        )
+        for client in clients.tolist()
+    ]
+
+
+def resources(reports: Iterable[Report]) -> dict[int, Resources]:
+    """Return the resources that clients reported, by client."""
+    return {
+        report.client: report.resources
+        for report in _delivered(reports)
+        if report.resources is not None
+    }
 
 
 def losses(reports: Iterable[Report], num_clients: int) -> FloatArray:

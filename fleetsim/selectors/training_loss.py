@@ -14,9 +14,12 @@ With one local epoch the three are the same number. The last two must be request
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
-from fleetsim.contracts import Cohort, IntArray, Report
+import numpy as np
+
+from fleetsim.contracts import Cohort, FloatArray, IntArray, Report
 
 Epochs = Literal["last_epoch", "first_epoch", "all_epochs"]
 
@@ -26,21 +29,24 @@ def answer_requesting(clients: IntArray, epochs: Epochs) -> IntArray | Cohort:
     return clients if epochs == "last_epoch" else Cohort(clients, asks_epoch_losses=True)
 
 
-def training_loss(report: Report, epochs: Epochs) -> float | None:
-    """Return the mean loss of a client's training; None if not reported or not finite.
+def training_losses(reports: Iterable[Report], epochs: Epochs, num_clients: int) -> FloatArray:
+    """Return the mean loss of each client's training [N]; NaN if not reported or not finite.
 
     >>> from fleetsim.contracts import Outcome, Purpose
     >>> report = Report(0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10, loss=1.0)
     >>> told = report._replace(epoch_losses=(4.0, 2.5, 1.0))
-    >>> [training_loss(told, epochs) for epochs in ("last_epoch", "first_epoch", "all_epochs")]
-    [1.0, 4.0, 2.5]
+    >>> kinds = ("last_epoch", "first_epoch", "all_epochs")
+    >>> [training_losses([told], epochs, 1).tolist() for epochs in kinds]
+    [[1.0], [4.0], [2.5]]
     """
-    if not report.is_delivered:
-        return None
-    loss = report.loss
-    if epochs != "last_epoch":
-        reported = report.epoch_losses
-        if reported is None:
-            return None
-        loss = reported[0] if epochs == "first_epoch" else math.fsum(reported) / len(reported)
-    return loss if loss is not None and math.isfinite(loss) else None
+    losses = np.full(num_clients, np.nan)
+    for report in reports:
+        loss, reported = report.loss, report.epoch_losses
+        if epochs != "last_epoch":
+            loss = None
+            if reported is not None:
+                is_first = epochs == "first_epoch"
+                loss = reported[0] if is_first else math.fsum(reported) / len(reported)
+        if report.is_delivered and loss is not None and math.isfinite(loss):
+            losses[report.client] = loss
+    return losses

@@ -43,22 +43,18 @@ from fleetsim.contracts import (
     Cohort,
     FleetView,
     FloatArray,
-    IntArray,
     ProbeRequest,
     RoundOutcome,
     RoundView,
 )
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.afl.equations import (
-    Rounding,
-    choose,
-    valuations,
-)
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.afl.equations import Rounding, choose, valuations
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.selectors.training_loss import training_loss
+from fleetsim.selectors.training_loss import training_losses
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -95,29 +91,22 @@ class AflSettings(Settings):
         return AflSelector(self)
 
 
-class AflSelector(DeclaredState):
+class AflSelector(ConfiguredSelector[AflSettings]):
     """Selector with the valuations of the fleet [N], -infinity where not known."""
 
     needs_losses = True
     state_fields = (Column("valuation", np.float64),)
 
     def __init__(self, settings: AflSettings) -> None:
+        super().__init__(settings)
         self.needs_probes = settings.cold_start != "none"
-        self._settings = settings
-        self._seed = 0
-        self._num_samples: IntArray = np.empty(0, dtype=np.int64)
-        self._valuation: FloatArray = np.empty(0)
 
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without valuations; the candidates of round 1 are asked then."""
-        self._seed = fleet.seed
-        self._num_samples = fleet.num_samples
-        self._valuation = np.full(fleet.num_samples.size, -np.inf)
-        return ()
+    def _begin(self, fleet: FleetView) -> None:
+        self._valuation = np.full(self._size, -np.inf)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the candidates without a valuation, once for each choice."""
-        self._learn(probing.losses(view.reports, self._valuation.size))
+        self._learn(probing.losses(view.reports, self._size))
         if self._settings.cold_start == "none":
             return ()
         present = probing.unasked(view)
@@ -125,9 +114,9 @@ class AflSelector(DeclaredState):
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients drawn by valuation in that order, then those drawn uniformly."""
-        self._learn(probing.losses(view.reports, self._valuation.size))
-        settings, size = self._settings, self._valuation.size
-        generator = rng.stream(self._seed, "select/afl", view.round)
+        self._learn(probing.losses(view.reports, self._size))
+        settings, size = self._settings, self._size
+        generator = rng.stream(self._fleet.seed, "select/afl", view.round)
         exponentials = generator.standard_exponential(size)
         uniforms = generator.random(size)
         keys = tie_keys(settings.ties, size, generator)
@@ -147,13 +136,10 @@ class AflSelector(DeclaredState):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""
-        reported = np.full(self._valuation.size, np.nan)
-        for report in outcome.reports:
-            loss = training_loss(report, "first_epoch")
-            if loss is not None:
-                reported[report.client] = loss
-        self._learn(reported)
+        self._learn(training_losses(outcome.reports, "first_epoch", self._size))
 
     def _learn(self, mean_loss: FloatArray) -> None:
         reported = np.flatnonzero(~np.isnan(mean_loss))
-        self._valuation[reported] = valuations(self._num_samples[reported], mean_loss[reported])
+        self._valuation[reported] = valuations(
+            self._fleet.num_samples[reported], mean_loss[reported]
+        )

@@ -1,4 +1,4 @@
-"""Rehearsals: slots of a group played in probes, from a given model that is then discarded.
+"""Rehearsals: slots of a group played in probes, from the initial model.
 
 The group trains for L rounds of federated averaging, weighted by samples. Then all candidates
 report the accuracy of the resulting model. Every training and every evaluation is a probe, and
@@ -11,21 +11,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetsim.contracts import IntArray, Parameters, ProbeRequest, Report, Work
+from fleetsim.contracts import FleetView, IntArray, ProbeRequest, Report
 from fleetsim.selectors import probing
 
 
 class Rehearsal:
     """Slot of one group, stage by stage: `requests`, then `take` with the reports."""
 
-    def __init__(
-        self, clients: IntArray, model: Parameters, *, num_rounds: int, work: Work
-    ) -> None:
+    def __init__(self, clients: IntArray, fleet: FleetView, *, num_rounds: int) -> None:
         self.clients = clients
         """Ids of the group."""
-        self._model = model
+        self._model = fleet.parameters
         self._num_left = num_rounds
-        self._work = work
+        self._work = fleet.training
         self._is_evaluated = False
 
     @property

@@ -11,23 +11,17 @@ The server must be told the clients. No probes, no state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import (
-    FleetView,
-    IntArray,
-    ProbeRequest,
-    RoundOutcome,
-    RoundView,
-)
+from fleetsim.contracts import FleetView, IntArray, RoundView
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.ranges import ClientId
-from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
@@ -69,6 +63,21 @@ def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:
             )
 
 
+def sets_of_clients(
+    sets: tuple[ClientIds, ...] | None, num_clients: int, key: str
+) -> list[IntArray]:
+    """Return the sets of a setting, each as ids [n].
+
+    Raises:
+        ScenarioError: as in `require_clients`, with the number of the set.
+    """
+    found = []
+    for index, clients in enumerate(sets or ()):
+        require_clients(clients, num_clients, f"server.selector.{key}[{index}]")
+        found.append(np.array(clients, dtype=np.int64))
+    return found
+
+
 def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:
     """Return the first `wanted` of `clients` that are among the candidates, in their order.
 
@@ -78,31 +87,13 @@ def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> 
     return clients[np.isin(clients, candidates)][:wanted]
 
 
-class FixedSelector(DeclaredState):
+class FixedSelector(ConfiguredSelector[FixedSettings]):
     """Selector of the same clients in every round, without a state."""
 
-    needs_losses = False
-    needs_probes = False
-
-    def __init__(self, settings: FixedSettings) -> None:
-        self._clients = np.array(settings.clients, dtype=np.int64)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Check that the fleet has the clients.
-
-        Raises:
-            ScenarioError: one of them is not in the fleet.
-        """
-        require_clients(self._clients.tolist(), fleet.num_samples.size, "server.selector.clients")
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+    def _begin(self, fleet: FleetView) -> None:
+        require_clients(self._settings.clients, self._size, "server.selector.clients")
+        self._clients = np.array(self._settings.clients, dtype=np.int64)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the available ones in the given order."""
         return available_in_order(self._clients, view.candidates, view.wanted)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing."""

@@ -26,7 +26,6 @@ The server must know nothing. No probes; the state is one number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -37,15 +36,14 @@ from fleetsim.contracts import (
     BoolArray,
     FleetView,
     IntArray,
-    ProbeRequest,
-    RoundOutcome,
     RoundView,
     Selector,
 )
 from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
 from fleetsim.selectors.baselines.client_sets import sets_in_line
-from fleetsim.selectors.baselines.fixed import ClientIds, require_clients
-from fleetsim.selectors.declared_state import DeclaredState, Scalar
+from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
@@ -68,8 +66,8 @@ class RoundRobinSettings(Settings):
     def build(self) -> Selector:
         """Selector with these settings."""
         if self.sets is None:
-            return RoundRobinSelector(self.slot_rounds)
-        return SetRotationSelector(self.sets, self.slot_rounds)
+            return RoundRobinSelector(self)
+        return SetRotationSelector(self)
 
 
 def top_up(permutation: IntArray, cohort: int, generator: np.random.Generator) -> IntArray:
@@ -97,49 +95,22 @@ def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
     return np.array(list(chosen), dtype=np.int64)
 
 
-def candidate_mask(candidates: IntArray, num_clients: int) -> BoolArray:
-    """Return a mask of the candidates over the fleet [N]."""
-    mask = np.zeros(num_clients, dtype=np.bool_)
-    mask[candidates] = True
-    return mask
-
-
-class RoundRobinSelector(DeclaredState):
+class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of blocks of a permutation; `_position` counts on over all cycles."""
 
-    needs_losses = False
-    needs_probes = False
     state_fields = (Scalar("position", int),)
 
-    def __init__(self, slot_rounds: int = 1) -> None:
-        self._slot_rounds = slot_rounds
-        self._seed = 0
-        self._cohort = 1
-        self._permutation: IntArray = np.empty(0, dtype=np.int64)
-        self._position = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Shuffle the clients."""
-        self._seed = fleet.seed
-        self._cohort = fleet.cohort
+    def _begin(self, fleet: FleetView) -> None:
         generator = rng.stream(fleet.seed, "select/round-robin/order")
-        self._permutation = generator.permutation(fleet.num_samples.size).astype(np.int64)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+        self._permutation = generator.permutation(self._size).astype(np.int64)
+        self._position = 0
 
     def select(self, view: RoundView) -> IntArray:
         """Return the next block, topped up from the clients after it, and advance the position."""
-        is_candidate = candidate_mask(view.candidates, self._permutation.size)
-        chosen = take_turn(self._line(), view.wanted, is_candidate)
-        if chosen.size and ends_slot(view.round, self._slot_rounds):
+        chosen = take_turn(self._line(), view.wanted, self._mask(view.candidates))
+        if chosen.size and ends_slot(view.round, self._settings.slot_rounds):
             self._position += view.wanted
         return chosen
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: a selected client has had its turn, whatever its outcome."""
 
     def _line(self) -> IntArray:
         """Return one full cycle from the present position on, which holds all clients."""
@@ -148,47 +119,24 @@ class RoundRobinSelector(DeclaredState):
         return np.concatenate([self._cycle(cycle)[offset:], self._cycle(cycle + 1)[:offset]])
 
     def _cycle(self, cycle: int) -> IntArray:
-        generator = rng.stream(self._seed, "select/round-robin", cycle)
-        extra = top_up(self._permutation, self._cohort, generator)
+        generator = rng.stream(self._fleet.seed, "select/round-robin", cycle)
+        extra = top_up(self._permutation, self._fleet.cohort, generator)
         return np.concatenate([self._permutation, extra])
 
 
-class SetRotationSelector(DeclaredState):
+class SetRotationSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of given sets in turn, one per slot; `_turn` counts the slots."""
 
-    needs_losses = False
-    needs_probes = False
     state_fields = (Scalar("turn", int),)
 
-    def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
-        self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
-        self._slot_rounds = slot_rounds
-        self._num_clients = 0
+    def _begin(self, fleet: FleetView) -> None:
+        self._sets = sets_of_clients(self._settings.sets, self._size, "sets")
         self._turn = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Check that the fleet has the clients of the sets.
-
-        Raises:
-            ScenarioError: a client in them is not in the fleet.
-        """
-        self._num_clients = fleet.num_samples.size
-        for index, clients in enumerate(self._sets):
-            key = f"server.selector.sets[{index}]"
-            require_clients(clients.tolist(), self._num_clients, key)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
 
     def select(self, view: RoundView) -> IntArray:
         """Return the next set, topped up from the sets after it, and advance the turn."""
         line = sets_in_line(self._sets, self._turn)
-        chosen = take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
-        if chosen.size and ends_slot(view.round, self._slot_rounds):
+        chosen = take_turn(line, view.wanted, self._mask(view.candidates))
+        if chosen.size and ends_slot(view.round, self._settings.slot_rounds):
             self._turn += 1
         return chosen
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: a selected set has had its turn."""

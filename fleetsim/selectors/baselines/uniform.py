@@ -32,7 +32,6 @@ The server must know nothing (uniform) or n_k (size). No probes, no state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -43,15 +42,13 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
-    RoundOutcome,
     RoundView,
 )
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
-from fleetsim.selectors.baselines.fixed import ClientIds, require_clients
-from fleetsim.selectors.baselines.round_robin import candidate_mask, take_turn
-from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
+from fleetsim.selectors.baselines.round_robin import take_turn
+from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import DECLARED_SAMPLES, Demand, Demands
 from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
@@ -86,7 +83,7 @@ class RandomSettings(Settings):
         """Selector with these settings."""
         if self.from_sets is None:
             return RandomSelector(self)
-        return RandomSetSelector(self.from_sets, self.slot_rounds)
+        return RandomSetSelector(self)
 
 
 def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
@@ -114,77 +111,42 @@ def draw(weights: FloatArray, num: int, exponentials: FloatArray) -> IntArray:
     return best(-arrivals, num, exponentials)
 
 
-class RandomSelector(DeclaredState):
+def random_clients(clients: IntArray, num: int, exponentials: FloatArray) -> IntArray:
+    """Return some of these clients [n], each equally likely, in the order drawn.
+
+    Args:
+        clients: ids of the clients considered [n].
+        num: number of clients drawn (all, if there are fewer).
+        exponentials: independent Exp(1) variables of the whole fleet [N].
+    """
+    # All clients arrive at E_i / 1.
+    arrivals = exponentials[clients]
+    return clients[best(-arrivals, num, arrivals)]
+
+
+class RandomSelector(ConfiguredSelector[RandomSettings]):
     """Selector of random clients, drawn anew in every slot, without a state."""
-
-    needs_losses = False
-    needs_probes = False
-
-    def __init__(self, settings: RandomSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._num_clients = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Store the seed and the size of the fleet."""
-        self._seed = fleet.seed
-        self._num_clients = fleet.num_samples.size
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
 
     def select(self, view: RoundView) -> IntArray:
         """Return the first `wanted` arrivals of the slot's race."""
         slot = slot_of(view.round, self._settings.slot_rounds)
-        generator = rng.stream(self._seed, "select/random", slot)
-        exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
+        generator = rng.stream(self._fleet.seed, "select/random", slot)
+        exponentials = generator.standard_exponential(self._size)
         if self._settings.weights == "uniform":
-            # All clients arrive at E_i / 1.
-            return view.candidates[best(-exponentials, view.wanted, exponentials)]
+            return random_clients(view.candidates, view.wanted, exponentials)
         weights = view.num_samples.astype(np.float64)
-        return view.candidates[draw(weights, view.wanted, exponentials)]
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing."""
+        return view.candidates[draw(weights, view.wanted, exponentials[view.candidates])]
 
 
-class RandomSetSelector(DeclaredState):
+class RandomSetSelector(ConfiguredSelector[RandomSettings]):
     """Selector of one of the given sets, drawn anew in every slot, without a state."""
 
-    needs_losses = False
-    needs_probes = False
-
-    def __init__(self, sets: Sequence[Sequence[int]], slot_rounds: int = 1) -> None:
-        self._sets = [np.array(clients, dtype=np.int64) for clients in sets]
-        self._slot_rounds = slot_rounds
-        self._seed = 0
-        self._num_clients = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Store the seed and the size of the fleet.
-
-        Raises:
-            ScenarioError: a client of the sets is not in the fleet.
-        """
-        self._seed = fleet.seed
-        self._num_clients = fleet.num_samples.size
-        for index, clients in enumerate(self._sets):
-            key = f"server.selector.from_sets[{index}]"
-            require_clients(clients.tolist(), self._num_clients, key)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+    def _begin(self, fleet: FleetView) -> None:
+        self._sets = sets_of_clients(self._settings.from_sets, self._size, "from_sets")
 
     def select(self, view: RoundView) -> IntArray:
         """Return the set drawn, topped up from the sets after it."""
-        slot = slot_of(view.round, self._slot_rounds)
-        uniform = float(rng.stream(self._seed, "select/random/sets", slot).random())
+        slot = slot_of(view.round, self._settings.slot_rounds)
+        uniform = float(rng.stream(self._fleet.seed, "select/random/sets", slot).random())
         line = sets_in_line(self._sets, drawn_set(len(self._sets), uniform))
-        return take_turn(line, view.wanted, candidate_mask(view.candidates, self._num_clients))
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing."""
+        return take_turn(line, view.wanted, self._mask(view.candidates))

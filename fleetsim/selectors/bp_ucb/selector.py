@@ -61,12 +61,10 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    BoolArray,
     Cohort,
     FleetView,
     FloatArray,
     IntArray,
-    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -78,7 +76,7 @@ from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
-from fleetsim.selectors.baselines.uniform import draw
+from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Potentials,
     Propagation,
@@ -98,7 +96,8 @@ from fleetsim.selectors.bp_ucb.neighbour_graph import (
     farthest_m,
     gossip,
 )
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -211,7 +210,7 @@ def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
     return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
 
 
-class BpUcbSelector(DeclaredState):
+class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
     """Selector with the means and plays of clients as columns [N], and the present slot."""
 
     needs_losses = True
@@ -223,14 +222,15 @@ class BpUcbSelector(DeclaredState):
         Scalar("num_slots", int),
     )
 
-    def __init__(self, settings: BpUcbSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._position_m: FloatArray = np.empty((0, 2))
-        self._start: Parameters | None = None
-        self._means: FloatArray = np.empty(0)
-        self._plays: IntArray = np.empty(0, dtype=np.int64)
-        self._slot = Slot(0)
+    def _begin(self, fleet: FleetView) -> None:
+        position_m = fleet.position_m
+        if position_m is None:
+            position_m = drawn_places_m(fleet.seed, self._size, self._settings.side_m)
+        self._position_m = position_m
+        self._start = fleet.parameters if self._settings.model == "reset" else None
+        self._means: FloatArray = np.zeros(self._size)
+        self._plays: IntArray = np.zeros(self._size, dtype=np.int64)
+        self._slot = Slot(self._size)
         self._num_slots = 0
         # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)
@@ -239,25 +239,8 @@ class BpUcbSelector(DeclaredState):
         # Of one choice:
         self._exchanged_in = 0
         self._num_before = 0
-        self._belief: FloatArray = np.empty(0)
-        self._has_exchanged: BoolArray = np.empty(0, dtype=np.bool_)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Store the places of all clients."""
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._position_m = (
-            drawn_places_m(fleet.seed, size, self._settings.side_m)
-            if fleet.position_m is None
-            else fleet.position_m
-        )
-        self._start = fleet.parameters if self._settings.model == "reset" else None
-        self._means = np.zeros(size)
-        self._plays = np.zeros(size, dtype=np.int64)
-        self._slot = Slot(size)
-        self._belief = np.full(size, _NO_BELIEF)
-        self._has_exchanged = np.zeros(size, dtype=np.bool_)
-        return ()
+        self._belief = np.full(self._size, _NO_BELIEF)
+        self._has_exchanged = np.zeros(self._size, dtype=np.bool_)
 
     def graph(self) -> nx.Graph[int]:
         """Return the graph of all clients, to draw or to analyse, after `setup`."""
@@ -292,7 +275,7 @@ class BpUcbSelector(DeclaredState):
 
     def _exchange(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Compute the beliefs of clients with an opinion; return their messages as probes."""
-        opinions = probing.accuracies(view.reports, self._means.size)
+        opinions = probing.accuracies(view.reports, self._size)
         clients = view.candidates[~np.isnan(opinions[view.candidates])]
         if not np.array_equal(clients, self._connected):
             self._connected = clients
@@ -302,10 +285,9 @@ class BpUcbSelector(DeclaredState):
         edges = self._edges
         apart_m = distance_m(self._position_m[clients], edges)
         found = self._propagated(opinions[clients], edges, apart_m)
-        self._belief = np.full(self._means.size, _NO_BELIEF)
+        self._belief = np.full(self._size, _NO_BELIEF)
         self._belief[clients] = found.beliefs[:, 1]
-        self._has_exchanged = np.zeros(self._means.size, dtype=np.bool_)
-        self._has_exchanged[clients] = True
+        self._has_exchanged = self._mask(clients)
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
         # Neighbours know the same clients, so each receives as many bytes as it sends.
         message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
@@ -344,18 +326,16 @@ class BpUcbSelector(DeclaredState):
 
     def _next_clients(self, view: RoundView) -> IntArray:
         """Return random clients for the first slot, and later the best by index."""
-        settings, size, present = self._settings, self._means.size, view.candidates
-        generator = rng.stream(self._seed, "select/bp-ucb", view.round)
+        settings, size, present = self._settings, self._size, view.candidates
+        generator = rng.stream(self._fleet.seed, "select/bp-ucb", view.round)
         if self._num_slots == 0:
-            exponentials = generator.standard_exponential(size)[present]
-            return present[draw(np.ones(present.size), view.wanted, exponentials)]
+            return random_clients(present, view.wanted, generator.standard_exponential(size))
         self._learn(probing.accuracies(view.reports, size))
         scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
         keys = tie_keys(settings.ties, size, generator)
         replies = view.reports[self._num_before :]
-        has_answered = np.zeros(size, dtype=np.bool_)
-        has_answered[[report.client for report in replies if report.is_delivered]] = True
-        has_answered &= self._has_exchanged
+        delivered = [report.client for report in replies if report.is_delivered]
+        has_answered = self._has_exchanged & self._mask(np.array(delivered, dtype=np.int64))
         answered, others = present[has_answered[present]], present[~has_answered[present]]
         first = answered[best(scores[answered], view.wanted, keys[answered])]
         last = others[best(scores[others], view.wanted - first.size, keys[others])]

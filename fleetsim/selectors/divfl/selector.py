@@ -47,7 +47,6 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    BoolArray,
     Cohort,
     FleetView,
     FloatArray,
@@ -62,7 +61,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.selectors import probing
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.divfl.equations import (
     Metric,
@@ -130,7 +130,7 @@ class DivFlSettings(Settings):
         return DivFlSelector(self)
 
 
-class DivFlSelector(DeclaredState):
+class DivFlSelector(ConfiguredSelector[DivFlSettings]):
     """Selector with gradients [N, P], 0 where not known, and their distances [N, N]."""
 
     needs_losses = True
@@ -141,27 +141,14 @@ class DivFlSelector(DeclaredState):
         Column("distance", np.float64),
     )
 
-    def __init__(self, settings: DivFlSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._training = Work(WorkKind.NONE)
-        self._vectors: Parameters = np.empty((0, 0), dtype=np.float32)
-        self._is_known: BoolArray = np.empty(0, dtype=np.bool_)
-        self._distance: FloatArray = np.empty((0, 0))
+    def _begin(self, fleet: FleetView) -> None:
+        self._vectors: Parameters = np.zeros((self._size, fleet.parameters.size), dtype=np.float32)
+        self._is_known = np.zeros(self._size, dtype=np.bool_)
+        self._distance = np.zeros((self._size, self._size))
         self._chosen: IntArray | None = None
-        self._chosen_by: tuple[IntArray, FloatArray] = self._known_distances()
+        self._chosen_by = self._known_distances()
         """Clients known at the last choice, and the distances [N, N] then."""
         self._num_read = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without gradients; the candidates of round 1 are asked then."""
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._training = fleet.training
-        self._vectors = np.zeros((size, fleet.parameters.size), dtype=np.float32)
-        self._is_known = np.zeros(size, dtype=np.bool_)
-        self._distance = np.zeros((size, size))
-        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask for missing gradients; then, with `lazy`, for those of the chosen clients."""
@@ -204,12 +191,12 @@ class DivFlSelector(DeclaredState):
 
     def _requests(self, clients: IntArray) -> Sequence[ProbeRequest]:
         is_gradient = self._settings.vectors == "gradient"
-        work = Work(WorkKind.GRADIENT) if is_gradient else self._training
+        work = Work(WorkKind.GRADIENT) if is_gradient else self._fleet.training
         return [ProbeRequest(client, work) for client in clients.tolist()]
 
     def _choice(self, view: RoundView) -> IntArray:
-        settings, size = self._settings, self._is_known.size
-        generator = rng.stream(self._seed, "select/divfl", view.round)
+        settings, size = self._settings, self._size
+        generator = rng.stream(self._fleet.seed, "select/divfl", view.round)
         keys = tie_keys(settings.ties, size, generator)
         known = view.candidates[self._is_known[view.candidates]]
         represented, distance = self._chosen_by = self._known_distances()
@@ -221,7 +208,7 @@ class DivFlSelector(DeclaredState):
             uniforms = generator.random((view.wanted, size))[:, known]
             chosen = stochastic_greedy(distance, view.wanted, keys[known], uniforms, num)
         unknown = view.candidates[~self._is_known[view.candidates]]
-        at_random = tie_keys("random", size, rng.stream(self._seed, _UNKNOWN, view.round))
+        at_random = tie_keys("random", size, rng.stream(self._fleet.seed, _UNKNOWN, view.round))
         extra = best(np.zeros(unknown.size), view.wanted - chosen.size, at_random[unknown])
         return np.concatenate([known[chosen], unknown[extra]])
 

@@ -59,14 +59,13 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
-from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor.correlation_fit import (
     fitted,
@@ -74,17 +73,9 @@ from fleetsim.selectors.fedcor.correlation_fit import (
     mean_changes,
     remembered,
 )
-from fleetsim.selectors.fedcor.equations import (
-    SumOver,
-    annealed,
-    choose,
-    covariance,
-)
+from fleetsim.selectors.fedcor.equations import SumOver, annealed, choose, covariance
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
-
-_Count = Steps
-_Factor = PositiveFraction
 
 
 class FedCorSettings(Settings):
@@ -106,15 +97,15 @@ class FedCorSettings(Settings):
     }
 
     kind: Literal["fedcor"] = "fedcor"
-    warm_up_rounds: _Count = Field(default=15, examples=[2])
+    warm_up_rounds: Steps = Field(default=15, examples=[2])
     """Rounds of uniform selection in which all clients evaluate the model (W)."""
-    interval_rounds: _Count = 10
+    interval_rounds: Steps = 10
     """Rounds from one shadow round and fit to the next, after the warm-up."""
-    history_rounds: _Count = 100
+    history_rounds: Steps = 100
     """Largest age of an observation in rounds."""
-    discount: _Factor = 0.95
+    discount: PositiveFraction = 0.95
     """Weight of an observation, to the power of its age in rounds (gamma)."""
-    annealing: _Factor = 0.95
+    annealing: PositiveFraction = 0.95
     """Factor on a client's score each time it is chosen, until the next fit (beta)."""
     dimensions: Annotated[int, Field(ge=1, le=1000)] = 15
     """Coordinates of the point of a client (D)."""
@@ -122,13 +113,13 @@ class FedCorSettings(Settings):
     """Standard deviation of independent changes of clients (sigma_n)."""
     learning_rate: Gain = 0.01
     """Learning rate of Adam in a fit."""
-    fit_steps: _Count = 100
+    fit_steps: Steps = 100
     """Steps of Adam after a shadow round."""
-    warm_up_fit_steps: _Count = 150
+    warm_up_fit_steps: Steps = 150
     """Steps of Adam for each round of the warm-up."""
     mean: Literal["zero", "observed"] = "zero"
     """Mean change of a client's loss: none, or the discounted mean of those observed."""
-    observed_fit_steps: _Count = 1000
+    observed_fit_steps: Steps = 1000
     """Steps of Adam for the whole warm-up with `mean: observed`."""
     sum_over: SumOver = "remaining"
     """Clients whose losses count in a score: candidates not yet chosen, or all."""
@@ -140,7 +131,7 @@ class FedCorSettings(Settings):
         return FedCorSelector(self)
 
 
-class FedCorSelector(DeclaredState):
+class FedCorSelector(ConfiguredSelector[FedCorSettings]):
     """Selector with points [D, N], observations [S, N] and the losses after the last round [N]."""
 
     needs_losses = True
@@ -154,35 +145,19 @@ class FedCorSelector(DeclaredState):
         Scalar("is_new_model", bool),
     )
 
-    def __init__(self, settings: FedCorSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._cohort = 1
-        self._training = Work(WorkKind.NONE)
-        self._weights: FloatArray = np.empty(0)
-        self._points: FloatArray = np.empty((0, 0))
-        self._alpha: FloatArray = np.empty(0)
-        self._changes: FloatArray = np.empty((0, 0))
+    def _begin(self, fleet: FleetView) -> None:
+        self._weights = fleet.num_samples / fleet.num_samples.sum()
+        generator = rng.stream(fleet.seed, "select/fedcor/points")
+        normals = generator.standard_normal((self._settings.dimensions, self._size))
+        self._points = initial_points(normals)
+        self._alpha = np.ones(self._size)
+        self._changes = np.empty((0, self._size))
         self._changed_in: IntArray = np.empty(0, dtype=np.int64)
-        self._loss: FloatArray = np.empty(0)
+        self._loss: FloatArray = np.full(self._size, np.nan)
         self._is_new_model = False
         self._awaits: Literal["loss", "models", "shadow loss", "nothing"] = "nothing"
         self._asked_in = 0
         self._num_read = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Draw the initial points."""
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._cohort = fleet.cohort
-        self._training = fleet.training
-        self._weights = fleet.num_samples / fleet.num_samples.sum()
-        generator = rng.stream(fleet.seed, "select/fedcor/points")
-        self._points = initial_points(generator.standard_normal((self._settings.dimensions, size)))
-        self._alpha = np.ones(size)
-        self._changes = np.empty((0, size))
-        self._loss = np.full(size, np.nan)
-        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Return the requests of the next step of a round, as the module describes them."""
@@ -198,31 +173,30 @@ class FedCorSelector(DeclaredState):
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if self._awaits == "loss":
-            return self._take_losses(view, probing.losses(fresh, self._alpha.size))
+            return self._take_losses(view, probing.losses(fresh, self._size))
         if self._awaits == "models":
             return self._show_shadow(view, fresh)
         if self._awaits == "shadow loss":
             self._awaits = "nothing"
-            self._note(probing.losses(fresh, self._alpha.size), view.round - 1)
+            self._note(probing.losses(fresh, self._size), view.round - 1)
             self._fit(view.round - 1, self._settings.fit_steps)
             self._forget(view.round - 1)
         return ()
 
     def select(self, view: RoundView) -> IntArray:
         """Choose uniformly in the warm-up, by score afterwards."""
-        settings, size = self._settings, self._alpha.size
-        generator = rng.stream(self._seed, "select/fedcor", view.round)
+        settings = self._settings
+        generator = rng.stream(self._fleet.seed, "select/fedcor", view.round)
         if view.round <= settings.warm_up_rounds:
-            exponentials = generator.standard_exponential(size)[view.candidates]
-            uniform = np.ones(view.candidates.size)
-            return view.candidates[draw(uniform, view.wanted, exponentials)]
+            exponentials = generator.standard_exponential(self._size)
+            return random_clients(view.candidates, view.wanted, exponentials)
         return choose(
             covariance(self._points, settings.noise),
             self._alpha,
             self._weights,
             view.candidates,
             view.wanted,
-            tie_keys(settings.ties, size, generator),
+            tie_keys(settings.ties, self._size, generator),
             settings.sum_over,
         )
 
@@ -255,10 +229,10 @@ class FedCorSelector(DeclaredState):
     def _train_shadow(self, view: RoundView) -> Sequence[ProbeRequest]:
         self._awaits = "models"
         answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        generator = rng.stream(self._seed, "select/fedcor/shadow", view.round)
-        exponentials = generator.standard_exponential(self._alpha.size)[answered]
-        chosen = answered[draw(np.ones(answered.size), self._cohort, exponentials)]
-        return [ProbeRequest(client, self._training) for client in chosen.tolist()]
+        generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
+        exponentials = generator.standard_exponential(self._size)
+        chosen = random_clients(answered, self._fleet.cohort, exponentials)
+        return [ProbeRequest(client, self._fleet.training) for client in chosen.tolist()]
 
     def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
         self._awaits = "nothing"
@@ -286,7 +260,7 @@ class FedCorSelector(DeclaredState):
     def _fit(self, round_: int, num_steps: int) -> None:
         """Fit to the observations until a round, and reset the factors."""
         settings = self._settings
-        self._alpha = np.ones(self._alpha.size)
+        self._alpha = np.ones(self._size)
         is_known = self._changed_in <= round_
         is_known &= remembered(self._changed_in, round_, settings.history_rounds)
         changes, ages = self._changes[is_known], round_ - self._changed_in[is_known]

@@ -48,15 +48,13 @@ from fleetsim.contracts import (
     IntArray,
     ProbeRequest,
     Resources,
-    RoundOutcome,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
-from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors import probing
+from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcs.equations import num_asked, pack
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
@@ -65,7 +63,6 @@ from fleetsim.units import BIT_PER_BYTE
 
 _ANSWER_BYTE = 24
 """Speed and the two rates of the link."""
-_Seconds = DelayS
 
 
 class FedCSSettings(Settings):
@@ -86,9 +83,9 @@ class FedCSSettings(Settings):
     """Share of the fleet that is asked for its resources (C)."""
     max_clients: Clients | None = Field(default=None, examples=[2])
     """Largest number of chosen clients; null: as many as the server wants."""
-    selection_s: _Seconds = 0.0
+    selection_s: DelayS = 0.0
     """Part of T_round before the model is sent (T_cs)."""
-    aggregation_s: _Seconds = 0.0
+    aggregation_s: DelayS = 0.0
     """Part of T_round after the last upload (T_agg)."""
     ties: TieRule = "random"
     """Order among clients that prolong the round equally."""
@@ -98,73 +95,45 @@ class FedCSSettings(Settings):
         return FedCSSelector(self)
 
 
-class FedCSSelector(DeclaredState):
+class FedCSSelector(ConfiguredSelector[FedCSSettings]):
     """Selector that asks anew in every round, without a state."""
 
-    needs_losses = False
     needs_probes = True
 
-    def __init__(self, settings: FedCSSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._num_samples: IntArray = np.empty(0, dtype=np.int64)
-        self._num_trained: IntArray = np.empty(0, dtype=np.int64)
-        self._payload_bit = 0
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Store the samples of a training and the size of the model."""
-        self._seed = fleet.seed
-        self._num_samples = fleet.num_samples
+    def _begin(self, fleet: FleetView) -> None:
         self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
         self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
-        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask random candidates for their resources, once for each choice."""
         if view.stage > 0:
             return ()
-        num = num_asked(self._num_samples.size, self._settings.asked_fraction)
-        return [
-            ProbeRequest(
-                client=client,
-                work=Work(WorkKind.NONE),
-                needs_model=False,
-                upload_byte=_ANSWER_BYTE,
-                uploads_vector=False,
-                asks_resources=True,
-            )
-            for client in self._drawn(view, num).tolist()
-        ]
+        num = num_asked(self._size, self._settings.asked_fraction)
+        return probing.resource_requests(self._drawn(view, num), _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients that fit into the round, in the order of the packing."""
-        reported = {
-            report.client: report.resources
-            for report in view.reports
-            if report.is_delivered and report.resources is not None and _can_work(report.resources)
-        }
-        answered = np.array(sorted(reported), dtype=np.int64)
+        reported = probing.resources(view.reports)
+        able = [client for client, resources in reported.items() if _can_work(resources)]
+        answered = np.array(sorted(able), dtype=np.int64)
         present = answered[np.isin(answered, view.candidates)]
         limit = self._settings.max_clients
         max_clients = view.wanted if limit is None else min(limit, view.wanted)
         if present.size == 0:
             return self._drawn(view, max_clients)
         resources = [reported[client] for client in present.tolist()]
-        generator = rng.stream(self._seed, "select/fedcs/ties", view.round)
-        keys = tie_keys(self._settings.ties, self._num_samples.size, generator)[present]
+        generator = rng.stream(self._fleet.seed, "select/fedcs/ties", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)[present]
         packed = self._pack(present, resources, keys, self._settings.round_s, max_clients)
         if packed.size == 0:
             packed = self._pack(present, resources, keys, np.inf, 1)
         return present[packed]
 
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: the next round asks anew."""
-
     def _drawn(self, view: RoundView, num: int) -> IntArray:
         """Return random candidates, in the order drawn."""
-        generator = rng.stream(self._seed, "select/fedcs", view.round)
-        exponentials = generator.standard_exponential(self._num_samples.size)[view.candidates]
-        return view.candidates[draw(np.ones(view.candidates.size), num, exponentials)]
+        generator = rng.stream(self._fleet.seed, "select/fedcs", view.round)
+        exponentials = generator.standard_exponential(self._size)
+        return random_clients(view.candidates, num, exponentials)
 
     def _pack(
         self,

@@ -48,7 +48,6 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    BoolArray,
     FleetView,
     FloatArray,
     IntArray,
@@ -56,14 +55,14 @@ from fleetsim.contracts import (
     ProbeRequest,
     Report,
     Resources,
-    RoundOutcome,
     RoundView,
     Work,
     WorkKind,
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.fixed import available_in_order
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra.equations import (
     Mapping,
@@ -128,7 +127,7 @@ class FedGRASettings(Settings):
         return FedGRASelector(self)
 
 
-class FedGRASelector(DeclaredState):
+class FedGRASelector(ConfiguredSelector[FedGRASettings]):
     """Selector with columns over the fleet [N]; `_set` holds the clients of the last selection."""
 
     needs_losses = True
@@ -141,27 +140,13 @@ class FedGRASelector(DeclaredState):
         Column("set", np.int64),
     )
 
-    def __init__(self, settings: FedGRASettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._cohort = 0
-        self._fairness: FloatArray = np.empty(0)
-        self._is_forced: BoolArray = np.empty(0, dtype=np.bool_)
-        self._power: FloatArray = np.empty(0)
-        self._memory: FloatArray = np.empty(0)
+    def _begin(self, fleet: FleetView) -> None:
+        self._fairness: FloatArray = np.ones(self._size)
+        self._is_forced = np.zeros(self._size, dtype=np.bool_)
+        self._power = np.full(self._size, np.nan)
+        self._memory = np.full(self._size, np.nan)
         self._set: IntArray = np.empty(0, dtype=np.int64)
         self._is_choosing = False
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with fairness 1 for all clients and no metrics."""
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._cohort = fleet.cohort
-        self._fairness = np.ones(size)
-        self._is_forced = np.zeros(size, dtype=np.bool_)
-        self._power = np.full(size, np.nan)
-        self._memory = np.full(size, np.nan)
-        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask every candidate when a selection is due."""
@@ -193,9 +178,9 @@ class FedGRASelector(DeclaredState):
         present, grade = answered[is_present], grade[is_present]
         if present.size == 0:
             present, grade = view.candidates, np.zeros(view.candidates.size)
-        generator = rng.stream(self._seed, "select/fedgra", view.round)
-        keys = tie_keys(settings.ties, self._fairness.size, generator)
-        num = self._cohort if settings.overflow == "printed" else view.wanted
+        generator = rng.stream(self._fleet.seed, "select/fedgra", view.round)
+        keys = tie_keys(settings.ties, self._size, generator)
+        num = self._fleet.cohort if settings.overflow == "printed" else view.wanted
         places = choose(
             grade,
             self._fairness[present],
@@ -206,23 +191,15 @@ class FedGRASelector(DeclaredState):
         )
         chosen = present[places][: view.wanted]
         if chosen.size:
-            self._close_selection(chosen)
+            self._set = chosen
+            self._fairness, self._is_forced = fairness_after(
+                self._fairness,
+                self._mask(chosen),
+                increment=settings.fairness_increment,
+                bound=settings.fairness_bound,
+                reset=settings.reset,
+            )
         return chosen
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: selections use the answers to probes."""
-
-    def _close_selection(self, chosen: IntArray) -> None:
-        is_selected = np.zeros(self._fairness.size, dtype=np.bool_)
-        is_selected[chosen] = True
-        self._set = chosen
-        self._fairness, self._is_forced = fairness_after(
-            self._fairness,
-            is_selected,
-            increment=self._settings.fairness_increment,
-            bound=self._settings.fairness_bound,
-            reset=self._settings.reset,
-        )
 
     def _graded(self, view: RoundView) -> tuple[IntArray, FloatArray]:
         """Return ids and grades of the clients whose answer is complete [n], [n]."""

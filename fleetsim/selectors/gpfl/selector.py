@@ -73,7 +73,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.gpfl.equations import (
     Adjustment,
@@ -162,7 +163,7 @@ class _PendingRound:
         )
 
 
-class GPFLSelector(DeclaredState):
+class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     """Selector with columns over the fleet [N]; the projection is NaN before an answer."""
 
     needs_losses = True
@@ -179,28 +180,7 @@ class GPFLSelector(DeclaredState):
         Scalar("loss", float),
     )
 
-    def __init__(self, settings: GPFLSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._learning_rate = 1.0
-        self._planned_rounds = 1
-        self._num_rounds = 0
-        self._was_asked: BoolArray = np.empty(0, dtype=np.bool_)
-        self._projection: FloatArray = np.empty(0)
-        self._num_pulls: IntArray = np.empty(0, dtype=np.int64)
-        self._reward_sum: FloatArray = np.empty(0)
-        self._num_rewards: IntArray = np.empty(0, dtype=np.int64)
-        self._direction: FloatArray = np.empty(0)
-        self._accuracy = math.nan
-        self._loss = math.nan
-        self._pending: _PendingRound | None = None
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without projections.
-
-        Raises:
-            ScenarioError: the number of rounds is open, or the server keeps no samples.
-        """
+    def _begin(self, fleet: FleetView) -> None:
         if fleet.planned_rounds is None:
             raise ScenarioError(
                 "server.selector: gpfl weighs exploration by the share of finished rounds; set"
@@ -211,17 +191,17 @@ class GPFLSelector(DeclaredState):
                 "server.selector: gpfl needs the model's accuracy on samples that the server"
                 " keeps for selectors; set evaluate.validation_fraction, such as 0.1"
             )
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._learning_rate = fleet.learning_rate
         self._planned_rounds = fleet.planned_rounds
-        self._was_asked = np.zeros(size, dtype=np.bool_)
-        self._projection = np.full(size, np.nan)
-        self._num_pulls = np.zeros(size, dtype=np.int64)
-        self._reward_sum = np.zeros(size)
-        self._num_rewards = np.zeros(size, dtype=np.int64)
+        self._learning_rate = fleet.learning_rate
+        self._num_rounds = 0
+        self._was_asked = np.zeros(self._size, dtype=np.bool_)
+        self._projection = np.full(self._size, np.nan)
+        self._num_pulls = np.zeros(self._size, dtype=np.int64)
+        self._reward_sum: FloatArray = np.zeros(self._size)
+        self._num_rewards: IntArray = np.zeros(self._size, dtype=np.int64)
+        self._direction: FloatArray = np.empty(0)
         self._accuracy, self._loss = _figures(fleet.validation)
-        return ()
+        self._pending: _PendingRound | None = None
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask for gradients: of each candidate once, and of pending models."""
@@ -255,8 +235,8 @@ class GPFLSelector(DeclaredState):
             self._learning_rate = view.learning_rate
         self._take_in(view)
         scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
-        generator = rng.stream(self._seed, "select/gpfl", view.round)
-        keys = tie_keys(self._settings.ties, self._projection.size, generator)
+        generator = rng.stream(self._fleet.seed, "select/gpfl", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)
         present = view.candidates
         return present[best(scores[present], view.wanted, keys[present])]
 
@@ -319,17 +299,13 @@ class GPFLSelector(DeclaredState):
         self._num_pulls[newcomers] += 1
         # Round 1 uses projections alone, and all rewards begin with it.
         if self._num_rounds or self._settings.mean == "per_pull":
-            is_new = np.zeros(self._projection.size, dtype=np.bool_)
-            is_new[newcomers] = True
-            self._reward(is_new, 1.0, "per_pull")
+            self._reward(self._mask(newcomers), 1.0, "per_pull")
 
     def _learn(self, vectors: dict[int, FloatArray], factor: float, *, is_aggregated: bool) -> None:
         """Update projections and rewards by the vectors of a round, then the direction."""
         delivered = self._project(vectors)
         self._num_pulls[delivered] += 1
-        is_observed = np.zeros(self._projection.size, dtype=np.bool_)
-        is_observed[delivered] = True
-        self._reward(is_observed, factor, self._settings.mean)
+        self._reward(self._mask(delivered), factor, self._settings.mean)
         if is_aggregated and vectors:
             self._direction = direction(list(vectors.values()))
 

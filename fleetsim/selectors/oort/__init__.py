@@ -22,13 +22,12 @@ from fleetsim.selectors.oort.equations import (
     temporal_bonus,
     utility,
 )
-from fleetsim.selectors.oort.profiles import PROFILES, OortProfile
+from fleetsim.selectors.oort.profiles import PROFILES
 from fleetsim.selectors.oort.selector import OortOptions, OortSelector, OortSettings
 
 __all__ = [
     "PROFILES",
     "OortOptions",
-    "OortProfile",
     "OortSelector",
     "OortSettings",
     "clipped",

@@ -61,7 +61,6 @@ paper's 1.3) is the server's setting, not Oort's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -73,7 +72,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     RoundOutcome,
     RoundView,
 )
@@ -81,7 +79,8 @@ from fleetsim.counts import floor_product
 from fleetsim.schema.effects import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort.equations import (
     clipped,
@@ -102,7 +101,6 @@ from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-_Seconds = DurationS
 
 
 class OortOptions(Settings):
@@ -135,13 +133,13 @@ class OortOptions(Settings):
     """True to scale statistical utilities to [0, 1] before the bonus is added."""
     penalty_exponent: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
     """Exponent of the penalty on clients slower than the preferred duration (alpha)."""
-    preferred_duration_s: _Seconds | None = None
+    preferred_duration_s: DurationS | None = None
     """Preferred duration T to begin with; null: median duration of the first delivering round."""
     preferred_percentile: Annotated[float, Field(ge=0.0, le=100.0)] | None = Field(
         default=None, examples=[30.0]
     )
     """First percentile of all known durations that is T; null: T is a duration."""
-    pacer_step_s: _Seconds | None = None
+    pacer_step_s: DurationS | None = None
     """Step Delta by which T grows; null: the first T."""
     pacer_step_percent: Annotated[float, Field(ge=1e-6, le=100.0)] = 5.0
     """Step by which the percentile grows or shrinks; with preferred_percentile only."""
@@ -195,18 +193,17 @@ class OortSettings(OortOptions):
         if not isinstance(given, dict):
             return given
         profile = PROFILES.get(str(given.get("profile")))
-        return given if profile is None else profile.settings() | given
+        return given if profile is None else profile | given
 
     def build(self) -> OortSelector:
         """Selector with these settings."""
         return OortSelector(self)
 
 
-class OortSelector(DeclaredState):
+class OortSelector(ConfiguredSelector[OortOptions]):
     """Selector with columns over the fleet [N]; the utility of unexplored clients is NaN."""
 
     needs_losses = True
-    needs_probes = False
     state_fields = (
         Column("utility", np.float64),
         Column("duration_s", np.float64),
@@ -219,42 +216,24 @@ class OortSelector(DeclaredState):
         Scalar("percentile", float),
     )
 
-    def __init__(self, settings: OortOptions) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._utility: FloatArray = np.empty(0)
-        self._duration_s: FloatArray = np.empty(0)
-        self._last_round: IntArray = np.empty(0, dtype=np.int64)
-        self._num_selected: IntArray = np.empty(0, dtype=np.int64)
+    def _begin(self, fleet: FleetView) -> None:
+        self._utility = np.full(self._size, np.nan)
+        self._duration_s = np.full(self._size, np.nan)
+        self._last_round = np.zeros(self._size, dtype=np.int64)
+        self._num_selected = np.zeros(self._size, dtype=np.int64)
         self._achieved: FloatArray = np.empty(0)
         self._num_rounds = 0
-        self._preferred_s = math.nan
-        self._step_s = math.nan
-        self._percentile = math.nan
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without explored clients."""
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._utility = np.full(size, np.nan)
-        self._duration_s = np.full(size, np.nan)
-        self._last_round = np.zeros(size, dtype=np.int64)
-        self._num_selected = np.zeros(size, dtype=np.int64)
+        self._preferred_s = self._step_s = self._percentile = math.nan
         if self._settings.preferred_duration_s is not None:
             self._begin_pacing(self._settings.preferred_duration_s)
         if self._settings.preferred_percentile is not None:
             self._percentile = self._settings.preferred_percentile
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
 
     def select(self, view: RoundView) -> IntArray:
         """Return the exploited clients, then the explorers."""
         settings = self._settings
-        generator = rng.stream(self._seed, "select/oort", view.round)
-        exponentials = generator.standard_exponential(self._utility.size)
+        generator = rng.stream(self._fleet.seed, "select/oort", view.round)
+        exponentials = generator.standard_exponential(self._size)
         is_explored = np.isfinite(self._utility[view.candidates])
         explored = view.candidates[is_explored]
         explored = explored[~self._blacklist(exponentials)[explored]]
@@ -339,10 +318,10 @@ class OortSelector(DeclaredState):
 
     def _blacklist(self, keys: FloatArray) -> BoolArray:
         """Return a mask of clients barred from exploitation [N]; the keys break ties."""
-        is_barred = np.zeros(self._num_selected.size, dtype=np.bool_)
+        is_barred = np.zeros(self._size, dtype=np.bool_)
         if self._settings.max_selections is not None:
             often = np.flatnonzero(self._num_selected >= self._settings.max_selections)
-            limit = floor_product(self._settings.max_blacklist_fraction, self._num_selected.size)
+            limit = floor_product(self._settings.max_blacklist_fraction, self._size)
             most = best(self._num_selected[often].astype(np.float64), limit, keys[often])
             is_barred[often[most]] = True
         return is_barred

@@ -54,10 +54,11 @@ from fleetsim.contracts import (
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_loss
+from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_losses
 from fleetsim.settings import Settings
 
 
@@ -115,50 +116,38 @@ def losses_of(clients: IntArray, answers: dict[int, float | None]) -> FloatArray
     return np.array([math.nan if loss is None else loss for loss in losses], dtype=np.float64)
 
 
-class _Draws:
+class _PowerOfChoice(ConfiguredSelector[PowerOfChoiceSettings]):
     """Random draws of all variants, addressed by the round."""
 
-    def __init__(self, settings: PowerOfChoiceSettings, fleet: FleetView) -> None:
-        self._settings = settings
-        self._seed = fleet.seed
-        self._num_clients = fleet.num_samples.size
+    needs_losses = True
 
-    def candidates(self, view: RoundView) -> IntArray:
+    def _candidates(self, view: RoundView) -> IntArray:
         """Return the ids of the d candidates, in the order drawn."""
-        generator = rng.stream(self._seed, "select/power-of-choice", view.round)
-        exponentials = generator.standard_exponential(self._num_clients)[view.candidates]
+        generator = rng.stream(self._fleet.seed, "select/power-of-choice", view.round)
+        exponentials = generator.standard_exponential(self._size)[view.candidates]
         num = num_asked(self._settings.d, view.wanted)
         return view.candidates[draw(view.num_samples.astype(np.float64), num, exponentials)]
 
-    def largest(self, view: RoundView, clients: IntArray, losses: FloatArray) -> IntArray:
+    def _largest(self, view: RoundView, clients: IntArray, losses: FloatArray) -> IntArray:
         """Return the ids of the wanted ones with the largest losses, largest first."""
-        generator = rng.stream(self._seed, "select/power-of-choice/ties", view.round)
-        keys = tie_keys(self._settings.ties, self._num_clients, generator)
+        generator = rng.stream(self._fleet.seed, "select/power-of-choice/ties", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)
         return clients[best(losses, view.wanted, keys[clients])]
 
 
-class ProbedPowerOfChoice(DeclaredState):
+class ProbedPowerOfChoice(_PowerOfChoice):
     """Selector of pow-d and cpow-d: the candidates are probed before each choice."""
 
-    needs_losses = True
     needs_probes = True
 
-    def __init__(self, settings: PowerOfChoiceSettings) -> None:
-        self._settings = settings
-        self._draws: _Draws | None = None
+    def _begin(self, fleet: FleetView) -> None:
         self._asked: IntArray = np.empty(0, dtype=np.int64)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Store the seed and the size of the fleet."""
-        self._draws = _Draws(self._settings, fleet)
-        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask the d candidates, once for each choice."""
         if view.stage > 0:
             return ()
-        assert self._draws is not None
-        self._asked = self._draws.candidates(view)
+        self._asked = self._candidates(view)
         sizes = view.num_samples[np.searchsorted(view.candidates, self._asked)]
         return [
             ProbeRequest(client=client, work=self._work(size))
@@ -167,19 +156,15 @@ class ProbedPowerOfChoice(DeclaredState):
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients with the largest losses among those that answered."""
-        assert self._draws is not None
         present = self._asked[np.isin(self._asked, view.candidates)]
         if present.size == 0:
             # All probed clients have left, others came: a new draw, as if none had answered.
-            present = self._draws.candidates(view)
+            present = self._candidates(view)
         answers = {report.client: report.loss for report in view.reports if report.is_delivered}
         answered = present[[client in answers for client in present.tolist()]]
         if answered.size == 0:
             return present[: view.wanted]
-        return self._draws.largest(view, answered, losses_of(answered, answers))
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing: the next round asks anew."""
+        return self._largest(view, answered, losses_of(answered, answers))
 
     def _work(self, num_samples: int) -> Work:
         if self._settings.variant == "pow-d":
@@ -187,39 +172,21 @@ class ProbedPowerOfChoice(DeclaredState):
         return Work(WorkKind.EVALUATE, num_samples=min(self._settings.batch, num_samples))
 
 
-class ReportedPowerOfChoice(DeclaredState):
+class ReportedPowerOfChoice(_PowerOfChoice):
     """Selector of rpow-d with the last reported losses, +infinity before the first [N]."""
 
-    needs_losses = True
-    needs_probes = False
     state_fields = (Column("last_loss", np.float64),)
 
-    def __init__(self, settings: PowerOfChoiceSettings) -> None:
-        self._settings = settings
-        self._epochs = settings.loss
-        self._draws: _Draws | None = None
-        self._last_loss: FloatArray = np.empty(0)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without any reported loss."""
-        self._draws = _Draws(self._settings, fleet)
-        self._last_loss = np.full(fleet.num_samples.size, np.inf)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+    def _begin(self, fleet: FleetView) -> None:
+        self._last_loss: FloatArray = np.full(self._size, np.inf)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients with the largest last reported losses among the d candidates."""
-        assert self._draws is not None
-        drawn = self._draws.candidates(view)
-        largest = self._draws.largest(view, drawn, self._last_loss[drawn])
-        return answer_requesting(largest, self._epochs)
+        drawn = self._candidates(view)
+        largest = self._largest(view, drawn, self._last_loss[drawn])
+        return answer_requesting(largest, self._settings.loss)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Store the finite losses of the clients that delivered."""
-        for report in outcome.reports:
-            loss = training_loss(report, self._epochs)
-            if loss is not None:
-                self._last_loss[report.client] = loss
+        losses = training_losses(outcome.reports, self._settings.loss, self._size)
+        self._last_loss = np.where(np.isnan(losses), self._last_loss, losses)

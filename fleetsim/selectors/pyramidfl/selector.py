@@ -34,7 +34,6 @@ phases. No probes. State: Oort's and six numbers per client.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -45,12 +44,12 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Report,
     RoundOutcome,
     RoundView,
 )
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import OortOptions, OortSelector
 from fleetsim.selectors.pyramidfl.equations import (
@@ -98,14 +97,13 @@ class PyramidFlSettings(OortOptions):
         return PyramidFlSelector(self)
 
 
-class PyramidFlSelector(DeclaredState):
+class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
     """Selector with Oort's and columns over the fleet [N]; seconds are NaN before a delivery.
 
     Work is counted in the scenario's unit: epochs, or steps, which then have a batch size.
     """
 
     needs_losses = True
-    needs_probes = False
     state_parts = ("_oort",)
     state_fields = (
         Column("gradient_utility", np.float64),
@@ -117,35 +115,19 @@ class PyramidFlSelector(DeclaredState):
     )
 
     def __init__(self, settings: PyramidFlSettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._oort = OortSelector(settings)
-        self._usual = 1
-        self._batch_size: int | None = None
-        self._num_samples: IntArray = np.empty(0, dtype=np.int64)
-        self._gradient_utility: FloatArray = np.empty(0)
-        self._down_s: FloatArray = np.empty(0)
-        self._unit_s: FloatArray = np.empty(0)
-        self._up_s: FloatArray = np.empty(0)
-        self._asked: IntArray = np.empty(0, dtype=np.int64)
-        self._asked_fraction: FloatArray = np.empty(0)
 
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with utilities in proportion to samples and without times."""
-        size = fleet.num_samples.size
+    def _begin(self, fleet: FleetView) -> None:
+        self._oort.setup(fleet)
         self._usual = fleet.epochs if fleet.steps is None else fleet.steps
         self._batch_size = None if fleet.steps is None else fleet.batch_size
-        self._num_samples = fleet.num_samples
         self._gradient_utility = fleet.num_samples.astype(np.float64)
-        self._down_s = np.full(size, np.nan)
-        self._unit_s = np.full(size, np.nan)
-        self._up_s = np.full(size, np.nan)
-        self._asked = np.full(size, self._usual, dtype=np.int64)
-        self._asked_fraction = np.ones(size)
-        return self._oort.setup(fleet)
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return self._oort.probe(view)
+        self._down_s = np.full(self._size, np.nan)
+        self._unit_s = np.full(self._size, np.nan)
+        self._up_s = np.full(self._size, np.nan)
+        self._asked = np.full(self._size, self._usual, dtype=np.int64)
+        self._asked_fraction = np.ones(self._size)
 
     def select(self, view: RoundView) -> Cohort:
         """Return Oort's choice, with the epochs or steps and the share of the update of each."""
@@ -202,5 +184,5 @@ class PyramidFlSelector(DeclaredState):
                 per_unit = report.num_samples if self._batch_size is None else self._batch_size
                 num_trained = np.array([round(per_unit * amount)])
                 self._gradient_utility[client] = gradient_utilities(
-                    np.array([norm]), self._num_samples[[client]], num_trained
+                    np.array([norm]), self._fleet.num_samples[[client]], num_trained
                 )[0]

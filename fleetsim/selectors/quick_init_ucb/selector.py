@@ -47,11 +47,8 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    Parameters,
     ProbeRequest,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import (
@@ -92,33 +89,19 @@ class QuickInitUcbSelector(UcbSelector):
         super().__init__(settings)
         self._init = settings.init
         self._rehearses = settings.cold_start == "reset"
-        self._initial: Parameters = np.empty(0, dtype=np.float32)
-        self._training = Work(WorkKind.NONE)
-        self._order: IntArray = np.empty(0, dtype=np.int64)
-        self._refill: IntArray = np.empty(0, dtype=np.int64)
-        self._client_reward: FloatArray = np.empty(0)
+
+    def _begin(self, fleet: FleetView) -> None:
+        super()._begin(fleet)
+        generator = rng.stream(fleet.seed, "select/quick-init-ucb/groups")
+        self._order: IntArray = np.argsort(tie_keys(self._settings.ties, self._size, generator))
+        self._refill: IntArray = np.argsort(tie_keys(self._settings.ties, self._size, generator))
+        self._client_reward: FloatArray = np.full(self._size, np.nan)
         # Of one choice:
         self._rehearsal: Rehearsal | None = None
-        self._is_rehearsed: BoolArray = np.empty(0, dtype=np.bool_)
+        self._is_rehearsed = np.zeros(self._size, dtype=np.bool_)
         self._probed_in = 0
         self._num_read = 0
         self._num_opinions: int | None = None
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Draw the order of the clients for the cold start.
-
-        Raises:
-            ScenarioError: there are too many arms.
-        """
-        requests = super().setup(fleet)
-        size = fleet.num_samples.size
-        generator = rng.stream(fleet.seed, "select/quick-init-ucb/groups")
-        self._order = np.argsort(tie_keys(self._settings.ties, size, generator))
-        self._refill = np.argsort(tie_keys(self._settings.ties, size, generator))
-        self._client_reward = np.full(size, np.nan)
-        self._initial = fleet.parameters
-        self._training = fleet.training
-        return requests
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot ask all for an opinion; then rehearse with `cold_start: reset`."""
@@ -130,7 +113,7 @@ class QuickInitUcbSelector(UcbSelector):
             self._probed_in = view.round
             self._rehearsal = None
             self._num_opinions = None
-            self._is_rehearsed = np.zeros(self._num_clients, dtype=np.bool_)
+            self._is_rehearsed = np.zeros(self._size, dtype=np.bool_)
             opinions = super().probe(view)
             if opinions:
                 return opinions
@@ -143,20 +126,17 @@ class QuickInitUcbSelector(UcbSelector):
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if self._rehearsal is not None and self._rehearsal.is_over:
-            reward = average_opinion(probing.accuracies(fresh, self._num_clients))
+            reward = average_opinion(probing.accuracies(fresh, self._size))
             if not math.isnan(reward):
                 self._start_arms(self._rehearsal.clients, reward)
             self._rehearsal = None
         if self._rehearsal is None:
-            is_present = np.zeros(self._num_clients, dtype=np.bool_)
-            is_present[view.candidates] = True
+            is_present = self._mask(view.candidates)
             group = self._group(is_present, is_present & ~self._is_rehearsed)
             if group.size < self._sets.shape[1]:
                 return ()
             self._is_rehearsed[group] = True
-            self._rehearsal = Rehearsal(
-                group, self._initial, num_rounds=self._settings.slot_rounds, work=self._training
-            )
+            self._rehearsal = Rehearsal(group, self._fleet, num_rounds=self._settings.slot_rounds)
         else:
             self._rehearsal.take(fresh)
         return self._rehearsal.requests(view.candidates)
@@ -183,7 +163,7 @@ class QuickInitUcbSelector(UcbSelector):
         group = self._group(is_present, is_present)
         if group.size == 0:
             return super()._next_arm(round_, is_present, slot)
-        return arm_of(group, self._num_clients) if group.size == self._sets.shape[1] else NO_ARM
+        return arm_of(group, self._size) if group.size == self._sets.shape[1] else NO_ARM
 
     def _credit(self, reward: float) -> None:
         members = self._sets[self._arm]

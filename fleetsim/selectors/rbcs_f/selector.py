@@ -36,7 +36,6 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    BoolArray,
     FleetView,
     FloatArray,
     IntArray,
@@ -44,12 +43,12 @@ from fleetsim.contracts import (
     Resources,
     RoundOutcome,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors import probing
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.rbcs_f.equations import (
     NUM_FEATURES,
@@ -98,13 +97,12 @@ class RBCSFSettings(Settings):
         return RBCSFSelector(self)
 
 
-class RBCSFSelector(DeclaredState):
+class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
     """Selector with queues [N] and regressions [N, 3, 3] and [N, 3].
 
     `_context` holds the figures of the present round.
     """
 
-    needs_losses = False
     needs_probes = True
     state_fields = (
         Column("queue", np.float64),
@@ -113,50 +111,19 @@ class RBCSFSelector(DeclaredState):
         Column("took_part", np.bool_),
     )
 
-    def __init__(self, settings: RBCSFSettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._payload_bit = 0
-        self._queue: FloatArray = np.empty(0)
-        self._gram: FloatArray = np.empty((0, NUM_FEATURES, NUM_FEATURES))
-        self._moment: FloatArray = np.empty((0, NUM_FEATURES))
-        self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
-        self._context: FloatArray = np.empty((0, NUM_FEATURES))
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin with empty queues and regressions.
-
-        Raises:
-            ScenarioError: the cohort is too small for the guarantee.
-        """
-        size = fleet.num_samples.size
+    def _begin(self, fleet: FleetView) -> None:
         try:
-            require_guarantee(self._settings.guaranteed_fraction, size, fleet.cohort)
+            require_guarantee(self._settings.guaranteed_fraction, self._size, fleet.cohort)
         except ValueError as fault:
             raise ScenarioError(f"server.selector: {fault}") from fault
-        self._seed = fleet.seed
-        self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
-        self._queue = np.zeros(size)
-        self._gram, self._moment = initial_estimate(size, self._settings.ridge)
-        self._took_part = np.zeros(size, dtype=np.bool_)
-        self._context = np.full((size, NUM_FEATURES), np.nan)
-        return ()
+        self._queue: FloatArray = np.zeros(self._size)
+        self._gram, self._moment = initial_estimate(self._size, self._settings.ridge)
+        self._took_part = np.zeros(self._size, dtype=np.bool_)
+        self._context: FloatArray = np.full((self._size, NUM_FEATURES), np.nan)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Ask every candidate for its resources, once for each choice."""
-        if view.stage > 0:
-            return ()
-        return [
-            ProbeRequest(
-                client=client,
-                work=Work(WorkKind.NONE),
-                needs_model=False,
-                upload_byte=_ANSWER_BYTE,
-                uploads_vector=False,
-                asks_resources=True,
-            )
-            for client in view.candidates.tolist()
-        ]
+        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
 
     def select(self, view: RoundView) -> IntArray:
         """Return the set of the least cost, longest queue first."""
@@ -172,8 +139,8 @@ class RBCSFSelector(DeclaredState):
         if present.size == 0:
             present = view.candidates
             exchange_s = np.zeros(present.size)
-        generator = rng.stream(self._seed, "select/rbcs-f", view.round)
-        keys = tie_keys(self._settings.ties, self._queue.size, generator)[present]
+        generator = rng.stream(self._fleet.seed, "select/rbcs-f", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)[present]
         chosen = choose(self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty)
         return present[chosen]
 
@@ -189,23 +156,22 @@ class RBCSFSelector(DeclaredState):
         self._gram, self._moment = with_exchanges(
             self._gram, self._moment, clients, self._context[clients], exchange_s
         )
-        self._took_part = np.zeros(self._queue.size, dtype=np.bool_)
-        self._took_part[outcome.selected] = True
+        self._took_part = self._mask(outcome.selected)
         self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
 
     def _take_in(self, view: RoundView) -> None:
         """Store the figures of the clients that answered; NaN for all others."""
         reported = {
-            report.client: report.resources
-            for report in view.reports
-            if report.is_delivered and report.resources is not None and _can_work(report.resources)
+            client: resources
+            for client, resources in probing.resources(view.reports).items()
+            if _can_work(resources)
         }
         clients = np.array(list(reported), dtype=np.int64)
-        self._context = np.full((self._queue.size, NUM_FEATURES), np.nan)
+        self._context = np.full((self._size, NUM_FEATURES), np.nan)
         self._context[clients] = contexts(
             np.array([1.0 - resources.load_fraction for resources in reported.values()]),
             self._took_part[clients],
-            float(self._payload_bit),
+            float(self._fleet.payload_byte * BIT_PER_BYTE),
             np.array([resources.up_bit_per_s for resources in reported.values()]),
         )
 

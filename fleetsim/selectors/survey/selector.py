@@ -24,26 +24,23 @@ The server must know n_k and its cohort's losses (policies 1 and 2), or nothing 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    BoolArray,
     Cohort,
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     RoundOutcome,
     RoundView,
     Selector,
 )
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.selectors.declared_state import Column, DeclaredState
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.survey.equations import (
     average_loss_scores,
@@ -53,7 +50,7 @@ from fleetsim.selectors.survey.equations import (
     with_losses,
 )
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_loss
+from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_losses
 from fleetsim.settings import Settings
 
 
@@ -101,34 +98,19 @@ def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> I
     )
 
 
-class AverageLossSelector(DeclaredState):
+class AverageLossSelector(ConfiguredSelector[SurveySettings]):
     """Selector of policies 1 and 2, with sums and numbers of reported losses [N]."""
 
     needs_losses = True
-    needs_probes = False
     state_fields = (
         Column("loss_sum", np.float64),
         Column("num_losses", np.int64),
     )
 
-    def __init__(self, settings: SurveySettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._shares: FloatArray = np.empty(0)
-        self._loss_sum: FloatArray = np.empty(0)
-        self._num_losses: IntArray = np.empty(0, dtype=np.int64)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without any loss."""
-        self._seed = fleet.seed
+    def _begin(self, fleet: FleetView) -> None:
         self._shares = sample_shares(fleet.num_samples)
-        self._loss_sum = np.zeros(fleet.num_samples.size)
-        self._num_losses = np.zeros(fleet.num_samples.size, dtype=np.int64)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+        self._loss_sum: FloatArray = np.zeros(self._size)
+        self._num_losses: IntArray = np.zeros(self._size, dtype=np.int64)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients with the largest scores."""
@@ -138,55 +120,36 @@ class AverageLossSelector(DeclaredState):
             scores = average_loss_scores(*known)
         else:
             scores = confidence_bound_scores(*known, view.round)
-        generator = rng.stream(self._seed, "select/survey", view.round)
-        keys = tie_keys(self._settings.ties, self._shares.size, generator)
+        generator = rng.stream(self._fleet.seed, "select/survey", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)
         chosen = present[best(scores, view.wanted, keys[present])]
         return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Add the losses of the clients that delivered."""
-        delivered = [report for report in outcome.reports if report.is_delivered]
-        clients = np.array([report.client for report in delivered], dtype=np.int64)
-        reported = [training_loss(report, self._settings.loss) for report in delivered]
-        losses = [math.nan if loss is None else loss for loss in reported]
+        losses = training_losses(outcome.reports, self._settings.loss, self._size)
         self._loss_sum, self._num_losses = with_losses(
-            self._loss_sum, self._num_losses, clients, np.array(losses, dtype=np.float64)
+            self._loss_sum, self._num_losses, outcome.selected, losses[outcome.selected]
         )
 
 
-class NoRepeatsSelector(DeclaredState):
+class NoRepeatsSelector(ConfiguredSelector[SurveySettings]):
     """Selector of policy 3, with a mask of the clients selected in the last round [N]."""
 
-    needs_losses = False
-    needs_probes = False
     state_fields = (Column("took_part", np.bool_),)
 
-    def __init__(self, settings: SurveySettings) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._shares: FloatArray = np.empty(0)
-        self._took_part: BoolArray = np.empty(0, dtype=np.bool_)
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without selected clients."""
-        self._seed = fleet.seed
+    def _begin(self, fleet: FleetView) -> None:
         self._shares = sample_shares(fleet.num_samples)
-        self._took_part = np.zeros(fleet.num_samples.size, dtype=np.bool_)
-        return ()
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+        self._took_part = np.zeros(self._size, dtype=np.bool_)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return random clients that were not selected in the last round."""
         present = view.candidates
-        keys = rng.stream(self._seed, "select/survey", view.round).random(self._took_part.size)
+        keys = rng.stream(self._fleet.seed, "select/survey", view.round).random(self._size)
         chosen = present[choose_others(self._took_part[present], view.wanted, keys[present])]
         return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Store the selected clients, whether they delivered or not."""
         if outcome.selected.size:
-            self._took_part = np.zeros(self._took_part.size, dtype=np.bool_)
-            self._took_part[outcome.selected] = True
+            self._took_part = self._mask(outcome.selected)

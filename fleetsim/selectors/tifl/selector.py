@@ -62,7 +62,8 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.effects import beside, by_key
 from fleetsim.schema.ranges import Clients, DurationS, Rounds
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl.equations import (
     DROPPED,
@@ -136,7 +137,7 @@ class TiFLSettings(Settings):
         return TiFLSelector(self)
 
 
-class TiFLSelector(DeclaredState):
+class TiFLSelector(ConfiguredSelector[TiFLSettings]):
     """Selector with profiles [N, R] and tiers [N]; credits, probabilities, accuracies [m]."""
 
     needs_probes = True
@@ -152,27 +153,10 @@ class TiFLSelector(DeclaredState):
     )
 
     def __init__(self, settings: TiFLSettings) -> None:
+        super().__init__(settings)
         self.needs_losses = settings.rule != "none"
-        self._settings = settings
-        self._seed = 0
-        self._training = Work(WorkKind.NONE)
-        self._observed_s: FloatArray = np.empty((0, settings.profile_rounds))
-        self._num_asked: IntArray = np.empty(0, dtype=np.int64)
-        self._tier_of: IntArray = np.empty(0, dtype=np.int64)
-        self._longest_s = 0.0
-        self._credit: FloatArray = np.empty(0)
-        self._probability: FloatArray = np.empty(0)
-        self._accuracy: FloatArray = np.empty(0)
-        self._tier = DROPPED
-        self._num_read = 0
-        self._is_measuring = False
 
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Begin without profiles.
-
-        Raises:
-            ScenarioError: credits need the number of rounds, which is open.
-        """
+    def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
         is_planned = settings.credits == "planned"
         if is_planned and fleet.planned_rounds is None:
@@ -180,18 +164,17 @@ class TiFLSelector(DeclaredState):
                 "server.selector.credits: tifl gives each tier its share of the rounds; set"
                 " stop.rounds, or credits: unlimited"
             )
-        size = fleet.num_samples.size
-        self._seed = fleet.seed
-        self._training = fleet.training
-        self._observed_s = np.full((size, settings.profile_rounds), np.nan)
-        self._num_asked = np.zeros(size, dtype=np.int64)
-        self._tier_of = np.full(size, DROPPED, dtype=np.int64)
-        self._credit = initial_credits(
-            settings.num_tiers, fleet.planned_rounds if is_planned else None
-        )
+        self._observed_s = np.full((self._size, settings.profile_rounds), np.nan)
+        self._num_asked = np.zeros(self._size, dtype=np.int64)
+        self._tier_of = np.full(self._size, DROPPED, dtype=np.int64)
+        self._longest_s = 0.0
+        planned_rounds = fleet.planned_rounds if is_planned else None
+        self._credit = initial_credits(settings.num_tiers, planned_rounds)
         self._probability = np.full(settings.num_tiers, 1.0 / settings.num_tiers)
-        self._accuracy = np.full(settings.num_tiers, np.nan)
-        return ()
+        self._accuracy: FloatArray = np.full(settings.num_tiers, np.nan)
+        self._tier = DROPPED
+        self._num_read = 0
+        self._is_measuring = False
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Profile new candidates, one training task per stage, then measure the tiers."""
@@ -201,7 +184,8 @@ class TiFLSelector(DeclaredState):
         is_profiling = view.stage < settings.profile_rounds and not self._is_measuring
         if new.size and is_profiling:
             self._num_asked[new] += 1
-            return [ProbeRequest(client, self._training, upload_byte=0) for client in new.tolist()]
+            work = self._fleet.training
+            return [ProbeRequest(client, work, upload_byte=0) for client in new.tolist()]
         is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
         if is_due and not self._is_measuring:
             self._is_measuring = True
@@ -221,10 +205,10 @@ class TiFLSelector(DeclaredState):
         if not is_open.any():
             self._require_anybody()
             return np.empty(0, dtype=np.int64)
-        generator = rng.stream(self._seed, "select/tifl", view.round)
+        generator = rng.stream(self._fleet.seed, "select/tifl", view.round)
         self._tier = draw_tier(self._probability, is_open, float(generator.random()))
         self._credit = with_payment(self._credit, self._tier)
-        keys = generator.random(self._tier_of.size)[view.candidates]
+        keys = generator.random(self._size)[view.candidates]
         chosen = choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
         return view.candidates[chosen]
 
@@ -251,16 +235,16 @@ class TiFLSelector(DeclaredState):
         # The longest answer is in time.
         max_s = self._settings.max_s or math.nextafter(self._longest_s, math.inf)
         is_profiled = self._num_asked == self._settings.profile_rounds
-        latencies_s = np.full(self._num_asked.size, np.nan)
+        latencies_s = np.full(self._size, np.nan)
         latencies_s[is_profiled] = latency_s(self._observed_s[is_profiled], max_s)
-        keys = rng.stream(self._seed, "select/tifl/latencies").random(latencies_s.size)
+        keys = rng.stream(self._fleet.seed, "select/tifl/latencies").random(latencies_s.size)
         self._tier_of = tiers(latencies_s, self._settings.num_tiers, keys, self._settings.split)
 
     def _adapt(self, round_: int, reports: Sequence[Report]) -> None:
         """Store the tiers' accuracies, and change the probabilities if that is due."""
         settings = self._settings
-        accuracies = np.full(self._tier_of.size, np.nan)
-        num_samples = np.zeros(self._tier_of.size, dtype=np.int64)
+        accuracies = np.full(self._size, np.nan)
+        num_samples = np.zeros(self._size, dtype=np.int64)
         for report in reports:
             if report.is_delivered and report.accuracy is not None:
                 accuracies[report.client] = report.accuracy
@@ -273,7 +257,7 @@ class TiFLSelector(DeclaredState):
         self._accuracy = np.where(np.isnan(measured), self._accuracy, measured)
         if is_due and settings.rule != "none":
             is_empty = self._num_members(self._tier_of) == 0
-            generator = rng.stream(self._seed, "select/tifl/accuracies", round_)
+            generator = rng.stream(self._fleet.seed, "select/tifl/accuracies", round_)
             self._probability = changed_probabilities(
                 self._accuracy,
                 np.where(is_empty, 0.0, self._credit),

@@ -54,7 +54,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    Parameters,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -71,7 +70,8 @@ from fleetsim.selectors.bandits.equations import (
     rewarded,
 )
 from fleetsim.selectors.bandits.slots import Slot, SlotModel, slot_answer
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar, StateFields
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar, StateFields
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -114,7 +114,7 @@ class UcbSettings(SetBanditOptions):
         return UcbSelector(self)
 
 
-class UcbSelector(DeclaredState):
+class UcbSelector(ConfiguredSelector[SetBanditOptions]):
     """Selector with the mean reward and number of plays of every arm [A], and the present slot."""
 
     needs_losses = True
@@ -127,29 +127,10 @@ class UcbSelector(DeclaredState):
         Scalar("arm", int),
     )
 
-    def __init__(self, settings: SetBanditOptions) -> None:
-        self._settings = settings
-        self._seed = 0
-        self._start: Parameters | None = None
-        self._num_clients = 0
-        self._sets: IntArray = np.empty((0, 0), dtype=np.int64)
-        self._means: FloatArray = np.empty(0)
-        self._plays: IntArray = np.empty(0, dtype=np.int64)
-        self._slot = Slot(0)
-        self._num_slots = 0
-        self._arm = NO_ARM
-
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """List the arms.
-
-        Raises:
-            ScenarioError: there are too many of them.
-        """
-        self._seed = fleet.seed
-        self._num_clients = fleet.num_samples.size
-        size = min(fleet.cohort, self._num_clients)
+    def _begin(self, fleet: FleetView) -> None:
+        size = min(fleet.cohort, self._size)
         try:
-            self._sets = arms(self._num_clients, size, self._settings.max_sets)
+            self._sets = arms(self._size, size, self._settings.max_sets)
         except ValueError as fault:
             raise ScenarioError(
                 f"server.selector.kind = {self._settings.kind!r}: {fault}; lower fleet.size or"
@@ -157,10 +138,11 @@ class UcbSelector(DeclaredState):
                 " server.selector.max_sets"
             ) from None
         self._start = fleet.parameters if self._settings.model == "reset" else None
-        self._means = np.zeros(self._sets.shape[0])
-        self._plays = np.zeros(self._sets.shape[0], dtype=np.int64)
-        self._slot = Slot(self._num_clients)
-        return ()
+        self._means: FloatArray = np.zeros(self._sets.shape[0])
+        self._plays: IntArray = np.zeros(self._sets.shape[0], dtype=np.int64)
+        self._slot = Slot(self._size)
+        self._num_slots = 0
+        self._arm = NO_ARM
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot, ask all candidates for an opinion of its model."""
@@ -173,7 +155,7 @@ class UcbSelector(DeclaredState):
         start = None
         if self._slot.is_over and view.candidates.size:
             self._evaluate_slot(view)
-            self._begin(view)
+            self._begin_slot(view)
             start = self._start
         return slot_answer(self._slot.members(view.candidates, view.wanted), start)
 
@@ -183,13 +165,12 @@ class UcbSelector(DeclaredState):
 
     def _evaluate_slot(self, view: RoundView) -> None:
         if self._arm != NO_ARM:
-            reward = average_opinion(probing.accuracies(view.reports, self._num_clients))
+            reward = average_opinion(probing.accuracies(view.reports, self._size))
             if not math.isnan(reward):
                 self._credit(reward)
 
-    def _begin(self, view: RoundView) -> None:
-        is_present = np.zeros(self._num_clients, dtype=np.bool_)
-        is_present[view.candidates] = True
+    def _begin_slot(self, view: RoundView) -> None:
+        is_present = self._mask(view.candidates)
         self._arm = self._next_arm(view.round, is_present, self._num_slots + 1)
         if self._arm == NO_ARM:
             self._slot.begin(view.candidates, 1)
@@ -203,7 +184,7 @@ class UcbSelector(DeclaredState):
         if playable.size == 0:
             return NO_ARM
         scores = index(self._means[playable], self._plays[playable], slot, self._settings.mu)
-        generator = rng.stream(self._seed, f"select/{self._settings.kind}", round_)
+        generator = rng.stream(self._fleet.seed, f"select/{self._settings.kind}", round_)
         keys = tie_keys(self._settings.ties, self._plays.size, generator)
         return int(playable[best(scores, 1, keys[playable])[0]])
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.selectors.oort import OortSettings
-from fleetsim.selectors.oort.profiles import FEDSCALE, OORT_REPO, PLATO, PROFILES
+from fleetsim.selectors.oort.profiles import PROFILES
 
 PAGE = Path(__file__).parents[3] / "docs" / "selectors.md"
 
@@ -20,68 +20,41 @@ def figures(column: int) -> dict[str, str]:
     return {row[0].split(":")[0]: row[column] for row in cells if len(row) == 5}
 
 
-@pytest.mark.parametrize(("profile", "column"), [(OORT_REPO, 3), (FEDSCALE, 4)])
+@pytest.mark.parametrize(("profile", "column"), [("oort_repo", 3), ("fedscale", 4)])
 def test_profiles_have_the_figures_of_the_table_in_the_docs(profile, column):
-    table = figures(column)
+    table, settings = figures(column), OortSettings(profile=profile)
 
     assert table["exploration"] == (
-        f"{profile.exploration_fraction}, {profile.exploration_decay}, "
-        f"{profile.exploration_min_fraction}"
+        f"{settings.exploration_fraction}, {settings.exploration_decay}, "
+        f"{settings.exploration_min_fraction}"
     )
-    assert float(table["clip"]) == profile.clip_fraction
-    assert float(table["cut-off c"]) == profile.cut_off_fraction
+    assert float(table["clip"]) == settings.clip_fraction
+    assert float(table["cut-off c"]) == settings.cut_off_fraction
 
 
-@pytest.mark.parametrize("profile", [OORT_REPO, FEDSCALE])
+@pytest.mark.parametrize("profile", ["oort_repo", "fedscale"])
 def test_the_authors_share_penalty_window_and_bar_with_the_paper(profile):
-    paper = OortSettings()
+    paper, settings = OortSettings(), OortSettings(profile=profile)
 
-    assert profile.penalty_exponent == paper.penalty_exponent
-    assert profile.pacer_window_rounds == paper.pacer_window_rounds
-    assert profile.max_blacklist_fraction == paper.max_blacklist_fraction
+    assert settings.penalty_exponent == paper.penalty_exponent
+    assert settings.pacer_window_rounds == paper.pacer_window_rounds
+    assert settings.max_blacklist_fraction == paper.max_blacklist_fraction
 
 
-@pytest.mark.parametrize("profile", [OORT_REPO, FEDSCALE, PLATO])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_a_profile_knows_one_kind_of_preferred_duration(profile):
-    assert (profile.preferred_percentile is None) != (profile.preferred_duration_s is None)
-    assert profile.is_scaled == (profile.preferred_percentile is not None)
+    settings = OortSettings(profile=profile)
+
+    assert (settings.preferred_percentile is None) != (settings.preferred_duration_s is None)
+    assert settings.scale_utilities == (settings.preferred_percentile is not None)
 
 
-def test_plato_is_expressible_in_settings():
-    settings = OortSettings(
-        exploration_fraction=PLATO.exploration_fraction,
-        exploration_decay=PLATO.exploration_decay,
-        exploration_min_fraction=PLATO.exploration_min_fraction,
-        exploration_weights=PLATO.exploration_weights,
-        cut_off_fraction=PLATO.cut_off_fraction,
-        clip_fraction=PLATO.clip_fraction,
-        penalty_exponent=PLATO.penalty_exponent,
-        preferred_duration_s=PLATO.preferred_duration_s,
-        pacer_step_s=PLATO.pacer_step,
-        pacer_window_rounds=PLATO.pacer_window_rounds,
-        pacer_every=PLATO.pacer_every,
-        max_selections=PLATO.max_selections,
-        max_blacklist_fraction=PLATO.max_blacklist_fraction,
-    )
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_sets_what_is_not_given(profile):
+    expected = PROFILES[profile] | {"profile": profile, "clip_fraction": 0.5}
+    settings = OortSettings(profile=profile, clip_fraction=0.5)
 
-    # Barred after more than 10 selections: the 11th is the first too many.
-    assert settings.max_selections == 11
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_a_profile_sets_what_is_not_given(name):
-    profile = PROFILES[name]
-    settings = OortSettings(profile=name, clip_fraction=0.5)
-
-    assert settings.clip_fraction == 0.5
-    assert settings.scale_utilities == profile.is_scaled
-    assert settings.preferred_percentile == profile.preferred_percentile
-    for figure in (
-        *("exploration_fraction", "exploration_decay", "exploration_min_fraction"),
-        *("exploration_weights", "cut_off_fraction", "preferred_duration_s", "pacer_every"),
-        *("pacer_window_rounds", "penalty_exponent", "max_selections", "max_blacklist_fraction"),
-    ):
-        assert getattr(settings, figure) == getattr(profile, figure), figure
+    assert {name: getattr(settings, name) for name in expected} == expected
 
 
 def test_the_steps_and_windows_of_the_profiles():
@@ -89,6 +62,8 @@ def test_the_steps_and_windows_of_the_profiles():
 
     assert (repo.pacer_step_percent, repo.pacer_step_s, repo.exploration_window) == (5.0, None, 5.0)
     assert (plato.pacer_step_s, plato.exploration_window) == (50.0, None)
+    # Barred after more than 10 selections: the 11th is the first too many.
+    assert plato.max_selections == 11
 
 
 def test_settings_written_out_mean_the_same_when_read_again():

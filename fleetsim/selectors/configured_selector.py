@@ -1,0 +1,61 @@
+"""Selectors made from settings: the fleet that they keep, and their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fleetsim.contracts import (
+    BoolArray,
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    RoundOutcome,
+    RoundView,
+)
+from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.settings import Settings
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
+    """Base of selectors that needs no losses, asks for nothing and learns nothing.
+
+    A subclass makes its columns over the fleet in `_begin`.
+    """
+
+    needs_losses = False
+    needs_probes = False
+
+    def __init__(self, settings: SettingsT) -> None:
+        self._settings = settings
+
+    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
+        """Keep the fleet and begin; clients are asked before a choice at the earliest.
+
+        Raises:
+            ScenarioError: the selector does not suit the scenario.
+        """
+        self._fleet = fleet
+        self._size = fleet.num_samples.size
+        self._begin(fleet)
+        return ()
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask for nothing."""
+        return ()
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Learn nothing."""
+
+    def _begin(self, fleet: FleetView) -> None:
+        """Begin without any knowledge of the clients."""
+
+    def _mask(self, clients: IntArray) -> BoolArray:
+        """Return a mask of these clients over the fleet [N]."""
+        mask = np.zeros(self._size, dtype=np.bool_)
+        mask[clients] = True
+        return mask
