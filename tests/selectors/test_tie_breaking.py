@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
+from fleetsim.contracts import Evaluation, Purpose
+from fleetsim.selectors.divfl import DivFlSettings
+from fleetsim.selectors.fedcs import FedCSSettings
+from fleetsim.selectors.fedgra import FedGRASettings
+from fleetsim.selectors.gpfl import GPFLSettings
+from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
+from fleetsim.selectors.rbcs_f import RBCSFSettings
+from fleetsim.selectors.survey import SurveySettings
 from fleetsim.selectors.tie_breaking import best, tie_keys
+from tests.selectors.rounds import met, probed, report_of, resources_of
 
 FEW_LEVELS = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf])
 
@@ -60,3 +69,33 @@ def test_a_negative_number_or_missing_keys_are_refused():
         best(np.ones(2), -1, np.ones(2))
     with pytest.raises(ValueError, match="tie keys"):
         best(np.ones(2), 1, np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DivFlSettings(),
+        FedCSSettings(asked_fraction=1.0),
+        FedGRASettings(every_rounds=1),
+        GPFLSettings(),
+        PowerOfChoiceSettings(d=30),
+        RBCSFSettings(guaranteed_fraction=0.1),
+        SurveySettings(),
+    ],
+    ids=lambda settings: settings.kind,
+)
+def test_equal_clients_go_by_lowest_id_only_if_asked(settings):
+    def answer(request, stage):
+        report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
+        return report._replace(vector=np.ones(3, dtype=np.float32), resources=resources_of())
+
+    def chosen(ties, round_):
+        known = {"planned_rounds": 9, "validation": Evaluation(0.5, 1.0)}
+        fleet, selector = met(
+            settings.model_copy(update={"ties": ties}), (10,) * 30, cohort=3, **known
+        )
+        _, view = probed(selector, fleet, answer, round_=round_)
+        return tuple(selector.select(view).tolist())
+
+    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
+    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5

@@ -3,31 +3,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from fleetsim.contracts import Outcome, Purpose, WorkKind
-from fleetsim.selectors.afl import AflSettings, valuations
+from fleetsim.selectors.afl import AflSettings
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 SIZES = (4, 100, 25, 9)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=SIZES, *, cohort=1, **settings):
-        fleet = fleet_of(num_samples, cohort=cohort)
-        selector = AflSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=SIZES, *, cohort=1, **settings):
+    return met(AflSettings(**settings), num_samples, cohort=cohort)
 
 
-@pytest.fixture
-def answer(report_of):
-    def probe_report(client, loss, outcome=Outcome.DELIVERED):
-        return report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
-
-    return probe_report
+def answer(client, loss, outcome=Outcome.DELIVERED):
+    return report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
 
 
 def asked(requests) -> list[int]:
@@ -40,7 +29,7 @@ def first(cohort) -> int:
     return int(cohort.clients[0])
 
 
-def test_all_clients_there_evaluate_once_then_only_those_not_heard_of(ready, answer, view_of):
+def test_all_clients_there_evaluate_once_then_only_those_not_heard_of():
     fleet, selector = ready()
     requests = selector.probe(view_of(fleet, candidates=[0, 1, 2]))
     first = [answer(0, 1.5), answer(1, 0.5), answer(2, None, Outcome.LATE)]
@@ -54,9 +43,7 @@ def test_all_clients_there_evaluate_once_then_only_those_not_heard_of(ready, ans
     assert asked(selector.probe(view_of(fleet, round_=2))) == [2, 3]
 
 
-def test_valuations_are_refreshed_by_those_who_deliver_and_stale_otherwise(
-    ready, answer, view_of, report_of, outcome_of
-):
+def test_valuations_are_refreshed_by_those_who_deliver_and_stale_otherwise():
     # sqrt(4) * 1.5 = 3, sqrt(100) * 0.5 = 5, sqrt(25) * 2 = 10; 3 did not answer.
     fleet, selector = ready()
     probed = [answer(0, 1.5), answer(1, 0.5), answer(2, 2.0), answer(3, None, Outcome.OFFLINE)]
@@ -74,7 +61,7 @@ def test_valuations_are_refreshed_by_those_who_deliver_and_stale_otherwise(
     assert selector.state()["valuation"].tolist() == [4.0, 5.0, 10.0, 3.0]
 
 
-def test_the_active_part_goes_to_the_largest_valuations(ready, answer, view_of):
+def test_the_active_part_goes_to_the_largest_valuations():
     # v = 3, 5, 10, 9: floor(.5 * 4) = 2 are left out, 0 and 1. At alpha_2 = 100 client 2 is
     # exp(100) times as likely as 3; if 2 is not there, floor(.5 * 3) = 1 is left out and 3 leads.
     fleet, selector = ready(alpha_1=0.5, alpha_2=100.0, alpha_3=0.0)
@@ -86,7 +73,7 @@ def test_the_active_part_goes_to_the_largest_valuations(ready, answer, view_of):
     assert {first(selector.select(view)) for view in without} == {3}
 
 
-def test_the_random_part_reaches_those_left_out(ready, answer, view_of):
+def test_the_random_part_reaches_those_left_out():
     # One active (2, as above) and one of the three others uniformly: 1/3 each, 900 rounds.
     fleet, selector = ready(cohort=2, alpha_1=0.5, alpha_2=100.0, alpha_3=0.5)
     losses = {0: 1.5, 1: 0.5, 2: 2.0, 3: 3.0}
@@ -98,9 +85,7 @@ def test_the_random_part_reaches_those_left_out(ready, answer, view_of):
     assert np.all(np.abs(share[[0, 1, 3]] - 1 / 3) < 4 * math.sqrt(2 / 9 / 900))
 
 
-def test_without_a_cold_start_no_client_is_asked_and_the_known_ones_are_active(
-    ready, view_of, report_of, outcome_of
-):
+def test_without_a_cold_start_no_client_is_asked_and_the_known_ones_are_active():
     # floor(.75 * 4) = 3 are left out: those without a valuation.
     fleet, selector = ready(cold_start="none", alpha_3=0.0)
     assert list(selector.probe(view_of(fleet))) == []
@@ -109,7 +94,3 @@ def test_without_a_cold_start_no_client_is_asked_and_the_known_ones_are_active(
 
     assert list(selector.probe(view_of(fleet, round_=2))) == []
     assert {first(selector.select(view_of(fleet, round_=r))) for r in range(2, 20)} == {3}
-
-
-def test_the_equations_are_at_hand():
-    assert valuations(np.array([4]), np.array([1.5])).tolist() == [3.0]

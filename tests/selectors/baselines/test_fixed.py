@@ -5,9 +5,10 @@ from pydantic import ValidationError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.fixed import FixedSettings
+from tests.selectors.rounds import fleet_of, view_of
 
 
-def test_takes_the_available_ones_in_the_given_order_up_to_those_wanted(fleet_of, view_of):
+def test_takes_the_available_ones_in_the_given_order_up_to_those_wanted():
     fleet = fleet_of([1] * 8, cohort=2)
     selector = FixedSettings(clients=(6, 1, 3, 0)).build()
     selector.setup(fleet)
@@ -18,7 +19,7 @@ def test_takes_the_available_ones_in_the_given_order_up_to_those_wanted(fleet_of
     assert selector.select(view_of(fleet, candidates=[2, 5])).tolist() == []
 
 
-def test_a_client_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
+def test_a_client_that_the_fleet_does_not_have_is_the_users_error():
     selector = FixedSettings(clients=(0, 8)).build()
 
     with pytest.raises(ScenarioError, match=r"server\.selector\.clients.* client 8.* 0 to 7"):

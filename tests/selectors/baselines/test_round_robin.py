@@ -8,23 +8,20 @@ from pydantic import ValidationError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings, take_turn
+from tests.selectors.rounds import fleet_of, view_of
 
 
-@pytest.fixture
-def choices(view_of):
-    def run(fleet, num_rounds, *, settings=None, **view):
-        selector = (settings or RoundRobinSettings()).build()
-        selector.setup(fleet)
-        return [
-            np.asarray(selector.select(view_of(fleet, round_=round_, **view))).tolist()
-            for round_ in range(1, num_rounds + 1)
-        ]
-
-    return run
+def choices(fleet, num_rounds, *, settings=None, **view):
+    selector = (settings or RoundRobinSettings()).build()
+    selector.setup(fleet)
+    return [
+        np.asarray(selector.select(view_of(fleet, round_=round_, **view))).tolist()
+        for round_ in range(1, num_rounds + 1)
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 10, 11, 12])
-def test_all_clients_are_covered_in_n_over_k_rounds_rounded_up(size, choices, fleet_of):
+def test_all_clients_are_covered_in_n_over_k_rounds_rounded_up(size):
     # K = 4: 1, 1, 3, 3, 3 and 3 rounds; those of the full blocks once, the top-up again.
     num_rounds = -(-size // 4)
     blocks = choices(fleet_of([1] * size, cohort=4), num_rounds)
@@ -36,7 +33,7 @@ def test_all_clients_are_covered_in_n_over_k_rounds_rounded_up(size, choices, fl
     assert all(len(set(block)) == min(4, size) for block in blocks)
 
 
-def test_the_cycle_repeats_and_only_its_top_up_is_new(choices, fleet_of):
+def test_the_cycle_repeats_and_only_its_top_up_is_new():
     # N = 10, K = 4: blocks of 4, 4 and 2 + 2 random ones.
     first, second, last, *rest = choices(fleet_of([1] * 10, cohort=4), 60)
 
@@ -46,7 +43,7 @@ def test_the_cycle_repeats_and_only_its_top_up_is_new(choices, fleet_of):
     assert len({tuple(rest[3 * cycle + 2][2:]) for cycle in range(19)}) > 10
 
 
-def test_over_commitment_takes_its_share_from_the_next_block(choices, fleet_of):
+def test_over_commitment_takes_its_share_from_the_next_block():
     # N = 12, 5 wanted though K = 4: places 0-4, 5-9, 10-11 and 0-2 again.
     turns = choices(fleet_of([1] * 12, cohort=4), 3, wanted=5)
     line = turns[0] + turns[1] + turns[2]
@@ -55,9 +52,7 @@ def test_over_commitment_takes_its_share_from_the_next_block(choices, fleet_of):
     assert line[12:] == line[:3]
 
 
-def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn(
-    choices, fleet_of, view_of
-):
+def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn():
     fleet = fleet_of([1] * 8, cohort=4)
     first, second = choices(fleet, 2)
     there = sorted(set(range(8)) - {first[1]})
@@ -67,7 +62,7 @@ def test_a_missing_member_is_replaced_from_the_next_block_which_keeps_its_turn(
     assert second_after == second
 
 
-def test_where_no_client_is_there_the_turn_waits(fleet_of, view_of, choices):
+def test_where_no_client_is_there_the_turn_waits():
     fleet = fleet_of([1] * 8, cohort=4)
     selector = RoundRobinSettings().build()
     selector.setup(fleet)
@@ -77,11 +72,11 @@ def test_where_no_client_is_there_the_turn_waits(fleet_of, view_of, choices):
     assert np.asarray(selector.select(view_of(fleet))).tolist() == choices(fleet, 1)[0]
 
 
-def test_another_seed_makes_other_blocks(choices, fleet_of):
+def test_another_seed_makes_other_blocks():
     assert choices(fleet_of([1] * 40, seed=1), 3) != choices(fleet_of([1] * 40, seed=2), 3)
 
 
-def test_sets_are_taken_in_turn_and_topped_up_from_those_behind(choices, fleet_of):
+def test_sets_are_taken_in_turn_and_topped_up_from_those_behind():
     settings = RoundRobinSettings(sets=((0, 1, 2), (5, 4, 1), (7,)))
     fleet = fleet_of([1] * 8, cohort=3)
 
@@ -94,7 +89,7 @@ def test_sets_are_taken_in_turn_and_topped_up_from_those_behind(choices, fleet_o
     ]
 
 
-def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, fleet_of):
+def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper():
     named = (0, 1, 10, 15, 19)
     sets = (named, (2, 3, 4, 5, 6), (7, 8, 9, 11, 12), (13, 14, 16, 17, 18), (0, 2, 7, 13, 19))
     fleet = fleet_of([1] * 20, cohort=5)
@@ -106,7 +101,7 @@ def test_five_sets_of_five_among_twenty_as_in_the_goal_directed_paper(choices, f
 
 
 @pytest.mark.parametrize("sets", [None, ((0, 1, 2), (5, 4, 1), (7,))])
-def test_a_turn_lasts_for_a_slot(sets, choices, fleet_of):
+def test_a_turn_lasts_for_a_slot(sets):
     fleet = fleet_of([1] * 8, cohort=3)
     by_round = choices(fleet, 6, settings=RoundRobinSettings(sets=sets))
     by_slot = choices(fleet, 17, settings=RoundRobinSettings(sets=sets, slot_rounds=3))
@@ -115,7 +110,7 @@ def test_a_turn_lasts_for_a_slot(sets, choices, fleet_of):
 
 
 @pytest.mark.parametrize("sets", [None, ((0, 1), (2, 3))])
-def test_a_slot_that_ends_with_no_client_there_goes_on(sets, fleet_of, view_of):
+def test_a_slot_that_ends_with_no_client_there_goes_on(sets):
     fleet = fleet_of([1] * 4, cohort=2)
     selector = RoundRobinSettings(sets=sets, slot_rounds=2).build()
     selector.setup(fleet)
@@ -131,7 +126,7 @@ def test_a_slot_that_ends_with_no_client_there_goes_on(sets, fleet_of, view_of):
     assert set(chosen(5)).isdisjoint(first)
 
 
-def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error(fleet_of):
+def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error():
     selector = RoundRobinSettings(sets=((0, 1), (2, 9))).build()
 
     with pytest.raises(ScenarioError, match=r"server\.selector\.sets\[1\].* client 9"):

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from fleetsim import rng
-from fleetsim.contracts import FleetView, FloatArray, RoundView
+from fleetsim.contracts import FleetView, FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.uniform import RandomSettings, draw
+from tests.selectors.rounds import fleet_of, view_of
 
 
 def inclusion(
     settings: RandomSettings,
     fleet: FleetView,
-    view_of: Callable[..., RoundView],
     num_rounds: int,
 ) -> FloatArray:
     """Share of the rounds in which each client was chosen."""
@@ -46,7 +45,7 @@ def test_a_weight_that_is_no_weight_is_refused(weight):
         draw(np.array([1.0, weight]), 1, np.ones(2))
 
 
-def test_size_proportional_inclusion_is_that_of_sequential_renormalisation(fleet_of, view_of):
+def test_size_proportional_inclusion_is_that_of_sequential_renormalisation():
     # n = 1, 2, 3, so p = 1/6, 1/3, 1/2, and two are drawn. P(i in S) = p_i + sum over first draws
     # j of p_j p_i / (1 - p_j):
     #   1/6 + 1/3 (1/6)/(2/3) + 1/2 (1/6)/(1/2) =  5/12
@@ -55,7 +54,7 @@ def test_size_proportional_inclusion_is_that_of_sequential_renormalisation(fleet
     # Uniform draws (2/3 each) and inclusion proportional to size (1/3, 2/3, 1) are both farther
     # off than the 4 standard errors of 4000 rounds that are allowed.
     exact = np.array([5 / 12, 11 / 15, 17 / 20])
-    share = inclusion(RandomSettings(weights="size"), fleet_of([1, 2, 3]), view_of, 4000)
+    share = inclusion(RandomSettings(weights="size"), fleet_of([1, 2, 3]), 4000)
 
     assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
 
@@ -73,15 +72,15 @@ def test_the_first_of_a_draw_is_proportional_to_its_weight():
     assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000))
 
 
-def test_uniform_inclusion_is_k_over_n_whatever_the_sizes(fleet_of, view_of):
+def test_uniform_inclusion_is_k_over_n_whatever_the_sizes():
     # 2 of 5: 0.4 each; 4 standard errors of 4000 rounds are 0.031.
-    share = inclusion(RandomSettings(), fleet_of([1, 10, 100, 1000, 9]), view_of, 4000)
+    share = inclusion(RandomSettings(), fleet_of([1, 10, 100, 1000, 9]), 4000)
 
     assert np.all(np.abs(share - 0.4) < 4 * math.sqrt(0.4 * 0.6 / 4000))
 
 
 @pytest.mark.parametrize("weights", ["uniform", "size"])
-def test_a_missing_client_changes_no_other_clients_luck(weights, fleet_of, view_of):
+def test_a_missing_client_changes_no_other_clients_luck(weights):
     fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=8)
     selector = RandomSettings(weights=weights).build()
     selector.setup(fleet)
@@ -91,7 +90,7 @@ def test_a_missing_client_changes_no_other_clients_luck(weights, fleet_of, view_
     assert without_5 == [client for client in all_clients if client != 5]
 
 
-def test_different_rounds_and_seeds_draw_differently(fleet_of, view_of):
+def test_different_rounds_and_seeds_draw_differently():
     def chosen(seed: int, round_: int) -> tuple[int, ...]:
         fleet = fleet_of([1] * 50, cohort=10, seed=seed)
         selector = RandomSettings().build()
@@ -105,7 +104,7 @@ SETS = ((0, 1), (2, 3, 4), (5,))
 
 
 @pytest.mark.parametrize("settings", [{}, {"weights": "size"}, {"from_sets": ((0, 1), (2, 3))}])
-def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings, fleet_of, view_of):
+def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings):
     fleet = fleet_of([3, 1, 4, 1, 5, 9, 2, 6], cohort=2)
 
     def chosen(round_: int, slot_rounds: int) -> list[int]:
@@ -119,7 +118,7 @@ def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings, fleet_of, 
     assert len({tuple(clients) for clients in of_slot}) > 1
 
 
-def test_a_client_that_comes_back_within_a_slot_has_its_place_again(fleet_of, view_of):
+def test_a_client_that_comes_back_within_a_slot_has_its_place_again():
     fleet = fleet_of([1] * 6, cohort=3)
     selector = RandomSettings(slot_rounds=15).build()
     selector.setup(fleet)
@@ -131,7 +130,7 @@ def test_a_client_that_comes_back_within_a_slot_has_its_place_again(fleet_of, vi
     assert selector.select(view_of(fleet, round_=15)).tolist() == first
 
 
-def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others(fleet_of, view_of):
+def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others():
     # 1/3 each; 4 standard errors of 900 rounds. The first of the set is the first of the cohort.
     fleet = fleet_of((1, 10, 100, 5, 5, 5))
     selector = RandomSettings(from_sets=SETS).build()
@@ -143,7 +142,7 @@ def test_a_set_may_be_drawn_instead_each_as_likely_as_the_others(fleet_of, view_
     assert np.all(np.abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 900))
 
 
-def test_missing_members_of_a_set_come_from_the_next_ones(fleet_of, view_of):
+def test_missing_members_of_a_set_come_from_the_next_ones():
     fleet = fleet_of((10,) * 6)
     selector = RandomSettings(from_sets=SETS).build()
     selector.setup(fleet)
@@ -155,7 +154,7 @@ def test_missing_members_of_a_set_come_from_the_next_ones(fleet_of, view_of):
     assert chosen == {(1, 3, 5), (3, 5, 1), (5, 1, 3)}
 
 
-def test_sets_are_checked(fleet_of):
+def test_sets_are_checked():
     with pytest.raises(
         ScenarioError, match=r"server\.selector\.from_sets\[1\]: there is no client 4"
     ):

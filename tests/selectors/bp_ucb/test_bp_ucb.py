@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fleetsim import cli
-from fleetsim.contracts import Outcome, ProbeRequest, Purpose, Report, WorkKind
+from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.scenario import load, scenario_warnings
-from fleetsim.selectors.bp_ucb import BpUcbSettings, local_potentials
+from fleetsim.selectors.bp_ucb import BpUcbSettings
+from tests.selectors.rounds import met, outcome_of, probed, report_of
 
 LINE_M = np.array([[0.0, 0.0], [100.0, 0.0], [250.0, 0.0], [900.0, 0.0]])
 """With one nearest neighbour each: 0 - 1, joined with 2, joined with 3."""
@@ -18,66 +18,41 @@ SILENT_BELIEFS = {"potentials": "printed", "graph": ONE_NEAREST, "slot_rounds": 
 """Every belief is 1/2: the clients' own opinions decide."""
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(*, places_m=LINE_M, num_clients=4, cohort=2, seed=7, **settings):
-        fleet = fleet_of((10,) * num_clients, cohort=cohort, seed=seed)
-        fleet = replace(fleet, position_m=places_m)
-        selector = BpUcbSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(*, places_m=LINE_M, num_clients=4, cohort=2, seed=7, **settings):
+    more = {"cohort": cohort, "seed": seed, "position_m": places_m}
+    return met(BpUcbSettings(**settings), (10,) * num_clients, **more)
 
 
-@pytest.fixture
-def play(view_of, report_of, outcome_of):
+def play(fleet, selector, round_, opinions=None, *, candidates=None, cut_off=(), late=()):
     """A round; returns the requests of its stages and the choice.
 
     `opinions` by client; a missing one was lost. `cut_off` do not finish the exchange, `late` do
     not deliver their training.
     """
 
-    def go(fleet, selector, round_, opinions=None, *, candidates=None, cut_off=(), late=()):
-        stages: list[list[ProbeRequest]] = []
-        reports: list[Report] = []
-        while True:
-            view = view_of(
-                fleet,
-                round_=round_,
-                candidates=candidates,
-                reports=reports,
-                stage=len(stages),
-            )
-            requests = list(selector.probe(view))
-            if not requests:
-                break
-            stages.append(requests)
-            for request in requests:
-                is_opinion = request.work.kind is WorkKind.EVALUATE
-                opinion = (opinions or {}).get(request.client)
-                is_lost = opinion is None if is_opinion else request.client in cut_off
-                outcome = Outcome.OFFLINE if is_lost else Outcome.DELIVERED
-                report = report_of(request.client, outcome=outcome, purpose=Purpose.PROBE)
-                reports.append(report._replace(accuracy=opinion if is_opinion else None))
-        chosen = selector.select(view).tolist()
-        done = [
-            report_of(c, loss=1.0, outcome=Outcome.LATE if c in late else Outcome.DELIVERED)
-            for c in chosen
-        ]
-        selector.observe(outcome_of(round_, done))
-        return stages, chosen
+    def answer(request, stage):
+        is_opinion = request.work.kind is WorkKind.EVALUATE
+        opinion = (opinions or {}).get(request.client)
+        is_lost = opinion is None if is_opinion else request.client in cut_off
+        outcome = Outcome.OFFLINE if is_lost else Outcome.DELIVERED
+        report = report_of(request.client, outcome=outcome, purpose=Purpose.PROBE)
+        return report._replace(accuracy=opinion if is_opinion else None)
 
-    return go
+    stages, view = probed(selector, fleet, answer, round_=round_, candidates=candidates)
+    chosen = selector.select(view).tolist()
+    done = [
+        report_of(c, loss=1.0, outcome=Outcome.LATE if c in late else Outcome.DELIVERED)
+        for c in chosen
+    ]
+    selector.observe(outcome_of(round_, done))
+    return stages, chosen
 
 
 def opinions(*values: float) -> dict[int, float]:
     return dict(enumerate(values))
 
 
-def test_random_clients_train_in_the_first_slot_and_no_client_is_asked_until_it_is_over(
-    ready, play
-):
+def test_random_clients_train_in_the_first_slot_and_no_client_is_asked_until_it_is_over():
     fleet, selector = ready(slot_rounds=2)
     stages, first = play(fleet, selector, 1)
 
@@ -89,7 +64,7 @@ def test_random_clients_train_in_the_first_slot_and_no_client_is_asked_until_it_
     assert len(firsts) > 4
 
 
-def test_opinions_stay_with_the_clients_and_messages_are_charged_to_them(ready, play):
+def test_opinions_stay_with_the_clients_and_messages_are_charged_to_them():
     """The graph is a line, 1 2 2 1 neighbours. Printed potentials do not change the uniform
     messages, so one exchange: 2 scalars to each neighbour, and 4 indices: 8 * 6 byte each."""
     fleet, selector = ready(**SILENT_BELIEFS)
@@ -106,7 +81,7 @@ def test_opinions_stay_with_the_clients_and_messages_are_charged_to_them(ready, 
     assert [request.download_byte for request in talking] == [48, 96, 96, 48]
 
 
-def test_the_best_by_their_own_mean_opinions_train(ready, play):
+def test_the_best_by_their_own_mean_opinions_train():
     """First opinions .2 .9 .5 .7: 1 and 3. Of their model 1 thinks .3 and 3 thinks .1: means
     (.9 + .3) / 2 = .6 and (.7 + .1) / 2 = .4; 2 keeps its .5, whatever it thinks now."""
     fleet, selector = ready(**SILENT_BELIEFS)
@@ -119,7 +94,7 @@ def test_the_best_by_their_own_mean_opinions_train(ready, play):
     assert state["plays"].tolist() == [1, 2, 1, 2]
 
 
-def test_exploration_brings_back_who_was_played_less(ready, play):
+def test_exploration_brings_back_who_was_played_less():
     """Slot 3, sqrt(ln 3) = 1.048, mu 1: 1 with mean .7 and two plays has .7 + .741 = 1.441, 3 with
     .6 and two plays 1.341; 0 and 2 with one play .55 + 1.048 = 1.598 and .5 + 1.048 = 1.548."""
     fleet, selector = ready(**SILENT_BELIEFS | {"mu": 1.0})
@@ -129,7 +104,7 @@ def test_exploration_brings_back_who_was_played_less(ready, play):
     assert play(fleet, selector, 3, opinions(0.0, 0.7, 0.0, 0.6))[1] == [0, 2]
 
 
-def test_clients_that_are_content_with_each_other_are_not_left(ready, play):
+def test_clients_that_are_content_with_each_other_are_not_left():
     """2 and 3 like what they train, all others do not: .1 + .01 sqrt(ln 12) = .116 against 1."""
     fleet, selector = ready(**SILENT_BELIEFS | {"mu": 0.01})
     play(fleet, selector, 1)
@@ -138,7 +113,7 @@ def test_clients_that_are_content_with_each_other_are_not_left(ready, play):
     assert all(sorted(pair) == [2, 3] for pair in chosen)
 
 
-def test_a_slot_counts_for_who_delivered_in_it(ready, play):
+def test_a_slot_counts_for_who_delivered_in_it():
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1)
     play(fleet, selector, 2, opinions(0.2, 0.9, 0.5, 0.7), late=[1])
@@ -148,7 +123,7 @@ def test_a_slot_counts_for_who_delivered_in_it(ready, play):
     assert selector.state()["means"].tolist() == pytest.approx([0.2, 0.9, 0.5, 0.6])
 
 
-def test_satisfied_neighbours_speak_for_a_client(ready, play):
+def test_satisfied_neighbours_speak_for_a_client():
     """0 and 2 think the same; 0 stands beside 1, who is content, and 2 beside 3, who is not, so
     that 0 goes before 2."""
     places_m = np.array([[0.0, 0.0], [100.0, 0.0], [5000.0, 0.0], [5100.0, 0.0]])
@@ -162,7 +137,7 @@ def test_satisfied_neighbours_speak_for_a_client(ready, play):
     assert play(fleet, selector, 2, opinions(0.5, 0.1, 0.5, 0.9))[1] == [3, 2]
 
 
-def test_who_has_no_opinion_or_does_not_finish_the_exchange_comes_last(ready, play):
+def test_who_has_no_opinion_or_does_not_finish_the_exchange_comes_last():
     fleet, selector = ready(cohort=3, **SILENT_BELIEFS)
     play(fleet, selector, 1)
     # 1 is cut off and 3 silent: 2 and 0 agreed, then 3 (never heard of: infinite index).
@@ -173,7 +148,7 @@ def test_who_has_no_opinion_or_does_not_finish_the_exchange_comes_last(ready, pl
     assert chosen == [2, 0, 3]
 
 
-def test_a_newcomer_begins_with_its_first_opinion(ready, play):
+def test_a_newcomer_begins_with_its_first_opinion():
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1, candidates=[0, 1, 2])
     play(fleet, selector, 2, opinions(0.2, 0.4, 0.5), candidates=[0, 1, 2])
@@ -184,7 +159,7 @@ def test_a_newcomer_begins_with_its_first_opinion(ready, play):
     assert selector.state()["plays"][3] == 1
 
 
-def test_a_client_alone_has_no_client_to_talk_to(ready, play):
+def test_a_client_alone_has_no_client_to_talk_to():
     fleet, selector = ready(slot_rounds=1)
     play(fleet, selector, 1, candidates=[2])
     (_, talking), chosen = play(fleet, selector, 2, {2: 0.5}, candidates=[2])
@@ -193,7 +168,7 @@ def test_a_client_alone_has_no_client_to_talk_to(ready, play):
     assert chosen == [2]
 
 
-def test_without_places_in_the_world_the_seed_draws_them(ready, play):
+def test_without_places_in_the_world_the_seed_draws_them():
     graphs = set()
     three = {"kind": "mutual-nearest", "num_nearest": 3}
     for seed in (1, 1, 2, 3):
@@ -207,7 +182,7 @@ def test_without_places_in_the_world_the_seed_draws_them(ready, play):
     assert len(graphs) == 3
 
 
-def test_the_graph_of_all_clients_can_be_had(ready):
+def test_the_graph_of_all_clients_can_be_had():
     _, selector = ready(graph={"kind": "radius", "radius_m": 150.0})
     graph = selector.graph()
 
@@ -226,7 +201,7 @@ def test_the_graph_of_all_clients_can_be_had(ready):
         ({"kind": "complete"}, [3, 3, 3, 3]),
     ],
 )
-def test_messages_go_along_the_edges_of_the_graph(graph, num_neighbours, ready, play):
+def test_messages_go_along_the_edges_of_the_graph(graph, num_neighbours):
     """8 byte, to each neighbour: 2 scalars in the one exchange, and 4 indices."""
     fleet, selector = ready(**SILENT_BELIEFS | {"graph": graph})
     play(fleet, selector, 1)
@@ -235,7 +210,7 @@ def test_messages_go_along_the_edges_of_the_graph(graph, num_neighbours, ready, 
     assert [request.upload_byte for request in talking] == [48 * num for num in num_neighbours]
 
 
-def test_a_graph_is_made_anew_when_others_are_there(ready, play):
+def test_a_graph_is_made_anew_when_others_are_there():
     """Without 1, who stood between them, 0 and 2 are neighbours: a line of three again."""
     fleet, selector = ready(**SILENT_BELIEFS)
     play(fleet, selector, 1)
@@ -278,7 +253,7 @@ def test_the_bound_follows_the_settings():
     )
 
 
-def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn(ready):
+def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn():
     _, selector = ready(places_m=None, num_clients=12, seed=3, distance_unit_m=400.0)
     graph = selector.graph()
     places = [graph.nodes[n]["position_m"] for n in graph]
@@ -310,7 +285,3 @@ def test_a_fleet_that_stands_close_is_run_without_a_word():
 
     assert scenario_warnings(load("quickstart", changes)) == []
     assert len(scenario_warnings(load("quickstart", changes[1:]))) == 1
-
-
-def test_the_equations_are_at_hand():
-    assert local_potentials(np.array([0.6])).round(2).tolist() == [[0.64, 0.36]]

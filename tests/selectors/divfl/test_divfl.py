@@ -7,13 +7,14 @@ The medoid is the median, 4 (client 3): distances 4 2 1 0 6 7 9. Then 11 (client
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Cohort, Outcome, Purpose, Report, WorkKind
-from fleetsim.selectors.divfl import DivFlSettings, greedy
+from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
+from fleetsim.selectors.divfl import DivFlSettings
+from tests.selectors.rounds import met, outcome_of, probed, report_of, view_of
 
 PLACES = (0.0, 2.0, 3.0, 4.0, 10.0, 11.0, 13.0)
 
@@ -22,67 +23,37 @@ def at(place: float) -> np.ndarray:
     return np.array([place, 0.0, 0.0], dtype=np.float32)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(*, cohort=2, **settings):
-        fleet = fleet_of((10,) * len(PLACES), cohort=cohort)
-        selector = DivFlSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(*, cohort=2, **settings):
+    return met(DivFlSettings(**settings), (10,) * len(PLACES), cohort=cohort)
 
 
-@pytest.fixture
-def answer(report_of):
-    def probe_report(client, place, outcome=Outcome.DELIVERED):
-        report = report_of(client, loss=1.0, outcome=outcome, purpose=Purpose.PROBE)
-        return report._replace(vector=None if place is None else at(place))
-
-    return probe_report
-
-
-@pytest.fixture
-def play(answer, view_of):
+def play(fleet, selector, round_, places, *, candidates=None, left=()):
     """Plays the probes and the choice of a round; returns who was asked, by stage, and chosen."""
 
-    def go(fleet, selector, round_, places, *, candidates=None, left=()):
-        there = range(len(PLACES)) if candidates is None else candidates
-        asked: list[Any] = []
-        reports: list[Report] = []
-        stage = 0
-        while True:
-            view = view_of(fleet, round_=round_, candidates=there, reports=reports, stage=stage)
-            requests = selector.probe(view)
-            if not requests:
-                break
-            asked.append([request.client for request in requests])
-            reports += [answer(client, places.get(client)) for client in asked[-1]]
-            stage += 1
-        staying = [client for client in there if client not in left]
-        view = view_of(fleet, round_=round_, candidates=staying, reports=reports)
-        chosen = selector.select(view)
-        return asked, chosen if isinstance(chosen, Cohort) else chosen.tolist()
+    def answer(request, stage):
+        place = places.get(request.client)
+        report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
+        return report._replace(vector=None if place is None else at(place))
 
-    return go
+    there = range(len(PLACES)) if candidates is None else candidates
+    stages, view = probed(selector, fleet, answer, round_=round_, candidates=there)
+    staying = [client for client in there if client not in left]
+    chosen = selector.select(replace(view, candidates=np.array(staying, dtype=np.int64)))
+    asked = [[request.client for request in requests] for requests in stages]
+    return asked, chosen if isinstance(chosen, Cohort) else chosen.tolist()
 
 
-@pytest.fixture
-def play_weights(play):
+def play_weights(*arguments, **options):
     """As `play`; returns who was chosen and the weight of each."""
-
-    def go(*arguments, **options):
-        _, cohort = play(*arguments, **options)
-        assert not cohort.are_shares
-        return cohort.clients.tolist(), cohort.weights.tolist()
-
-    return go
+    _, cohort = play(*arguments, **options)
+    assert not cohort.are_shares
+    return cohort.clients.tolist(), cohort.weights.tolist()
 
 
 ALL = dict(enumerate(PLACES))
 
 
-def test_a_request_is_for_the_gradient_of_all_samples_and_brings_it_back(ready, view_of):
+def test_a_request_is_for_the_gradient_of_all_samples_and_brings_it_back():
     fleet, selector = ready()
     request = selector.probe(view_of(fleet))[0]
 
@@ -92,7 +63,7 @@ def test_a_request_is_for_the_gradient_of_all_samples_and_brings_it_back(ready, 
     assert request.uploads_vector
 
 
-def test_all_clients_are_asked_once_and_then_those_chosen_whose_answer_counts_later(ready, play):
+def test_all_clients_are_asked_once_and_then_those_chosen_whose_answer_counts_later():
     fleet, selector = ready()
 
     assert play(fleet, selector, 1, ALL) == ([[0, 1, 2, 3, 4, 5, 6]], [3, 5])
@@ -102,14 +73,14 @@ def test_all_clients_are_asked_once_and_then_those_chosen_whose_answer_counts_la
     assert play(fleet, selector, 3, {4: 10.0, 3: 100.0}) == ([[4, 3]], [4, 3])
 
 
-def test_ideal_asks_all_clients_and_chooses_by_what_it_hears(ready, play):
+def test_ideal_asks_all_clients_and_chooses_by_what_it_hears():
     fleet, selector = ready(refresh="ideal")
     play(fleet, selector, 1, ALL)
 
     assert play(fleet, selector, 2, ALL | {3: 100.0}) == ([[0, 1, 2, 3, 4, 5, 6]], [4, 3])
 
 
-def test_who_is_not_there_is_represented_all_the_same(ready, play):
+def test_who_is_not_there_is_represented_all_the_same():
     # Of 0, 2, 3 the last is nearest to all seven: 3 + 1 + 0 + 1 + 7 + 8 + 10 = 30 against 32 of
     # the second, who is the medoid of the three.
     fleet, selector = ready(cohort=1)
@@ -118,7 +89,7 @@ def test_who_is_not_there_is_represented_all_the_same(ready, play):
     assert play(fleet, selector, 2, ALL, candidates=[0, 1, 2]) == ([[2]], [2])
 
 
-def test_a_newcomer_is_asked_first_and_one_without_an_answer_comes_last(ready, play):
+def test_a_newcomer_is_asked_first_and_one_without_an_answer_comes_last():
     fleet, selector = ready(cohort=3)
     others = [0, 1, 2, 3, 4]
     asked, _ = play(fleet, selector, 1, {0: 0.0, 1: 2.0}, candidates=others)
@@ -135,14 +106,14 @@ def test_a_newcomer_is_asked_first_and_one_without_an_answer_comes_last(ready, p
 
 
 @pytest.mark.parametrize("place", [math.nan, math.inf])
-def test_a_gradient_that_is_not_finite_is_none(place, ready, play):
+def test_a_gradient_that_is_not_finite_is_none(place):
     fleet, selector = ready()
     play(fleet, selector, 1, ALL | {3: place})
 
     assert selector.state()["is_known"].tolist() == [True] * 3 + [False] + [True] * 3
 
 
-def test_chosen_ones_who_leave_are_out_unless_all_did(ready, play):
+def test_chosen_ones_who_leave_are_out_unless_all_did():
     fleet, selector = ready()
     play(fleet, selector, 1, ALL)
 
@@ -152,9 +123,7 @@ def test_chosen_ones_who_leave_are_out_unless_all_did(ready, play):
     assert play(fleet, selector, 3, ALL, left=[3, 5])[1] == [2, 4]
 
 
-def test_updates_are_asked_for_once_and_then_taken_from_training(
-    ready, play, view_of, report_of, outcome_of
-):
+def test_updates_are_asked_for_once_and_then_taken_from_training():
     fleet, selector = ready(vectors="update")
     request = selector.probe(view_of(fleet))[0]
     assert (request.work.kind, request.work.epochs) == (WorkKind.TRAIN, fleet.epochs)
@@ -170,7 +139,7 @@ def test_updates_are_asked_for_once_and_then_taken_from_training(
     assert play(fleet, selector, 2, {}) == ([], [4, 3])
 
 
-def test_gamma_is_how_many_clients_each_of_the_chosen_stands_for(ready, play_weights):
+def test_gamma_is_how_many_clients_each_of_the_chosen_stands_for():
     # 0, 2, 3, 4 are nearest to 4 (client 3), 10, 11, 13 to 11 (client 5).
     fleet, selector = ready(weights="gamma")
     assert play_weights(fleet, selector, 1, ALL) == ([3, 5], [4.0, 3.0])
@@ -182,14 +151,14 @@ def test_gamma_is_how_many_clients_each_of_the_chosen_stands_for(ready, play_wei
     assert play_weights(fleet, selector, 3, {4: 10.0, 1: 2.0}) == ([4, 1], [4.0, 3.0])
 
 
-def test_gamma_of_those_left_takes_over_the_clients_of_who_left(ready, play_weights):
+def test_gamma_of_those_left_takes_over_the_clients_of_who_left():
     fleet, selector = ready(weights="gamma")
     play_weights(fleet, selector, 1, ALL)
 
     assert play_weights(fleet, selector, 2, ALL, left=[3]) == ([5], [7.0])
 
 
-def test_who_is_chosen_stands_for_itself_at_least(ready, play_weights):
+def test_who_is_chosen_stands_for_itself_at_least():
     # Two at 0, two at 8: 0 stands for 0 and 1 until 1 is chosen too, for itself.
     fleet, selector = ready(cohort=4, weights="gamma", ties="lowest_id")
     there = [0, 1, 2, 3, 6]
@@ -205,13 +174,13 @@ def test_who_is_chosen_stands_for_itself_at_least(ready, play_weights):
     assert dict(zip(chosen, gamma, strict=True)) == {0: 2.0, 6: 1.0}
 
 
-def test_a_sample_as_large_as_the_fleet_finds_the_same(ready, play):
+def test_a_sample_as_large_as_the_fleet_finds_the_same():
     fleet, selector = ready(search="stochastic", sample_fraction=1.0)
 
     assert play(fleet, selector, 1, ALL)[1] == [3, 5]
 
 
-def test_a_small_sample_finds_others(ready, play):
+def test_a_small_sample_finds_others():
     # Samples of two: the first choice is the better of two random clients, so not always 3.
     chosen = set()
     for round_ in range(1, 20):
@@ -221,7 +190,7 @@ def test_a_small_sample_finds_others(ready, play):
     assert len(chosen) > 2
 
 
-def test_the_distances_kept_are_those_of_the_gradients_kept(ready, play):
+def test_the_distances_kept_are_those_of_the_gradients_kept():
     fleet, selector = ready(metric="squared_l2")
     play(fleet, selector, 1, ALL)
     play(fleet, selector, 2, {3: 100.0, 5: -1.0, 4: 8.0})
@@ -231,13 +200,7 @@ def test_the_distances_kept_are_those_of_the_gradients_kept(ready, play):
     np.testing.assert_allclose(state["distance"], gaps.astype(np.float64) ** 2)
 
 
-def test_the_equations_are_at_hand():
-    assert greedy(np.zeros((1, 1)), 1, np.zeros(1)).tolist() == [0]
-
-
-def test_of_candidates_that_serve_equally_well_the_lowest_id_is_chosen_as_by_the_authors(
-    ready, play
-):
+def test_of_candidates_that_serve_equally_well_the_lowest_id_is_chosen_as_by_the_authors():
     alike = dict.fromkeys(range(len(PLACES)), 5.0)
     fleet, selector = ready(cohort=3)
 
@@ -246,7 +209,7 @@ def test_of_candidates_that_serve_equally_well_the_lowest_id_is_chosen_as_by_the
     assert play(fleet, selector, 1, alike, candidates=[2, 4, 5, 6])[1] == [2, 4, 5]
 
 
-def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_ties(ready, play):
+def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_ties():
     fleet, selector = ready(cohort=2)
     silent = dict.fromkeys(range(len(PLACES)))
 

@@ -1,71 +1,48 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Report, WorkKind
+from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.selectors.fedcor import FedCorSettings, covariance
+from tests.selectors.rounds import met, outcome_of, probed, report_of, view_of
 
 EVALUATE, TRAIN = WorkKind.EVALUATE, WorkKind.TRAIN
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=(10,) * 4, *, cohort=2, **settings):
-        fleet = fleet_of(num_samples, cohort=cohort)
-        selector = FedCorSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=(10,) * 4, *, cohort=2, **settings):
+    return met(FedCorSettings(**settings), num_samples, cohort=cohort)
 
 
-@pytest.fixture
-def play(view_of, report_of, outcome_of):
+def play(fleet, selector, round_, stages=(), *, aggregated=True):
     """Plays rounds: losses and models by client for each stage of probing; those chosen deliver.
 
     Returns the kind of work and the clients of every stage, and the choice.
     """
 
-    def go(fleet, selector, round_, stages=(), *, aggregated=True):
-        asked: list[Any] = []
-        reports: list[Report] = []
-        stage = 0
-        while True:
-            view = view_of(fleet, round_=round_, reports=reports, stage=stage)
-            requests = selector.probe(view)
-            if not requests:
-                break
-            asked.append((requests[0].work.kind, [request.client for request in requests]))
-            told = stages[stage] if stage < len(stages) else {}
-            for client in asked[-1][1]:
-                value = told.get(client)
-                outcome = Outcome.LATE if value is None else Outcome.DELIVERED
-                report = report_of(
-                    client,
-                    outcome=outcome,
-                    purpose=Purpose.PROBE,
-                    num_samples=int(fleet.num_samples[client]),
-                )
-                if isinstance(value, float):
-                    report = report._replace(loss=value)
-                elif value is not None:
-                    report = report._replace(loss=0.5, vector=np.array(value, dtype=np.float32))
-                reports.append(report)
-            stage += 1
-        chosen = selector.select(view_of(fleet, round_=round_, reports=reports))
-        outcome = outcome_of(round_, [report_of(client, loss=1.0) for client in chosen.tolist()])
-        if not aggregated:
-            outcome = outcome_of(
-                round_, [report_of(c, outcome=Outcome.LATE) for c in chosen.tolist()]
-            )
-        selector.observe(outcome)
-        return asked, chosen.tolist()
+    def answer(request, stage):
+        client = request.client
+        value = stages[stage].get(client) if stage < len(stages) else None
+        report = report_of(
+            client,
+            outcome=Outcome.LATE if value is None else Outcome.DELIVERED,
+            purpose=Purpose.PROBE,
+            num_samples=int(fleet.num_samples[client]),
+        )
+        if isinstance(value, float):
+            return report._replace(loss=value)
+        vector = None if value is None else np.array(value, dtype=np.float32)
+        return report._replace(vector=vector, loss=None if value is None else 0.5)
 
-    return go
+    requests, view = probed(selector, fleet, answer, round_=round_)
+    asked = [(stage[0].work.kind, [request.client for request in stage]) for stage in requests]
+    chosen = selector.select(view)
+    outcome = outcome_of(round_, [report_of(client, loss=1.0) for client in chosen.tolist()])
+    if not aggregated:
+        outcome = outcome_of(round_, [report_of(c, outcome=Outcome.LATE) for c in chosen.tolist()])
+    selector.observe(outcome)
+    return asked, chosen.tolist()
 
 
 def losses(*values: float | None) -> dict[int, float | None]:
@@ -76,7 +53,7 @@ EVERYBODY = (EVALUATE, [0, 1, 2, 3])
 ONES = losses(1.0, 1.0, 1.0, 1.0)
 
 
-def test_who_is_asked_what_in_which_round(ready, play):
+def test_who_is_asked_what_in_which_round():
     # Warm-up 2: before rounds 1, 2 and 3 (0, 1, 2 rounds finished). Interval 3: after 3 and 6
     # rounds a shadow round, before rounds 4 and 7. Nothing before 5 and 6.
     fleet, selector = ready(warm_up_rounds=2, interval_rounds=3)
@@ -93,7 +70,7 @@ def test_who_is_asked_what_in_which_round(ready, play):
     assert asked[5] == asked[6] == []
 
 
-def test_an_observation_is_what_a_round_did_to_the_losses(ready, play):
+def test_an_observation_is_what_a_round_did_to_the_losses():
     fleet, selector = ready(warm_up_rounds=9)
     play(fleet, selector, 1, [losses(1.0, 2.0, 3.0, 4.0)])
     play(fleet, selector, 2, [losses(0.5, 2.5, None, math.inf)])
@@ -105,7 +82,7 @@ def test_an_observation_is_what_a_round_did_to_the_losses(ready, play):
     assert state["changed_in"].tolist() == [1, 2]
 
 
-def test_a_round_that_was_not_aggregated_is_no_observation(ready, play):
+def test_a_round_that_was_not_aggregated_is_no_observation():
     fleet, selector = ready(warm_up_rounds=9)
     play(fleet, selector, 1, [ONES], aggregated=False)
     play(fleet, selector, 2, [losses(1.0, 1.0, 1.0, 0.9)])
@@ -116,9 +93,7 @@ def test_a_round_that_was_not_aggregated_is_no_observation(ready, play):
     assert state["changed_in"].tolist() == [2]
 
 
-def test_the_shadow_model_is_the_average_by_samples_and_all_clients_download_it(
-    ready, view_of, report_of
-):
+def test_the_shadow_model_is_the_average_by_samples_and_all_clients_download_it():
     # One round finished is the warm-up; the shadow round comes after two.
     fleet, selector = ready((10, 30, 20, 40), cohort=2, warm_up_rounds=1, interval_rounds=2)
     assert selector.probe(view_of(fleet, round_=3))
@@ -144,7 +119,7 @@ def test_the_shadow_model_is_the_average_by_samples_and_all_clients_download_it(
     np.testing.assert_array_equal(selector.state()["changes"], [[-1.0, -0.75, -0.5, math.nan]])
 
 
-def test_a_shadow_round_in_which_all_failed_changes_nothing(ready, play):
+def test_a_shadow_round_in_which_all_failed_changes_nothing():
     fleet, selector = ready(warm_up_rounds=1, interval_rounds=2)
     play(fleet, selector, 1, [ONES])
     play(fleet, selector, 2, [losses(0.5, 0.4, 0.3, 0.2)])
@@ -155,7 +130,7 @@ def test_a_shadow_round_in_which_all_failed_changes_nothing(ready, play):
     np.testing.assert_array_equal(selector.state()["points"], before["points"])
 
 
-def test_the_warm_up_is_uniform(ready, view_of):
+def test_the_warm_up_is_uniform():
     # One of four: 1/4 each; 4 standard errors of 1000 rounds.
     fleet, selector = ready((1, 1, 1, 997), cohort=1, warm_up_rounds=1000)
     chosen = [int(selector.select(view_of(fleet, round_=r))[0]) for r in range(1, 1001)]
@@ -163,7 +138,7 @@ def test_the_warm_up_is_uniform(ready, view_of):
     assert np.all(np.abs(np.bincount(chosen) / 1000 - 0.25) < 4 * math.sqrt(0.1875 / 1000))
 
 
-def test_of_clients_that_move_together_one_is_enough(ready, play):
+def test_of_clients_that_move_together_one_is_enough():
     """0, 1 and 2 gain and lose together, 3 on its own, all as much: s is about three for each of
     the first and one for the last; given one of them the other two have little left to tell."""
     fleet, selector = ready(warm_up_rounds=8, ties="lowest_id", annealing=1.0)
@@ -182,7 +157,7 @@ def test_of_clients_that_move_together_one_is_enough(ready, play):
     assert abs(sigma[0, 3]) / math.sqrt(sigma[0, 0] * sigma[3, 3]) < 0.5
 
 
-def test_scores_are_annealed_after_the_warm_up_and_whole_again_after_a_fit(ready, play):
+def test_scores_are_annealed_after_the_warm_up_and_whole_again_after_a_fit():
     fleet, selector = ready(cohort=1, warm_up_rounds=1, interval_rounds=3, annealing=0.5)
     play(fleet, selector, 1, [ONES])
     assert selector.state()["alpha"].tolist() == [1.0] * 4
@@ -200,7 +175,7 @@ def test_scores_are_annealed_after_the_warm_up_and_whole_again_after_a_fit(ready
     assert selector.state()["alpha"].tolist() == expected.tolist()
 
 
-def test_old_observations_are_forgotten(ready, play):
+def test_old_observations_are_forgotten():
     fleet, selector = ready(warm_up_rounds=4, history_rounds=2)
     for round_ in range(1, 6):
         play(fleet, selector, round_, [losses(*[1.0 / round_] * 4)])
@@ -209,7 +184,7 @@ def test_old_observations_are_forgotten(ready, play):
     assert selector.state()["changed_in"].tolist() == [2, 3, 4]
 
 
-def test_the_mean_may_be_what_was_observed(ready, play):
+def test_the_mean_may_be_what_was_observed():
     """Everybody's loss falls by 1 in every round: no covariance is left once that is the mean."""
     found = {}
     for mean in ("zero", "observed"):

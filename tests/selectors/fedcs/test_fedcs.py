@@ -6,19 +6,14 @@ import dataclasses
 
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Resources, WorkKind
-from fleetsim.selectors.fedcs import FedCSSettings, num_asked
+from fleetsim.contracts import Outcome, Purpose, WorkKind
+from fleetsim.selectors.fedcs import FedCSSettings
+from tests.selectors.rounds import met, report_of, resources_of, view_of
 
 
-def resources_of(*, download_s, update_s, upload_s, num_samples=10, epochs=2):
+def able(*, download_s, update_s, upload_s, num_samples=10, epochs=2):
     """What a client says whose round takes so long."""
-    return Resources(
-        flop_per_s=1e9,
-        ram_byte=1,
-        load_fraction=0.0,
-        is_charging=False,
-        is_unmetered=True,
-        battery_fraction=None,
+    return resources_of(
         samples_per_s=num_samples * epochs / update_s,
         down_bit_per_s=1e6 / download_s,
         up_bit_per_s=1e6 / upload_s,
@@ -26,41 +21,29 @@ def resources_of(*, download_s, update_s, upload_s, num_samples=10, epochs=2):
 
 
 TIMES = {
-    0: resources_of(download_s=1.0, update_s=10.0, upload_s=2.0),
-    1: resources_of(download_s=2.0, update_s=4.0, upload_s=3.0),
-    2: resources_of(download_s=1.0, update_s=20.0, upload_s=1.0),
-    3: resources_of(download_s=9.0, update_s=5.0, upload_s=1.0),
+    0: able(download_s=1.0, update_s=10.0, upload_s=2.0),
+    1: able(download_s=2.0, update_s=4.0, upload_s=3.0),
+    2: able(download_s=1.0, update_s=20.0, upload_s=1.0),
+    3: able(download_s=9.0, update_s=5.0, upload_s=1.0),
 }
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(size=4, *, cohort=4, **settings):
-        fleet = dataclasses.replace(
-            fleet_of((10,) * size, cohort=cohort), payload_byte=125_000, epochs=2
-        )
-        selector = FedCSSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
+def ready(size=4, *, cohort=4, **settings):
+    more = {"cohort": cohort, "payload_byte": 125_000, "epochs": 2}
+    return met(FedCSSettings(**settings), (10,) * size, **more)
 
-    return build
+
+def answer(client, resources, outcome=Outcome.DELIVERED):
+    report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
+    return report._replace(resources=resources if outcome is Outcome.DELIVERED else None)
 
 
 @pytest.fixture
-def answer(report_of):
-    def probe_report(client, resources, outcome=Outcome.DELIVERED):
-        report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
-        return report._replace(resources=resources if outcome is Outcome.DELIVERED else None)
-
-    return probe_report
-
-
-@pytest.fixture
-def answers(answer):
+def answers():
     return [answer(client, resources) for client, resources in TIMES.items()]
 
 
-def test_a_share_of_the_fleet_is_asked_without_sending_the_model(ready, view_of):
+def test_a_share_of_the_fleet_is_asked_without_sending_the_model():
     fleet, selector = ready(35, asked_fraction=0.2)
     requests = selector.probe(view_of(fleet))
 
@@ -72,7 +55,7 @@ def test_a_share_of_the_fleet_is_asked_without_sending_the_model(ready, view_of)
     assert list(selector.probe(view_of(fleet, stage=1))) == []
 
 
-def test_no_more_than_are_there_are_asked_and_others_every_round(ready, view_of):
+def test_no_more_than_are_there_are_asked_and_others_every_round():
     fleet, selector = ready(30, asked_fraction=0.5)
     few = selector.probe(view_of(fleet, candidates=[3, 5]))
     drawn = [
@@ -97,13 +80,13 @@ def test_no_more_than_are_there_are_asked_and_others_every_round(ready, view_of)
         (14.0, [1]),
     ],
 )
-def test_the_round_is_packed_greedily_up_to_its_deadline(round_s, packed, ready, view_of, answers):
+def test_the_round_is_packed_greedily_up_to_its_deadline(round_s, packed, answers):
     fleet, selector = ready(round_s=round_s)
 
     assert selector.select(view_of(fleet, reports=answers)).tolist() == packed
 
 
-def test_selection_and_aggregation_take_their_part_of_the_round(ready, view_of, answers):
+def test_selection_and_aggregation_take_their_part_of_the_round(answers):
     # 14 s of two clients and 4 s + 4 s are the whole deadline of 22 s.
     fleet, selector = ready(round_s=22.0, selection_s=4.0, aggregation_s=4.0)
     assert selector.select(view_of(fleet, reports=answers)).tolist() == [1]
@@ -112,20 +95,20 @@ def test_selection_and_aggregation_take_their_part_of_the_round(ready, view_of, 
     assert selector.select(view_of(fleet, reports=answers)).tolist() == [1, 0]
 
 
-def test_at_most_those_wanted_or_a_limit_of_its_own(ready, view_of, answers):
+def test_at_most_those_wanted_or_a_limit_of_its_own(answers):
     fleet, selector = ready(max_clients=3)
 
     assert selector.select(view_of(fleet, reports=answers)).tolist() == [1, 0, 3]
     assert selector.select(view_of(fleet, reports=answers, wanted=2)).tolist() == [1, 0]
 
 
-def test_if_no_client_has_time_the_shortest_round_is_held(ready, view_of, answers):
+def test_if_no_client_has_time_the_shortest_round_is_held(answers):
     fleet, selector = ready(round_s=1.0)
 
     assert selector.select(view_of(fleet, reports=answers)).tolist() == [1]
 
 
-def test_who_did_not_answer_has_left_or_cannot_work_is_out(ready, view_of, answer):
+def test_who_did_not_answer_has_left_or_cannot_work_is_out():
     fleet, selector = ready(size=5)
     reports = [
         answer(0, TIMES[0], Outcome.LATE),
@@ -139,7 +122,7 @@ def test_who_did_not_answer_has_left_or_cannot_work_is_out(ready, view_of, answe
     assert selector.select(view).tolist() == [2]
 
 
-def test_without_any_answer_random_ones_of_those_there_are_taken(ready, view_of):
+def test_without_any_answer_random_ones_of_those_there_are_taken():
     fleet, selector = ready(30, cohort=3)
     chosen = [
         tuple(selector.select(view_of(fleet, round_=r, candidates=range(9))).tolist())
@@ -148,17 +131,3 @@ def test_without_any_answer_random_ones_of_those_there_are_taken(ready, view_of)
 
     assert len(set(chosen)) == 5
     assert all(len(set(cohort)) == 3 and max(cohort) < 9 for cohort in chosen)
-
-
-def test_equals_go_by_lowest_id_only_if_asked(ready, view_of, answer):
-    def chosen(ties, round_):
-        fleet, selector = ready(30, cohort=3, ties=ties)
-        reports = [answer(client, TIMES[0]) for client in range(30)]
-        return tuple(selector.select(view_of(fleet, round_=round_, reports=reports)).tolist())
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_the_equations_can_be_had_from_the_paper_s_module():
-    assert num_asked(1000) == 100

@@ -5,74 +5,41 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Resources, WorkKind
-from fleetsim.selectors.fedgra import FedGRASettings, grey_relational_grades
+from fleetsim.contracts import Outcome, Purpose, WorkKind
+from fleetsim.selectors.fedgra import FedGRASettings
+from tests.selectors.rounds import met, report_of, resources_of, view_of
 
 
-def resources_of(flop_per_s=1e9, load=0.0, ram_byte=4, free_ram_byte=None):
-    return Resources(
-        flop_per_s=flop_per_s,
-        ram_byte=ram_byte,
-        load_fraction=load,
-        is_charging=False,
-        is_unmetered=True,
-        battery_fraction=None,
-        samples_per_s=1.0,
-        down_bit_per_s=1e6,
-        up_bit_per_s=1e6,
-        free_ram_byte=free_ram_byte,
-    )
+def ready(size=6, *, cohort=2, **settings):
+    return met(FedGRASettings(**settings), (10,) * size, cohort=cohort)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(size=6, *, cohort=2, **settings):
-        fleet = fleet_of((10,) * size, cohort=cohort)
-        selector = FedGRASettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
-
-
-@pytest.fixture
-def answer(report_of):
+def answer(client, loss=1.0, *, moved=1.0, outcome=Outcome.DELIVERED, **told):
     """An answer of a client that moved by `moved` in one of the three weights."""
-
-    def probe_report(client, loss=1.0, *, moved=1.0, outcome=Outcome.DELIVERED, **told):
-        report = report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
-        if outcome is not Outcome.DELIVERED:
-            return report
-        vector = np.array([0.0, moved, 0.0], dtype=np.float32)
-        return report._replace(vector=vector, resources=resources_of(**told))
-
-    return probe_report
+    report = report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
+    if outcome is not Outcome.DELIVERED:
+        return report
+    vector = np.array([0.0, moved, 0.0], dtype=np.float32)
+    return report._replace(vector=vector, resources=resources_of(**told))
 
 
-@pytest.fixture
-def play(view_of):
+def play(fleet, selector, round_, answers, candidates=None, left=(), wanted=None):
     """A choice: asked clients, and those chosen among the remaining ones by these answers."""
-
-    def choose(fleet, selector, round_, answers, candidates=None, left=(), wanted=None):
-        there = list(range(fleet.num_samples.size)) if candidates is None else candidates
-        asked = [r.client for r in selector.probe(view_of(fleet, round_=round_, candidates=there))]
-        assert not asked or not selector.probe(
-            view_of(fleet, round_=round_, candidates=there, stage=1)
-        )
-        after = [client for client in there if client not in left]
-        view = view_of(
-            fleet,
-            round_=round_,
-            candidates=after,
-            reports=[report for report in answers if report.client in asked],
-            wanted=wanted,
-        )
-        return asked, selector.select(view).tolist()
-
-    return choose
+    there = list(range(fleet.num_samples.size)) if candidates is None else candidates
+    asked = [r.client for r in selector.probe(view_of(fleet, round_=round_, candidates=there))]
+    assert not asked or not selector.probe(view_of(fleet, round_=round_, candidates=there, stage=1))
+    after = [client for client in there if client not in left]
+    view = view_of(
+        fleet,
+        round_=round_,
+        candidates=after,
+        reports=[report for report in answers if report.client in asked],
+        wanted=wanted,
+    )
+    return asked, selector.select(view).tolist()
 
 
-def conflict(answer):
+def conflict():
     """Client 0 has the best loss, 2 the best processor; nothing else tells them apart."""
     return [
         answer(client, loss, flop_per_s=flop_per_s)
@@ -80,9 +47,7 @@ def conflict(answer):
     ]
 
 
-def test_all_clients_are_asked_to_train_one_epoch_and_to_send_the_model_and_three_scalars(
-    ready, view_of
-):
+def test_all_clients_are_asked_to_train_one_epoch_and_to_send_the_model_and_three_scalars():
     fleet, selector = ready()
     requests = selector.probe(view_of(fleet, candidates=[0, 2, 5]))
 
@@ -94,7 +59,7 @@ def test_all_clients_are_asked_to_train_one_epoch_and_to_send_the_model_and_thre
         assert request.asks_resources
 
 
-def test_where_clients_compute_the_divergence_four_scalars_are_the_whole_answer(ready, view_of):
+def test_where_clients_compute_the_divergence_four_scalars_are_the_whole_answer():
     fleet, selector = ready(divergence_at="client")
     request = selector.probe(view_of(fleet))[0]
 
@@ -102,18 +67,18 @@ def test_where_clients_compute_the_divergence_four_scalars_are_the_whole_answer(
 
 
 @pytest.mark.parametrize(("weighting", "order"), [("ewm", [2, 0, 1]), ("inverse", [0, 2, 1])])
-def test_grades_decide_as_worked_out_by_hand(weighting, order, ready, play, answer):
+def test_grades_decide_as_worked_out_by_hand(weighting, order):
     # Loss 1, 2, 3: mapped 2/4, 1/4, 0, over the mean 2, 1, 0. Power 1, 1, 5: mapped 0, 0, 4/6, over
     # the mean 0, 0, 3. Deviations 0, 1, 2 and 3, 3, 0; with rho = .5 xi = 1, .6, .4286 and .3333,
     # .3333, 1. Entropies .5794 and 0, so w = .2961 and .7039; the other two metrics weigh nothing.
     # w xi:  .5307 .4123 .8308;  xi / w: 3.851 2.500 2.868.
     fleet, selector = ready(3, cohort=3, weighting=weighting)
-    _, chosen = play(fleet, selector, 1, conflict(answer))
+    _, chosen = play(fleet, selector, 1, conflict())
 
     assert chosen == order
 
 
-def test_the_set_of_a_selection_trains_until_the_next_one(ready, play, answer):
+def test_the_set_of_a_selection_trains_until_the_next_one():
     # 3 is best in all metrics, then 1; selections in rounds 1 and 3.
     fleet, selector = ready(every_rounds=2)
     answers = [answer(client, 3.0) for client in range(6)]
@@ -127,7 +92,7 @@ def test_the_set_of_a_selection_trains_until_the_next_one(ready, play, answer):
     assert selector.state()["set"].tolist() == [3, 0]
 
 
-def test_a_set_of_which_no_client_is_there_is_replaced_before_its_time(ready, play, answer):
+def test_a_set_of_which_no_client_is_there_is_replaced_before_its_time():
     fleet, selector = ready(every_rounds=5, cohort=1)
     answers = [answer(client, 1.0 + client) for client in range(6)]
 
@@ -136,7 +101,7 @@ def test_a_set_of_which_no_client_is_there_is_replaced_before_its_time(ready, pl
     assert play(fleet, selector, 3, [])[1] == [2]
 
 
-def test_fairness_forces_all_clients_in_by_turns(ready, play, answer):
+def test_fairness_forces_all_clients_in_by_turns():
     # One of three, b = 3, f = 1, 0 better than 1 better than 2. F after each selection:
     # 1 2 2 | 1 3 3 (1 and 2 forced) | 2 1 4 | 3 2 1 (0 forced) | 1 3 2.
     fleet, selector = ready(3, cohort=1, every_rounds=1, fairness_bound=3.0)
@@ -150,7 +115,7 @@ def test_fairness_forces_all_clients_in_by_turns(ready, play, answer):
     assert fairness == [[1, 2, 2], [1, 3, 3], [2, 1, 4], [3, 2, 1], [1, 3, 2]]
 
 
-def test_fairness_counts_selections_and_not_rounds(ready, play, answer):
+def test_fairness_counts_selections_and_not_rounds():
     fleet, selector = ready(3, cohort=1, every_rounds=4)
     answers = [answer(client, 1.0 + client) for client in range(3)]
     for round_ in range(1, 5):
@@ -159,7 +124,7 @@ def test_fairness_counts_selections_and_not_rounds(ready, play, answer):
     assert selector.state()["fairness"].tolist() == [1, 2, 2]
 
 
-def test_who_gives_no_whole_answer_is_out_and_its_fairness_grows(ready, play, answer):
+def test_who_gives_no_whole_answer_is_out_and_its_fairness_grows():
     fleet, selector = ready(cohort=6)
     answers = [
         answer(0, outcome=Outcome.LATE),
@@ -174,7 +139,7 @@ def test_who_gives_no_whole_answer_is_out_and_its_fairness_grows(ready, play, an
     assert selector.state()["fairness"].tolist() == [2, 2, 1, 2, 2, 2]
 
 
-def test_who_left_after_answering_counts_in_the_statistics_but_is_not_chosen(ready, play, answer):
+def test_who_left_after_answering_counts_in_the_statistics_but_is_not_chosen():
     # Loss 1, 2, 3 and power 1, 5, 1: x = 2, 1, 0 and 0, 3, 0, so that power weighs .70 and 1 beats
     # 0 by .2961 * .6 + .7039 = .88 to .2961 + .7039 / 3 = .53. Between 0 and 1 alone, each the best
     # in one of two metrics, the grades are equal.
@@ -190,7 +155,7 @@ def test_who_left_after_answering_counts_in_the_statistics_but_is_not_chosen(rea
     assert order(candidates=[0, 1]) == [0, 1]
 
 
-def test_without_any_answer_forced_clients_come_first_and_then_random_ones(ready, play, answer):
+def test_without_any_answer_forced_clients_come_first_and_then_random_ones():
     fleet, selector = ready(4, cohort=1, every_rounds=1, fairness_bound=2.0)
     play(fleet, selector, 1, [answer(client, 1.0 + client) for client in range(4)])
     _, chosen = play(fleet, selector, 2, [], wanted=4)
@@ -199,10 +164,10 @@ def test_without_any_answer_forced_clients_come_first_and_then_random_ones(ready
     assert sorted(chosen) == [0, 1, 2, 3]
 
 
-def test_power_and_memory_are_smoothed_and_loads_taken_off(ready, play, answer):
+def test_power_and_memory_are_smoothed_and_loads_taken_off():
     # m: 8e9 * .5 = 4e9, then 8e9: .9 * 8e9 + .1 * 4e9 = 7.6e9. r: 10, then 20 free of 40: 19.
     fleet, selector = ready(1, cohort=1, every_rounds=1)
-    play(fleet, selector, 1, [answer(0, flop_per_s=8e9, load=0.5, ram_byte=10)])
+    play(fleet, selector, 1, [answer(0, flop_per_s=8e9, load_fraction=0.5, ram_byte=10)])
     play(fleet, selector, 2, [answer(0, flop_per_s=8e9, ram_byte=40, free_ram_byte=20.0)])
     state = selector.state()
 
@@ -210,7 +175,7 @@ def test_power_and_memory_are_smoothed_and_loads_taken_off(ready, play, answer):
     assert state["memory"] == pytest.approx([19.0], rel=1e-12)
 
 
-def test_the_client_can_compute_its_divergence_itself(ready, play, answer):
+def test_the_client_can_compute_its_divergence_itself():
     chosen = []
     for place in ("server", "client"):
         fleet, selector = ready(cohort=6, divergence_at=place)
@@ -226,7 +191,7 @@ def test_the_client_can_compute_its_divergence_itself(ready, play, answer):
     assert chosen == [[3, 2, 1, 0], [3, 2, 1, 0]]
 
 
-def test_printed_overflow_takes_the_cohort_and_lets_forced_ones_in_on_top(ready, play, answer):
+def test_printed_overflow_takes_the_cohort_and_lets_forced_ones_in_on_top():
     # Cohort 2, room for 4, b = 2: 2 of 5 at first; then 2, 3 and 4 are forced, and one other.
     fleet, selector = ready(
         5, cohort=2, every_rounds=1, fairness_bound=2.0, overflow="printed", ties="lowest_id"
@@ -238,7 +203,7 @@ def test_printed_overflow_takes_the_cohort_and_lets_forced_ones_in_on_top(ready,
     assert play(fleet, selector, 3, answers, wanted=4)[1] == [1, 0]
 
 
-def test_fairness_may_begin_anew_when_a_client_is_marked(ready, play, answer):
+def test_fairness_may_begin_anew_when_a_client_is_marked():
     # b = 2: 1 and 2 are marked after the first selection, at F = 1 again; 1 takes part, and the
     # mark of 2 is spent.
     fleet, selector = ready(3, cohort=1, every_rounds=1, fairness_bound=2.0, reset="marking")
@@ -250,20 +215,3 @@ def test_fairness_may_begin_anew_when_a_client_is_marked(ready, play, answer):
     assert first["fairness"].tolist() == [1, 1, 1]
     assert first["is_forced"].tolist() == [False, True, True]
     assert chosen == [1]
-
-
-def test_equal_clients_go_by_lowest_id_only_if_asked(ready, play, answer):
-    def chosen(ties, round_):
-        fleet, selector = ready(30, cohort=3, every_rounds=1, ties=ties)
-        answers = [answer(client) for client in range(30)]
-        return tuple(play(fleet, selector, round_, answers)[1])
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_the_equations_can_be_had_from_the_paper_s_module():
-    metrics = np.array([[1.0, 4e9], [2.0, 1e9], [3.0, 1e9]])
-    found = grey_relational_grades(metrics, np.array([False, True]))
-
-    assert found.argmax() == 0

@@ -10,80 +10,54 @@ import pytest
 
 from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.gpfl import GPFLSettings, gradient_projection
+from fleetsim.selectors.gpfl import GPFLSettings
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 FIRST = {0: [3.0, 0.0, 0.0], 1: [0.0, 3.0, 0.0], 2: [3.0, 3.0, 0.0]}
 """First vectors: G = (2, 2, 0), |G| = 2 sqrt(2), c = 6, 6, 12 over it: 2.1213, 2.1213, 4.2426."""
 C = 3.0 / math.sqrt(2.0)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=(10, 20, 30), *, cohort=1, planned=10, validation=(0.5, 1.0), **settings):
-        fleet = dataclasses.replace(
-            fleet_of(num_samples, cohort=cohort),
-            planned_rounds=planned,
-            validation=None if validation is None else Evaluation(*validation),
-        )
-        selector = GPFLSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=(10, 20, 30), *, cohort=1, planned=10, validation=(0.5, 1.0), **settings):
+    validated = None if validation is None else Evaluation(*validation)
+    more = {"cohort": cohort, "planned_rounds": planned, "validation": validated}
+    return met(GPFLSettings(**settings), num_samples, **more)
 
 
-@pytest.fixture
-def initial(report_of):
-    def answer(client, vector=None, outcome=Outcome.DELIVERED):
-        report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
-        if outcome is not Outcome.DELIVERED:
-            return report
-        return report._replace(vector=np.array(vector or FIRST[client], dtype=np.float32))
-
-    return answer
+def initial(client, vector=None, outcome=Outcome.DELIVERED):
+    report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
+    if outcome is not Outcome.DELIVERED:
+        return report
+    return report._replace(vector=np.array(vector or FIRST[client], dtype=np.float32))
 
 
-@pytest.fixture
-def trained(report_of):
+def trained(client, gradient, outcome=Outcome.DELIVERED):
     """A client whose steps' gradients add up to `gradient`, from a model of zeros."""
-
-    def answer(client, gradient, outcome=Outcome.DELIVERED):
-        report = report_of(client, loss=1.0, outcome=outcome)
-        base = np.zeros(3, dtype=np.float32)
-        if outcome is not Outcome.DELIVERED:
-            return report._replace(base=base)
-        vector = base - np.float32(0.1) * np.array(gradient, dtype=np.float32)
-        return report._replace(base=base, vector=vector)
-
-    return answer
+    report = report_of(client, loss=1.0, outcome=outcome)
+    base = np.zeros(3, dtype=np.float32)
+    if outcome is not Outcome.DELIVERED:
+        return report._replace(base=base)
+    vector = base - np.float32(0.1) * np.array(gradient, dtype=np.float32)
+    return report._replace(base=base, vector=vector)
 
 
-@pytest.fixture
-def choose(view_of, initial):
+def choose(fleet, selector, round_, *, wanted=3, candidates=None, answers=None):
     """The choice of a round; all asked clients answer with their initial vectors."""
-
-    def play(fleet, selector, round_, *, wanted=3, candidates=None, answers=None):
-        view = view_of(fleet, round_=round_, candidates=candidates, wanted=wanted)
-        asked = [request.client for request in selector.probe(view)]
-        if answers is None:
-            answers = [initial(client) for client in asked]
-        view = dataclasses.replace(view, reports=tuple(answers))
-        return asked, selector.select(view).tolist()
-
-    return play
+    view = view_of(fleet, round_=round_, candidates=candidates, wanted=wanted)
+    asked = [request.client for request in selector.probe(view)]
+    if answers is None:
+        answers = [initial(client) for client in asked]
+    view = dataclasses.replace(view, reports=tuple(answers))
+    return asked, selector.select(view).tolist()
 
 
-@pytest.fixture
-def observe(outcome_of):
-    def show(selector, round_, reports, validation=(0.6, 0.9), **changes):
-        validated = None if validation is None else Evaluation(*validation)
-        outcome = dataclasses.replace(outcome_of(round_, reports), validation=validated, **changes)
-        selector.observe(outcome)
-
-    return show
+def observe(selector, round_, reports, validation=(0.6, 0.9), **changes):
+    validated = None if validation is None else Evaluation(*validation)
+    outcome = dataclasses.replace(outcome_of(round_, reports), validation=validated, **changes)
+    selector.observe(outcome)
 
 
-def test_all_clients_there_are_asked_once_for_a_gradient(ready, view_of):
+def test_all_clients_there_are_asked_once_for_a_gradient():
     fleet, selector = ready()
     first = selector.probe(view_of(fleet, candidates=[0, 2]))
 
@@ -97,14 +71,14 @@ def test_all_clients_there_are_asked_once_for_a_gradient(ready, view_of):
     assert list(selector.probe(view_of(fleet, round_=3))) == []
 
 
-def test_the_first_gradient_may_be_that_of_a_batch_or_of_what_there_is(ready, view_of):
+def test_the_first_gradient_may_be_that_of_a_batch_or_of_what_there_is():
     fleet, selector = ready(initial_batch=20)
     samples = [request.work.num_samples for request in selector.probe(view_of(fleet))]
 
     assert samples == [10, 20, 20]
 
 
-def test_round_1_takes_the_longest_projections(ready, choose):
+def test_round_1_takes_the_longest_projections():
     fleet, selector = ready()
     asked, chosen = choose(fleet, selector, 1)
     state = selector.state()
@@ -117,7 +91,7 @@ def test_round_1_takes_the_longest_projections(ready, choose):
     assert state["num_rewards"].tolist() == [0, 0, 0]
 
 
-def test_a_round_by_hand(ready, choose, trained, observe):
+def test_a_round_by_hand():
     # Client 2 delivers g = (1, 1, 0): c = 4 / (2 sqrt 2) = 1.4142, the others keep 2.1213. With
     # e = exp(1.4142 - 2.1213) = .4931 the shares are 1, 1 and e over 2.4931. Accuracy .5 -> .6
     # makes the factor 2 exp(.1) = 2.2103. Then G = (1, 1, 0).
@@ -156,7 +130,7 @@ def test_a_round_by_hand(ready, choose, trained, observe):
         ({"plays": "rounds"}, {2}),
     ],
 )
-def test_readings_of_the_paper_choose_differently(changes, first, ready, choose, trained, observe):
+def test_readings_of_the_paper_choose_differently(changes, first):
     fleet, selector = ready(**changes)
     choose(fleet, selector, 1)
     observe(selector, 1, [trained(2, [1.0, 1.0, 0.0])])
@@ -164,7 +138,7 @@ def test_readings_of_the_paper_choose_differently(changes, first, ready, choose,
     assert choose(fleet, selector, 2)[1][0] in first
 
 
-def test_exploration_grows_with_the_rounds(ready, choose, trained, observe):
+def test_exploration_grows_with_the_rounds():
     # As by hand, but 1 of 100 rounds gone: alpha = .01, bonuses .0167 and .0118: 2 is first.
     fleet, selector = ready(planned=100)
     choose(fleet, selector, 1)
@@ -173,7 +147,7 @@ def test_exploration_grows_with_the_rounds(ready, choose, trained, observe):
     assert choose(fleet, selector, 2)[1][0] == 2
 
 
-def test_an_unchanged_accuracy_leaves_it_to_the_loss(ready, choose, trained, observe):
+def test_an_unchanged_accuracy_leaves_it_to_the_loss():
     # exp(F - F_before) = exp(.4), as printed.
     fleet, selector = ready()
     choose(fleet, selector, 1)
@@ -183,7 +157,7 @@ def test_an_unchanged_accuracy_leaves_it_to_the_loss(ready, choose, trained, obs
     assert selector.state()["reward_sum"][2] == pytest.approx(shares[2] * math.exp(0.4), rel=1e-6)
 
 
-def test_vectors_may_be_the_updates_themselves(ready, choose, trained, observe):
+def test_vectors_may_be_the_updates_themselves():
     fleet, selector = ready(vector="delta")
     choose(fleet, selector, 1)
 
@@ -193,9 +167,7 @@ def test_vectors_may_be_the_updates_themselves(ready, choose, trained, observe):
     assert selector.state()["direction"] == pytest.approx([0.1, 0.1, 0.0], rel=1e-6)
 
 
-def test_updates_are_divided_by_the_learning_rate_of_their_own_round(
-    ready, view_of, choose, trained, observe
-):
+def test_updates_are_divided_by_the_learning_rate_of_their_own_round():
     # Half the rate: the same distance is twice the gradient, (2, 2, 0) along (2, 2, 0).
     fleet, selector = ready()
     choose(fleet, selector, 1)
@@ -207,9 +179,7 @@ def test_updates_are_divided_by_the_learning_rate_of_their_own_round(
     assert selector.state()["direction"] == pytest.approx([2.0, 2.0, 0.0], rel=1e-6)
 
 
-def test_the_first_gradient_of_a_newcomer_counts_the_learning_rate_of_its_round(
-    ready, view_of, initial
-):
+def test_the_first_gradient_of_a_newcomer_counts_the_learning_rate_of_its_round():
     fleet, selector = ready(vector="delta")
     view = view_of(fleet, round_=151)
     selector.probe(view)
@@ -219,9 +189,7 @@ def test_the_first_gradient_of_a_newcomer_counts_the_learning_rate_of_its_round(
     assert selector.state()["projection"] == pytest.approx([0.05 * C, 0.05 * C, 0.1 * C], rel=1e-6)
 
 
-def test_who_fails_keeps_projection_and_pulls_and_its_reward_is_its_share(
-    ready, choose, trained, observe
-):
+def test_who_fails_keeps_projection_and_pulls_and_its_reward_is_its_share():
     fleet, selector = ready()
     choose(fleet, selector, 1)
     before = selector.state()
@@ -234,7 +202,7 @@ def test_who_fails_keeps_projection_and_pulls_and_its_reward_is_its_share(
     assert after["reward_sum"] == pytest.approx(shares, rel=1e-12)
 
 
-def test_a_round_that_was_not_aggregated_leaves_the_direction(ready, choose, trained, observe):
+def test_a_round_that_was_not_aggregated_leaves_the_direction():
     fleet, selector = ready()
     choose(fleet, selector, 1)
     observe(selector, 1, [trained(2, [1.0, 1.0, 0.0])], aggregated=False)
@@ -244,7 +212,7 @@ def test_a_round_that_was_not_aggregated_leaves_the_direction(ready, choose, tra
     assert state["projection"][2] == pytest.approx(math.sqrt(2.0), rel=1e-6)
 
 
-def test_a_vector_that_is_not_finite_is_none(ready, choose, trained, observe, initial):
+def test_a_vector_that_is_not_finite_is_none():
     fleet, selector = ready()
     answers = [initial(0), initial(1, [math.nan, 0.0, 0.0])]
     _, chosen = choose(fleet, selector, 1, answers=answers)
@@ -257,7 +225,7 @@ def test_a_vector_that_is_not_finite_is_none(ready, choose, trained, observe, in
     assert state["num_pulls"].tolist() == [1, 0, 0]
 
 
-def test_who_comes_later_is_asked_then_and_joins_with_its_share(ready, choose, trained, observe):
+def test_who_comes_later_is_asked_then_and_joins_with_its_share():
     # G = mean of FIRST[0] and FIRST[1] = (1.5, 1.5, 0): c = 3 / sqrt(2) for both. 0 delivers the
     # same vector again, so G = (3, 0, 0), and 2, who comes in round 2, has c = 9 / 3.
     fleet, selector = ready()
@@ -274,9 +242,7 @@ def test_who_comes_later_is_asked_then_and_joins_with_its_share(ready, choose, t
     assert state["reward_sum"][2] == pytest.approx(shares[2], rel=1e-6)
 
 
-def test_who_was_asked_in_vain_goes_first_and_is_not_asked_again(
-    ready, choose, initial, trained, observe
-):
+def test_who_was_asked_in_vain_goes_first_and_is_not_asked_again():
     fleet, selector = ready()
     answers = [initial(0), initial(1, outcome=Outcome.LATE), initial(2)]
 
@@ -291,7 +257,7 @@ def test_who_was_asked_in_vain_goes_first_and_is_not_asked_again(
     assert not math.isnan(selector.state()["projection"][1])
 
 
-def test_without_an_answer_the_first_updates_are_the_direction(ready, choose, trained, observe):
+def test_without_an_answer_the_first_updates_are_the_direction():
     fleet, selector = ready()
     choose(fleet, selector, 1, answers=[])
     observe(selector, 1, [trained(0, [0.0, 4.0, 0.0])])
@@ -299,32 +265,17 @@ def test_without_an_answer_the_first_updates_are_the_direction(ready, choose, tr
     assert selector.state()["projection"][0] == pytest.approx(4.0, rel=1e-6)
 
 
-def test_equal_scores_go_by_lowest_id_only_if_asked(ready, view_of):
-    def chosen(ties, round_):
-        fleet, selector = ready((10,) * 30, ties=ties)
-        return tuple(selector.select(view_of(fleet, round_=round_, wanted=3)).tolist())
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_what_it_must_know_is_asked_for_by_name(ready):
+def test_what_it_must_know_is_asked_for_by_name():
     with pytest.raises(ScenarioError, match=r"set stop\.rounds"):
         ready(planned=None)
     with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction"):
         ready(validation=None)
 
 
-def test_the_equations_can_be_had_from_the_paper_s_module():
-    assert gradient_projection([np.array([3.0])], np.array([2.0])).tolist() == [3.0]
-
-
 # --- the gradient at the client's own model -------------------------------------------------------
 
 
-def test_who_delivered_is_asked_for_the_gradient_at_the_model_that_it_holds(
-    ready, choose, trained, observe, view_of
-):
+def test_who_delivered_is_asked_for_the_gradient_at_the_model_that_it_holds():
     fleet, selector = ready(vector="last_gradient", initial_batch=15)
     choose(fleet, selector, 1)
     late = trained(1, [1.0, 0.0, 0.0], outcome=Outcome.LATE)
@@ -338,9 +289,7 @@ def test_who_delivered_is_asked_for_the_gradient_at_the_model_that_it_holds(
     assert list(selector.probe(view_of(fleet, round_=2, candidates=[0, 1]))) == []
 
 
-def test_a_round_goes_by_the_gradients_at_the_clients_own_models(
-    ready, choose, trained, initial, observe
-):
+def test_a_round_goes_by_the_gradients_at_the_clients_own_models():
     """The figures of a round by hand, where (1, 1, 0) is now the answer and not the update."""
     fleet, selector = ready(vector="last_gradient")
     choose(fleet, selector, 1)
@@ -364,9 +313,7 @@ def test_a_round_goes_by_the_gradients_at_the_clients_own_models(
     assert selector.state()["reward_sum"].tolist() == state["reward_sum"].tolist()
 
 
-def test_a_lost_gradient_leaves_its_client_as_it_was_and_rewards_the_others(
-    ready, choose, trained, initial, observe
-):
+def test_a_lost_gradient_leaves_its_client_as_it_was_and_rewards_the_others():
     # Shares of c = C, C, 2 C: 1, 1 and f = exp(C) over 2 + f, for all three without the factor.
     fleet, selector = ready(vector="last_gradient")
     choose(fleet, selector, 1)
@@ -381,9 +328,7 @@ def test_a_lost_gradient_leaves_its_client_as_it_was_and_rewards_the_others(
     assert state["direction"].tolist() == [2.0, 2.0, 0.0]
 
 
-def test_what_is_still_to_be_asked_for_is_kept_over_a_stop(
-    ready, choose, trained, initial, observe
-):
+def test_what_is_still_to_be_asked_for_is_kept_over_a_stop():
     fleet, first = ready(vector="last_gradient")
     choose(fleet, first, 1)
     observe(first, 1, [trained(2, [1.0, 2.0, 0.0])])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,38 +8,26 @@ from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
 from fleetsim.selectors.oort import OortSelector, OortSettings
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 EXPLOIT_ALL = {"exploration_fraction": 0.0, "exploration_min_fraction": 0.0}
 
 
-@pytest.fixture
-def ready(fleet_of):
+def ready(num_samples=(10,) * 6, *, cohort=2, seed=7, **settings):
     """A fleet of 10 samples each, unless said otherwise, and a selector that met it."""
-
-    def build(num_samples=(10,) * 6, *, cohort=2, seed=7, **settings):
-        fleet = fleet_of(num_samples, cohort=cohort, seed=seed)
-        selector = OortSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+    return met(OortSettings(**settings), num_samples, cohort=cohort, seed=seed)
 
 
-@pytest.fixture
-def observe(report_of, outcome_of):
+def observe(selector, round_, losses, duration_s=10.0):
     """Let a selector observe a round in which these clients delivered these losses, in 10 s."""
-
-    def show(selector, round_, losses, duration_s=10.0):
-        reports = [report_of(c, loss=loss, duration_s=duration_s) for c, loss in losses.items()]
-        selector.observe(outcome_of(round_, reports))
-
-    return show
+    reports = [report_of(c, loss=loss, duration_s=duration_s) for c, loss in losses.items()]
+    selector.observe(outcome_of(round_, reports))
 
 
 # --- exploring and exploiting ---------------------------------------------------------------------
 
 
-def test_the_first_round_explores_only_in_proportion_to_samples(ready, view_of):
+def test_the_first_round_explores_only_in_proportion_to_samples():
     # One wanted of n = 10, 30, 60: P = .1, .3, .6; 4 standard errors of 2000 seeds.
     exact = np.array([0.1, 0.3, 0.6])
     counts = np.zeros(3)
@@ -51,7 +38,7 @@ def test_the_first_round_explores_only_in_proportion_to_samples(ready, view_of):
     assert np.all(np.abs(counts / 2000 - exact) < 4 * np.sqrt(exact * (1 - exact) / 2000))
 
 
-def test_exploration_may_be_uniform(ready, view_of):
+def test_exploration_may_be_uniform():
     # P(the client of 998 samples) is .998 by size and 1/3 uniformly; 300 seeds.
     chosen = []
     for seed in range(300):
@@ -61,7 +48,7 @@ def test_exploration_may_be_uniform(ready, view_of):
     assert abs(chosen.count(2) / 300 - 1 / 3) < 4 * math.sqrt(1 / 3 * 2 / 3 / 300)
 
 
-def test_a_cohort_is_the_exploited_and_then_the_explorers(ready, view_of, observe):
+def test_a_cohort_is_the_exploited_and_then_the_explorers():
     # Round 2 of 20 wanted: epsilon .882, floor(.118 * 20) = 2 exploited, 18 explorers.
     fleet, selector = ready((10,) * 60, cohort=20)
     explored = selector.select(view_of(fleet)).tolist()
@@ -73,7 +60,7 @@ def test_a_cohort_is_the_exploited_and_then_the_explorers(ready, view_of, observ
     assert not set(chosen[2:]) & set(explored)
 
 
-def test_too_few_explored_are_made_up_for_by_explorers_and_the_reverse(ready, view_of, observe):
+def test_too_few_explored_are_made_up_for_by_explorers_and_the_reverse():
     # 4 wanted, all to be exploited; only 1 of the 6 is explored, so 3 explorers come along.
     fleet, selector = ready(cohort=4, **EXPLOIT_ALL)
     observe(selector, 1, {2: 1.0})
@@ -91,7 +78,7 @@ def test_too_few_explored_are_made_up_for_by_explorers_and_the_reverse(ready, vi
     assert len(chosen) == 4
 
 
-def test_unavailable_clients_neither_count_nor_come(ready, view_of, observe):
+def test_unavailable_clients_neither_count_nor_come():
     fleet, selector = ready(cohort=2, **EXPLOIT_ALL)
     observe(selector, 1, {0: 9.0, 1: 1.0, 2: 9.0})
     chosen = selector.select(view_of(fleet, round_=2, candidates=[1, 4])).tolist()
@@ -99,7 +86,7 @@ def test_unavailable_clients_neither_count_nor_come(ready, view_of, observe):
     assert chosen == [1, 4]
 
 
-def test_exploitation_draws_from_the_pool_in_proportion_to_utility(ready, view_of, observe):
+def test_exploitation_draws_from_the_pool_in_proportion_to_utility():
     # U = 10 * (10, 8, 5, 1) and c = .7: the largest is 100, the cut-off 70 (bonuses are below
     # .3), so the pool is {0, 1}; 0 comes with P = 100 / 180 = .556, +- 4 standard errors.
     fleet, selector = ready((10,) * 4, cohort=1, cut_off_fraction=0.7, **EXPLOIT_ALL)
@@ -110,7 +97,7 @@ def test_exploitation_draws_from_the_pool_in_proportion_to_utility(ready, view_o
     assert abs(chosen.count(0) / 2000 - 100 / 180) < 4 * math.sqrt(0.556 * 0.444 / 2000)
 
 
-def test_equal_utilities_are_exploited_equally_often(ready, view_of, observe):
+def test_equal_utilities_are_exploited_equally_often():
     # 2 of 4 wanted: 1/2 each; 4 standard errors of 1000 rounds are .063.
     fleet, selector = ready((10,) * 4, cohort=2, **EXPLOIT_ALL)
     observe(selector, 1, dict.fromkeys(range(4), 0.0))
@@ -121,7 +108,7 @@ def test_equal_utilities_are_exploited_equally_often(ready, view_of, observe):
     assert np.all(np.abs(counts / 1000 - 0.5) < 4 * math.sqrt(0.25 / 1000))
 
 
-def test_a_client_slower_than_preferred_leaves_the_pool(ready, view_of, report_of, outcome_of):
+def test_a_client_slower_than_preferred_leaves_the_pool():
     # T = 10 s, U = 10, 12, 10. 1 needs 20 s: 12 * (10/20)^2 = 3 < .95 * 10. With T = 20 s it
     # would be the best: .95 * 12 = 11.4 > 10.
     def pool(preferred_s: float) -> set[int]:
@@ -140,7 +127,7 @@ def test_a_client_slower_than_preferred_leaves_the_pool(ready, view_of, report_o
     assert pool(20.0) == {1}
 
 
-def test_an_outlier_counts_as_the_clipped_utility(ready, view_of, observe):
+def test_an_outlier_counts_as_the_clipped_utility():
     # U = 1000 once and 10 for 39 others: clipped at 0-based rank floor(.95 * 40) = 38, that is 10,
     # so all 40 are in the pool; unclipped it would be the outlier alone.
     fleet, selector = ready((10,) * 40, cohort=1, **EXPLOIT_ALL)
@@ -150,7 +137,7 @@ def test_an_outlier_counts_as_the_clipped_utility(ready, view_of, observe):
     assert len(chosen) > 20
 
 
-def test_an_unexplored_client_known_to_be_slow_is_penalised(ready, view_of, report_of, outcome_of):
+def test_an_unexplored_client_known_to_be_slow_is_penalised():
     # Client 0 was given up after 100 s, T = 10 s: weights 10 * (10/100)^2 = .1 and 10, so it comes
     # first in .0099 of the rounds, 2 of 200 expected; without the penalty in half of them.
     fleet, selector = ready((10, 10), cohort=1, preferred_duration_s=10.0)
@@ -163,7 +150,7 @@ def test_an_unexplored_client_known_to_be_slow_is_penalised(ready, view_of, repo
 # --- what a round teaches -------------------------------------------------------------------------
 
 
-def test_reports_become_utilities_durations_and_the_first_preference(ready, report_of, outcome_of):
+def test_reports_become_utilities_durations_and_the_first_preference():
     # U = |B| rms: 10 * 2 = 20 and 40 * .5 = 20; T is the median of 30 and 70 s.
     _, selector = ready((10, 40, 5))
     reports = [
@@ -179,9 +166,7 @@ def test_reports_become_utilities_durations_and_the_first_preference(ready, repo
     assert state["preferred_s"] == 50.0
 
 
-def test_stragglers_get_the_mean_utility_of_the_round_and_a_bound_on_their_duration(
-    ready, report_of, outcome_of
-):
+def test_stragglers_get_the_mean_utility_of_the_round_and_a_bound_on_their_duration():
     # Round 1: 0 and 1 deliver U = 20 and 40, mean 30, in 10 and 30 s; 2 was cut after 60 s, 3 was
     # lost after 3 s.
     _, selector = ready((10,) * 5, cohort=2)
@@ -213,7 +198,7 @@ def test_stragglers_get_the_mean_utility_of_the_round_and_a_bound_on_their_durat
     assert state["last_round"].tolist() == [1, 2, 2, 2, 0]
 
 
-def test_stragglers_count_as_explored(ready, view_of, report_of, outcome_of):
+def test_stragglers_count_as_explored():
     fleet, selector = ready((10,) * 4, cohort=2, **EXPLOIT_ALL)
     reports = [report_of(0, loss=1.0), report_of(1, outcome=Outcome.LATE, duration_s=10.0)]
     selector.observe(outcome_of(1, reports))
@@ -221,7 +206,7 @@ def test_stragglers_count_as_explored(ready, view_of, report_of, outcome_of):
     assert set(selector.select(view_of(fleet, round_=2)).tolist()) == {0, 1}
 
 
-def test_a_round_in_which_all_failed_explores_no_client(ready, view_of, report_of, outcome_of):
+def test_a_round_in_which_all_failed_explores_no_client():
     fleet, selector = ready((10,) * 3, cohort=3)
     selector.observe(outcome_of(1, [report_of(c, outcome=Outcome.LATE) for c in range(3)]))
     state = selector.state()
@@ -232,7 +217,7 @@ def test_a_round_in_which_all_failed_explores_no_client(ready, view_of, report_o
     assert sorted(selector.select(view_of(fleet, round_=2)).tolist()) == [0, 1, 2]
 
 
-def test_a_round_without_anybody_teaches_nothing(ready, outcome_of):
+def test_a_round_without_anybody_teaches_nothing():
     _, selector = ready(preferred_duration_s=5.0)
     before = selector.state()
     selector.observe(outcome_of(1, []))
@@ -243,7 +228,7 @@ def test_a_round_without_anybody_teaches_nothing(ready, outcome_of):
 
 
 @pytest.mark.parametrize("loss", [None, math.nan, math.inf])
-def test_an_answer_without_a_finite_loss_teaches_only_the_duration(loss, ready, observe):
+def test_an_answer_without_a_finite_loss_teaches_only_the_duration(loss):
     _, selector = ready((10,) * 2)
     observe(selector, 1, {0: loss}, duration_s=8.0)
     state = selector.state()
@@ -255,9 +240,7 @@ def test_an_answer_without_a_finite_loss_teaches_only_the_duration(loss, ready, 
 # --- the pacer ------------------------------------------------------------------------------------
 
 
-def preferences(
-    selector: OortSelector, observe: Callable[..., None], achieved: list[float]
-) -> list[float]:
+def preferences(selector: OortSelector, achieved: list[float]) -> list[float]:
     """T after each round in which client 0, of 10 samples, delivers these utilities."""
     seen = []
     for round_, utility in enumerate(achieved, start=1):
@@ -275,42 +258,37 @@ def preferences(
         ("round", [100, 100, 100, 130, 160, 160, 160, 190]),
     ],
 )
-def test_the_pacer_relaxes_when_two_windows_decline(every, expected, ready, observe):
+def test_the_pacer_relaxes_when_two_windows_decline(every, expected):
     _, selector = ready(
         preferred_duration_s=100.0, pacer_step_s=30.0, pacer_window_rounds=2, pacer_every=every
     )
 
-    assert preferences(selector, observe, [50, 40, 30, 20, 30, 40, 10, 10]) == expected
+    assert preferences(selector, [50, 40, 30, 20, 30, 40, 10, 10]) == expected
 
 
-def test_by_default_the_step_is_the_preference_of_the_beginning(ready, observe):
+def test_by_default_the_step_is_the_preference_of_the_beginning():
     # W = 1, all durations 10 s: T = 10, then + 10 with every decline.
     _, selector = ready(pacer_window_rounds=1)
 
-    assert preferences(selector, observe, [50, 40, 30, 30]) == [10, 20, 30, 30]
+    assert preferences(selector, [50, 40, 30, 30]) == [10, 20, 30, 30]
 
 
 # --- the blacklist --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def barred(ready, view_of, observe):
+def barred(**settings):
     """Who is not chosen though all are wanted: asked 5, 4, 3, 2, 2, 1, 1, 1, 1, 1 times."""
-
-    def run(**settings):
-        fleet, selector = ready((10,) * 10, cohort=10, **EXPLOIT_ALL, **settings)
-        for round_, asked in enumerate([10, 5, 3, 2, 1], start=1):
-            observe(selector, round_, dict.fromkeys(range(asked), 1.0))
-        return set(range(10)) - set(selector.select(view_of(fleet, round_=6)).tolist())
-
-    return run
+    fleet, selector = ready((10,) * 10, cohort=10, **EXPLOIT_ALL, **settings)
+    for round_, asked in enumerate([10, 5, 3, 2, 1], start=1):
+        observe(selector, round_, dict.fromkeys(range(asked), 1.0))
+    return set(range(10)) - set(selector.select(view_of(fleet, round_=6)).tolist())
 
 
-def test_no_client_is_barred_by_default(barred):
+def test_no_client_is_barred_by_default():
     assert barred() == set()
 
 
-def test_who_was_asked_too_often_is_barred_up_to_a_share_of_the_fleet(barred):
+def test_who_was_asked_too_often_is_barred_up_to_a_share_of_the_fleet():
     assert barred(max_selections=3) == {0, 1, 2}
     assert barred(max_selections=4) == {0, 1}
     assert barred(max_selections=1) == {0, 1, 2}  # 30 % of 10
@@ -326,7 +304,7 @@ def test_a_floor_above_the_start_is_refused():
 # --- the rules of the published implementations ---------------------------------------------------
 
 
-def test_scaled_utilities_leave_the_bonus_its_weight(ready, view_of, report_of, outcome_of):
+def test_scaled_utilities_leave_the_bonus_its_weight():
     # U = 100, 101, 102. As they are, .99 * 102.x admits 101 and 102 whatever the bonus. Scaled to
     # (U - 99.9) / 2.1 they are .05, .52, 1; the bonus sqrt(.1 ln 1000 / L) of client 0, last asked
     # in round 1, is .83 and that of the others, asked in round 900, .03: .88 against .55 and 1.03.
@@ -342,7 +320,7 @@ def test_scaled_utilities_leave_the_bonus_its_weight(ready, view_of, report_of, 
     assert pool(False) == {0, 1, 2}
 
 
-def test_the_preferred_duration_may_be_a_percentile_of_all_known(ready, report_of, outcome_of):
+def test_the_preferred_duration_may_be_a_percentile_of_all_known():
     # 10, 20, 30 and 40 s: rank floor(4 * .5) = 2; then 5 s come and 40 become 90: 5 10 20 30 90.
     _, selector = ready((10,) * 5, preferred_percentile=50.0)
     first = [report_of(c, loss=1.0, duration_s=10.0 * (c + 1)) for c in range(3)]
@@ -363,9 +341,7 @@ def test_the_preferred_duration_may_be_a_percentile_of_all_known(ready, report_o
         (7.0, 45.0),  # five times as much or more
     ],
 )
-def test_the_percentile_is_paced_by_the_exploited(
-    second, percentile, ready, view_of, report_of, outcome_of
-):
+def test_the_percentile_is_paced_by_the_exploited(second, percentile):
     # Windows of 1 round; client 0 is exploited with U = 10 and then 10 * second; what explorers
     # deliver (client 1, 90 and 900) does not count.
     fleet, selector = ready(
@@ -392,7 +368,7 @@ def test_the_percentile_is_paced_by_the_exploited(
     assert selector.state()["percentile"] == percentile
 
 
-def test_explorers_may_be_drawn_among_the_largest_only(ready, view_of):
+def test_explorers_may_be_drawn_among_the_largest_only():
     # 2 wanted, among the 2 * 2 largest of 10.
     chosen = set()
     for seed in range(40):

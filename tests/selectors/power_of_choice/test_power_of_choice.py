@@ -7,30 +7,20 @@ import pytest
 
 from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings, num_asked
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 LOSSES = {0: 0.3, 1: 2.5, 2: 0.9, 3: 1.7, 4: 2.1, 5: 0.1}
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=(10,) * 6, *, cohort=2, seed=7, **settings):
-        fleet = fleet_of(num_samples, cohort=cohort, seed=seed)
-        selector = PowerOfChoiceSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=(10,) * 6, *, cohort=2, seed=7, **settings):
+    return met(PowerOfChoiceSettings(**settings), num_samples, cohort=cohort, seed=seed)
 
 
-@pytest.fixture
-def answer(report_of):
-    def probe_report(client, loss, outcome=Outcome.DELIVERED):
-        return report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
-
-    return probe_report
+def answer(client, loss, outcome=Outcome.DELIVERED):
+    return report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
 
 
-def test_takes_the_largest_losses_among_all_when_d_is_n(ready, answer, view_of):
+def test_takes_the_largest_losses_among_all_when_d_is_n():
     # Losses .3 2.5 .9 1.7 2.1 .1: the three largest are 2.5 (1), 2.1 (4), 1.7 (3).
     fleet, selector = ready(cohort=3, d=6)
     requests = selector.probe(view_of(fleet))
@@ -41,7 +31,7 @@ def test_takes_the_largest_losses_among_all_when_d_is_n(ready, answer, view_of):
 
 
 @pytest.mark.parametrize(("d", "asked"), [(None, 4), (3, 3), (1, 2), (50, 6)])
-def test_asks_d_candidates_twice_the_wanted_by_default_and_never_fewer(d, asked, ready, view_of):
+def test_asks_d_candidates_twice_the_wanted_by_default_and_never_fewer(d, asked):
     fleet, selector = ready(cohort=2, d=d)
     requests = selector.probe(view_of(fleet))
 
@@ -53,7 +43,7 @@ def test_a_given_d_below_the_wanted_is_raised():
     assert num_asked(3, 13) == 13
 
 
-def test_a_full_probe_runs_over_all_samples_and_costs_the_model_and_a_scalar(ready, view_of):
+def test_a_full_probe_runs_over_all_samples_and_costs_the_model_and_a_scalar():
     fleet, selector = ready()
     request = selector.probe(view_of(fleet))[0]
 
@@ -64,7 +54,7 @@ def test_a_full_probe_runs_over_all_samples_and_costs_the_model_and_a_scalar(rea
     assert request.parameters is None
 
 
-def test_a_cheap_probe_runs_over_one_batch_or_what_there_is(ready, view_of):
+def test_a_cheap_probe_runs_over_one_batch_or_what_there_is():
     fleet, selector = ready((10, 64, 65, 1000), cohort=4, variant="cpow-d")
     requests = selector.probe(view_of(fleet, candidates=[0, 2, 3]))
     samples = {request.client: request.work.num_samples for request in requests}
@@ -72,7 +62,7 @@ def test_a_cheap_probe_runs_over_one_batch_or_what_there_is(ready, view_of):
     assert samples == {0: 10, 2: 64, 3: 64}
 
 
-def test_candidates_are_drawn_in_proportion_to_their_samples(ready, view_of):
+def test_candidates_are_drawn_in_proportion_to_their_samples():
     # d = wanted = 1 of n = 10, 30, 60: P = .1, .3, .6; 4 standard errors of 3000 rounds.
     fleet, selector = ready((10, 30, 60), cohort=1, d=1)
     exact = np.array([0.1, 0.3, 0.6])
@@ -82,7 +72,7 @@ def test_candidates_are_drawn_in_proportion_to_their_samples(ready, view_of):
     assert np.all(np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 3000))
 
 
-def test_who_did_not_answer_is_out_even_if_too_few_remain(ready, answer, view_of):
+def test_who_did_not_answer_is_out_even_if_too_few_remain():
     fleet, selector = ready(cohort=3, d=6)
     selector.probe(view_of(fleet))
     reports = [
@@ -95,7 +85,7 @@ def test_who_did_not_answer_is_out_even_if_too_few_remain(ready, answer, view_of
     assert selector.select(view_of(fleet, reports=few)).tolist() == [3, 0]
 
 
-def test_who_left_after_answering_is_out(ready, answer, view_of):
+def test_who_left_after_answering_is_out():
     fleet, selector = ready(cohort=2, d=6)
     selector.probe(view_of(fleet))
     reports = [answer(client, loss) for client, loss in LOSSES.items()]
@@ -104,7 +94,7 @@ def test_who_left_after_answering_is_out(ready, answer, view_of):
     assert chosen.tolist() == [4, 2]
 
 
-def test_without_any_answer_the_order_of_the_draw_decides(ready, answer, view_of):
+def test_without_any_answer_the_order_of_the_draw_decides():
     fleet, selector = ready(cohort=2, d=4)
     drawn = [request.client for request in selector.probe(view_of(fleet))]
     silent = [answer(client, None, Outcome.LATE) for client in drawn]
@@ -112,7 +102,7 @@ def test_without_any_answer_the_order_of_the_draw_decides(ready, answer, view_of
     assert selector.select(view_of(fleet, reports=silent)).tolist() == drawn[:2]
 
 
-def test_when_all_asked_have_left_those_there_are_drawn_anew(ready, view_of):
+def test_when_all_asked_have_left_those_there_are_drawn_anew():
     fleet, selector = ready(cohort=2, d=2)
     drawn = {request.client for request in selector.probe(view_of(fleet))}
     others = sorted(set(range(6)) - drawn)
@@ -122,7 +112,7 @@ def test_when_all_asked_have_left_those_there_are_drawn_anew(ready, view_of):
     assert set(chosen) <= set(others)
 
 
-def test_an_answer_without_a_loss_ranks_below_all_losses(ready, answer, view_of):
+def test_an_answer_without_a_loss_ranks_below_all_losses():
     fleet, selector = ready(cohort=3, d=6)
     selector.probe(view_of(fleet))
     reports = [answer(0, None), answer(1, 0.001), answer(2, math.nan), answer(3, 0.5)]
@@ -130,18 +120,7 @@ def test_an_answer_without_a_loss_ranks_below_all_losses(ready, answer, view_of)
     assert selector.select(view_of(fleet, reports=reports)).tolist()[:2] == [3, 1]
 
 
-def test_equal_losses_go_by_lowest_id_only_if_asked(ready, answer, view_of):
-    def chosen(ties: str, round_: int) -> tuple[int, ...]:
-        fleet, selector = ready((10,) * 30, cohort=3, d=30, ties=ties)
-        selector.probe(view_of(fleet, round_=round_))
-        reports = [answer(client, 1.0) for client in range(30)]
-        return tuple(selector.select(view_of(fleet, round_=round_, reports=reports)).tolist())
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_the_variants_draw_the_same_candidates(ready, view_of):
+def test_the_variants_draw_the_same_candidates():
     drawn = []
     for variant in ("pow-d", "cpow-d"):
         fleet, selector = ready((5, 9, 2, 14, 8, 3), variant=variant)
@@ -150,9 +129,7 @@ def test_the_variants_draw_the_same_candidates(ready, view_of):
     assert drawn[0] == drawn[1]
 
 
-def test_rpow_d_takes_the_never_seen_first_then_the_largest_last_losses(
-    ready, view_of, report_of, outcome_of
-):
+def test_rpow_d_takes_the_never_seen_first_then_the_largest_last_losses():
     fleet, selector = ready(cohort=2, variant="rpow-d", d=6)
     assert list(selector.probe(view_of(fleet))) == []
     reports = [report_of(client, loss=LOSSES[client]) for client in (0, 1, 2, 4)]
@@ -169,9 +146,7 @@ def test_rpow_d_takes_the_never_seen_first_then_the_largest_last_losses(
     ("loss", "order"),
     [("last_epoch", [2, 0, 1]), ("first_epoch", [1, 0, 2]), ("all_epochs", [0, 1, 2])],
 )
-def test_rpow_d_goes_by_the_epochs_it_is_told_to(
-    loss, order, ready, view_of, report_of, outcome_of
-):
+def test_rpow_d_goes_by_the_epochs_it_is_told_to(loss, order):
     # Last 2, 1, 3; first 5, 6, 4; means 11/3, 10/3, 9.5/3.
     fleet, selector = ready((10,) * 3, cohort=3, variant="rpow-d", d=3, loss=loss)
     told = {0: (5.0, 4.0, 2.0), 1: (6.0, 3.0, 1.0), 2: (4.0, 2.5, 3.0)}
@@ -186,9 +161,7 @@ def test_rpow_d_goes_by_the_epochs_it_is_told_to(
     assert answer.tolist() == order
 
 
-def test_rpow_d_keeps_the_loss_of_who_failed_and_replaces_that_of_who_delivered(
-    ready, view_of, report_of, outcome_of
-):
+def test_rpow_d_keeps_the_loss_of_who_failed_and_replaces_that_of_who_delivered():
     fleet, selector = ready((10,) * 3, cohort=3, variant="rpow-d", d=3)
     selector.observe(outcome_of(1, [report_of(client, loss=LOSSES[client]) for client in range(3)]))
     second = [

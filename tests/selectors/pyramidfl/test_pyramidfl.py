@@ -1,46 +1,33 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
 from fleetsim.selectors.oort import OortSettings
-from fleetsim.selectors.pyramidfl import PyramidFlSettings, ranks
+from fleetsim.selectors.pyramidfl import PyramidFlSettings
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 BASE = np.zeros(3, dtype=np.float32)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=(10,) * 3, *, cohort=3, steps=None, settings=None, **options):
-        epochs = 2 if steps is None else 0
-        fleet = replace(fleet_of(num_samples, cohort=cohort), epochs=epochs, steps=steps)
-        selector = (settings or PyramidFlSettings(**options)).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=(10,) * 3, *, cohort=3, steps=None, settings=None, **options):
+    work = {"epochs": 2 if steps is None else 0, "steps": steps}
+    return met(settings or PyramidFlSettings(**options), num_samples, cohort=cohort, **work)
 
 
-@pytest.fixture
-def delivered(report_of):
+def delivered(client, *, norm, download_s=1.0, compute_s=4.0, upload_s=9.0, num_samples=10):
     """A report of phase times whose update has this norm."""
-
-    def build(client, *, norm, download_s=1.0, compute_s=4.0, upload_s=9.0, num_samples=10):
-        seconds = download_s + compute_s + upload_s
-        report = report_of(client, loss=1.0, duration_s=seconds, num_samples=num_samples)
-        return report._replace(
-            download_s=download_s,
-            compute_s=compute_s,
-            upload_s=upload_s,
-            vector=np.array([norm, 0.0, 0.0], dtype=np.float32),
-            base=BASE,
-        )
-
-    return build
+    seconds = download_s + compute_s + upload_s
+    report = report_of(client, loss=1.0, duration_s=seconds, num_samples=num_samples)
+    return report._replace(
+        download_s=download_s,
+        compute_s=compute_s,
+        upload_s=upload_s,
+        vector=np.array([norm, 0.0, 0.0], dtype=np.float32),
+        base=BASE,
+    )
 
 
 def by_client(cohort) -> dict[int, tuple[int, float]]:
@@ -55,7 +42,7 @@ def by_client(cohort) -> dict[int, tuple[int, float]]:
     }
 
 
-def test_before_the_first_update_the_samples_rank_and_no_client_trains_longer(ready, view_of):
+def test_before_the_first_update_the_samples_rank_and_no_client_trains_longer():
     # G = n: ranks 2, 0, 1; dropout .1 + rank * .5 / 3.
     fleet, selector = ready((5, 20, 10))
 
@@ -66,9 +53,7 @@ def test_before_the_first_update_the_samples_rank_and_no_client_trains_longer(re
     }
 
 
-def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer(
-    ready, view_of, report_of, outcome_of, delivered
-):
+def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer():
     """All upload .9 in round 1 (equal G), so 9 s of upload are 10 s for the whole.
 
     G = 3 * 10 / 100 = .3 of client 0, .6 of 1, and 10 of 2, which failed: ranks 2, 1, 0; dropout
@@ -100,7 +85,7 @@ def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer(
     np.testing.assert_allclose(state["gradient_utility"], [0.3, 0.6, 10.0])
 
 
-def test_in_steps_a_client_is_asked_for_steps(ready, view_of, outcome_of, delivered):
+def test_in_steps_a_client_is_asked_for_steps():
     """The figures above with 4 steps where there were 2 epochs: 1 s each, of a batch of 10.
 
     Client 0 idles 19.667 s and trains 4 + 19 steps. Of half of its steps it used 2 batches, of the
@@ -129,7 +114,7 @@ def test_in_steps_a_client_is_asked_for_steps(ready, view_of, outcome_of, delive
     assert other.state()["gradient_utility"][0] == pytest.approx(3.0 * 20 / 100)
 
 
-def test_no_client_trains_more_than_eleven_times_as_long(ready, view_of, outcome_of, delivered):
+def test_no_client_trains_more_than_eleven_times_as_long():
     fleet, selector = ready(cohort=2, num_samples=(10, 10))
     selector.select(view_of(fleet))
     reports = [delivered(0, norm=1.0, compute_s=0.2), delivered(1, norm=1.0, compute_s=2000.0)]
@@ -138,7 +123,7 @@ def test_no_client_trains_more_than_eleven_times_as_long(ready, view_of, outcome
     assert by_client(selector.select(view_of(fleet, round_=2)))[0][0] == 22
 
 
-def test_half_of_the_waiting_may_be_filled(ready, view_of, report_of, outcome_of, delivered):
+def test_half_of_the_waiting_may_be_filled():
     # T = 10.667 and 1 + 20 + 7.333 = 28.333 s: 8 epochs of 2 s would fit, so 4 more than the 2.
     fleet, selector = ready(idle_share=0.5)
     selector.select(view_of(fleet))
@@ -148,7 +133,7 @@ def test_half_of_the_waiting_may_be_filled(ready, view_of, report_of, outcome_of
     assert by_client(selector.select(view_of(fleet, round_=2)))[0][0] == 6
 
 
-def test_an_interrupted_client_is_measured_by_what_it_did(ready, view_of, outcome_of, delivered):
+def test_an_interrupted_client_is_measured_by_what_it_did():
     # Half of two epochs of 10 samples in 4 s: 4 s an epoch; a quarter of them: 5 samples trained.
     fleet, selector = ready()
     selector.select(view_of(fleet))
@@ -164,7 +149,7 @@ def test_an_interrupted_client_is_measured_by_what_it_did(ready, view_of, outcom
     np.testing.assert_allclose(state["gradient_utility"], [0.2, 0.1, 10.0])
 
 
-def test_an_update_that_diverged_leaves_the_utility(ready, view_of, outcome_of, delivered):
+def test_an_update_that_diverged_leaves_the_utility():
     fleet, selector = ready()
     selector.select(view_of(fleet))
     selector.observe(outcome_of(1, [delivered(0, norm=np.inf)]))
@@ -172,9 +157,7 @@ def test_an_update_that_diverged_leaves_the_utility(ready, view_of, outcome_of, 
     assert selector.state()["gradient_utility"].tolist() == [10.0, 10.0, 10.0]
 
 
-def test_a_world_without_computing_times_keeps_the_usual_epochs(
-    ready, view_of, outcome_of, delivered
-):
+def test_a_world_without_computing_times_keeps_the_usual_epochs():
     fleet, selector = ready()
     selector.select(view_of(fleet))
     selector.observe(outcome_of(1, [delivered(c, norm=1.0, compute_s=0.0) for c in range(3)]))
@@ -182,7 +165,7 @@ def test_a_world_without_computing_times_keeps_the_usual_epochs(
     assert selector.select(view_of(fleet, round_=2)).epochs.tolist() == [2, 2, 2]
 
 
-def test_the_clients_are_oorts(ready, view_of, outcome_of, delivered):
+def test_the_clients_are_oorts():
     fleet, pyramid = ready((10, 20, 30) * 6, cohort=4)
     _, oort = ready((10, 20, 30) * 6, cohort=4, settings=OortSettings())
     for round_ in range(1, 12):
@@ -197,7 +180,3 @@ def test_the_clients_are_oorts(ready, view_of, outcome_of, delivered):
 def test_a_lowest_dropout_above_the_highest_is_refused():
     with pytest.raises(ValidationError, match=r"lowest_dropout 0\.7"):
         PyramidFlSettings(lowest_dropout=0.7)
-
-
-def test_the_equations_are_at_hand():
-    assert ranks(np.array([1.0, 2.0])).tolist() == [1, 0]

@@ -7,53 +7,29 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Resources, WorkKind
+from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.rbcs_f import RBCSFSettings, cost
+from fleetsim.selectors.rbcs_f import RBCSFSettings
+from tests.selectors.rounds import met, outcome_of, report_of, resources_of, view_of
 
-HALF_FREE = Resources(
-    flop_per_s=1e9,
-    ram_byte=1,
-    load_fraction=0.5,
-    is_charging=False,
-    is_unmetered=True,
-    battery_fraction=None,
-    samples_per_s=1.0,
-    down_bit_per_s=9e9,
-    up_bit_per_s=1e6,
-)
+HALF_FREE = resources_of(load_fraction=0.5)
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(size=4, *, cohort=2, **settings):
-        fleet = dataclasses.replace(fleet_of((10,) * size, cohort=cohort), payload_byte=125_000)
-        selector = RBCSFSettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(size=4, *, cohort=2, **settings):
+    return met(RBCSFSettings(**settings), (10,) * size, cohort=cohort, payload_byte=125_000)
 
 
-@pytest.fixture
-def answer(report_of):
-    def probe_report(client, resources=HALF_FREE, outcome=Outcome.DELIVERED):
-        report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
-        return report._replace(resources=resources if outcome is Outcome.DELIVERED else None)
-
-    return probe_report
+def answer(client, resources=HALF_FREE, outcome=Outcome.DELIVERED):
+    report = report_of(client, outcome=outcome, purpose=Purpose.PROBE)
+    return report._replace(resources=resources if outcome is Outcome.DELIVERED else None)
 
 
-@pytest.fixture
-def choose(view_of, answer):
-    def play(fleet, selector, round_, answers=None, **view):
-        answers = [answer(c) for c in range(fleet.num_samples.size)] if answers is None else answers
-        return selector.select(view_of(fleet, round_=round_, reports=answers, **view)).tolist()
-
-    return play
+def choose(fleet, selector, round_, answers=None, **view):
+    answers = [answer(c) for c in range(fleet.num_samples.size)] if answers is None else answers
+    return selector.select(view_of(fleet, round_=round_, reports=answers, **view)).tolist()
 
 
-def test_every_candidate_says_how_it_stands_without_the_model(ready, view_of):
+def test_every_candidate_says_how_it_stands_without_the_model():
     fleet, selector = ready()
     requests = selector.probe(view_of(fleet, candidates=[0, 3]))
 
@@ -65,9 +41,7 @@ def test_every_candidate_says_how_it_stands_without_the_model(ready, view_of):
     assert list(selector.probe(view_of(fleet, stage=1))) == []
 
 
-def test_queues_grow_by_beta_and_shrink_by_a_selection_whatever_came_of_it(
-    ready, choose, report_of, outcome_of
-):
+def test_queues_grow_by_beta_and_shrink_by_a_selection_whatever_came_of_it():
     fleet, selector = ready(guaranteed_fraction=0.4)
     choose(fleet, selector, 1)
     selector.observe(outcome_of(1, [report_of(0), report_of(2, outcome=Outcome.LATE)]))
@@ -79,9 +53,7 @@ def test_queues_grow_by_beta_and_shrink_by_a_selection_whatever_came_of_it(
     assert selector.state()["took_part"].tolist() == [True, True, False, False]
 
 
-def test_exchange_times_are_learned_with_the_figures_of_the_same_round(
-    ready, choose, report_of, outcome_of
-):
+def test_exchange_times_are_learned_with_the_figures_of_the_same_round():
     # c = (2, 0, 1), tau = 30: H = I + c c^T = [[5, 0, 2], [0, 1, 0], [2, 0, 2]], b = (60, 0, 30).
     # In round 2 client 0 has c = (2, 1, 1), as it took part in round 1.
     fleet, selector = ready()
@@ -115,9 +87,7 @@ def test_exchange_times_are_learned_with_the_figures_of_the_same_round(
         (0.1, 20.0, True),
     ],
 )
-def test_speed_is_weighed_against_queues(
-    penalty, confidence, slow, ready, choose, report_of, outcome_of
-):
+def test_speed_is_weighed_against_queues(penalty, confidence, slow):
     fleet, selector = ready(3, guaranteed_fraction=0.4, penalty=penalty, confidence=confidence)
     choose(fleet, selector, 1)
     selector.observe(outcome_of(1, [report_of(0, duration_s=30.0), report_of(2)]))
@@ -131,9 +101,7 @@ def test_speed_is_weighed_against_queues(
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
-def test_all_clients_get_their_share_of_rounds_however_slow(
-    penalty, ready, choose, report_of, outcome_of
-):
+def test_all_clients_get_their_share_of_rounds_however_slow(penalty):
     # beta = .25 and 1 of 4. A queue is at least .25 rounds - selections; 100 s at .01 are worth one
     # selection, so client 3's queue stays within a few of the others'.
     fleet, selector = ready(cohort=1, guaranteed_fraction=0.25, penalty=penalty)
@@ -147,7 +115,7 @@ def test_all_clients_get_their_share_of_rounds_however_slow(
     assert np.all(np.abs(counts - 50.0) <= (0.0 if penalty == 0.0 else 4.0))
 
 
-def test_a_high_price_of_seconds_leaves_the_slow_one_out(ready, choose, report_of, outcome_of):
+def test_a_high_price_of_seconds_leaves_the_slow_one_out():
     # At V = 10 client 3 is worth 830 selections once its 100 s are known; that takes 3300 rounds.
     fleet, selector = ready(cohort=1, guaranteed_fraction=0.25)
     chosen = []
@@ -159,7 +127,7 @@ def test_a_high_price_of_seconds_leaves_the_slow_one_out(ready, choose, report_o
     assert chosen.count(3) == 1
 
 
-def test_who_did_not_answer_has_left_or_cannot_work_is_out(ready, choose, answer):
+def test_who_did_not_answer_has_left_or_cannot_work_is_out():
     fleet, selector = ready(5, cohort=5, guaranteed_fraction=0.1)
     answers = [
         answer(0, outcome=Outcome.LATE),
@@ -172,9 +140,7 @@ def test_who_did_not_answer_has_left_or_cannot_work_is_out(ready, choose, answer
     assert choose(fleet, selector, 1, answers, candidates=[0, 1, 2, 4]) == [4]
 
 
-def test_without_any_answer_the_longest_queues_are_taken_and_nothing_is_learned(
-    ready, choose, report_of, outcome_of
-):
+def test_without_any_answer_the_longest_queues_are_taken_and_nothing_is_learned():
     fleet, selector = ready(guaranteed_fraction=0.4)
     choose(fleet, selector, 1)
     selector.observe(outcome_of(1, [report_of(0), report_of(2)]))
@@ -186,20 +152,7 @@ def test_without_any_answer_the_longest_queues_are_taken_and_nothing_is_learned(
     np.testing.assert_array_equal(selector.state()["gram"], gram)
 
 
-def test_a_guarantee_that_the_cohort_cannot_keep_is_refused(ready):
+def test_a_guarantee_that_the_cohort_cannot_keep_is_refused():
     match = r"server\.selector: guaranteed_fraction must be at most 2/20 = 0\.1, got 0\.15"
     with pytest.raises(ScenarioError, match=match):
         ready(20)
-
-
-def test_equal_queues_go_by_lowest_id_only_if_asked(ready, choose):
-    def chosen(ties, round_):
-        fleet, selector = ready(30, cohort=5, ties=ties)
-        return tuple(choose(fleet, selector, round_))
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2, 3, 4)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_the_equations_can_be_had_from_the_paper_s_module():
-    assert cost(np.array([1.0]), np.array([3.0]), 10.0) == 29.0

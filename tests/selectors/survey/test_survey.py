@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome
-from fleetsim.selectors.survey import SurveySettings, average_loss_scores
+from fleetsim.selectors.survey import SurveySettings
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_samples=(10,) * 4, *, cohort=2, **settings):
-        fleet = fleet_of(num_samples, cohort=cohort)
-        selector = SurveySettings(**settings).build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_samples=(10,) * 4, *, cohort=2, **settings):
+    return met(SurveySettings(**settings), num_samples, cohort=cohort)
 
 
 @pytest.mark.parametrize("policy", [1, 2])
-def test_who_never_reported_goes_first(policy, ready, view_of, report_of, outcome_of):
+def test_who_never_reported_goes_first(policy):
     fleet, selector = ready(policy=policy)
     selector.observe(outcome_of(1, [report_of(0, loss=99.0), report_of(2, loss=1.0)]))
     chosen = selector.select(view_of(fleet, round_=2, wanted=4)).tolist()
@@ -31,9 +25,7 @@ def test_who_never_reported_goes_first(policy, ready, view_of, report_of, outcom
     assert chosen[2:] == [0, 2]
 
 
-def test_policy_1_takes_the_largest_average_losses_times_data(
-    ready, view_of, report_of, outcome_of
-):
+def test_policy_1_takes_the_largest_average_losses_times_data():
     # p = .1 .2 .3 .4. Losses: 4 and 2, mean 3; 2; 2; .5. A = .3 .4 .6 .2.
     fleet, selector = ready((10, 20, 30, 40))
     first = [report_of(client, loss=loss) for client, loss in enumerate([4.0, 2.0, 2.0, 0.5])]
@@ -47,7 +39,7 @@ def test_policy_1_takes_the_largest_average_losses_times_data(
     assert selector.select(view_of(fleet, round_=3, candidates=[0, 1, 3])).tolist() == [1, 0]
 
 
-def test_losses_may_be_those_of_the_first_epoch(ready, view_of, report_of, outcome_of):
+def test_losses_may_be_those_of_the_first_epoch():
     # Client 0 lost 1 in the first epoch and 3 in the last, client 1 the other way round.
     fleet, selector = ready((10, 10), cohort=1, loss="first_epoch")
     told = [(1.0, 3.0), (3.0, 1.0)]
@@ -61,7 +53,7 @@ def test_losses_may_be_those_of_the_first_epoch(ready, view_of, report_of, outco
 
 
 @pytest.mark.parametrize("policy", [1, 2, 3])
-def test_printed_weights_are_shares_that_do_not_sum_to_one(policy, ready, view_of):
+def test_printed_weights_are_shares_that_do_not_sum_to_one(policy):
     # p = .1 .2 .3 .4, of whom two are chosen: p / 2.
     fleet, selector = ready((10, 20, 30, 40), policy=policy, weights="printed")
     cohort = selector.select(view_of(fleet))
@@ -72,7 +64,7 @@ def test_printed_weights_are_shares_that_do_not_sum_to_one(policy, ready, view_o
     assert not cohort.asks_epoch_losses
 
 
-def test_policy_2_adds_a_bonus_for_the_rarely_seen(ready, view_of, report_of, outcome_of):
+def test_policy_2_adds_a_bonus_for_the_rarely_seen():
     # Equal data, mean losses 1.0 (client 0, once) and 1.5 (client 1, four times). In round 6
     # sqrt(2 ln 6 / N) is 1.893 and .947: 2.89 against 2.45. Policy 1 takes client 1.
     taken = {}
@@ -86,9 +78,7 @@ def test_policy_2_adds_a_bonus_for_the_rarely_seen(ready, view_of, report_of, ou
     assert taken == {1: [1], 2: [0]}
 
 
-def test_who_fails_keeps_its_losses_and_a_loss_that_is_not_finite_is_none(
-    ready, report_of, outcome_of
-):
+def test_who_fails_keeps_its_losses_and_a_loss_that_is_not_finite_is_none():
     _, selector = ready()
     selector.observe(outcome_of(1, [report_of(0, loss=2.0), report_of(1, loss=math.nan)]))
     selector.observe(outcome_of(2, [report_of(0, loss=7.0, outcome=Outcome.LATE), report_of(3)]))
@@ -98,16 +88,7 @@ def test_who_fails_keeps_its_losses_and_a_loss_that_is_not_finite_is_none(
     assert state["num_losses"].tolist() == [1, 0, 0, 0]
 
 
-def test_equal_scores_go_by_lowest_id_only_if_asked(ready, view_of):
-    def chosen(ties, round_):
-        fleet, selector = ready((10,) * 30, cohort=3, ties=ties)
-        return tuple(selector.select(view_of(fleet, round_=round_)).tolist())
-
-    assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
-    assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5
-
-
-def test_policy_3_takes_no_client_twice_running(ready, view_of, report_of, outcome_of):
+def test_policy_3_takes_no_client_twice_running():
     fleet, selector = ready((10,) * 6, cohort=3, policy=3)
     before: set[int] = set()
     for round_ in range(1, 20):
@@ -122,9 +103,7 @@ def test_policy_3_takes_no_client_twice_running(ready, view_of, report_of, outco
         before = chosen
 
 
-def test_policy_3_takes_those_of_the_last_round_only_where_others_are_too_few(
-    ready, view_of, report_of, outcome_of
-):
+def test_policy_3_takes_those_of_the_last_round_only_where_others_are_too_few():
     fleet, selector = ready((10,) * 6, cohort=3, policy=3)
     selector.observe(outcome_of(1, [report_of(client) for client in (0, 1, 2)]))
     chosen = selector.select(view_of(fleet, round_=2, candidates=[0, 1, 2, 4])).tolist()
@@ -133,7 +112,7 @@ def test_policy_3_takes_those_of_the_last_round_only_where_others_are_too_few(
     assert len(chosen) == 3
 
 
-def test_policy_3_draws_uniformly(ready, view_of):
+def test_policy_3_draws_uniformly():
     # 1 of 4, none selected before: 1/4 each; 4 standard errors of 2000 rounds.
     fleet, selector = ready((1, 10, 100, 1000), cohort=1, policy=3)
     chosen = [int(selector.select(view_of(fleet, round_=r))[0]) for r in range(1, 2001)]
@@ -146,7 +125,3 @@ def test_only_policies_1_and_2_need_losses():
     needs = [SurveySettings(policy=policy).build().needs_losses for policy in (1, 2, 3)]
 
     assert needs == [True, True, False]
-
-
-def test_the_equations_can_be_had_from_the_paper_s_module():
-    assert average_loss_scores(np.array([0.5]), np.array([4.0]), np.array([2])).tolist() == [1.0]

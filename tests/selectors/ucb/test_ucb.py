@@ -3,64 +3,52 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Cohort, Outcome, Purpose, Report, WorkKind
+from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.bp_ucb import BpUcbSettings
-from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings, initial_means
+from fleetsim.selectors.quick_init_ucb import QuickInitUcbSettings
 from fleetsim.selectors.ucb import UcbSettings, arms
+from tests.selectors.rounds import fleet_of, met, outcome_of, probed, report_of, view_of
 
 IN_ORDER = {"slot_rounds": 1, "ties": "lowest_id"}
 
 
-@pytest.fixture
-def ready(fleet_of):
-    def build(num_clients, settings, *, cohort=2, seed=7):
-        fleet = fleet_of((10,) * num_clients, cohort=cohort, seed=seed)
-        selector = settings.build()
-        assert list(selector.setup(fleet)) == []
-        return fleet, selector
-
-    return build
+def ready(num_clients, settings, *, cohort=2, seed=7):
+    return met(settings, (10,) * num_clients, cohort=cohort, seed=seed)
 
 
-@pytest.fixture
-def play(view_of, report_of, outcome_of):
+def play(fleet, selector, round_, opinions=None, *, candidates=None, outcome=Outcome.DELIVERED):
     """A round: these opinions of the model so far, one for all or by client; returns the choice."""
-
-    def go(fleet, selector, round_, opinions=None, *, candidates=None, outcome=Outcome.DELIVERED):
-        view = view_of(fleet, round_=round_, candidates=candidates)
-        requests = list(selector.probe(view))
-        assert bool(requests) == (opinions is not None)
-        reports = []
-        for request in requests:
-            client = request.client
-            opinion = opinions.get(client) if isinstance(opinions, dict) else opinions
-            is_silent = opinion is None
-            report = report_of(
-                client,
-                purpose=Purpose.PROBE,
-                outcome=Outcome.OFFLINE if is_silent else Outcome.DELIVERED,
-            )
-            reports.append(report._replace(accuracy=opinion))
-        after = view_of(fleet, round_=round_, candidates=candidates, reports=reports, stage=1)
-        assert list(selector.probe(after)) == []
-        chosen = selector.select(after).tolist()
-        done = [report_of(client, loss=1.0, outcome=outcome) for client in chosen]
-        selector.observe(outcome_of(round_, done))
-        return chosen
-
-    return go
+    view = view_of(fleet, round_=round_, candidates=candidates)
+    requests = list(selector.probe(view))
+    assert bool(requests) == (opinions is not None)
+    reports = []
+    for request in requests:
+        client = request.client
+        opinion = opinions.get(client) if isinstance(opinions, dict) else opinions
+        is_silent = opinion is None
+        report = report_of(
+            client,
+            purpose=Purpose.PROBE,
+            outcome=Outcome.OFFLINE if is_silent else Outcome.DELIVERED,
+        )
+        reports.append(report._replace(accuracy=opinion))
+    after = view_of(fleet, round_=round_, candidates=candidates, reports=reports, stage=1)
+    assert list(selector.probe(after)) == []
+    chosen = selector.select(after).tolist()
+    done = [report_of(client, loss=1.0, outcome=outcome) for client in chosen]
+    selector.observe(outcome_of(round_, done))
+    return chosen
 
 
 # --- slots ----------------------------------------------------------------------------------------
 
 
-def test_a_set_trains_for_a_slot_and_is_then_evaluated_by_all_clients(ready, play, view_of):
+def test_a_set_trains_for_a_slot_and_is_then_evaluated_by_all_clients():
     fleet, selector = ready(4, UcbSettings(slot_rounds=3))
     first = play(fleet, selector, 1)
     assert [play(fleet, selector, 2), play(fleet, selector, 3)] == [first, first]
@@ -81,7 +69,7 @@ def test_a_set_trains_for_a_slot_and_is_then_evaluated_by_all_clients(ready, pla
     assert second != first
 
 
-def test_a_missing_member_is_missed_for_the_slot(ready, play):
+def test_a_missing_member_is_missed_for_the_slot():
     fleet, selector = ready(4, UcbSettings(slot_rounds=3, ties="lowest_id"))
 
     assert play(fleet, selector, 1) == [0, 1]
@@ -92,7 +80,7 @@ def test_a_missing_member_is_missed_for_the_slot(ready, play):
     assert play(fleet, selector, 5, 0.5) == [0, 2]
 
 
-def test_only_sets_that_are_all_there_are_played(ready, play):
+def test_only_sets_that_are_all_there_are_played():
     fleet, selector = ready(4, UcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1, candidates=[1, 3]) == [1, 3]
@@ -102,7 +90,7 @@ def test_only_sets_that_are_all_there_are_played(ready, play):
     assert selector.state()["plays"].sum() == 1
 
 
-def test_a_slot_no_client_speaks_of_does_not_count_and_one_in_which_all_failed_does(ready, play):
+def test_a_slot_no_client_speaks_of_does_not_count_and_one_in_which_all_failed_does():
     fleet, selector = ready(3, UcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1) == [0, 1]
@@ -111,7 +99,7 @@ def test_a_slot_no_client_speaks_of_does_not_count_and_one_in_which_all_failed_d
     assert selector.state()["means"].tolist() == [0.25, 0.0, 0.0]
 
 
-def test_a_slot_that_no_client_speaks_of_uses_up_its_number(ready, play):
+def test_a_slot_that_no_client_speaks_of_uses_up_its_number():
     # Arms {0} and {1}. After slots 1, 3 and 4 r = (.86, .5) and Pi = (2, 1), so that {1} is next if
     # sqrt(ln t) (1 - 1 / sqrt 2) > .36: at t = 5 (.3716), not yet at t = 4 (.3449).
     fleet, selector = ready(2, UcbSettings(**IN_ORDER, mu=1.0), cohort=1)
@@ -125,16 +113,14 @@ def test_a_slot_that_no_client_speaks_of_uses_up_its_number(ready, play):
     assert selector.state()["means"].tolist() == [0.86, 0.5]
 
 
-def test_over_commitment_does_not_make_a_set_larger(ready, view_of):
+def test_over_commitment_does_not_make_a_set_larger():
     fleet, selector = ready(5, UcbSettings())
 
     assert selector.select(view_of(fleet, wanted=4)).size == 2
 
 
 @pytest.mark.parametrize("settings", [UcbSettings, QuickInitUcbSettings, BpUcbSettings])
-def test_every_slot_may_begin_with_the_initial_model(
-    settings, ready, view_of, report_of, outcome_of
-):
+def test_every_slot_may_begin_with_the_initial_model(settings):
     """Two slots of two rounds: a model to start from with the first round of each."""
     fleet, selector = ready(4, settings(slot_rounds=2, model="reset"))
     starts = []
@@ -158,7 +144,7 @@ def test_every_slot_may_begin_with_the_initial_model(
 # --- the conventional bandit ----------------------------------------------------------------------
 
 
-def test_every_set_is_played_once_and_then_the_one_of_the_largest_index(ready, play):
+def test_every_set_is_played_once_and_then_the_one_of_the_largest_index():
     """Arms 01, 02, 12 with rewards .2, .9, .4. Slot 4: equal bonuses, so 02. Slot 5, sqrt(ln 5) =
     1.269: 02 has .9 + 1.269 / sqrt(2) = 1.797, 12 has .4 + 1.269 = 1.669. Slot 6, sqrt(ln 6) =
     1.339: 02 has .9 + 1.339 / sqrt(3) = 1.673, 12 has 1.739."""
@@ -170,14 +156,14 @@ def test_every_set_is_played_once_and_then_the_one_of_the_largest_index(ready, p
     assert chosen == [[0, 1], [0, 2], [1, 2], [0, 2], [0, 2], [1, 2]]
 
 
-def test_unplayed_sets_come_in_random_order(ready, play):
+def test_unplayed_sets_come_in_random_order():
     first = {tuple(play(*ready(6, UcbSettings(slot_rounds=1), seed=seed), 1)) for seed in range(12)}
 
     assert len(first) > 4
 
 
 @pytest.mark.parametrize("settings", [UcbSettings(), QuickInitUcbSettings()])
-def test_too_many_sets_are_refused_with_a_way_out(settings, fleet_of):
+def test_too_many_sets_are_refused_with_a_way_out(settings):
     with pytest.raises(ScenarioError, match=r"server\.selector.*75,287,520.*fleet\.size.*'bp-ucb'"):
         settings.build().setup(fleet_of((10,) * 100, cohort=5))
 
@@ -185,7 +171,7 @@ def test_too_many_sets_are_refused_with_a_way_out(settings, fleet_of):
 # --- the quick initialisation ---------------------------------------------------------------------
 
 
-def test_groups_first_then_the_set_whose_groups_did_best(ready, play):
+def test_groups_first_then_the_set_whose_groups_did_best():
     """Groups 01, 23, 4 and 0 again, rewards .2, .6, .4: clients .2 .2 .6 .6 .4. Slot 4 plays 23
     (.6); its .1 makes a mean of .35 over two plays, and 24 and 34 have .5."""
     fleet, selector = ready(5, QuickInitUcbSettings(**IN_ORDER))
@@ -202,7 +188,7 @@ def test_groups_first_then_the_set_whose_groups_did_best(ready, play):
     assert state["means"][sets.index([0, 4])] == pytest.approx(0.3)
 
 
-def test_the_sum_begins_at_up_to_k(ready, play):
+def test_the_sum_begins_at_up_to_k():
     fleet, selector = ready(4, QuickInitUcbSettings(init="sum", **IN_ORDER))
     play(fleet, selector, 1)
     play(fleet, selector, 2, 0.5)
@@ -211,7 +197,7 @@ def test_the_sum_begins_at_up_to_k(ready, play):
     assert selector.state()["means"].tolist() == [1.0, 1.25, 1.25, 1.25, 1.25, 1.5]
 
 
-def test_the_groups_are_random_and_cover_all_clients(ready, play):
+def test_the_groups_are_random_and_cover_all_clients():
     seen = set()
     for seed in range(8):
         fleet, selector = ready(6, QuickInitUcbSettings(slot_rounds=1), seed=seed)
@@ -223,7 +209,7 @@ def test_the_groups_are_random_and_cover_all_clients(ready, play):
     assert len(seen) > 4
 
 
-def test_a_group_that_no_client_speaks_of_is_played_again(ready, play):
+def test_a_group_that_no_client_speaks_of_is_played_again():
     fleet, selector = ready(4, QuickInitUcbSettings(**IN_ORDER))
 
     assert play(fleet, selector, 1) == [0, 1]
@@ -231,7 +217,7 @@ def test_a_group_that_no_client_speaks_of_is_played_again(ready, play):
     assert play(fleet, selector, 3, 0.5) == [2, 3]
 
 
-def test_absent_clients_are_passed_over_and_have_their_group_when_they_come(ready, play):
+def test_absent_clients_are_passed_over_and_have_their_group_when_they_come():
     """0 is away at first: groups 12, then 3 filled up with 1; then the bandit among 1, 2, 3, where
     12 is as good as 13 and 23 is (.3 + .7) / 2 too; 0 comes back and is filled up with 1."""
     fleet, selector = ready(4, QuickInitUcbSettings(**IN_ORDER))
@@ -249,41 +235,28 @@ def test_absent_clients_are_passed_over_and_have_their_group_when_they_come(read
     assert (state["plays"] > 0).all()
 
 
-def test_the_equations_are_at_hand():
-    assert initial_means(np.array([[0]]), np.array([0.5])).tolist() == [0.5]
-
-
 # --- rehearsed groups -----------------------------------------------------------------------------
 
 
-def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes(ready, view_of, report_of):
+def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes():
     """Groups 01 and 23, two rounds each. Their clients double what they get and add their id; the
     average of equal samples: 01 makes 0 -> .5 -> 1.5, 23 makes 0 -> 2.5 -> 7.5. Opinions .25, .75.
     The first slot is the bandit's: 23."""
     settings = QuickInitUcbSettings(slot_rounds=2, ties="lowest_id", cold_start="reset")
     fleet, selector = ready(4, settings)
-    seen: list[Any] = []
-    reports: list[Report] = []
-    stage = 0
-    while True:
-        requests = list(selector.probe(view_of(fleet, reports=reports, stage=stage)))
-        if not requests:
-            break
-        kind = requests[0].work.kind
-        values = {float(request.parameters[0]) for request in requests}
-        seen.append((kind, [request.client for request in requests], values))
-        for request in requests:
-            report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
-            vector = 2 * request.parameters + np.float32(request.client)
-            is_opinion = kind is WorkKind.EVALUATE
-            opinion = 0.25 if request.parameters[0] == 1.5 else 0.75
-            reports.append(
-                report._replace(
-                    vector=None if is_opinion else vector,
-                    accuracy=opinion if is_opinion else None,
-                )
-            )
-        stage += 1
+
+    def answer(request, stage):
+        is_opinion = request.work.kind is WorkKind.EVALUATE
+        return report_of(request.client, loss=1.0, purpose=Purpose.PROBE)._replace(
+            vector=None if is_opinion else 2 * request.parameters + np.float32(request.client),
+            accuracy=(0.25 if request.parameters[0] == 1.5 else 0.75) if is_opinion else None,
+        )
+
+    stages, view = probed(selector, fleet, answer)
+    seen = [
+        (asked[0].work.kind, [r.client for r in asked], {float(r.parameters[0]) for r in asked})
+        for asked in stages
+    ]
     all_clients = [0, 1, 2, 3]
 
     assert seen == [
@@ -294,41 +267,30 @@ def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes(ready, view_
         (WorkKind.TRAIN, [2, 3], {2.5}),
         (WorkKind.EVALUATE, all_clients, {7.5}),
     ]
-    assert selector.select(view_of(fleet, reports=reports)).tolist() == [2, 3]
+    assert selector.select(view).tolist() == [2, 3]
     assert selector.state()["client_reward"].tolist() == [0.25, 0.25, 0.75, 0.75]
     assert selector.state()["plays"].tolist() == [1] * 6
 
 
-def test_a_rehearsal_for_a_newcomer_is_not_taken_for_the_opinion_of_the_slot(
-    ready, view_of, report_of, outcome_of
-):
+def test_a_rehearsal_for_a_newcomer_is_not_taken_for_the_opinion_of_the_slot():
     settings = QuickInitUcbSettings(slot_rounds=1, ties="lowest_id", cold_start="reset")
     fleet, selector = ready(3, settings)
 
     def play(round_, candidates, opinions):
-        """Opinions in the order in which models are evaluated."""
-        reports: list[Report] = []
-        stage, evaluated = 0, iter(opinions)
-        while True:
-            view = view_of(
-                fleet, round_=round_, candidates=candidates, reports=reports, stage=stage
-            )
-            requests = selector.probe(view)
-            if not requests:
-                break
-            is_opinion = requests[0].work.kind is WorkKind.EVALUATE
-            opinion = next(evaluated) if is_opinion else None
-            for request in requests:
-                report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
-                reports.append(report._replace(accuracy=opinion))
-            stage += 1
+        """Opinions by the stage of their evaluation."""
+
+        def answer(request, stage):
+            report = report_of(request.client, loss=1.0, purpose=Purpose.PROBE)
+            return report._replace(accuracy=opinions.get(stage))
+
+        _, view = probed(selector, fleet, answer, round_=round_, candidates=candidates)
         chosen = selector.select(view).tolist()
         selector.observe(outcome_of(round_, [report_of(c, loss=1.0) for c in chosen]))
         return chosen
 
     # 2 is away: the group 01 has .5. Its slot has .7; then 2 comes, is rehearsed with 0, and has
     # .9. Arm 01: two plays, (.5 + .7) / 2 = .6; arms 02 and 12: (.5 + .9) / 2.
-    assert play(1, [0, 1], [0.5]) == [0, 1]
-    assert play(2, [0, 1, 2], [0.7, 0.9]) == [0, 2]
+    assert play(1, [0, 1], {1: 0.5}) == [0, 1]
+    assert play(2, [0, 1, 2], {0: 0.7, 2: 0.9}) == [0, 2]
     assert selector.state()["means"].tolist() == pytest.approx([0.6, 0.7, 0.7])
     assert selector.state()["plays"].tolist() == [2, 1, 1]
