@@ -1,22 +1,22 @@
 """Three bandits on a network whose best set is known by construction, with real training.
 
-Six clients, sets of two; ten classes c with 24 samples each at every client, whose input is a
+Six clients, sets of two; ten classes c with 12 samples each at every client, whose input is a
 multiple of the unit vector of its class. So the model learns each class on its own:
 
 * clients 0 and 1 are i.i.d.: every sample has the label of its class. Of classes 7, 8 and 9 they
   have dim samples, a sixteenth of all others;
-* client 1 + o (o = 1 ... 4) has noisy labels: 6 of 24 say the same, all other nine labels come
-  twice. Of classes 0 to 4 the 6 are right, of 5 to 9 they say what stands o places farther on in
+* client 1 + o (o = 1 ... 4) has noisy labels: 3 of 12 say the same, all other nine labels come
+  once. Of classes 0 to 4 the 3 are right, of 5 to 9 they say what stands o places farther on in
   that ring.
 
 From the initial model (weights within 1/60 of 0) one large step on all samples decides: the label
 with the most of (samples x brightness) wins. With right = r, what clients think of the model of
 
-    0 and 1     all classes r: they 1; the others (5 x 6 + 5 x 2) / 240 = 1/6
+    0 and 1     all classes r: they 1; the others (5 x 3 + 5 x 1) / 120 = 1/6
     0 and x     7, 8, 9 as x says (bright noise beats dim truth), the rest r: 0 and 1 .7; x
-                (5 x 6 + 2 x 2 + 3 x 6) / 240 = 13/60; the others 1/6
-    x and y     5 to 9 as x or y says: 0 and 1 .5; x and y together (10 x 6 + 5 x 6 + 5 x 2) / 240
-                = 25/60, neither above (10 x 6) / 240 = 1/4; the others 1/6
+                (5 x 3 + 2 x 1 + 3 x 3) / 120 = 13/60; the others 1/6
+    x and y     5 to 9 as x or y says: 0 and 1 .5; x and y together (10 x 3 + 5 x 3 + 5 x 1) / 120
+                = 25/60, neither above (10 x 3) / 120 = 1/4; the others 1/6
 
 and on average over all six, in 360ths: 160, 127, 105. The test set has the samples of all clients,
 which have equal numbers, so the run's accuracy is that average.
@@ -35,17 +35,16 @@ from fleetsim.scenario import load
 
 NUM_CLIENTS, NUM_CLASSES, NUM_INPUTS = 6, 10, 3600
 BEST = {0, 1}
-SLOTS = 20
 REWARDS = {2: 160 / 360, 1: 127 / 360, 0: 105 / 360}
 """By how many of the i.i.d. clients are in the set."""
 
 
 def labels_of(client: int, cls: int) -> list[int]:
     if client in BEST:
-        return [cls] * 24
+        return [cls] * 12
     offset = client - 1
     favourite = cls if cls < 5 else 5 + (cls - 5 + offset) % 5
-    return [favourite] * 4 + list(range(NUM_CLASSES)) * 2
+    return [favourite] * 2 + list(range(NUM_CLASSES))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def network(tmp_path_factory):
 
 @pytest.fixture
 def play(network, tmp_path):
-    def go(selector: str, seed: int):
+    def go(selector: str, seed: int, slots: int = 20):
         """Sets and rewards of all slots."""
         scenario = load(
             "quickstart",
@@ -78,12 +77,12 @@ def play(network, tmp_path):
                 "task.partition={kind: natural}",
                 "task.model={kind: logistic}",
                 "task.local.epochs=1",
-                "task.local.batch_size=240",
+                "task.local.batch_size=120",
                 "task.local.optimizer={kind: sgd, learning_rate: 10.0}",
                 f"fleet.size={NUM_CLIENTS}",
                 "fleet.usage={}",
                 f"server={{cohort: 2, selector: {selector}}}",
-                f"stop={{rounds: {SLOTS}}}",
+                f"stop={{rounds: {slots}}}",
             ],
             seed=seed,
         )
@@ -119,7 +118,7 @@ def test_the_conventional_bandit_finds_it_once_it_has_played_all_sets(play):
     assert missed[-1] == pytest.approx(missed[14], abs=1e-5)
 
 
-@pytest.mark.parametrize(("seed", "are_grouped"), [(1, False), (2, True), (5, False)])
+@pytest.mark.parametrize(("seed", "are_grouped"), [(1, False), (2, True)])
 def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_grouped, play):
     """Three groups. If 0 and 1 are in one, their set begins with the best estimate: slot 4. If not,
     each has a group of 127/360, and 6 sets begin with that, all others with less: a set that turns
@@ -139,7 +138,6 @@ def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_group
 @pytest.mark.parametrize(
     ("seed", "num_best_first", "graph"),
     [
-        (1, 0, "{kind: mutual-nearest}"),
         (1, 0, "{kind: complete}"),
         (2, 1, "{kind: mutual-nearest}"),
         (5, 2, "{kind: mutual-nearest}"),
@@ -151,7 +149,8 @@ def test_bp_ucb_finds_it_at_once(seed, num_best_first, graph, play):
     Beliefs differ by at most 1/6 and the bonus is equal, so that they stay ahead; later opinions
     give (.5 + 1) / 2 and more.
     """
-    sets, rewards = play(f"{{kind: bp-ucb, slot_rounds: 1, model: reset, graph: {graph}}}", seed)
+    selector = f"{{kind: bp-ucb, slot_rounds: 1, model: reset, graph: {graph}}}"
+    sets, rewards = play(selector, seed, slots=6)
 
     assert_rewards_are_by_construction(sets, rewards)
     assert len(BEST & sets[0]) == num_best_first

@@ -13,13 +13,15 @@ ROUNDS = 4
 SMALL = (
     *("fleet.size=9", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
     *(f"stop.rounds={ROUNDS}", "task.local.epochs=1", "task.holdout_fraction=0.25"),
+    *("task.model.hidden=[40, 40]", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"),
 )
 
 
 @pytest.fixture
 def tasks_of(tmp_path):
     def play(selector: str):
-        done = run(load("quickstart", [*SMALL, f"server.selector={selector}"]), out=tmp_path)
+        scenario = load("quickstart", [*SMALL, f"server.selector={selector}"])
+        done = run(scenario, out=tmp_path, workers=1)
         assert len(done.rounds) == ROUNDS
         assert done.rounds.num_selected.tolist() == [3] * ROUNDS
         assert (done.tasks.outcome == "delivered").all()
@@ -63,10 +65,9 @@ class Watched:
         self.selector.observe(outcome)
 
 
-@pytest.mark.parametrize("trainer", ["serial", "stacked", "vectorised"])
-def test_afl_is_told_what_the_first_of_several_epochs_lost(trainer, tmp_path):
-    changes = [*SMALL, "task.local.epochs=3", f"trainer.kind={trainer}"]
-    scenario = load("quickstart", [*changes, "server.selector={kind: afl}"])
+def test_afl_is_told_what_the_first_of_several_epochs_lost(tmp_path):
+    changes = [*SMALL, "task.local.epochs=3", "server.selector={kind: afl}"]
+    scenario = load("quickstart", changes)
     watched = Watched(build_selector(scenario.server.selector))
     run(scenario, out=tmp_path, workers=1, selector=watched)
     valuation = watched.state()["valuation"]
@@ -147,8 +148,7 @@ def test_messages_take_seconds_and_joules_of_those_who_send_them(tmp_path):
     at 8 kbit/s, after three round trips of 71 ms over LTE."""
     channel = "{kind: constant, down_bit_per_s: 8.0e3, up_bit_per_s: 8.0e3}"
     selector = "{kind: bp-ucb, slot_rounds: 1, potentials: printed, graph: {kind: complete}}"
-    changes = [*SMALL, "stop.rounds=2", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"]
-    changes += [f"fleet.channel={channel}", f"server.selector={selector}"]
+    changes = [*SMALL, "stop.rounds=2", f"fleet.channel={channel}", f"server.selector={selector}"]
     tasks = run(load("quickstart", changes), out=tmp_path / "run", workers=1).tasks
     talked = tasks[(tasks["purpose"] == "probe") & (tasks["num_samples"] == 0)]
 

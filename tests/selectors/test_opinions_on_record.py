@@ -35,15 +35,13 @@ class Watched:
         return self.selector.select(view)
 
 
-@pytest.mark.parametrize(
-    ("kind", "has_beliefs"), [("ucb", False), ("quick-init-ucb", False), ("bp-ucb", True)]
-)
+@pytest.mark.parametrize(("kind", "has_beliefs"), [("quick-init-ucb", False), ("bp-ucb", True)])
 def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_path):
     scenario = load(
         "quickstart",
         [
             f"server.selector={{kind: {kind}, slot_rounds: 2}}",
-            "task.partition={kind: iid}",
+            *("task.partition={kind: iid}", "task.model.hidden=[8, 8]", "task.local.epochs=1"),
             "fleet={size: 6, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
             "server.cohort=2",
             "server.deadline_s=null",
@@ -69,7 +67,7 @@ def test_rehearsed_models_are_no_opinions_of_the_global_one(tmp_path):
         "quickstart",
         [
             "server.selector={kind: quick-init-ucb, slot_rounds: 1, cold_start: reset}",
-            "task.partition={kind: iid}",
+            *("task.partition={kind: iid}", "task.model.hidden=[8, 8]", "task.local.epochs=1"),
             "fleet={size: 4, devices: {jetson-nano-cpu: 1.0}, channel: {kind: fading}}",
             "server.cohort=2",
             "server.deadline_s=null",

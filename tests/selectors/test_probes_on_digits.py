@@ -44,8 +44,7 @@ def play(tmp_path):
                 f"server.selector.kind={kind}",
                 f"stop.rounds={rounds}",
                 "task.partition={kind: iid}",
-                "fleet.size=20",
-                "server.cohort=4",
+                *("fleet.size=20", "fleet.devices={pixel-6: 1.0}", "server.cohort=4"),
                 *changes,
             ],
         )
@@ -71,15 +70,11 @@ def probes(finished):
             [True, False, True],
         ),
         ("gpfl", ["evaluate.validation_fraction=0.1"], MODEL_BYTE + 8, [True, False, False]),
-        ("survey", [], None, [False, False, False]),
         ("survey", ["server.selector.policy=2"], None, [False, False, False]),
-        ("survey", ["server.selector.policy=3"], None, [False, False, False]),
         ("tifl", [], MODEL_BYTE, [True, False, False]),
         ("fedcs", ["server.selector.asked_fraction=0.5"], 24, [True, True, True]),
         ("rbcs-f", [], 16, [True, True, True]),
         ("oort", ["server.selector.profile=oort_repo"], None, [False, False, False]),
-        ("oort", ["server.selector.profile=fedscale"], None, [False, False, False]),
-        ("oort", ["server.selector.profile=plato"], None, [False, False, False]),
     ],
 )
 def test_what_is_asked_is_charged_and_the_model_learns(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fleetsim.contracts import Outcome
+import numpy as np
+
+from fleetsim.contracts import Outcome, WorkKind
 from fleetsim.selectors import probing
 from tests.selectors.rounds import fleet_of, report_of, view_of
 
@@ -18,3 +20,12 @@ def test_without_a_word_all_clients_are_unasked():
     view = view_of(fleet_of([10] * 6), candidates=[2, 5])
 
     assert probing.unasked(view).tolist() == [2, 5]
+
+
+def test_a_request_for_resources_is_work_for_the_link_alone():
+    (request,) = probing.resource_requests(np.array([4]), 24)
+
+    assert (request.client, request.work.kind, request.upload_byte) == (4, WorkKind.NONE, 24)
+    assert not request.needs_model
+    assert not request.uploads_vector
+    assert request.asks_resources

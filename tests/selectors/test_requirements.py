@@ -17,20 +17,29 @@ from fleetsim.selectors.oort import OortSettings
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
 from tests.selector_modes import UNION, modes
 
-BUFFERED = ["evaluate.validation_fraction=0.1", "stop.rounds=2", "task.local.epochs=1"]
+BUFFERED = [
+    *("evaluate.validation_fraction=0.1", "stop.rounds=2", "task.local.epochs=1"),
+    *("task.model.hidden=[8, 8]", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"),
+]
 
 
-def buffered(settings, **more):
+def buffered(settings):
     said = json.dumps(settings.model_dump(mode="json"))
-    return load("quickstart-fedbuff", [*BUFFERED, f"server.selector={said}"], **more)
+    return load("quickstart-fedbuff", [*BUFFERED, f"server.selector={said}"])
 
 
-@pytest.mark.parametrize("settings", modes())
-def test_a_buffered_server_refuses_who_asks_clients_and_no_client_else(settings):
-    if not build_selector(settings).needs_probes:
-        assert buffered(settings).server.selector == settings
-        return
+def modes_of(*, needs_probes: bool) -> list[Any]:
+    """The first mode of every kind that asks clients, or that does not."""
+    found: dict[str, Any] = {}
+    for mode in modes():
+        settings = mode.values[0]
+        if build_selector(settings).needs_probes == needs_probes:
+            found.setdefault(settings.kind, mode)
+    return list(found.values())
 
+
+@pytest.mark.parametrize("settings", modes_of(needs_probes=True))
+def test_a_buffered_server_refuses_who_asks_clients(settings):
     with pytest.raises(ScenarioError) as refusal:
         buffered(settings)
     (line,) = refusal.value.faults
@@ -39,17 +48,7 @@ def test_a_buffered_server_refuses_who_asks_clients_and_no_client_else(settings)
     assert "set server.mode: synchronous" in line
 
 
-def blind() -> list[Any]:
-    """One mode that asks nothing of every kind that has one."""
-    found: dict[str, Any] = {}
-    for mode in modes():
-        settings = mode.values[0]
-        if not build_selector(settings).needs_probes:
-            found.setdefault(settings.kind, mode)
-    return list(found.values())
-
-
-@pytest.mark.parametrize("settings", blind())
+@pytest.mark.parametrize("settings", modes_of(needs_probes=False))
 def test_who_asks_nothing_runs_with_a_buffered_server(settings, tmp_path):
     done = simulate.run(buffered(settings), out=tmp_path / "run", workers=1)
 
@@ -63,7 +62,7 @@ def test_every_kind_is_on_one_side():
     asks = {"fedcor", "divfl", "fedgra", "gpfl", "tifl", "fedcs", "rbcs-f"}
     asks |= {"ucb", "quick-init-ucb", "bp-ucb"}
 
-    assert {mode.values[0].kind for mode in blind()} == kinds - asks
+    assert {mode.values[0].kind for mode in modes_of(needs_probes=False)} == kinds - asks
 
 
 def test_a_selector_of_ones_own_is_refused_before_there_is_a_folder(tmp_path):
@@ -85,23 +84,15 @@ def test_needs_by_hand():
     assert requirements.unmet(RandomSettings().build(), is_trained=False, is_buffered=True) is None
 
 
-@pytest.mark.parametrize("kind", ["ucb", "quick-init-ucb"])
 @pytest.mark.parametrize(
-    ("size", "cohort", "max_sets", "is_refused"),
-    [
-        # 75,287,520 and 658,008 sets; 20 choose 5 is 15,504.
-        (100, 5, 1_000_000, True),
-        (40, 5, 1_000_000, False),
-        (20, 5, 15_503, True),
-        (20, 5, 15_504, False),
-    ],
+    ("size", "max_sets", "is_refused"),
+    # 75,287,520 sets; 20 choose 5 is 15,504.
+    [(100, 1_000_000, True), (20, 15_503, True), (20, 15_504, False)],
 )
-def test_too_many_sets_are_known_when_the_scenario_is_read(
-    kind, size, cohort, max_sets, is_refused
-):
+def test_too_many_sets_are_known_when_the_scenario_is_read(size, max_sets, is_refused):
     changes = [
-        *(f"fleet.size={size}", f"server.cohort={cohort}", "server.over_commit=1.0"),
-        f"server.selector={{kind: {kind}, max_sets: {max_sets}}}",
+        *(f"fleet.size={size}", "server.cohort=5", "server.over_commit=1.0"),
+        f"server.selector={{kind: quick-init-ucb, max_sets: {max_sets}}}",
     ]
     if not is_refused:
         assert load("quickstart", changes).fleet.size == size

@@ -1,17 +1,9 @@
 """AFL, active federated learning: sampling of clients by the loss of their samples.
 
-The server keeps a valuation of every client k, the loss of its n_k samples under the model that it
-last received,
-
-    v_k = sqrt(n_k) * mean loss.
-
-Of the C candidates the floor(alpha_1 C) with the smallest v are left out; floor((1 - alpha_3) K)
-are drawn without replacement with probability proportional to exp(alpha_2 v_k); the others are
-drawn uniformly from all that remain (`fleetsim.selectors.afl.equations`).
-
-v_k is refreshed when k delivers an update, from the loss in the first epoch of its local training
-(each sample before the SGD step of its batch, so nearly under the model that it received), and is
-stale otherwise. Before that
+The server keeps a valuation v_k of every client k, and draws clients by it
+(`fleetsim.selectors.afl.equations`). v_k is refreshed when k delivers an update, from the loss in
+the first epoch of its local training (each sample before the SGD step of its batch, so nearly under
+the model that it received), and is stale otherwise. Before that
 
 * `cold_start: evaluate` (default): a candidate without a valuation is asked to evaluate the model:
   all in round 1, later those that appear for the first time or did not answer before;

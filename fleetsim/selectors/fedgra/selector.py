@@ -20,12 +20,8 @@ A client without a complete answer (late, lost, without a finite loss or diverge
 selection. If no answer is complete, all candidates have the same grade: forced ones come first,
 then random ones.
 
-What the paper leaves open or contradicts, the first being the default: the weights of the metrics
-(`weighting: ewm`, or `inverse` as printed in (16)); the denominators of (6, 7) (`mapping`, without
-effect); forced clients count towards the number wanted (`overflow: capped`), or come in addition
-(`printed`, Algorithm 2), which needs room, `server.over_commit`; F starts anew on selection, or
-when its client is marked (`reset`); f = 1 and b = 6 are inferred from its "minimum participation
-rounds 6". Where the world knows free memory (`fleet.memory`) r is that, and all memory otherwise.
+What the paper leaves open or contradicts is listed in docs/selectors.md. Where the world knows free
+memory (`fleet.memory`) r is that, and all memory otherwise.
 
 Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, "Optimization of federated
 learning's client selection for non-IID data based on grey relational analysis", arXiv

@@ -16,23 +16,12 @@ A client is asked at the first choice for which it is available, and never again
 answer was lost has the score +infinity until an update of it is delivered. A later client's first
 reward is its share c~ when it answers. A selected client that does not deliver keeps c_i and n_i.
 
-Points that the paper leaves open, contradicts or misprints (the first option is the default):
-
-* g_i of an update is the sum of the gradients of its SGD steps, (w - w_i) / eta, so that vectors
-  are long and the softmax distinguishes clients (`vector: gradient`), or w - w_i (`delta`; the
-  first gradient is then multiplied by eta);
-* G before round 1 is the mean of the initial vectors; the paper has the gradient of a model that
-  does not exist;
-* rewards are averaged over all rounds (`mean: per_round`) or a client's own (`per_pull`);
-* n is the sum of all n_i (`plays: pulls`) or t + 1 (`rounds`);
-* (8) is taken as printed (`adjustment`), or with the signs that the text describes (`corrected`).
-
-Algorithm 1 of the paper sorts by c, never uses u, and selects before it aggregates; the text is
-followed here.
+The points that the paper leaves open, contradicts or misprints are listed in docs/selectors.md and
+in `fleetsim.selectors.gpfl.equations`. With `vector: gradient` vectors are so long that the softmax
+distinguishes clients; with `delta` the first gradient is multiplied by eta.
 
 Source: Na, Liang, Yiu, "GPFL: a gradient projection-based client selection framework for efficient
 federated learning", arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found.
-Equations: `fleetsim.selectors.gpfl.equations`.
 
 The server must know the number of rounds (`stop.rounds`), keep samples for selectors
 (`evaluate.validation_fraction`), and receive models uncompressed or as the uplink leaves them. It

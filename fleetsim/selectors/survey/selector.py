@@ -4,10 +4,8 @@
     policy 2   the largest A_k(t) = p_k (L_k / N_k + sqrt(2 ln t / N_k))
     policy 3   uniformly among those that were not selected in the round before
 
-L_k is the sum of the N_k training losses that client k has reported. A client that never reported
-has the score +infinity, so that the first rounds select all clients once. A client that does not
-deliver keeps L_k and N_k. Policy 3 counts all selected clients, also failed ones, and takes clients
-of the round before if there are too few others.
+with L_k and N_k as in `fleetsim.selectors.survey.equations`. A client that does not deliver keeps
+both. Policy 3 counts all selected clients, also failed ones.
 
 The paper says "cumulative loss" and does not say of which epoch: the last (default), the first, or
 all of them (`fleetsim.selectors.training_loss`). Line 9 of its Algorithm 1 prints the next
@@ -17,7 +15,7 @@ scenario weighs, by samples unless it says otherwise: sum p_k w_k / sum p_k.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
-clients. Equations: `fleetsim.selectors.survey.equations`.
+clients.
 
 The server must know n_k and its cohort's losses (policies 1 and 2), or nothing (3). No probes.
 """

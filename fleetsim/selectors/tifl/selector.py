@@ -16,17 +16,8 @@
 If every client of the fleet was profiled and none answered in time, the run ends with an error. If
 no credits are left, tiers are drawn as if all had some.
 
-Points on which the sources disagree (the first option is the default):
-
-* tiers of equal size or of equal width in latency (`split`);
-* probabilities change on a stall or each time (`trigger`);
-* P by rank, by rank with 0 for the best, or by error (`rule`; `none` keeps 1/m, and no client
-  evaluates);
-* ceil(T / m) credits per tier, with which each is used about equally often whatever P is, or
-  unlimited ones (`credits`);
-* slower tiers fill up or not (`fill`).
-
-One profiling round and I = 10 are inferred.
+The points on which the sources disagree are listed in docs/selectors.md. One profiling round and
+I = 10 are inferred.
 
 Source: Chai et al., "TiFL: a tier-based federated learning system", HPDC 2020 (arXiv 2001.09249),
 by bacox/fltk@ba90a78 and later re-implementations; the full text was not at hand. fltk measures

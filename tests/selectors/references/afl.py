@@ -1,4 +1,4 @@
-"""Active federated learning, steps 1 to 3 with alpha = (.75, .01, .1) in whole percent."""
+"""Active federated learning, steps 1 to 3 with shares in whole percent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from tests.selectors.references.referee import clients_of
 
 
 class Afl:
-    def __init__(self, *, dropped=75, evaluates=True, floors_random=False) -> None:
-        self.dropped, self.evaluates, self.floors_random = dropped, evaluates, floors_random
+    def __init__(
+        self, *, dropped=75, sharpness=0.01, uniform=10, evaluates=True, floors_random=False
+    ) -> None:
+        self.dropped, self.sharpness, self.uniform = dropped, sharpness, uniform
+        self.evaluates, self.floors_random = evaluates, floors_random
 
     def setup(self, fleet):
         self.seed = fleet.seed
@@ -30,11 +33,11 @@ class Afl:
         race, lots = stream.standard_exponential(len(self.n)), stream.random(len(self.n))
         smallest_last = sorted(there, key=lambda k: (-self.v.get(k, -math.inf), k))
         kept = smallest_last[: len(there) - self.dropped * len(there) // 100]
-        num = 90 * view.wanted // 100
+        num = (100 - self.uniform) * view.wanted // 100
         if self.floors_random:
-            num = view.wanted - 10 * view.wanted // 100
+            num = view.wanted - self.uniform * view.wanted // 100
         likely = [k for k in kept if k in self.v]
-        active = sorted(likely, key=lambda k: race[k] / math.exp(0.01 * self.v[k]))[:num]
+        active = sorted(likely, key=lambda k: race[k] / math.exp(self.sharpness * self.v[k]))[:num]
         others = sorted((k for k in there if k not in active), key=lambda k: lots[k])
         return active + others[: view.wanted - len(active)], chosen
 

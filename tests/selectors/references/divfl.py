@@ -8,8 +8,8 @@ from tests.selectors.references.referee import clients_of
 
 
 class DivFl:
-    def __init__(self, *, ideal=False, updates=False, power=1) -> None:
-        self.ideal, self.updates, self.power = ideal, updates, power
+    def __init__(self, *, ideal=False, updates=False, power=1, weighs=False) -> None:
+        self.ideal, self.updates, self.power, self.weighs = ideal, updates, power, weighs
 
     def setup(self, fleet):
         self.g: dict[int, list[float]] = {}
@@ -39,13 +39,15 @@ class DivFl:
         return math.dist(self.g[i], self.g[k]) ** self.power
 
     def work(self, view, cohort):
+        if not self.weighs:
+            return None, cohort.weights
         gamma = dict.fromkeys(cohort.clients.tolist(), 0)
         representatives = [k for k in gamma if k in self.known]
         for i in self.known if representatives else []:
             near = i if i in gamma else min(representatives, key=lambda k: self.before(i, k))
             gamma[near] += 1
         expected = [float(max(num, 1)) for num in gamma.values()]
-        return expected, cohort.weights.tolist()
+        return expected, [] if cohort.weights is None else cohort.weights.tolist()
 
     def before(self, i, k):
         return math.dist(self.known[i], self.known[k]) ** self.power

@@ -147,7 +147,8 @@ class PyramidFl(Oort):
         dropout, end_s = {}, {}
         for k in clients:
             rank = sum(self.g[j] > self.g[k] for j in clients)
-            dropout[k] = 0.1 + rank * (0.6 - 0.1) / len(clients)
+            low, high = self.s.lowest_dropout, self.s.highest_dropout
+            dropout[k] = low + rank * (high - low) / len(clients)
             if k in self.phases:
                 down_s, epoch_s, up_s = self.phases[k]
                 end_s[k] = down_s + e * epoch_s + (1 - dropout[k]) * up_s

@@ -20,8 +20,8 @@ from fleetsim.contracts import (
 class Reference(Protocol):
     """What a selector should do, from the equations of its paper in plain Python.
 
-    One whose clients are asked for more than the usual work has a method `work` too: what each of a
-    cohort is to do, and what it was asked for.
+    One whose cohorts may say more than their clients has a method `work` too: what each of a cohort
+    is to do or to weigh, and what the selector says.
     """
 
     def setup(self, fleet: FleetView) -> None:
@@ -66,11 +66,11 @@ class Refereed:
 
     def select(self, view):
         answer = self.selector.select(view)
-        chosen = answer.clients if isinstance(answer, Cohort) else answer
+        cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
         self.num_choices += 1
-        self._compare(view, *self.reference.choice(view, chosen.tolist()))
-        if isinstance(answer, Cohort) and hasattr(self.reference, "work"):
-            self._compare(view, *self.reference.work(view, answer))
+        self._compare(view, *self.reference.choice(view, cohort.clients.tolist()))
+        if hasattr(self.reference, "work"):
+            self._compare(view, *self.reference.work(view, cohort))
         return answer
 
     def observe(self, outcome):

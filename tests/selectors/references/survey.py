@@ -31,7 +31,7 @@ class Survey:
         return order[: view.wanted], chosen
 
     def work(self, view, cohort):
-        if not self.is_printed:
+        if not self.is_printed or cohort.clients.size == 0:
             return None, cohort.weights
         k = len(cohort.clients)
         expected = [round(self.n[c] / sum(self.n) / k, 12) for c in cohort.clients.tolist()]
