@@ -68,7 +68,7 @@ def network(tmp_path_factory):
 
 @pytest.fixture
 def play(network, tmp_path):
-    def go(selector: str, seed: int, slots: int = 20):
+    def go(selector: str, seed: int, *, slots: int):
         """Sets and rewards of all slots."""
         scenario = load(
             "quickstart",
@@ -107,8 +107,8 @@ def slots_to_best(sets) -> int:
 
 def test_the_conventional_bandit_finds_it_once_it_has_played_all_sets(play):
     """15 sets, each once; then the best is 33/360 ahead, and what is won by having been played less
-    is at most .01 sqrt(ln 20) = .017. It has missed 8 times 33/360 and 6 times 55/360."""
-    sets, rewards = play("{kind: ucb, mu: 0.01, slot_rounds: 1, model: reset}", 1)
+    is at most .01 sqrt(ln 18) = .017. It has missed 8 times 33/360 and 6 times 55/360."""
+    sets, rewards = play("{kind: ucb, mu: 0.01, slot_rounds: 1, model: reset}", 1, slots=18)
     missed = regret(rewards, REWARDS[2])
 
     assert_rewards_are_by_construction(sets, rewards)
@@ -124,7 +124,8 @@ def test_quick_init_finds_it_among_the_sets_of_promising_clients(seed, are_group
     each has a group of 127/360, and 6 sets begin with that, all others with less: a set that turns
     out to be worth no more is not played again before all six were, so slot 9 at the latest, after
     groups that missed 33 + 33 + 55 and sets that missed 4 times 33 and once 55."""
-    sets, rewards = play("{kind: quick-init-ucb, mu: 0.01, slot_rounds: 1, model: reset}", seed)
+    selector = "{kind: quick-init-ucb, mu: 0.01, slot_rounds: 1, model: reset}"
+    sets, rewards = play(selector, seed, slots=12)
     missed = regret(rewards, REWARDS[2])
 
     assert_rewards_are_by_construction(sets, rewards)

@@ -78,6 +78,7 @@ CASES = [
     ("oort", WINDOWS, Oort),
     ("oort", WINDOWS | {"pacer_every": "round", "preferred_duration_s": 9.0}, Oort),
     ("oort", WINDOWS | {"preferred_duration_s": 9.0, "pacer_step_s": 2.0}, Oort),
+    ("oort", {"exploration_window": 1.0}, Oort),
     ("oort", {"profile": "oort_repo"} | WINDOWS, Oort),
     ("oort", {"profile": "fedscale"} | WINDOWS, Oort),
     ("oort", {"profile": "plato"}, Oort),

@@ -9,6 +9,7 @@ from fleetsim import cli
 from fleetsim.contracts import Outcome, Purpose, WorkKind
 from fleetsim.scenario import load, scenario_warnings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
+from fleetsim.simulate import run
 from tests.selectors.rounds import met, outcome_of, probed, report_of
 
 LINE_M = np.array([[0.0, 0.0], [100.0, 0.0], [250.0, 0.0], [900.0, 0.0]])
@@ -268,21 +269,20 @@ def test_without_places_in_the_world_the_bound_is_that_of_the_places_drawn():
     assert says is None or f"= {bound:.3g} is" in says
 
 
-@pytest.mark.parametrize("verb", ["validate", "run"])
-def test_the_command_line_warns_once_and_goes_on(verb, tmp_path, monkeypatch, capsys):
+def test_the_command_line_warns_once_and_a_run_goes_on(tmp_path, monkeypatch, capsys):
     changes = ["server.selector={kind: bp-ucb}", "stop.rounds=1", "fleet.size=8", "fleet.usage={}"]
     changes += ["server.cohort=2", "task.local.epochs=1", "fleet.devices={pixel-6: 1.0}"]
-    words = ["quickstart", *(word for change in changes for word in ("--set", change))]
-    if verb == "run":
-        words += ["--out", str(tmp_path / "run"), "--workers", "1"]
-    monkeypatch.setattr("sys.argv", ["fleetsim", verb, *words])
+    words = [word for change in changes for word in ("--set", change)]
+    monkeypatch.setattr("sys.argv", ["fleetsim", "validate", "quickstart", *words])
     with pytest.raises(SystemExit) as end:
         cli.main()
     lines = capsys.readouterr().err.splitlines()
+    done = run(load("quickstart", changes), out=tmp_path / "run", workers=1)
 
     assert not end.value.code
     assert [line for line in lines if "theorem 2" in line] == [lines[0]]
     assert lines[0].startswith("warning: server.selector: (N - 1) tanh(C d_max^beta) = 6.93 is not")
+    assert done.manifest.warnings == (lines[0].removeprefix("warning: "),)
 
 
 def test_a_fleet_that_stands_close_is_run_without_a_word():

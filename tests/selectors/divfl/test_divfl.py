@@ -43,6 +43,13 @@ def play(fleet, selector, round_, places, *, candidates=None, left=()):
     return asked, chosen if isinstance(chosen, Cohort) else chosen.tolist()
 
 
+def play_weights(*arguments, **options):
+    """As `play`; returns the weight of each that was chosen."""
+    _, cohort = play(*arguments, **options)
+    assert not cohort.are_shares
+    return dict(zip(cohort.clients.tolist(), cohort.weights.tolist(), strict=True))
+
+
 ALL = dict(enumerate(PLACES))
 
 
@@ -115,3 +122,19 @@ def test_those_without_a_gradient_are_chosen_at_random_whatever_the_rule_for_tie
 
     chosen = {tuple(play(fleet, selector, round_, silent)[1]) for round_ in range(1, 30)}
     assert {client for pair in chosen for client in pair} == set(range(len(PLACES)))
+
+
+def test_who_is_chosen_stands_for_itself_at_least():
+    # Two at 0, two at 8: 0 stands for 0 and 1 until 1 is chosen too, for itself.
+    fleet, selector = ready(cohort=4, weights="gamma", ties="lowest_id")
+    there = [0, 1, 2, 3, 6]
+    answers = {0: 0.0, 1: 0.0, 2: 8.0, 3: 8.0}
+    gamma = play_weights(fleet, selector, 1, answers, candidates=there)
+    assert gamma == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}
+
+    # A fifth one is wanted: client 6, whose gradient is not known, represents itself alone.
+    fleet, selector = ready(cohort=3, weights="gamma", ties="lowest_id")
+    gamma = play_weights(fleet, selector, 1, {0: 0.0, 1: 0.0}, candidates=[0, 1, 6])
+    assert gamma == {0: 1.0, 1: 1.0, 6: 1.0}
+    gamma = play_weights(fleet, selector, 2, {0: 0.0}, candidates=[0, 6])
+    assert gamma == {0: 2.0, 6: 1.0}
