@@ -29,17 +29,17 @@ def answer_requesting(clients: IntArray, epochs: Epochs) -> IntArray | Cohort:
     return clients if epochs == "last_epoch" else Cohort(clients, asks_epoch_losses=True)
 
 
-def training_losses(reports: Iterable[Report], epochs: Epochs, num_clients: int) -> FloatArray:
-    """Return the mean loss of each client's training [N]; NaN if not reported or not finite.
+def training_losses(reports: Iterable[Report], epochs: Epochs) -> tuple[IntArray, FloatArray]:
+    """Return the clients that reported a finite loss of their training, and its mean [n], [n].
 
     >>> from fleetsim.contracts import Outcome, Purpose
-    >>> report = Report(0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10, loss=1.0)
+    >>> report = Report(5, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10, loss=1.0)
     >>> told = report._replace(epoch_losses=(4.0, 2.5, 1.0))
     >>> kinds = ("last_epoch", "first_epoch", "all_epochs")
-    >>> [training_losses([told], epochs, 1).tolist() for epochs in kinds]
+    >>> [training_losses([told], epochs)[1].tolist() for epochs in kinds]
     [[1.0], [4.0], [2.5]]
     """
-    losses = np.full(num_clients, np.nan)
+    clients, losses = [], []
     for report in reports:
         loss, reported = report.loss, report.epoch_losses
         if epochs != "last_epoch":
@@ -48,5 +48,6 @@ def training_losses(reports: Iterable[Report], epochs: Epochs, num_clients: int)
                 is_first = epochs == "first_epoch"
                 loss = reported[0] if is_first else math.fsum(reported) / len(reported)
         if report.is_delivered and loss is not None and math.isfinite(loss):
-            losses[report.client] = loss
-    return losses
+            clients.append(report.client)
+            losses.append(loss)
+    return np.array(clients, dtype=np.int64), np.array(losses, dtype=np.float64)

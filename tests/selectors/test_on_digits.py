@@ -13,14 +13,18 @@ ROUNDS = 4
 SMALL = (
     *("fleet.size=9", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
     *(f"stop.rounds={ROUNDS}", "task.local.epochs=1", "task.holdout_fraction=0.25"),
+)
+QUICK = (
+    *SMALL,
     *("task.model.hidden=[40, 40]", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"),
 )
+"""Of one kind of phone, which owners leave alone."""
 
 
 @pytest.fixture
 def tasks_of(tmp_path):
     def play(selector: str):
-        scenario = load("quickstart", [*SMALL, f"server.selector={selector}"])
+        scenario = load("quickstart", [*QUICK, f"server.selector={selector}"])
         done = run(scenario, out=tmp_path, workers=1)
         assert len(done.rounds) == ROUNDS
         assert done.rounds.num_selected.tolist() == [3] * ROUNDS
@@ -66,7 +70,7 @@ class Watched:
 
 
 def test_afl_is_told_what_the_first_of_several_epochs_lost(tmp_path):
-    changes = [*SMALL, "task.local.epochs=3", "server.selector={kind: afl}"]
+    changes = [*QUICK, "task.local.epochs=3", "server.selector={kind: afl}"]
     scenario = load("quickstart", changes)
     watched = Watched(build_selector(scenario.server.selector))
     run(scenario, out=tmp_path, workers=1, selector=watched)
@@ -148,7 +152,7 @@ def test_messages_take_seconds_and_joules_of_those_who_send_them(tmp_path):
     at 8 kbit/s, after three round trips of 71 ms over LTE."""
     channel = "{kind: constant, down_bit_per_s: 8.0e3, up_bit_per_s: 8.0e3}"
     selector = "{kind: bp-ucb, slot_rounds: 1, potentials: printed, graph: {kind: complete}}"
-    changes = [*SMALL, "stop.rounds=2", f"fleet.channel={channel}", f"server.selector={selector}"]
+    changes = [*QUICK, "stop.rounds=2", f"fleet.channel={channel}", f"server.selector={selector}"]
     tasks = run(load("quickstart", changes), out=tmp_path / "run", workers=1).tasks
     talked = tasks[(tasks["purpose"] == "probe") & (tasks["num_samples"] == 0)]
 

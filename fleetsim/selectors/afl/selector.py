@@ -128,7 +128,8 @@ class AflSelector(ConfiguredSelector[AflSettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""
-        self._learn(training_losses(outcome.reports, "first_epoch", self._size))
+        clients, losses = training_losses(outcome.reports, "first_epoch")
+        self._valuation[clients] = valuations(self._fleet.num_samples[clients], losses)
 
     def _learn(self, mean_loss: FloatArray) -> None:
         reported = np.flatnonzero(~np.isnan(mean_loss))

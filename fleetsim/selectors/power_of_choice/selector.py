@@ -178,7 +178,7 @@ class ReportedPowerOfChoice(_PowerOfChoice):
     state_fields = (Column("last_loss", np.float64),)
 
     def _begin(self, fleet: FleetView) -> None:
-        self._last_loss: FloatArray = np.full(self._size, np.inf)
+        self._last_loss = np.full(self._size, np.inf)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients with the largest last reported losses among the d candidates."""
@@ -188,5 +188,5 @@ class ReportedPowerOfChoice(_PowerOfChoice):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Store the finite losses of the clients that delivered."""
-        losses = training_losses(outcome.reports, self._settings.loss, self._size)
-        self._last_loss = np.where(np.isnan(losses), self._last_loss, losses)
+        clients, losses = training_losses(outcome.reports, self._settings.loss)
+        self._last_loss[clients] = losses

@@ -125,9 +125,10 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Add the losses of the clients that delivered."""
-        losses = training_losses(outcome.reports, self._settings.loss, self._size)
         self._loss_sum, self._num_losses = with_losses(
-            self._loss_sum, self._num_losses, outcome.selected, losses[outcome.selected]
+            self._loss_sum,
+            self._num_losses,
+            *training_losses(outcome.reports, self._settings.loss),
         )
 
 
