@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -83,6 +83,7 @@ def test_uploads_wait_for_their_update_and_for_each_other():
     assert length_s(np.empty((0, 3)), selection_s=1.0) == 1.0
 
 
+@settings(max_examples=40)
 @given(
     clients=CLIENTS,
     deadline_s=st.integers(0, 30).map(float),
@@ -99,6 +100,7 @@ def test_packing_is_the_printed_greedy_loop(clients, deadline_s, overhead_s, lim
     )
 
 
+@settings(max_examples=40)
 @given(clients=CLIENTS, deadline_s=st.integers(0, 30).map(float), data=st.data())
 def test_a_packed_round_fits_is_full_and_follows_its_clients(clients, deadline_s, data):
     table = np.array(clients, dtype=np.float64).reshape(-1, 3)
@@ -113,6 +115,7 @@ def test_a_packed_round_fits_is_full_and_follows_its_clients(clients, deadline_s
     assert order[packed(table[order], deadline_s, keys[order])].tolist() == positions
 
 
+@settings(max_examples=40)
 @given(clients=CLIENTS, deadline_s=st.integers(0, 20).map(float))
 def test_a_later_deadline_lets_more_clients_in_behind_the_same_ones(clients, deadline_s):
     table = np.array(clients, dtype=np.float64).reshape(-1, 3)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -128,6 +128,7 @@ def test_grades_multiply_by_the_weights_or_as_printed_divide():
     assert inverse == pytest.approx([4.7980638, 2.5000063, 1.9210160], abs=2e-6)
 
 
+@settings(max_examples=40)
 @given(table=TABLES, inverse=st.booleans())
 def test_grades_are_those_of_the_equations_client_by_client(table, inverse):
     fast = grey_relational_grades(table, weighting="inverse" if inverse else "ewm")
@@ -135,6 +136,7 @@ def test_grades_are_those_of_the_equations_client_by_client(table, inverse):
     assert fast == pytest.approx(slow_grades(table.tolist(), inverse), rel=1e-9)
 
 
+@settings(max_examples=40)
 @given(table=TABLES, data=st.data())
 def test_a_grade_belongs_to_its_client_whatever_the_order(table, data):
     order = data.draw(st.permutations(range(len(table))))
@@ -144,6 +146,7 @@ def test_a_grade_belongs_to_its_client_whatever_the_order(table, data):
     )
 
 
+@settings(max_examples=40)
 @given(
     table=TABLES,
     scale=st.tuples(*[st.integers(1, 9).map(float)] * 4),
@@ -155,6 +158,7 @@ def test_units_and_offsets_of_the_metrics_do_not_matter(table, scale, offset):
     assert grey_relational_grades(moved) == pytest.approx(grey_relational_grades(table), rel=1e-9)
 
 
+@settings(max_examples=40)
 @given(table=TABLES)
 def test_the_denominators_of_6_and_7_cancel(table):
     assert grey_relational_grades(table, mapping="range") == pytest.approx(
@@ -162,6 +166,7 @@ def test_the_denominators_of_6_and_7_cancel(table):
     )
 
 
+@settings(max_examples=40)
 @given(table=TABLES)
 def test_who_is_no_worse_in_any_metric_has_no_lower_grade(table):
     grade = grey_relational_grades(table)
@@ -339,6 +344,7 @@ def test_printed_overflow_without_forced_clients_is_plain_ranking():
     ).tolist() == [1, 2]
 
 
+@settings(max_examples=40)
 @given(
     clients=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12),
     num=st.integers(0, 14),

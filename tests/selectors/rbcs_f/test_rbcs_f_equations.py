@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -133,6 +133,7 @@ def test_of_sets_of_equal_cost_the_faster_is_chosen():
     assert choose(queues, exchange_s, 1, np.zeros(3), 1.0).tolist() == [1]
 
 
+@settings(max_examples=40)
 @given(
     clients=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8),
     num=st.integers(0, 9),
@@ -149,6 +150,7 @@ def test_the_choice_is_the_best_of_all_subsets(clients, num, penalty, data):
     assert chosen == slow_choice(queues.tolist(), exchange_s.tolist(), num, keys, penalty)
 
 
+@settings(max_examples=40)
 @given(
     clients=st.lists(
         st.tuples(st.floats(0.0, 20.0), st.floats(0.0, 100.0)), min_size=1, max_size=8

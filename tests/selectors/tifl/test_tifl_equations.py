@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
@@ -82,6 +82,7 @@ def test_few_clients_make_few_tiers():
         tiers(np.ones(1), 0, np.zeros(1))
 
 
+@settings(max_examples=40)
 @given(
     latencies_s=LATENCIES,
     num_tiers=st.integers(1, 6),
@@ -157,6 +158,7 @@ def test_open_tiers_without_probability_are_drawn_uniformly():
     assert drawn == [0, 0, 2, 2]
 
 
+@settings(max_examples=40)
 @given(
     weights=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),
     uniform=st.floats(0.0, 1.0, exclude_max=True),
@@ -258,6 +260,7 @@ def test_one_paying_tier_is_certain_and_none_impossible(rule):
     assert none.tolist() == [0.0, 0.0]
 
 
+@settings(max_examples=40)
 @given(
     accuracies=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8),
     rule=st.sampled_from(["rank", "rank_to_zero", "error"]),
@@ -290,6 +293,7 @@ def test_a_short_tier_is_filled_up_from_the_next_slower_one():
     assert choose(tier_of, 2, 3, keys).tolist() == [5, 2]
 
 
+@settings(max_examples=40)
 @given(
     tier_of=st.lists(st.integers(-1, 3), max_size=12),
     tier=st.integers(0, 3),
