@@ -23,9 +23,9 @@ def validate_world(
     from fleetsim.progress import steps
     from fleetsim.validation.page import SECTION_MAKERS, write
 
-    with steps([maker.name for maker in SECTION_MAKERS], console) as begin:
+    with steps(list(SECTION_MAKERS), console) as begin:
         sections = []
-        for maker in SECTION_MAKERS:
-            begin(maker.name)
-            sections.append(maker.make())
+        for name, make in SECTION_MAKERS.items():
+            begin(name)
+            sections.append(make())
     typer.echo(write(sections, out))

@@ -11,4 +11,5 @@
 - `throttle`: Slowdown of computations by heat, CPU credits and a lower clock.
 - `energy`: Components of energy, and the tails of radios.
 - `timeline`: Timelines of phases: progress and power, piecewise constant.
+- `columns`: Records whose fields are all arrays with one row for each client, task or device.
 """

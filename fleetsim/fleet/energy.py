@@ -1,9 +1,8 @@
 """Components of energy, and radio tails: exact, because power is piecewise constant.
 
-A radio that has just been busy stays in a high-power state for `tail_s` at `tail_w` (Huang et al.,
-"A close examination of performance and power characteristics of 4G LTE networks", MobiSys'12). The
-tail is charged whole when the transfer ends. A transfer that begins inside a tail that was already
-charged pays only its power above the tail, so that no second is charged twice.
+A radio that has just been busy stays in a high-power state for `tail_s` at `tail_w`. The tail is
+charged whole when the transfer ends. A transfer that begins inside a tail that was already charged
+pays only its power above the tail, so that no second is charged twice.
 """
 
 from __future__ import annotations

@@ -2,15 +2,10 @@
 
 At severity s a client's rate is that of its device (of its link) times
 
-    m = exp(sigma Z - sigma^2 / 2),   Z ~ N(0, 1),   sigma = s * MOST_SIGMA,
-
-whose arithmetic mean is 1 for every s. The fleet as a whole keeps its rate, while slow clients get
-slower and fast clients faster. The mean *time* of a piece of work grows, as E[1/m] = exp(sigma^2):
-stragglers appear.
+    m = exp(sigma Z - sigma^2 / 2),   Z ~ N(0, 1),   sigma = s * MOST_SIGMA.
 
 The distribution is cut into hundredths, and the mean of m in each is one value. Client i gets value
-i of an endless row of shuffled copies of these 100 values, whatever the size of the fleet. So the
-mean over 100 clients is exactly 1, but for rounding.
+i of an endless row of shuffled copies of these 100 values. Effects: docs/models/heterogeneity.md.
 """
 
 from __future__ import annotations

@@ -2,15 +2,8 @@
 
 The *condition* of a client is its credit balance or its skin temperature, a row of numbers. It is
 pure in time: it follows from an earlier condition and the work since then. A phase that is cut off
-leaves the condition of that moment.
-
-* While a client computes, the whole processor is in use: the task takes what the owner's load
-  leaves. So credits and heat do not depend on the load, and a computation has few steps of pace.
-* At any other time (idle, or in a transfer) only the load uses the processor; credits are earned
-  and the skin cools. Heat of radios and screens is not counted.
-* Without credits, the owner's load and the task share the baseline as they shared the processor.
-* A task that asks for a clock fraction theta below 1 runs at speed theta with theta^2 of its power.
-  Heat caps the clock further; credits count use and not cycles.
+leaves the condition of that moment. While a client computes, the whole processor is in use; at any
+other time (idle, or in a transfer) only the load uses it. Rules: docs/devices.md (Throttling).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Timelines:
+class Timelines(Columns):
     """Phases of n tasks, side by side; a batch costs little more than one.
 
     Row i uses its first `num_segments[i]` segments. In the rest no time passes: the edges repeat
@@ -106,16 +107,6 @@ class Timelines:
             rate = (progress[here, left + 1] - progress[here, left]) / width_s
             done[rows] = rate * (at_s - edges_s[here, left]) + progress[here, left]
         return done
-
-    def take(self, rows: IntArray) -> Timelines:
-        """Return the rows with these indices."""
-        return Timelines(
-            self.edges_s[rows],
-            self.progress[rows],
-            self.power_w[rows],
-            self.num_segments[rows],
-            self.is_complete[rows],
-        )
 
     def row(self, index: int) -> Timeline:
         """Return the phase of one row."""

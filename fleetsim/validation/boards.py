@@ -11,16 +11,8 @@ from fleetsim.fleet.devices.profile import DeviceProfile, load_device
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    checks_table,
-    errors_say,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.measurements import Figure as Measured
+from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
 
 RESNET18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)
 """ResNet-18 for 32 x 32 images: 0.5554 GMAC forward."""
@@ -87,39 +79,20 @@ def section() -> Section:
     minutes = known["nano_resnet18_min"]
     small_s = nano_round("t2.small")[0]
     xlarge = known["t2_xlarge_over_small"]
-    measured_s = measurements.bert_batch_s()
-    full_s = float(measured_s[_BLOCKS])
+    measured_s = measurements.table("bert-tx2")["batch_s"].to_numpy()
+    nano = "Jetson Nano (CPU), ResNet-18, 500 samples, 5 epochs"
+    xlarge_over_small = nano_round("t2.xlarge")[0] / small_s
     fits = [
-        Check(
-            "Jetson Nano (CPU), ResNet-18, 500 samples, 5 epochs",
-            "fit",
-            minutes.value,
-            nano_s / S_PER_MINUTE,
-            "min",
-            minutes.source,
-        ),
-        Check(
-            "t2.xlarge over t2.small, same round",
-            "fit",
-            xlarge.value,
-            nano_round("t2.xlarge")[0] / small_s,
-            "",
-            xlarge.source,
-        ),
-        _bert_check("Jetson TX2 (GPU)", "jetson-tx2", full_s, measurements.FEDADAPTER),
-        _bert_check(
-            "Jetson Nano (GPU)",
-            "jetson-nano-gpu",
-            full_s * known["nano_gpu_over_tx2"].value,
-            known["nano_gpu_over_tx2"].source,
-        ),
-        _bert_check(
-            "Raspberry Pi 4",
-            "raspberry-pi-4",
-            full_s * known["pi4_over_tx2"].value,
-            known["pi4_over_tx2"].source,
-        ),
+        minutes.check(nano, "fit", nano_s / S_PER_MINUTE),
+        xlarge.check("t2.xlarge over t2.small, same round", "fit", xlarge_over_small),
     ]
+    for what, device, over_tx2 in (
+        ("Jetson TX2 (GPU)", "jetson-tx2", Measured(1.0, "ratio", measurements.FEDADAPTER)),
+        ("Jetson Nano (GPU)", "jetson-nano-gpu", known["nano_gpu_over_tx2"]),
+        ("Raspberry Pi 4", "raspberry-pi-4", known["pi4_over_tx2"]),
+    ):
+        batch = Measured(float(measured_s[_BLOCKS]) * over_tx2.value, "s", over_tx2.source)
+        fits.append(batch.check(f"{what}, BERT-base, batch of 4", "fit", bert_batch_s(device)))
     depths = np.arange(_BLOCKS)
     said_s = np.array([bert_batch_s("jetson-tx2", int(depth)) for depth in depths])
     partial = [
@@ -153,13 +126,8 @@ One point, the full batch of 1.7 s on the TX2, predicts the twelve others (BERT-
         "Boards and instances: time",
         text,
         (
-            Verdict("Boards and t2: time", "fit", len(fits), errors_say(fits)),
-            Verdict(
-                "TX2, forward-only and partial back-propagation",
-                "prediction",
-                len(partial),
-                errors_say(partial),
-            ),
+            Verdict.of("Boards and t2: time", fits),
+            Verdict.of("TX2, forward-only and partial back-propagation", partial),
         ),
         {"bert-depth": _bert_figure(measured_s, np.append(said_s, bert_batch_s("jetson-tx2")))},
     )
@@ -172,29 +140,18 @@ def energy_section() -> Section:
         known[name] for name in ("nano_resnet18_j", "nano_resnet18_min", "nano_stress_w")
     )
     rows, errors = [], []
-    for device in ("jetson-nano-cpu", "jetson-nano-gpu"):
+    for device, kind, digits in (
+        ("jetson-nano-cpu", "prediction", 3),
+        ("jetson-nano-gpu", "prediction", 3),
+        (REPRODUCTION, "fit", 4),
+    ):
         seconds, above_j, profile = nano_round(device)
-        whole_j = above_j + seconds * profile.power.idle_awake_w
-        errors += [above_j / reported.value - 1.0, whole_j / reported.value - 1.0]
-        rows.append(
-            (
-                f"`{device}`",
-                "prediction",
-                f"{number(seconds, 4)} s",
-                *(f"{number(j)} J, x{number(j / reported.value)}" for j in (above_j, whole_j)),
-            )
-        )
+        joules = (above_j, above_j + seconds * profile.power.idle_awake_w)
+        if kind == "prediction":
+            errors += [j / reported.value - 1.0 for j in joules]
+        cells = (f"{number(j, digits)} J, x{number(j / reported.value)}" for j in joules)
+        rows.append((f"`{device}`", kind, f"{number(seconds, 4)} s", *cells))
     cpu_s, cpu_j, cpu = nano_round("jetson-nano-cpu")
-    seconds, joules, profile = nano_round(REPRODUCTION)
-    awake_j = joules + seconds * profile.power.idle_awake_w
-    rows.append(
-        (
-            f"`{REPRODUCTION}`",
-            "fit",
-            f"{number(seconds, 4)} s",
-            *(f"{number(j, 4)} J, x{number(j / reported.value)}" for j in (joules, awake_j)),
-        )
-    )
     mean_w = reported.value / (minutes.value * S_PER_MINUTE)
     text = f"""\
 FedGCS gives {reported.value} J for the round that takes {minutes.value} min. **Both cannot be the
@@ -230,11 +187,6 @@ from the devices. Mixing it with real ones makes their joules incomparable.
             ),
         ),
     )
-
-
-def _bert_check(what: str, device: str, measured_s: float, source: str) -> Check:
-    said_s = bert_batch_s(device)
-    return Check(f"{what}, BERT-base, batch of 4", "fit", measured_s, said_s, "s", source)
 
 
 @style.house_style()

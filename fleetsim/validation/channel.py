@@ -20,11 +20,8 @@ from scipy import integrate, special, stats
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channels import (
-    CalibratedSettings,
-    FadingSettings,
-    NormalisedSettings,
-)
+from fleetsim.fleet.network.channels import CalibratedSettings, FadingSettings, NormalisedSettings
+from fleetsim.fleet.network.channels.blocks import BlockSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
@@ -37,7 +34,6 @@ from fleetsim.validation.tables import (
     Z,
     errors_say,
     estimates_table,
-    inside_say,
     mean_of,
     number,
     table,
@@ -132,8 +128,8 @@ def estimates(law: Law) -> list[Estimate]:
     rate = law.mean_of(lambda gain: math.log2(1.0 + gain * snr))
     square = law.mean_of(lambda gain: math.log2(1.0 + gain * snr) ** 2)
     variance = law.variance
-    rates = _rates(law, {})
-    is_out = _rates(law, {"outage_bit_per_s_per_hz": _RHO}) == 0.0
+    rates = _rates(law)
+    is_out = _rates(law, outage_bit_per_s_per_hz=_RHO) == 0.0
     standard = (gains - 1.0) / math.sqrt(variance)
     other = (gains_of(law, Direction.DOWN) - 1.0) / math.sqrt(variance)
     return [
@@ -190,12 +186,11 @@ those of the channel; a calculation by hand is beside the rates of the link budg
         "Fading channel",
         text,
         (
-            Verdict("Fading laws: moments, outage, rate, correlation", "theory",
-                    len(everything), inside_say(everything)),
-            Verdict("Link budget by distance", "exact", len(budget), errors_say(budget)),
+            Verdict.inside("Fading laws: moments, outage, rate, correlation", everything),
+            Verdict.of("Link budget by distance", budget),
         ),
         {"fading": _figure()},
-    )  # fmt: skip
+    )
 
 
 def _channel(law: Law, **keys: Any) -> Channel:
@@ -204,10 +199,14 @@ def _channel(law: Law, **keys: Any) -> Channel:
         | law.keys()
         | keys
     )
+    return _channel_of(settings)
+
+
+def _channel_of(settings: BlockSettings) -> Channel:
     return build_channel(settings, seed=_SEED, size=1, wired_bit_per_s=np.full(1, np.nan))
 
 
-def _rates(law: Law, keys: dict[str, Any]) -> FloatArray:
+def _rates(law: Law, **keys: Any) -> FloatArray:
     """Return rates per hertz of consecutive blocks."""
     cell = _channel(law, **keys).cell
     assert cell is not None
@@ -232,7 +231,7 @@ def _rayleigh_checks() -> list[Check]:
 def _normalised() -> list[Estimate]:
     """Return outage and mean rate at 20 dB."""
     rayleigh, snr = LAWS[0], 100.0
-    rates = _rates(rayleigh, {"mean_snr_db": 20.0})
+    rates = _rates(rayleigh, mean_snr_db=20.0)
     found = []
     for rho in (0.5, 1.0, 2.0, 4.0):
         share = 1.0 - math.exp(-(2.0**rho - 1.0) / snr)
@@ -247,16 +246,12 @@ def _budget() -> tuple[list[Check], str]:
     checks, rows = [], []
     for distance_m in _DISTANCES_M:
         place = {"min_distance_m": distance_m, "cell_radius_m": distance_m, "fading": "none"}
-        budget = build_channel(
+        budget = _channel_of(
             FadingSettings.model_validate(
                 {"tx_power_dbm": 20.0, "bandwidth_hz": _BANDWIDTH_HZ, **place}
-            ),
-            seed=_SEED, size=1, wired_bit_per_s=np.full(1, np.nan),
-        )  # fmt: skip
-        calibrated = build_channel(
-            CalibratedSettings.model_validate({"kind": "calibrated", **place}),
-            seed=_SEED, size=1, wired_bit_per_s=np.full(1, np.nan),
-        )  # fmt: skip
+            )
+        )
+        calibrated = _channel_of(CalibratedSettings.model_validate({"kind": "calibrated", **place}))
         loss_db = 128.1 + 37.6 * math.log10(distance_m / 1000.0)
         snr_db = 20.0 - loss_db + 174.0 - 10.0 * math.log10(_BANDWIDTH_HZ)
         snr = budget.mean_snr(0, _UP)

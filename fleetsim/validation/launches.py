@@ -19,19 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.units import MS_PER_S
+from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    errors_say,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
 
 _TRAIN_PER_FORWARD = 3.0
 _BOARDS = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier-nx"}
@@ -39,45 +31,46 @@ _BOARDS = {"jetson-nano": "jetson-nano-gpu", "jetson-agx-xavier": "jetson-xavier
 
 
 class LayerFit(NamedTuple):
-    """Figures fitted to one board."""
+    """Networks on one board, in the order of the table, and the figures fitted to them."""
 
+    network: list[str]
+    terms: FloatArray
+    """Layers, FLOP of a forward pass and parameters of each [n, 3]."""
+    measured_s: FloatArray
+    """Measured latency of each [n]."""
     layer_s: float
     """k: seconds of a layer in a forward pass."""
     said_s: FloatArray
-    """Latencies of the fit [n], in the order of the table."""
-
-
-def rows_of(board: str) -> BoolArray:
-    """Return a mask of the table's rows of a board."""
-    return np.array([name == board for name in measurements.jetson_inference().board])
+    """Latencies of the fit [n]."""
 
 
 @cache
 def fit(board: str) -> LayerFit:
     """Fit by least squares of relative errors over a board's networks."""
-    times, rows = measurements.jetson_inference(), rows_of(board)
-    measured_s = times.latency_s[rows]
+    times = measurements.table("jetson-inference").query("board == @board")
+    measured_s = (times["latency_ms"] / MS_PER_S).to_numpy()
+    forward_flop = 2.0 * times["gmac"] * FLOP_PER_GFLOP
     terms = np.column_stack(
-        [times.num_layers[rows], times.forward_flop[rows], times.num_parameters[rows]]
+        [times["layers"], forward_flop, times["mparam"] * PARAMETERS_PER_MPARAM]
     )
     # Scaled to columns of about 1, so that the solver's tolerance means the same for each.
     scale = terms.max(axis=0)
     found, _ = nnls(terms / scale / measured_s[:, np.newaxis], np.ones(measured_s.size))
     figures = found / scale
-    return LayerFit(float(figures[0]), terms @ figures)
+    return LayerFit(
+        times["network"].tolist(), terms, measured_s, float(figures[0]), terms @ figures
+    )
 
 
 def section() -> Section:
     """Return the section: the fits, and the figures in the boards' files."""
-    times = measurements.jetson_inference()
     rows, checks = [], []
     for board, device in _BOARDS.items():
-        found, of_board = fit(board), rows_of(board)
-        networks = [name for name, is_its in zip(times.network, of_board, strict=True) if is_its]
+        found = fit(board)
         errors = [
             Check(f"{board}, {network}", "fit", measured, said, "s", measurements.TORCH2TRT)
             for network, measured, said in zip(
-                networks, times.latency_s[of_board].tolist(), found.said_s.tolist(), strict=True
+                found.network, found.measured_s, found.said_s, strict=True
             )
         ]
         worst = max(errors, key=lambda check: abs(check.error))
@@ -110,5 +103,5 @@ Xavier's. No training of a small network on these boards was found to compare wi
     return Section(
         "Boards: overhead of a layer",
         text,
-        (Verdict("Jetson GPUs, latency by layers", "fit", len(checks), errors_say(checks)),),
+        (Verdict.of("Jetson GPUs, latency by layers", checks),),
     )

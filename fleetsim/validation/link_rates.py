@@ -15,7 +15,7 @@ from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, table
+from fleetsim.validation.tables import Check, Kind, Section, Verdict, number, table
 
 _SEED = 1
 _SIZE = 4000
@@ -68,16 +68,10 @@ def wifi_rates(direction: Direction) -> Rates:
 
 def measured() -> list[Rates]:
     """Return measured rates."""
-    data = measurements.radio_table("link-rates")
-    columns = [data.numbers(f"p{percent}_mbit_per_s") for percent in _PERCENTILES]
     return [
-        Rates(f"{network}: {_CAMPAIGNS[campaign]}", direction, percentiles)
-        for network, campaign, direction, percentiles in zip(
-            data.columns["network"],
-            data.columns["campaign"],
-            data.columns["direction"],
-            np.array(columns).T,
-            strict=True,
+        Rates(f"{network}: {_CAMPAIGNS[campaign]}", direction, np.array(percentiles))
+        for network, direction, *percentiles, _, campaign in measurements.rows(
+            measurements.table("link-rates")
         )
     ]
 
@@ -99,20 +93,18 @@ def simulated() -> list[Rates]:
 _CARRIER = {"bandwidth_hz": 20e6, "noise_figure_db": 9.0}
 
 
+def _checks(kind: Kind, said: Rates, found: Rates) -> list[Check]:
+    return [
+        Check(f"{percent} %", kind, float(there), float(here), "Mbit/s", "")
+        for percent, here, there in zip(
+            _PERCENTILES, said.mbit_per_s, found.mbit_per_s, strict=True
+        )
+    ]
+
+
 def section() -> Section:
     """Return the section: percentiles of simulated rates beside measured ones."""
     said, found = simulated(), measured()
-    up, wifi = said[1], said[-2]
-    checks = [
-        Check(title, "prediction", float(there), float(here), "Mbit/s", "")
-        for title, here, there in (
-            ("LTE up, median", up.mbit_per_s[1], found[1].mbit_per_s[1]),
-            *(
-                (f"Wi-Fi down, {percent} %", wifi.mbit_per_s[i], found[-1].mbit_per_s[i])
-                for i, percent in enumerate(_PERCENTILES)
-            ),
-        )
-    ]
     text = f"""\
 Mbit/s over clients and fading blocks, by default and with other settings; measured rates below.
 
@@ -129,7 +121,9 @@ The spread of Wi-Fi was chosen to match its sample; that of the lines behind it 
         "Rates of links",
         text,
         (
-            Verdict("LTE up, median of the default", "prediction", 1, errors_say(checks[:1])),
-            Verdict("Wi-Fi down, percentiles", "fit", 3, errors_say(checks[1:])),
+            Verdict.of(
+                "LTE up, median of the default", _checks("prediction", said[1], found[1])[1:2]
+            ),
+            Verdict.of("Wi-Fi down, percentiles", _checks("fit", said[-2], found[-1])),
         ),
     )

@@ -11,7 +11,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.units import FLOP_PER_GFLOP
 from fleetsim.validation import measurements
 from fleetsim.validation.phones import batch_s
-from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, percent, table
+from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
 
 _FROM = "galaxy-note-10"
 _TO = ("redmi-note-8", "nexus-6")
@@ -26,11 +26,8 @@ _HEAD = (
     "error by latency",
     "error of the bundled profiles",
 )
-_LAYER_RATES = {
-    _FROM: ("flash_note10_dense_gflop_per_s", "flash_note10_lstm_gflop_per_s"),
-    "redmi-note-8": ("flash_note8_dense_gflop_per_s", "flash_note8_lstm_gflop_per_s"),
-    "nexus-6": ("flash_nexus6_dense_gflop_per_s", "flash_nexus6_lstm_gflop_per_s"),
-}
+_RATES_OF = {_FROM: "flash_note10", "redmi-note-8": "flash_note8", "nexus-6": "flash_nexus6"}
+"""Names of the phones in the rates of single layers."""
 
 
 @cache
@@ -40,23 +37,16 @@ def _cost(task: str) -> ModelCost:
 
 def _measured() -> dict[tuple[str, str], tuple[float, int]]:
     """Return seconds and size of a batch by phone and task."""
-    times = measurements.flash_times()
-    return {
-        (phone, task): (seconds, size)
-        for phone, task, seconds, size in zip(
-            times.phone,
-            times.network,
-            times.batch_s.tolist(),
-            times.batch_size.tolist(),
-            strict=True,
-        )
-    }
+    rows = measurements.rows(measurements.table("flash-dl4j"))
+    return {(row.phone, row.task): (row.batch_s, row.batch_size) for row in rows}
 
 
 def _of_layers(phone: str) -> ComputeProfile:
     """Return a device with DL4J's rates of dense and LSTM layers on a phone, and no overhead."""
     known = measurements.figures()
-    dense, lstm = (known[name].value for name in _LAYER_RATES[phone])
+    dense, lstm = (
+        known[f"{_RATES_OF[phone]}_{layer}_gflop_per_s"].value for layer in ("dense", "lstm")
+    )
     carrier = load_device(phone).compute
     return dataclasses.replace(
         carrier,
@@ -85,22 +75,23 @@ def section() -> Section:
     """Return the section: scaling, bundled profiles on another engine, LSTM by layers."""
     measured = _measured()
     scaled: dict[str, list[Check]] = {phone: [] for phone in _TO}
-    profiles: dict[str, list[Check]] = {phone: [] for phone in _TO}
     rows = []
     for phone in _TO:
         for task in _TASKS:
             (base_s, size), (actual_s, _) = measured[_FROM, task], measured[phone, task]
-            note_10 = load_device(_FROM).compute
-            base = batch_s(note_10, _cost(task), size)
-            for checks, other in (
-                (scaled, _by_latency(phone)),
-                (profiles, load_device(phone).compute),
-            ):
-                said_s = base_s * batch_s(other, _cost(task), size) / base
-                checks[phone].append(
-                    Check(task, "prediction", actual_s, said_s, "s", measurements.FLASH)
+            base = batch_s(load_device(_FROM).compute, _cost(task), size)
+            by_latency, by_profile = (
+                Check(
+                    task,
+                    "prediction",
+                    actual_s,
+                    base_s * batch_s(other, _cost(task), size) / base,
+                    "s",
+                    measurements.FLASH,
                 )
-            by_latency, by_profile = scaled[phone][-1], profiles[phone][-1]
+                for other in (_by_latency(phone), load_device(phone).compute)
+            )
+            scaled[phone].append(by_latency)
             rows.append(
                 (
                     f"`{phone}`",
@@ -178,16 +169,8 @@ Arithmetic alone explains {percent(min(c.model / c.expected for c in layers), si
 overheads of that engine, of which fleetsim carries none. Recurrent networks on phones are the
 least certain of all.
 """
-    verdicts = [
-        Verdict(
-            f"From Galaxy Note10 to {phone} by latency",
-            "prediction",
-            len(scaled[phone]),
-            errors_say(scaled[phone]),
-        )
-        for phone in _TO
-    ]
-    verdicts.append(
-        Verdict("LSTM times from layer rates", "prediction", len(layers), errors_say(layers))
+    verdicts = (
+        *(Verdict.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone]) for phone in _TO),
+        Verdict.of("LSTM times from layer rates", layers),
     )
-    return Section("Phones: from one to another", text, tuple(verdicts))
+    return Section("Phones: from one to another", text, verdicts)

@@ -5,8 +5,7 @@ The same code gives the same page and, under one version of matplotlib, the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from fleetsim.record import atomic_files
@@ -92,31 +91,23 @@ _LIMITS = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SectionMaker:
-    """Function that makes a section, with its name."""
-
-    name: str
-    """Name shown while it is made."""
-    make: Callable[[], Section]
-
-
-SECTION_MAKERS = (
-    SectionMaker("boards", boards.section),
-    SectionMaker("the energy of FedGCS", boards.energy_section),
-    SectionMaker("overhead of a layer", launches.section),
-    SectionMaker("phones", phones.section),
-    SectionMaker("other phones", other_phones.section),
-    SectionMaker("memory", peak_memory.section),
-    SectionMaker("credits and heat", slowdown.section),
-    SectionMaker("fading", channel.section),
-    SectionMaker("link rates", link_rates.section),
-    SectionMaker("radios", radio.section),
-    SectionMaker("transport", transport.section),
-    SectionMaker("waiting", queueing.section),
-    SectionMaker("bundled traces", people.section),
-    SectionMaker("published traces", published.section),
-)
+SECTION_MAKERS: Mapping[str, Callable[[], Section]] = {
+    "boards": boards.section,
+    "the energy of FedGCS": boards.energy_section,
+    "overhead of a layer": launches.section,
+    "phones": phones.section,
+    "other phones": other_phones.section,
+    "memory": peak_memory.section,
+    "credits and heat": slowdown.section,
+    "fading": channel.section,
+    "link rates": link_rates.section,
+    "radios": radio.section,
+    "transport": transport.section,
+    "waiting": queueing.section,
+    "bundled traces": people.section,
+    "published traces": published.section,
+}
+"""Functions that make a section each, by the name that is shown meanwhile."""
 
 
 def render(sections: Iterable[Section]) -> str:
@@ -133,10 +124,7 @@ def render(sections: Iterable[Section]) -> str:
 
 
 def write(sections: Iterable[Section], folder: Path) -> Path:
-    """Write validation.md into a folder, and the figures beside it.
-
-    Returns:
-        The page.
+    """Write validation.md into a folder, and the figures beside it; return the page's path.
 
     Raises:
         DataError: a file cannot be written.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray, StepMemory
@@ -12,32 +13,23 @@ from fleetsim.fleet.devices.memory import ENGINES, EngineMemory, needed_byte
 from fleetsim.learning.local.measured_networks import measured_memory
 from fleetsim.units import BYTE_PER_MIB
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, Verdict, errors_say, number, percent, table
+from fleetsim.validation.tables import Check, Section, Verdict, number, percent, table
 
-_HEAD = (
-    "network",
-    "batches",
-    "measured MiB",
-    "model MiB",
-    "error",
-    "error of the repeated fit",
-)
+_HEAD = ("network", "batches", "measured MiB", "model MiB", "error", "error of the repeated fit")
 
 
 @cache
-def _steps() -> dict[str, StepMemory]:
-    return {
-        name: measured_memory(name) for name in dict.fromkeys(measurements.mnn_memory().network)
-    }
+def _step(network: str) -> StepMemory:
+    return measured_memory(network)
 
 
 def needed_mib(engine: EngineMemory) -> FloatArray:
     """Return the memory that the model gives an engine at each reading."""
-    readings = measurements.mnn_memory()
+    readings = measurements.table("mnn-memory")
     return np.array(
         [
-            float(needed_byte(engine, _steps()[network], np.array([size]))[0]) / BYTE_PER_MIB
-            for network, size in zip(readings.network, readings.batch_size.tolist(), strict=True)
+            float(needed_byte(engine, _step(network), np.array([size]))[0]) / BYTE_PER_MIB
+            for network, size in zip(readings["network"], readings["batch_size"], strict=True)
         ]
     )
 
@@ -45,10 +37,10 @@ def needed_mib(engine: EngineMemory) -> FloatArray:
 @cache
 def fit() -> EngineMemory:
     """Return the four figures of an engine with the least squares of relative errors."""
-    readings = measurements.mnn_memory()
+    resident_mib = measurements.table("mnn-memory")["resident_mib"].to_numpy()
 
     def errors(logs: FloatArray) -> FloatArray:
-        return needed_mib(_engine(logs)) / readings.resident_mib - 1.0
+        return np.asarray(needed_mib(_engine(logs)) / resident_mib - 1.0)
 
     found = least_squares(errors, np.log([64.0, 2.0, 2.0, 2.0]), xtol=1e-12)
     return _engine(found.x)
@@ -59,35 +51,31 @@ def _engine(logs: FloatArray) -> EngineMemory:
     return EngineMemory(base_mib * BYTE_PER_MIB, state, sample, unfolded)
 
 
+def _range(errors: pd.Series[float]) -> str:
+    return f"{percent(errors.min())} to {percent(errors.max())}"
+
+
 def section() -> Section:
     """Return the section: readings, the engine as shipped, and the repeated fit."""
-    readings, shipped, again = measurements.mnn_memory(), ENGINES["mnn"], fit()
-    said, refit = needed_mib(shipped), needed_mib(again)
+    shipped, again = ENGINES["mnn"], fit()
+    readings = measurements.table("mnn-memory").assign(
+        said_mib=needed_mib(shipped), refit_mib=needed_mib(again)
+    )
     checks = [
-        Check(f"{network}, {size}", "fit", measured, model, "MiB", measurements.MNN)
-        for network, size, measured, model in zip(
-            readings.network,
-            readings.batch_size.tolist(),
-            readings.resident_mib.tolist(),
-            said.tolist(),
-            strict=True,
-        )
+        Check(f"{name}, {size}", "fit", measured, said, "MiB", measurements.MNN)
+        for name, size, measured, said, _ in measurements.rows(readings)
     ]
-    rows = []
-    for network in dict.fromkeys(readings.network):
-        at = np.array([name == network for name in readings.network])
-        measured = readings.resident_mib[at]
-        errors, errors_again = said[at] / measured - 1.0, refit[at] / measured - 1.0
-        rows.append(
-            (
-                network,
-                ", ".join(map(str, readings.batch_size[at].tolist())),
-                ", ".join(number(value) for value in measured.tolist()),
-                ", ".join(number(value) for value in said[at].tolist()),
-                f"{percent(float(errors.min()))} to {percent(float(errors.max()))}",
-                f"{percent(float(errors_again.min()))} to {percent(float(errors_again.max()))}",
-            )
+    rows = [
+        (
+            network,
+            ", ".join(map(str, of_network["batch_size"])),
+            ", ".join(map(number, of_network["resident_mib"])),
+            ", ".join(map(number, of_network["said_mib"])),
+            _range(of_network["said_mib"] / of_network["resident_mib"] - 1.0),
+            _range(of_network["refit_mib"] / of_network["resident_mib"] - 1.0),
         )
+        for network, of_network in measurements.groups(readings, "network")
+    ]
     figures = table(
         ("engine `mnn`", "shipped", "repeated fit"),
         [
@@ -113,5 +101,5 @@ instance's memory was measured during training.
     return Section(
         "Peak memory",
         text,
-        (Verdict("Peak memory, MNN", "fit", len(checks), errors_say(checks)),),
+        (Verdict.of("Peak memory, MNN", checks),),
     )

@@ -16,14 +16,7 @@ from fleetsim.fleet.traces.usage.trace import Trace
 from fleetsim.fleet.usage.usage import Usage, build_usage
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    checks_table,
-    errors_say,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, Verdict, checks_table, table
 
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
@@ -49,28 +42,28 @@ def section() -> Section:
         trace = read_trace(bundled.folder("traces") / name)
         simulated, counted = _simulated_by_hour(trace), _counted_by_hour(states_by_user)
         by_hour[name] = (simulated, counted)
-        checks += [
-            Check(f"{name}: share of the time {flag}", "count", float(counted[flag].mean()),
-                  float(simulated[flag].mean()), "", "states.csv.gz, row by row")
-            for flag in _FLAGS
-        ]  # fmt: skip
         apart = max(float(np.abs(simulated[flag] - counted[flag]).max()) for flag in _FLAGS)
-        checks.append(
-            Check(f"{name}: largest difference in any hour of the day", "count", 0.0, apart, "",
-                  "states.csv.gz, row by row")
-        )  # fmt: skip
         simulated_s, counted_s = _simulated_intervals_s(trace), _counted_intervals_s(states_by_user)
         checks += [
-            Check(f"{name}: eligible intervals, {q:g} quantile", "count",
-                  float(np.quantile(counted_s, q)), float(np.quantile(simulated_s, q)), "s",
-                  "states.csv.gz, row by row")
-            for q in (0.1, 0.5, 0.9)
-        ]  # fmt: skip
-        checks.append(
-            Check(f"{name}: mean load", "count", _counted_load(states_by_user),
-                  _simulated_load(trace), "",
-                  "states.csv.gz, row by row")
-        )  # fmt: skip
+            Check(f"{name}: {what}", "count", expected, model, unit, "states.csv.gz, row by row")
+            for what, expected, model, unit in (
+                *(
+                    (f"share of the time {flag}", counted[flag].mean(), simulated[flag].mean(), "")
+                    for flag in _FLAGS
+                ),
+                ("largest difference in any hour of the day", 0.0, apart, ""),
+                *(
+                    (
+                        f"eligible intervals, {q:g} quantile",
+                        np.quantile(counted_s, q),
+                        np.quantile(simulated_s, q),
+                        "s",
+                    )
+                    for q in (0.1, 0.5, 0.9)
+                ),
+                ("mean load", _counted_load(states_by_user), _simulated_load(trace), ""),
+            )
+        ]
     simulated = by_hour["people-week"][0]
     hours = [
         (f"{hour:02d}", *(f"{simulated[flag][hour]:.3f}" for flag in _FLAGS)) for hour in range(24)
@@ -93,10 +86,9 @@ charging and unmetered.
     return Section(
         "Bundled traces",
         text,
-        (Verdict("Bundled traces: shares, hours, intervals", "count", len(checks),
-                 errors_say(checks)),),
+        (Verdict.of("Bundled traces: shares, hours, intervals", checks),),
         {"people-week": _figure(*by_hour["people-week"])},
-    )  # fmt: skip
+    )
 
 
 def usage_of(trace: Trace) -> Usage:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from scipy.optimize import least_squares
 
@@ -24,16 +25,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    checks_table,
-    errors_say,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
@@ -44,10 +36,15 @@ _MEASURED_AS = {"Mi 9": style.BLUE, "Meizu 16T": style.VERMILLION}
 _MARKS = {"LeNet": "o", "AlexNet": "s", "SqueezeNet": "^", "GoogLeNet": "D", "MobileNetV2": "v"}
 
 
+def times() -> pd.DataFrame:
+    """Return the 40 measured points."""
+    return measurements.table("mnn-training-time")
+
+
 @cache
 def costs() -> Mapping[str, ModelCost]:
     """Return the cost of each measured network, as scenarios count it."""
-    return {name: measured_cost(name) for name in sorted(set(measurements.mnn_times().network))}
+    return {name: measured_cost(name) for name in times()["network"].unique()}
 
 
 def sd855() -> ComputeProfile:
@@ -79,29 +76,15 @@ def batch_s(compute: ComputeProfile, cost: ModelCost, batch_size: int) -> float:
 
 def said_s(compute: ComputeProfile) -> FloatArray:
     """Return the model's seconds of the 40 points."""
-    times = measurements.mnn_times()
-    return np.array(
-        [
-            batch_s(compute, costs()[network], size)
-            for network, size in zip(times.network, times.batch_size.tolist(), strict=True)
-        ]
-    )
+    points = zip(times()["network"], times()["batch_size"], strict=True)
+    return np.array([batch_s(compute, costs()[network], size) for network, size in points])
 
 
 @cache
-def fit() -> tuple[float, ...]:
-    """Return the four figures with the least sum of squared relative errors."""
-    return _least(as_fitted, _START)
-
-
-@cache
-def fit_per_batch() -> tuple[float, ...]:
-    """Return the same without counting layers."""
-    return _least(as_fitted_per_batch, _PER_BATCH_START)
-
-
-def _least(make: Callable[..., ComputeProfile], start: tuple[float, ...]) -> tuple[float, ...]:
-    measured_s = measurements.mnn_times().batch_s
+def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
+    """Return the four figures of a form with the least sum of squared relative errors."""
+    start = _START if make is as_fitted else _PER_BATCH_START
+    measured_s = times()["batch_s"].to_numpy()
 
     def errors(logs: FloatArray) -> FloatArray:
         said = said_s(make(*np.exp(logs).tolist()))
@@ -114,32 +97,28 @@ def _least(make: Callable[..., ComputeProfile], start: tuple[float, ...]) -> tup
 
 def section() -> Section:
     """Return the section: the 40 points, by the fit and by scenarios."""
-    times, phone, found = measurements.mnn_times(), sd855(), fit()
-    said, again = said_s(phone), said_s(as_fitted(*found))
-    per_batch = said_s(as_fitted_per_batch(*fit_per_batch()))
-    checks = _checks(said)
+    phone, found = sd855(), fit()
+    said = said_s(phone)
+    checks, again = _checks(said), _checks(said_s(as_fitted(*found)))
+    per_batch = _checks(said_s(as_fitted_per_batch(*fit(as_fitted_per_batch))))
     points = table(
         ("phone", "network", "batch", "measured ms", "model ms", "error", "repeated fit"),
         [
             (
-                name,
-                network,
-                str(size),
-                number(measured * MS_PER_S),
-                number(model * MS_PER_S),
-                percent(model / measured - 1.0),
-                percent(refit / measured - 1.0),
+                *check.what.split(", "),
+                number(check.expected * MS_PER_S),
+                number(check.model * MS_PER_S),
+                percent(check.error),
+                percent(refit.error),
             )
-            for name, network, size, measured, model, refit in zip(
-                times.phone,
-                times.network,
-                times.batch_size.tolist(),
-                times.batch_s.tolist(),
-                said.tolist(),
-                again.tolist(),
-                strict=True,
-            )
+            for check, refit in zip(checks, again, strict=True)
         ],
+    )
+    known = measurements.figures()
+    power = known["sd855_training_w"].check(
+        "Snapdragon 855, four cores at 1.7 GHz, training above idle",
+        "fit",
+        _K_NEON * known["sd855_four_a76_1700mhz_w"].value,
     )
     text = f"""\
 Five networks on a Mi 9 and three of them on a Meizu 16T (both Snapdragon 855, four fast cores),
@@ -156,26 +135,30 @@ depthwise, so these layers carry all that it spends beyond its dense ones, Batch
 
 | | points | mean error | worst |
 | --- | --- | --- | --- |
-{_row("a fit of as many figures without layers", _checks(per_batch))}
-{_row("the repeated fit", _checks(again))}
+{_row("a fit of as many figures without layers", per_batch)}
+{_row("the repeated fit", again)}
 {_row("as scenarios time them, with the files' figures", checks)}
 
 ![Seconds of a batch, model against measured, 40 points](validation/mnn-training.svg)
 
 {points}
 
-{_power_text()}
+**Power.** Phones' watts of training are those of their four fastest cores in CoreMark times
+{_K_NEON} for the vector units. That factor comes from one comparison, against a lower bound; no
+phone's joules of training were measured against a meter.
+
+{checks_table([power])}
 """
     return Section(
         "Phones: training on a Snapdragon 855",
         text,
         (
-            Verdict("Snapdragon 855, MNN", "fit", len(checks), errors_say(checks)),
+            Verdict.of("Snapdragon 855, MNN", checks),
             Verdict(
                 "Snapdragon 855: training power",
                 "fit",
                 1,
-                f"{percent(_power_check().error)} over a lower bound",
+                f"{percent(power.error)} over a lower bound",
             ),
         ),
         {"mnn-training": _figure(said)},
@@ -186,17 +169,10 @@ _START_TEXT = ("2 ms a layer", "10 ms per million", "40 and 1 GFLOP/s")
 
 
 def _checks(said: FloatArray) -> list[Check]:
-    times = measurements.mnn_times()
+    points = measurements.rows(times().assign(said_s=said))
     return [
         Check(f"{phone}, {network}, {size}", "fit", measured, model, "s", measurements.MNN)
-        for phone, network, size, measured, model in zip(
-            times.phone,
-            times.network,
-            times.batch_size.tolist(),
-            times.batch_s.tolist(),
-            said.tolist(),
-            strict=True,
-        )
+        for phone, network, size, measured, model in points
     ]
 
 
@@ -230,31 +206,9 @@ def _figures_table(found: tuple[float, ...], phone: ComputeProfile) -> str:
     )
 
 
-def _power_check() -> Check:
-    known = measurements.figures()
-    cores, measured = known["sd855_four_a76_1700mhz_w"], known["sd855_training_w"]
-    return Check(
-        "Snapdragon 855, four cores at 1.7 GHz, training above idle",
-        "fit",
-        measured.value,
-        _K_NEON * cores.value,
-        "W",
-        measured.source,
-    )
-
-
-def _power_text() -> str:
-    return f"""\
-**Power.** Phones' watts of training are those of their four fastest cores in CoreMark times
-{_K_NEON} for the vector units. That factor comes from one comparison, against a lower bound; no
-phone's joules of training were measured against a meter.
-
-{checks_table([_power_check()])}"""
-
-
 @style.house_style()
 def _figure(said: FloatArray) -> Figure:
-    times = measurements.mnn_times()
+    points = times().assign(said_s=said)
     figure = style.new_figure(6.4, 5.6)
     axes = figure.subplots()
     axes.set_aspect("equal")
@@ -265,15 +219,11 @@ def _figure(said: FloatArray) -> Figure:
     )
     for phone, color in _MEASURED_AS.items():
         for network, mark in _MARKS.items():
-            at = [
-                index
-                for index in range(said.size)
-                if (times.phone[index], times.network[index]) == (phone, network)
-            ]
-            if at:
+            of_both = points.query("phone == @phone and network == @network")
+            if len(of_both):
                 axes.plot(
-                    times.batch_s[at] * MS_PER_S,
-                    said[at] * MS_PER_S,
+                    of_both["batch_s"] * MS_PER_S,
+                    of_both["said_s"] * MS_PER_S,
                     mark,
                     color=color,
                     markersize=5,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +42,12 @@ def find(name: str) -> Path | None:
 
 def section() -> Section:
     """Return the section: published traces that are on this machine."""
-    read: dict[str, Callable[[Path], list[Check]]] = {
-        "flash-flhetbench": _flhetbench,
-        "extrasensory": _extrasensory,
-        "net-5g-irish": _irish,
-        "net-hsdpa-norway": _norwegian,
-    }
+    readers = (_flhetbench, _extrasensory, _irish, _norwegian)
     checks, missing = [], []
-    for name, checks_of in read.items():
+    for checks_of, (name, source) in zip(readers, PUBLISHED.items(), strict=True):
         folder = find(name)
         if folder is None:
-            missing.append(f"- `{name}` ({PUBLISHED[name]})")
+            missing.append(f"- `{name}` ({source})")
         else:
             checks += checks_of(folder)
     parts = [
@@ -68,38 +62,34 @@ def section() -> Section:
         parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
     says = errors_say(checks) if checks else "not checked: no data"
     if checks and missing:
-        says += f"; {len(missing)} of {len(read)} traces are not here"
+        says += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
     verdict = Verdict("Published traces: shares, intervals, rates", "count", len(checks), says)
     return Section("Published traces", "\n\n".join(parts) + "\n", (verdict,))
 
 
 def _flhetbench(folder: Path) -> list[Check]:
-    known, trace = measurements.figures(), read_trace(folder)
+    trace = read_trace(folder)
     usage = usage_of(trace)
     span_s = trace.span_s[usage.user]
     eligible = usage.eligible_schedule(charging_required=True, unmetered_required=True)
     share = eligible.seconds_true(np.arange(trace.num_users), 0.0, span_s) / span_s
     # as in the file; intervals of length 0 are not in a trace
     raw = read_intervals(folder / "intervals.csv.gz").trace
-    ends_s = np.append(raw.times_s[1:], 0)
-    ends_s[raw.offsets[1:] - 1] = raw.span_s
-    length_s = (ends_s - raw.times_s)[raw.online].astype(np.float64)
+    length_s = raw.lasts_s[raw.online].astype(np.float64)
     num = read_csv_table(folder / "intervals.csv.gz").num_rows
     length_s = np.concatenate([length_s, np.zeros(num - length_s.size)])
-    said = {
-        "flhetbench_mean_share": float(share.mean()),
-        "flhetbench_median_share": float(np.median(share)),
-        "flhetbench_q90_share": float(np.quantile(share, 0.9)),
-        "flhetbench_median_interval_s": float(np.median(length_s)),
-        "flhetbench_q90_interval_s": float(np.quantile(length_s, 0.9)),
-    }
-    titles = ("mean share of the time", "median share", "90 % quantile of the share",
-              "median interval", "90 % quantile of the intervals")  # fmt: skip
     return [
-        Check(f"flash-flhetbench: {title}", "count", known[key].value, value,
-              "s" if key.endswith("_s") else "", known[key].source)
-        for title, (key, value) in zip(titles, said.items(), strict=True)
-    ]  # fmt: skip
+        measurements.figures()[f"flhetbench_{key}"].check(
+            f"flash-flhetbench: {title}", "count", value
+        )
+        for title, key, value in (
+            ("mean share of the time", "mean_share", share.mean()),
+            ("median share", "median_share", np.median(share)),
+            ("90 % quantile of the share", "q90_share", np.quantile(share, 0.9)),
+            ("median interval", "median_interval_s", np.median(length_s)),
+            ("90 % quantile of the intervals", "q90_interval_s", np.quantile(length_s, 0.9)),
+        )
+    ]
 
 
 def _extrasensory(folder: Path) -> list[Check]:
@@ -133,22 +123,18 @@ def _irish(folder: Path) -> list[Check]:
     driving = np.repeat(np.array(of_app) == "driving", np.diff(trace.offsets))
     mbit_per_s = trace.down_bit_per_s / BIT_PER_MBIT
     return [
-        _check("net-5g-irish: length", "irish_hours", _hours(trace.span_ms), "h"),
-        _check("net-5g-irish: mean rate down, driving", "irish_driving_mbit_per_s",
-               float(mbit_per_s[driving].mean()), "Mbit/s"),
-        _check("net-5g-irish: mean rate down, static", "irish_static_mbit_per_s",
-               float(mbit_per_s[~driving].mean()), "Mbit/s"),
-    ]  # fmt: skip
+        measurements.figures()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)
+        for title, key, value in (
+            ("length", "hours", _hours(trace.span_ms)),
+            ("mean rate down, driving", "driving_mbit_per_s", mbit_per_s[driving].mean()),
+            ("mean rate down, static", "static_mbit_per_s", mbit_per_s[~driving].mean()),
+        )
+    ]
 
 
 def _norwegian(folder: Path) -> list[Check]:
-    trace = read_norway_3g(folder)
-    return [_check("net-hsdpa-norway: length", "norway_hours", _hours(trace.span_ms), "h")]
-
-
-def _check(what: str, key: str, model: float, unit: str) -> Check:
-    known = measurements.figures()[key]
-    return Check(what, "count", known.value, model, unit, known.source)
+    hours, trace = measurements.figures()["norway_hours"], read_norway_3g(folder)
+    return [hours.check("net-hsdpa-norway: length", "count", _hours(trace.span_ms))]
 
 
 def _hours(span_ms: IntArray) -> float:

@@ -35,9 +35,7 @@ from fleetsim.validation.tables import (
     Verdict,
     Z,
     checks_table,
-    errors_say,
     estimates_table,
-    inside_say,
     mean_of,
 )
 
@@ -151,12 +149,11 @@ mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} ro
         "Waiting for each other",
         text,
         (
-            Verdict("Shared links", "exact", len(exact), errors_say(exact)),
-            Verdict("Processor sharing on a link", "theory", len(waits), inside_say(waits)),
-            Verdict("Length of rounds of exponential tasks", "theory", len(rounds),
-                    inside_say(rounds)),
+            Verdict.of("Shared links", exact),
+            Verdict.inside("Processor sharing on a link", waits),
+            Verdict.inside("Length of rounds of exponential tasks", rounds),
         ),
-    )  # fmt: skip
+    )
 
 
 def _exact() -> list[Check]:

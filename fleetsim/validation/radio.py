@@ -12,24 +12,13 @@ import numpy as np
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio, wifi_radio
 from fleetsim.fleet.network.radios.amplifier import amplifier_w, with_tx_power
-from fleetsim.fleet.traces.csv_table import CsvTable
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    checks_table,
-    errors_say,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
 """Screen at full brightness, which the fits subtract (Galaxy S20 Ultra)."""
-_RADIOS = ("lte", "nr-low", "nr-mmwave")
 _CONNECTED_2012_W, _UP_2012 = 0.13286, 283.17
 """Wi-Fi of MobiSys'12: watts, mW per Mbit/s up."""
 _CAMPAIGNS = {
@@ -80,70 +69,59 @@ def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> Floa
 
 def power_lines() -> list[PowerLine]:
     """Return the radios of the Galaxy S20 Ultra, in both directions."""
-    data = measurements.radio_table("radio-power")
-    rates, measured_w = data.numbers("mbit_per_s"), data.numbers("power_w")
-    lines = []
-    for radio in _RADIOS:
-        for direction in ("down", "up"):
-            rows = _rows(data, radio=radio, direction=direction)
-            said_w = _SCREEN_W + power_w(load_radio(radio), direction, rates[rows])
-            lines.append(PowerLine(radio, direction, rates[rows], measured_w[rows], said_w))
+    lines, points_of = [], measurements.table("radio-power")
+    for (radio, direction), points in measurements.groups(points_of, "radio", "direction"):
+        rates, measured_w = points["mbit_per_s"].to_numpy(), points["power_w"].to_numpy()
+        said_w = _SCREEN_W + power_w(load_radio(radio), direction, rates)
+        lines.append(PowerLine(radio, direction, rates, measured_w, said_w))
     return lines
 
 
 def walk_checks() -> list[Check]:
     """Return seconds of a walk with mmWave 5G, in groups, without the screen."""
-    data, radio = measurements.radio_table("radio-walk"), load_radio("nr-mmwave")
-    columns = zip(
-        data.columns["direction"],
-        data.columns["low"],
-        data.columns["high"],
-        data.numbers("mbit_per_s"),
-        data.numbers("power_w"),
-        strict=True,
-    )
+    radio = load_radio("nr-mmwave")
     return [
         Check(
-            f"down, {low} to {high} Mbit/s"
-            if direction == "down"
-            else f"up, signal of {low} to {high} dBm, {number(float(rate))} Mbit/s",
+            f"down, {row.low} to {row.high} Mbit/s"
+            if row.direction == "down"
+            else f"up, signal of {row.low} to {row.high} dBm, {number(row.mbit_per_s)} Mbit/s",
             "prediction",
-            float(measured_w),
-            float(power_w(radio, direction, np.array([rate]))[0]),
+            row.power_w,
+            float(power_w(radio, row.direction, np.array([row.mbit_per_s]))[0]),
             "W",
             f"{ARTIFACT}, Power-Throughput-RSRP",
         )
-        for direction, low, high, rate, measured_w in columns
+        for row in measurements.rows(measurements.table("radio-walk"))
     ]
 
 
 def weak_signal_check() -> Check:
     """Return the weakest signals of the walk, where a phone emits its highest power."""
     (check,) = (c for c in walk_checks() if "-120" in c.what)
-    data = measurements.radio_table("radio-walk")
-    rate = data.numbers("mbit_per_s")[_rows(data, direction="up", low="-120")]
+    weakest = measurements.table("radio-walk").query("direction == 'up' and low == -120")
     radio = with_tx_power(load_radio("nr-mmwave"), 23.0)
-    said_w = float(power_w(radio, "up", rate)[0])
+    said_w = float(power_w(radio, "up", weakest["mbit_per_s"].to_numpy())[0])
     return Check(f"{check.what}, at 23 dBm", "prediction", check.expected, said_w, "W", "as above")
 
 
 def modem_checks() -> list[Check]:
     """Return power of modems above reception, by transmit power; medians over five phones."""
-    data, amplifier = measurements.radio_table("modem-transmit"), load_radio("lte").amplifier
+    checks, amplifier = [], load_radio("lte").amplifier
     assert amplifier is not None
-    dbm, watts = data.numbers("tx_dbm"), data.numbers("above_receive_w")
-    return [
-        Check(
-            f"{level:g} dBm, five phones from {number(watts[dbm == level].min())} to"
-            f" {number(watts[dbm == level].max())} W",
-            "fit",
-            float(np.median(watts[dbm == level])),
-            amplifier_w(amplifier, float(level)),
-            "W",
-            "power_profile.xml of five phones (measurements/README.md)",
+    for level, phones in measurements.groups(measurements.table("modem-transmit"), "tx_dbm"):
+        watts = phones["above_receive_w"]
+        least, most = number(watts.min()), number(watts.max())
+        checks.append(
+            Check(
+                f"{level:g} dBm, five phones from {least} to {most} W",
+                "fit",
+                watts.median(),
+                amplifier_w(amplifier, level),
+                "W",
+                "power_profile.xml of five phones (measurements/README.md)",
+            )
         )
-        for level in np.unique(dbm)
-    ]
+    return checks
 
 
 def wifi_rows() -> list[tuple[float, float, float, float]]:
@@ -161,47 +139,31 @@ def wifi_rows() -> list[tuple[float, float, float, float]]:
 
 def round_trip_checks() -> list[Check]:
     """Return medians of two campaigns beside the round-trip times of the radio files."""
-    data = measurements.radio_table("latency")
-    rows = zip(
-        data.columns["radio"],
-        data.columns["campaign"],
-        data.numbers("low_s").tolist(),
-        data.numbers("rtt_s").tolist(),
-        data.numbers("high_s").tolist(),
-        strict=True,
-    )
     return [
         Check(
-            f"`{radio}`, {low_s * MS_PER_S:.0f} to {high_s * MS_PER_S:.0f} ms",
-            "fit" if campaign == "speedtest" or radio == "3g" else "prediction",
-            rtt_s * MS_PER_S,
-            load_radio(radio).rtt_s * MS_PER_S,
+            f"`{row.radio}`, {row.low_s * MS_PER_S:.0f} to {row.high_s * MS_PER_S:.0f} ms",
+            "fit" if row.campaign == "speedtest" or row.radio == "3g" else "prediction",
+            row.rtt_s * MS_PER_S,
+            load_radio(row.radio).rtt_s * MS_PER_S,
             "ms",
-            _CAMPAIGNS[campaign],
+            _CAMPAIGNS[row.campaign],
         )
-        for radio, campaign, low_s, rtt_s, high_s in rows
+        for row in measurements.rows(measurements.table("latency"))
     ]
 
 
 def cap_rows() -> list[tuple[str, ...]]:
     """Return rates of downloads in cars and trains, beside the highest rate of each radio file."""
-    data = measurements.radio_table("fastest-samples")
-    rows = zip(
-        data.columns["radio"],
-        data.columns["campaign"],
-        data.columns["num"],
-        *(data.numbers(f"{which}_mbit_per_s").tolist() for which in ("p50", "p99", "most")),
-        strict=True,
-    )
+    rows = measurements.rows(measurements.table("fastest-samples"))
     return [
         (
             f"`{radio}`",
             _CAMPAIGNS[campaign],
-            num,
-            *(f"{number(rate)}" for rate in rates),
+            str(num),
+            *map(number, rates),
             number(load_radio(radio).max_down_bit_per_s / BIT_PER_MBIT),
         )
-        for radio, campaign, num, *rates in rows
+        for radio, *rates, num, campaign in rows
     ]
 
 
@@ -213,8 +175,6 @@ def section() -> Section:
     radio_error = float(np.mean([line.radio_error for line in lines]))
     phone_error = float(np.mean([line.phone_error for line in lines]))
     wifi_errors = [(rate, said / measured - 1.0) for rate, measured, said, _ in wifi]
-    predicted_trips = [check for check in trips if check.kind == "prediction"]
-    fitted_trips = [check for check in trips if check.kind == "fit"]
     text = f"""\
 ### Power by rate
 Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these same points, so their errors
@@ -307,9 +267,9 @@ sample in a hundred is faster.
                 f"mean error of the phone {percent(phone_error, signed=False)}, of the radio"
                 f" {percent(radio_error, signed=False)}",
             ),
-            Verdict("mmWave power on a walk", "prediction", len(walk), errors_say(walk)),
-            Verdict("mmWave, weakest signal, at 23 dBm", "prediction", 1, errors_say([weak])),
-            Verdict("Modems by transmit power", "fit", len(modem), errors_say(modem)),
+            Verdict.of("mmWave power on a walk", walk),
+            Verdict.of("mmWave, weakest signal, at 23 dBm", [weak]),
+            Verdict.of("Modems by transmit power", modem),
             Verdict(
                 "Wi-Fi power by rate against 2012",
                 "prediction",
@@ -317,22 +277,9 @@ sample in a hundred is faster.
                 f"{percent(wifi_errors[0][1])} at {number(wifi_errors[0][0])} Mbit/s,"
                 f" {percent(wifi_errors[-1][1])} at {number(wifi_errors[-1][0])}",
             ),
-            Verdict(
-                "Round trips, own campaign", "fit", len(fitted_trips), errors_say(fitted_trips)
-            ),
-            Verdict(
-                "Round trips, another campaign",
-                "prediction",
-                len(predicted_trips),
-                errors_say(predicted_trips),
+            Verdict.of("Round trips, own campaign", [t for t in trips if t.kind == "fit"]),
+            Verdict.of(
+                "Round trips, another campaign", [t for t in trips if t.kind == "prediction"]
             ),
         ),
     )
-
-
-def _rows(data: CsvTable, **wanted: str) -> np.ndarray:
-    """Return indices of the rows with these texts in these columns."""
-    is_wanted = np.ones(data.num_rows, dtype=np.bool_)
-    for column, text in wanted.items():
-        is_wanted &= np.array(data.columns[column]) == text
-    return np.flatnonzero(is_wanted)

@@ -18,22 +18,13 @@ from fleetsim.fleet.devices.thermal import (
     SkinSettings,
     skins_of,
 )
-from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.timeline import Timeline
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import (
-    Check,
-    Section,
-    Verdict,
-    checks_table,
-    errors_say,
-    number,
-    percent,
-    table,
-)
+from fleetsim.validation.tables import Check, Section, Verdict, checks_table, number, percent, table
 
 _T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 _PHONES = ("pixel-3", "pixel-4", "pixel-6", "pixel-8", "redmi-note-10")
@@ -61,7 +52,7 @@ def computation(device: str, work_s: float = _WORK_S, **settings: object) -> Tim
     compute = load_device(device).compute
     sample_s = 3.0 * _COST.forward_flop["conv"] / compute.conv_flop_per_s
     data = {"size": 1, "devices": {device: 1.0}, **settings}
-    fleet: Fleet = build_fleet(
+    fleet = build_fleet(
         FleetSettings.model_validate(data),
         seed=1,
         num_samples=np.array([math.ceil(work_s / sample_s)]),
@@ -142,18 +133,16 @@ Results for phones that train from rest in air of 25 C; not measured anywhere:
         "Credits and heat",
         text,
         (
-            Verdict("t2 credits, minute and depth of the fall", "exact", 8, errors_say(credits)),
-            Verdict("Skin temperature, two points", "fit", 2, errors_say(heat[:2])),
-            Verdict("Caps of a Pixel 3", "exact", len(heat) - 2, errors_say(heat[2:])),
+            Verdict.of("t2 credits, minute and depth of the fall", credits),
+            Verdict.of("Skin temperature, two points", heat[:2]),
+            Verdict.of("Caps of a Pixel 3", heat[2:]),
         ),
         {"t2-credits": _figure(curves)},
     )
 
 
 def _heat_checks() -> list[Check]:
-    known = measurements.figures()
-    nexus, pixel = known["nexus5_encode_s"], known["pixel7_budget_w"]
-    use = np.ones(1)
+    known, use = measurements.figures(), np.ones(1)
     skins = _skins(PIXEL_3)
     # a phone that caps nothing until 40 C, warmed from 26 C; one that must not pass 42 C
     warms_s = float(_skins(_one_cap(40.0)).step(np.array([26.0]), use, 1.0).hold_s[0])
@@ -171,12 +160,14 @@ def _heat_checks() -> list[Check]:
         for threshold_c, ghz in zip(PIXEL_3.threshold_c, _PIXEL_3_GHZ, strict=True)
     ]
     return [
-        Check("5 W (assumed) take the skin from 26 to 40 C", "fit", nexus.value, warms_s, "s",
-              nexus.source),
-        Check("power that holds 42 C in air of 25 C", "fit", pixel.value, held * _HEATER_W, "W",
-              pixel.source),
+        known["nexus5_encode_s"].check(
+            "5 W (assumed) take the skin from 26 to 40 C", "fit", warms_s
+        ),
+        known["pixel7_budget_w"].check(
+            "power that holds 42 C in air of 25 C", "fit", held * _HEATER_W
+        ),
         *caps,
-    ]  # fmt: skip
+    ]
 
 
 def _skins(skin: SkinProfile) -> Skins:

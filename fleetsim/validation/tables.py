@@ -54,9 +54,6 @@ class Check:
         )
 
 
-CHECK_HEAD = ("what", "kind", "measured or exact", "model", "error", "source")
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Mean over draws of the simulator beside its theoretical value."""
@@ -96,6 +93,17 @@ class Verdict:
     num_points: int
     says: str
 
+    @classmethod
+    def of(cls, what: str, checks: Sequence[Check]) -> Verdict:
+        """Return the number of checks, which are of one kind, with their errors."""
+        return cls(what, checks[0].kind, len(checks), errors_say(checks))
+
+    @classmethod
+    def inside(cls, what: str, estimates: Sequence[Estimate]) -> Verdict:
+        """Return the number of estimates, and of those inside their intervals."""
+        inside = f"{sum(e.is_inside for e in estimates)} of {len(estimates)} inside {Z:g} s.e."
+        return cls(what, "theory", len(estimates), inside)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
@@ -125,14 +133,10 @@ def mean_of(what: str, theory: float, sample: FloatArray, variance: float) -> Es
     return Estimate(what, theory, float(np.mean(sample)), half_width)
 
 
-def inside_say(estimates: Sequence[Estimate]) -> str:
-    """Return the number of estimates inside their intervals, as text."""
-    return f"{sum(e.is_inside for e in estimates)} of {len(estimates)} inside {Z:g} s.e."
-
-
 def checks_table(checks: Iterable[Check]) -> str:
     """Return checks as a table."""
-    return table(CHECK_HEAD, [check.cells() for check in checks])
+    head = ("what", "kind", "measured or exact", "model", "error", "source")
+    return table(head, [check.cells() for check in checks])
 
 
 def estimates_table(estimates: Iterable[Estimate]) -> str:

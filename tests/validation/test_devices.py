@@ -65,8 +65,8 @@ def test_the_measured_phones_are_a_snapdragon_855_at_the_rate_of_the_fit() -> No
 
 @pytest.mark.slow
 def test_forty_points_are_timed_as_by_hand() -> None:
-    said = phones.said_s(phones.sd855())
-    times = measurements.mnn_times()
+    times = phones.times().assign(said_s=phones.said_s(phones.sd855()))
+    said_s = times.set_index(["phone", "network", "batch_size"])["said_s"]
     by_hand = {
         # k_l L + k_p P + B 3 F / R, in seconds; AlexNet with 7 layers and 30.0067 M parameters
         ("AlexNet", 2): 0.00187 * 7
@@ -78,15 +78,14 @@ def test_forty_points_are_timed_as_by_hand() -> None:
         + 8 * 3 * (0.557581312 / 40.0 + 0.041432832 / (0.0137 * 40.0)),
     }
 
-    assert said.size == 40
+    assert said_s.size == 40
     for (network, size), seconds in by_hand.items():
-        at = [i for i in range(40) if times.network[i] == network and times.batch_size[i] == size]
-        assert said[at] == pytest.approx(seconds, rel=1e-6)
+        assert said_s[:, network, size].to_numpy() == pytest.approx(seconds, rel=1e-6)
 
 
 @pytest.mark.slow
 def test_the_fit_is_a_minimum_of_squared_relative_errors() -> None:
-    measured_s = measurements.mnn_times().batch_s
+    measured_s = phones.times()["batch_s"]
     found = np.array(phones.fit())
 
     def squares(figures: np.ndarray) -> float:
@@ -103,22 +102,21 @@ def test_the_fit_is_a_minimum_of_squared_relative_errors() -> None:
 
 @pytest.mark.slow
 def test_counting_layers_fits_better_than_a_constant_with_as_many_figures() -> None:
-    measured_s = measurements.mnn_times().batch_s
-    with_layers = phones.said_s(phones.as_fitted(*phones.fit())) / measured_s - 1.0
-    without = phones.said_s(phones.as_fitted_per_batch(*phones.fit_per_batch())) / measured_s - 1.0
+    with_layers, without = (
+        phones.said_s(form(*phones.fit(form))) / phones.times()["batch_s"] - 1.0
+        for form in (phones.as_fitted, phones.as_fitted_per_batch)
+    )
 
     assert (with_layers**2).sum() < 0.6 * (without**2).sum()
 
 
 @pytest.mark.parametrize("board", ["jetson-nano", "jetson-agx-xavier"])
 def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board: str) -> None:
-    times, rows = measurements.jetson_inference(), launches.rows_of(board)
-    terms = np.array([times.num_layers, times.forward_flop, times.num_parameters])[:, rows]
-    measured_s, found = times.latency_s[rows], launches.fit(board)
-    figures = np.linalg.lstsq(terms.T, found.said_s, rcond=None)[0]
+    found = launches.fit(board)
+    figures = np.linalg.lstsq(found.terms, found.said_s, rcond=None)[0]
 
     def squares(figures: np.ndarray) -> float:
-        return float(((figures @ terms / measured_s - 1.0) ** 2).sum())
+        return float(((found.terms @ figures / found.measured_s - 1.0) ** 2).sum())
 
     assert figures[0] == pytest.approx(found.layer_s, rel=1e-6)
     for index in range(3):
@@ -132,7 +130,7 @@ def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board: s
 
 @pytest.mark.slow
 def test_the_memory_fit_is_a_minimum_of_squared_relative_errors() -> None:
-    measured = measurements.mnn_memory().resident_mib
+    measured = measurements.table("mnn-memory")["resident_mib"]
     found = peak_memory.fit()
 
     def squares(engine) -> float:

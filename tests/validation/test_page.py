@@ -43,20 +43,20 @@ def verdicts(section: Section) -> str:
 
 
 @pytest.mark.parametrize(
-    "part",
+    "name",
     [
-        pytest.param(part, id=part.name, marks=() if part.name in FAST else pytest.mark.slow)
-        for part in page.SECTION_MAKERS
+        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+        for name in page.SECTION_MAKERS
     ],
 )
 def test_a_section_and_its_lines_of_the_summary_are_what_the_command_makes(
-    part: page.SectionMaker, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if part.name == NEEDS_DATA:
+    if name == NEEDS_DATA:
         real_trace = request.getfixturevalue("real_trace")
-        home = {real_trace(name).parents[1] for name in published.PUBLISHED}
+        home = {real_trace(trace).parents[1] for trace in published.PUBLISHED}
         monkeypatch.setenv("FLEETSIM_DATA", str(home.pop()))
-    section, committed = part.make(), split(PAGE.read_text(encoding="utf-8"))
+    section, committed = page.SECTION_MAKERS[name](), split(PAGE.read_text(encoding="utf-8"))
 
     assert_same(section.text.strip(), committed[section.title].strip())
     lines = committed["Summary"].strip().splitlines()

@@ -6,6 +6,7 @@ import csv
 import gzip
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,42 +19,36 @@ NAMES = {"LTE": "lte", "NSALow": "nr-low", "mmwave": "nr-mmwave"}
 WAYS = {"downlink": "down", "uplink": "up"}
 
 
+@cache
 def rows_of(path: Path) -> list[dict[str, str]]:
     with gzip.open(path, "rt") as file:
         return list(csv.DictReader(file))
 
 
-def test_the_lines_of_the_radio_files_are_the_least_squares_lines_of_the_points() -> None:
-    for line in radio.power_lines():
-        slope, intercept = np.polyfit(line.mbit_per_s, line.measured_w, 1)
-        base, steep = radio.power_w(load_radio(line.radio), line.direction, np.array([0.0, 1.0]))
-        assert base + 2.35 == pytest.approx(intercept, abs=2e-3)
-        assert steep - base == pytest.approx(slope, rel=1e-2)
-
-
-def test_points_of_power_by_rate_are_means_of_the_raw_seconds(
+def test_points_of_power_by_rate_are_means_of_the_raw_seconds_and_radio_files_their_lines(
     real_trace: Callable[[str], Path],
 ) -> None:
     seconds = defaultdict(list)
     for row in rows_of(real_trace("radio-power-5g") / "transfer_power.csv.gz"):
         key = NAMES[row["network type"]], WAYS[row["direction"]], float(row["target bandwidth"])
         seconds[key].append((float(row["throughput"]), float(row["avg_power"]) / 1e3))
-    table = measurements.radio_table("radio-power")
-    carried = zip(
-        table.columns["radio"],
-        table.columns["direction"],
-        table.numbers("target_mbit_per_s").tolist(),
-        table.numbers("mbit_per_s").tolist(),
-        table.numbers("power_w").tolist(),
-        table.whole_numbers("num_s").tolist(),
-        strict=True,
-    )
-    assert table.num_rows == len(seconds) == 99
-    for name, way, target, rate, power_w, num in carried:
+    table = measurements.table("radio-power")
+    assert len(table) == len(seconds) == 99
+    for name, way, target, rate, power_w, num in table.itertuples(index=False):
         mean_rate, mean_w = np.mean(seconds[name, way, target], axis=0)
         assert len(seconds[name, way, target]) == num
         assert rate == pytest.approx(mean_rate, abs=0.006)
         assert power_w == pytest.approx(mean_w, abs=6e-4)
+    for line in radio.power_lines():
+        of_line = [seconds[key] for key in seconds if key[:2] == (line.radio, line.direction)]
+        slope, intercept = np.polyfit(*np.array([np.mean(one, axis=0) for one in of_line]).T, 1)
+        profile, is_down = load_radio(line.radio), line.direction == "down"
+        base_w = profile.receive_w if is_down else profile.transmit_w
+        j_per_bit = profile.receive_j_per_bit if is_down else profile.transmit_j_per_bit
+        assert base_w == pytest.approx(intercept - 2.35, abs=1e-3)
+        assert j_per_bit * 1e6 == pytest.approx(slope, abs=1e-5)
+        # A line through single seconds, whose rates scatter, is flatter.
+        assert np.polyfit(*np.concatenate(of_line).T, 1)[0] < slope
 
 
 def test_latencies_and_single_connections_are_medians_of_the_raw_tests(
@@ -72,12 +67,12 @@ def test_latencies_and_single_connections_are_medians_of_the_raw_tests(
             single.append((float(row["latency_ms"]), float(row["downlink_Mbps"])))
     for name, milliseconds in latency.items():
         assert load_radio(name).rtt_s == pytest.approx(np.median(milliseconds) / 1e3)
-    table, tests = measurements.radio_table("one-connection"), np.array(single)
+    table, tests = measurements.table("one-connection"), np.array(single)
     edges = [0, 20, 40, 55, 65, 75, 85, 120]
     group = np.searchsorted(edges, tests[:, 0], side="right") - 1
     medians = [np.median(tests[group == index], axis=0) for index in range(7)]
-    assert table.numbers("rtt_s") == pytest.approx([ms / 1e3 for ms, _ in medians])
-    assert table.numbers("mbit_per_s") == pytest.approx([mbit for _, mbit in medians], abs=0.06)
+    assert table["rtt_s"].tolist() == pytest.approx([ms / 1e3 for ms, _ in medians])
+    assert table["mbit_per_s"].tolist() == pytest.approx([mbit for _, mbit in medians], abs=0.06)
     # What the default receive window is read off: rate times round trip, in MiB.
     far = tests[tests[:, 0] > 20]
     window_mib = far[:, 0] / 1e3 * far[:, 1] * 1e6 / 8 / 2**20
@@ -104,27 +99,25 @@ def test_less_than_one_sample_in_a_hundred_is_faster_than_its_radio(
     for row in rows_of(home / "samples.csv.gz"):
         if apps[row["trace"]] == "Download":
             rates[row["mode"]].append(float(row["dl_kbps"]) / 1e3)
-    table = measurements.radio_table("fastest-samples")
-    for place, (mode, name) in enumerate((("LTE", "lte"), ("5G", "nr-low"), ("HSPA+", "3g"))):
+    in_ireland = measurements.table("fastest-samples").query("campaign == 'ireland'")
+    carried = {row.radio: row for row in measurements.rows(in_ireland)}
+    for mode, name in (("LTE", "lte"), ("5G", "nr-low"), ("HSPA+", "3g")):
         most = load_radio(name).max_down_bit_per_s / 1e6
         assert np.mean(np.array(rates[mode]) > most) < 0.01
-        assert (table.columns["radio"][place], int(table.columns["num"][place])) == (
-            name,
-            len(rates[mode]),
-        )
-        assert table.numbers("p99_mbit_per_s")[place] == pytest.approx(
+        assert carried[name].num == len(rates[mode])
+        assert carried[name].p99_mbit_per_s == pytest.approx(
             np.percentile(rates[mode], 99), abs=0.06
         )
 
 
 def test_every_transfer_is_nearer_with_round_trips_than_without() -> None:
     measured = transport.transfers()
-    error = np.abs(measured.said_s / measured.cubic_s - 1.0)
+    error = (measured["said_s"] / measured["cubic_s"] - 1.0).abs()
 
     assert error.size == 20
     assert error.mean() < 0.1
     assert (error < 0.3).all()
-    assert (error < np.abs(measured.plain_s / measured.cubic_s - 1.0)).all()
+    assert (error < (measured["plain_s"] / measured["cubic_s"] - 1.0).abs()).all()
 
 
 def test_wifi_at_fifteen_kilobits_a_second_draws_a_twelfth_of_what_it_did() -> None:

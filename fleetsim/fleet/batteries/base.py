@@ -74,6 +74,23 @@ class Passing(NamedTuple):
     """Time up to which the answer is known where no level is passed; inf: for all time."""
 
 
+class WatchRequest(NamedTuple):
+    """Idle batteries of clients that are to be watched, and the levels."""
+
+    clients: IntArray
+    """Numbers of the clients [n]."""
+    charge: Charge
+    """Their batteries at `from_s`."""
+    from_s: FloatArray
+    """Time of `charge` [n]."""
+    now_s: float
+    """First moment of interest."""
+    fractions: FloatArray
+    """The levels, ascending, as fractions of the capacity [m]."""
+    ahead_s: FloatArray
+    """Horizon, for batteries whose future must be computed [n]."""
+
+
 class Watch(Protocol):
     """Times at which idle batteries pass some levels, from one moment on."""
 
@@ -161,7 +178,6 @@ class Batteries(ABC):
             its cut-off.
         """
 
-    @abstractmethod
     def watch(
         self,
         clients: IntArray,
@@ -171,16 +187,12 @@ class Batteries(ABC):
         fractions: FloatArray,
         ahead_s: FloatArray,
     ) -> Watch:
-        """Watch idle batteries from `now_s` on for when they pass levels.
+        """Watch idle batteries from `now_s` on for when they pass levels; see `WatchRequest`."""
+        return self._watch(WatchRequest(clients, charge, from_s, now_s, fractions, ahead_s))
 
-        Args:
-            clients: numbers of the clients [n].
-            charge: batteries at `from_s` [n].
-            from_s: time of `charge` [n].
-            now_s: the first moment of interest.
-            fractions: the levels, ascending, as fractions of the capacity [m].
-            ahead_s: horizon, for batteries whose future must be computed [n].
-        """
+    @abstractmethod
+    def _watch(self, asked: WatchRequest) -> Watch:
+        """See `watch`."""
 
     @abstractmethod
     def surely_lasts(

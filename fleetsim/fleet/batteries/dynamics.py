@@ -6,12 +6,8 @@ P the power of owner and task, V and R open-circuit voltage and inner resistance
     d level/dt = min(f c, c - P)            while the charger gives all power, P <= c
     d level/dt = -(D + (D / V)^2 R)         while D = P - c > 0 comes from the battery
 
-The charger feeds the device first, and f = 0 for a full battery. f and V are steps over the level
-(`Bands`), c and P change at known times. So the level is piecewise linear. It is computed from one
-change to the next, each at its exact moment, for all clients at once. A level on a border belongs
-to the band that it enters. (D / V)^2 R is the loss to first order: at 5 W it leaves out a seventh.
-
-A phone whose battery meets 0 is off and draws nothing until it holds `restart_fraction` again.
+The level is piecewise linear; a level on a border of two bands belongs to the band that it enters.
+docs/models/battery.md has the rest.
 """
 
 from __future__ import annotations
@@ -100,13 +96,7 @@ class BatteryStep(NamedTuple):
 
     def take(self, rows: IntArray | BoolArray) -> BatteryStep:
         """Return some rows."""
-        return BatteryStep(
-            self.is_off[rows],
-            self.rate_w[rows],
-            self.flow_w[rows],
-            self.target_j[rows],
-            self.until_s[rows],
-        )
+        return BatteryStep._make(column[rows] for column in self)
 
 
 def _hit_s(
@@ -129,33 +119,41 @@ class Rules:
     bands: Bands
     habits: Habits
 
+
+class Walk:
+    """Batteries of n clients while their levels are computed: time, level, off or not, flows."""
+
+    def __init__(self, rules: Rules, clients: IntArray, charge: Charge, from_s: FloatArray) -> None:
+        self._rules, self.clients = rules, clients
+        self.now_s = from_s.copy()
+        self.level_j = charge.level_j.copy()
+        self.is_off = charge.is_off.copy()
+        self.flows_j = charge.flows_j.copy()
+
     def step(
         self,
-        clients: IntArray,
-        now_s: FloatArray,
-        level_j: FloatArray,
-        off: BoolArray,
-        load_w: float | FloatArray,
-        load_until_s: float | FloatArray,
-        may_turn_off: bool,
+        rows: IntArray,
+        *,
+        load_w: float | FloatArray = 0.0,
+        load_until_s: float | FloatArray = np.inf,
+        may_turn_off: bool = True,
     ) -> BatteryStep:
-        """Return the step of clients [n] from a moment on.
+        """Return the step of some rows from their present state.
 
         Args:
-            clients: numbers of the clients [n].
-            now_s: the moment of each [n].
-            level_j: joules in their batteries [n].
-            off: True for phones that are off [n].
+            rows: indices of the batteries [n].
             load_w: power of a task [n].
             load_until_s: time until which the task draws it [n].
             may_turn_off: True if an empty battery turns a phone off.
         """
-        bands, habits, capacity_j = self.bands, self.habits, self.capacity_j[clients]
+        clients, now_s, level_j = self.clients[rows], self.now_s[rows], self.level_j[rows]
+        bands, habits = self._rules.bands, self._rules.habits
+        capacity_j = self._rules.capacity_j[clients]
         charging, owner_w, until_s = habits.at(clients, now_s)
         until_s = np.minimum(until_s, load_until_s)
-        charger_w = np.where(charging, self.charge_w[clients], 0.0)
+        charger_w = np.where(charging, self._rules.charge_w[clients], 0.0)
         restart_j = habits.restart_fraction * capacity_j
-        off = off & (level_j < restart_j)
+        off = self.is_off[rows] & (level_j < restart_j)
         if may_turn_off:
             off = off | ((level_j <= 0.0) & (charger_w < owner_w + load_w))
         owner_w = np.where(off, 0.0, owner_w)
@@ -178,36 +176,6 @@ class Rules:
             np.stack([given_w, owner_w, loss_w], axis=1),
             target_j,
             np.minimum(until_s, _hit_s(now_s, level_j, target_j, rate_w)),
-        )
-
-
-class Walk:
-    """Batteries of n clients while their levels are computed: time, level, off or not, flows."""
-
-    def __init__(self, rules: Rules, clients: IntArray, charge: Charge, from_s: FloatArray) -> None:
-        self._rules, self.clients = rules, clients
-        self.now_s = from_s.copy()
-        self.level_j = charge.level_j.copy()
-        self.is_off = charge.is_off.copy()
-        self.flows_j = charge.flows_j.copy()
-
-    def step(
-        self,
-        rows: IntArray,
-        *,
-        load_w: float | FloatArray = 0.0,
-        load_until_s: float | FloatArray = np.inf,
-        may_turn_off: bool = True,
-    ) -> BatteryStep:
-        """Return the step of some rows from their present state, with the power of a task."""
-        return self._rules.step(
-            self.clients[rows],
-            self.now_s[rows],
-            self.level_j[rows],
-            self.is_off[rows],
-            load_w,
-            load_until_s,
-            may_turn_off,
         )
 
     def advance(self, rows: IntArray, step: BatteryStep, until_s: FloatArray) -> None:

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Batteries, Charge, Flow, Passing, Watch
+from fleetsim.fleet.batteries.base import (
+    LEVEL_SLACK_J,
+    Batteries,
+    Charge,
+    Flow,
+    Passing,
+    Watch,
+    WatchRequest,
+)
 from fleetsim.fleet.batteries.dynamics import BatteryStep, Rules, Walk
 from fleetsim.fleet.timeline import Timelines
 
@@ -95,17 +103,8 @@ class LiveBatteries(Batteries):
         after.put(mine, walk.charge())
         return after, empty_s
 
-    def watch(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        from_s: FloatArray,
-        now_s: float,
-        fractions: FloatArray,
-        ahead_s: FloatArray,
-    ) -> Watch:
-        """See `Batteries.watch`."""
-        return _LiveWatch(self, clients, charge, from_s, now_s, fractions, ahead_s)
+    def _watch(self, asked: WatchRequest) -> Watch:
+        return _LiveWatch(self, asked)
 
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
@@ -141,16 +140,8 @@ class _LiveWatch:
     it is the same after a lap as before, it repeats for ever and its answer is known for all time.
     """
 
-    def __init__(
-        self,
-        batteries: LiveBatteries,
-        clients: IntArray,
-        charge: Charge,
-        from_s: FloatArray,
-        now_s: float,
-        fractions: FloatArray,
-        ahead_s: FloatArray,
-    ) -> None:
+    def __init__(self, batteries: LiveBatteries, asked: WatchRequest) -> None:
+        clients, charge, from_s, now_s, fractions, ahead_s = asked
         self._mine = batteries.rows_of(clients)
         self._place = np.full(clients.size, -1, dtype=np.int64)
         self._place[self._mine] = np.arange(self._mine.size)

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Batteries, Charge, Passing, Watch
+from fleetsim.fleet.batteries.base import (
+    LEVEL_SLACK_J,
+    Batteries,
+    Charge,
+    Passing,
+    Watch,
+    WatchRequest,
+)
 from fleetsim.fleet.timeline import Timeline, Timelines
 from fleetsim.fleet.traces.periodic import Schedule
 
@@ -86,17 +93,8 @@ class PlainBatteries(Batteries):
                 empty_s[rows[at]] = met_s
         return charge._replace(level_j=level_j), empty_s
 
-    def watch(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        from_s: FloatArray,
-        now_s: float,
-        fractions: FloatArray,
-        ahead_s: FloatArray,
-    ) -> Watch:
-        """See `Batteries.watch`."""
-        return _RisingWatch(self, clients, charge, from_s, now_s, fractions)
+    def _watch(self, asked: WatchRequest) -> Watch:
+        return _RisingWatch(self, asked)
 
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
@@ -123,15 +121,8 @@ class PlainBatteries(Batteries):
 class _RisingWatch:
     """A `Watch` of batteries that only rise while they are idle."""
 
-    def __init__(
-        self,
-        batteries: PlainBatteries,
-        clients: IntArray,
-        charge: Charge,
-        from_s: FloatArray,
-        now_s: float,
-        fractions: FloatArray,
-    ) -> None:
+    def __init__(self, batteries: PlainBatteries, asked: WatchRequest) -> None:
+        clients, charge, from_s, now_s, fractions, _ = asked
         self._batteries, self._clients, self._now_s = batteries, clients, now_s
         self._top = fractions.size
         self.standing: IntArray = np.full(clients.size, self._top, dtype=np.int64)
@@ -212,11 +203,6 @@ def walk_battery(
     """
     now_s = timeline.start_s
     change_s, charge_w = next(charging)
-    if charge_w == 0.0 and change_s >= until_s:
-        # The usual case in one step: a level that only falls is lowest at the end.
-        after_j = level_j - timeline.energy_until(until_s) - idle_w * (until_s - now_s)
-        if after_j >= floor_j:
-            return after_j, np.inf
     for edge_s, power_w in zip(timeline.edges_s[1:], timeline.power_w, strict=True):
         drain_w = float(power_w) + idle_w
         segment_end_s = min(float(edge_s), until_s)

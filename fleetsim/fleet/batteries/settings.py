@@ -1,16 +1,8 @@
 """Settings of `fleet.battery`: size, charger, curves, and power use of owners.
 
 Curves are steps over the state of charge, so that levels are piecewise linear in time;
-`from_fraction` holds the beginning of each step. The default steps are those of a phone with a
-3000 mAh cell, whose open-circuit voltage at 25 C and charging limits (4.4 V, 2 A) are published:
-msm8916-mainline/linux@139e724 arch/arm64/boot/dts/qcom/msm8939-asus-z00t.dts.
-
-* `open_circuit_v`: the mean of that table over each step.
-* `power_fraction`: that of constant current and constant voltage charging, as a share of 2 A at the
-  voltage in the middle of each step. At the voltage limit the current is (4.4 V - OCV) / R, at most
-  2 A. Inferred, as R is that of another cell.
-* `internal_ohm`: 180 mohm of a 3000 mAh pack, factory-internal-resistance-micro-ohms in
-  torvalds/linux@037dd13 arch/arm64/boot/dts/rockchip/rk3326-odroid-go2.dts.
+`from_fraction` holds the beginning of each step. docs/models/battery.md has the sources of the
+default steps, those of a phone with a 3000 mAh cell.
 """
 
 from __future__ import annotations

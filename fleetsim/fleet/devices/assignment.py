@@ -1,17 +1,11 @@
 """Device and unit speed of each client.
 
-* Device models are assigned in exact shares. The share called `market` becomes phones like those on
-  the market (`fleetsim.fleet.devices.market`): each client has a speed of its own, and all other
-  figures of the bundled phone nearest in speed; tables call it `market:pixel-6`.
-* Units of one model differ by silicon, wear and heat. With a spread sigma the speed of a unit is
+Device models are assigned in exact shares. The share called `market` becomes phones like those on
+the market (`fleetsim.fleet.devices.market`). Units of one model differ in speed by the factor
 
-      v = exp(sigma * z + sigma^2 / 2),  z standard normal, one draw per client
+    v = exp(sigma * z + sigma^2 / 2),  z standard normal, one draw per client
 
-  times that of its model. This keeps the *mean time* of a piece of work, E[1 / v] = 1, because
-  profiles were measured as times: the spread changes the tails and not the total computing time of
-  a fleet. (The mean rate is exp(sigma^2) times that of the profile, the median rate
-  exp(sigma^2 / 2) times.) A unit draws the watts of its model at any speed, so its joules grow with
-  its time; their mean is kept too.
+which keeps the mean time of a piece of work (docs/devices.md, Units of one model).
 """
 
 from __future__ import annotations

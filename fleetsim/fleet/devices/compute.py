@@ -1,34 +1,17 @@
 """Duration and energy of computations: an affine model of batches, slowed by background load.
 
-Without load, a client with n samples in batches of B trains for
-
-    T = epochs * (ceil(n / B) * (t_d + k_l * L + k_p * P) + 3 n * sum over c of F_c / (phi_c * R))
-
-seconds: t_d to dispatch a batch, k_l for each of the model's L layers, k_p per parameter of the
-model (P of them) for its update, and the arithmetic. F_c is the FLOP of one sample's forward pass
-in operation class c, R the device's rate of convolutions, phi_c that of class c over R; forward and
-backward together are 3 F. A last, partial batch costs its overhead and its own samples. Forward
-passes over m samples take ceil(m / B) * (t_d + k_l * L / 3) + m * sum F_c / (phi_c R).
-
-All factors are above 0, so a model with more of anything never takes less time.
-
-Training of s steps, with m = ceil(n / B) steps an epoch, has s batches of floor(s / m) n +
-(s mod m) B samples together: whole epochs, and full batches of one more.
+docs/devices.md has the equations of training and evaluation. All their factors are above 0, so a
+model with more of anything never takes less time.
 
 Measured on-device training has this form: the time of a batch is affine in its size, and the offset
 grows with layers and parameters
 (UbiquitousLearning/Benchmark-On-Device-Training@752659f, MNN on a Snapdragon 855: 40 points, mean
 error 9.8 %; 14.2 % without k_l). PyTorch on Jetson GPUs has the same offset per layer
-(NVIDIA-AI-IOT/torch2trt@353a703, 34 networks). "Training is 3 inferences" fails on phone engines
-(5.6x to 16.8x measured there), therefore R is a rate of training.
-
-A background load l leaves a computation the share 1 - l of the device: it runs at speed 1 - l and
-is charged train_above_idle_w * (1 - l). So the load changes the seconds of a computation and not
-its joules; the longer time awake is charged elsewhere, at idle power.
+(NVIDIA-AI-IOT/torch2trt@353a703, 34 networks).
 
 Heat, CPU credits and a lower clock slow a computation further (`Paces`): at speed v and the share p
-of its power, a device runs at v * (1 - l) and is charged train_above_idle_w * (1 - l) * p. Speeds
-of units are in `fleetsim.fleet.devices.assignment`, memory in `fleetsim.fleet.devices.memory`.
+of its power, under a load l, a device runs at v * (1 - l) and is charged train_above_idle_w *
+(1 - l) * p. The longer time awake is charged elsewhere, at idle power.
 """
 
 from __future__ import annotations

@@ -1,23 +1,12 @@
 """CPU credits of burstable instances: full speed while they last, then the baseline.
 
-One credit is one vCPU-minute at 100 %. An instance of v vCPUs earns e credits an hour while it
-runs, up to `maximum`. It begins with launch credits, which are spent first and do not count
-towards that maximum. Its baseline is the use at which it spends as much as it earns, per vCPU
-
-    b = e / (60 v).
-
-Here a balance is counted in seconds of all vCPUs at 100 % (60 / v of them a credit): at use u in
-[0, 1] the balance changes by b - u a second. Launch credits L and earned credits E, from use u,
+A balance is counted in seconds of all v vCPUs at 100 % (60 / v of them a credit). With the baseline
+b, launch credits L and earned credits E, from use u in [0, 1],
 
     dL/dt = -u and dE/dt = b while L > 0;  dE/dt = b - u afterwards;  0 <= E <= maximum,
 
-so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum is not met: after
-launch in L / (1 - b). Without credits an instance runs at use b.
-
-Source: Amazon EC2 user guide, awsdocs/amazon-ec2-user-guide@0147f87
-burstable-credits-baseline-concepts.md (definitions, earnings, maxima) and @1300242
-burstable-performance-instances-standard-mode-concepts.md (launch credits). AWS lowers an instance
-"gradually" as its balance runs low and does not say how; here it falls at once.
+so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum is not met. Rules and
+sources: docs/devices.md (CPU credits).
 """
 
 from __future__ import annotations
@@ -26,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.columns import Columns
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 
 
@@ -53,7 +43,7 @@ class CreditProfile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Credits:
+class Credits(Columns):
     """Rules of n instances, in seconds of all their vCPUs; NaN where an instance has no credits."""
 
     baseline: FloatArray
@@ -62,10 +52,6 @@ class Credits:
     """Limit of the earned seconds [n]."""
     initial_s: FloatArray
     """Seconds at launch [n]."""
-
-    def take(self, rows: IntArray) -> Credits:
-        """Return the instances with these indices."""
-        return Credits(self.baseline[rows], self.maximum_s[rows], self.initial_s[rows])
 
     def full_use_s(self, launch_s: FloatArray, earned_s: FloatArray) -> FloatArray:
         """Return the seconds that balances [n] last at full use [n]; inf if earnings pay for it."""

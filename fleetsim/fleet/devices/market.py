@@ -1,17 +1,12 @@
 """Speeds of phones on the market, and the bundled phone that represents each.
 
-AI-Benchmark has timed ResNet inference on hundreds of phone models; FLHetBench publishes the times
-(Carkham/FLHetBench@633c071 data/training_latency.json, 978 rows with a ResNet latency). A client
-of the market draws u, uniform in [0, 1), and
+A client of the market draws u, uniform in [0, 1), and
 
     ms(u) = exp(ln ms, linear between the quantiles below, at u)
     R     = 40.0 GFLOP/s * 104 ms / ms(u)
 
-the same scaling that gives the bundled phones their rates: 40.0 GFLOP/s is the rate of training
-fitted to a Snapdragon 855, whose latency is 104 ms (docs/devices.md). The rest of the client, its
-power, radio, battery, memory and operation factors, is that of the bundled phone nearest in
-ln R. Both steps are inferred: all models have the same chance, however many were sold, and a phone
-with half the inference latency is assumed to train twice as fast.
+40.0 GFLOP/s is the rate of training fitted to a Snapdragon 855, whose latency is 104 ms. Sources
+and limits: docs/devices.md (A market of phones).
 """
 
 from __future__ import annotations

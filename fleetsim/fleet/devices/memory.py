@@ -5,15 +5,7 @@ A step of min(n, B) samples, of a client with n samples and batches of B, needs
     base + a * state + min(n, B) * (b * sample + c * unfolded)     bytes
 
 where state, sample and unfolded come from the real model (`contracts.StepMemory`), and base, a, b
-and c from the engine (`ENGINES`). At time t a device has
-
-    ram * f - apps(t)                                               bytes
-
-free: 1 - f is the share of the system and of all else that is always there, apps(t) the memory of
-the owner's apps in the usage trace. No trace of the free memory of phones was found, so the
-scenario states f, with one draw per client.
-
-A forward pass alone frees the memory of each layer after the next one, and is assumed to fit.
+and c from the engine (`ENGINES`). Free memory, sources and limits: docs/models/memory.md.
 """
 
 from __future__ import annotations

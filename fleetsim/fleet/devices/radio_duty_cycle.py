@@ -1,15 +1,10 @@
-"""Power of a radio that is on the air for a share of the time.
+"""Power of a radio that is on the air for the share r / full of a transfer at rate r.
 
-A transfer at rate r over a link that carries `full` while it is on the air keeps the radio on the
-air for the share r / full of the time (a PHY of fixed rate and packets spread over the transfer).
 On the air it draws `busy_w`, between the packets `connected_w`:
 
-    P(r) = connected_w * (1 - r / full) + busy_w * r / full
-         = connected_w + r * (busy_w - connected_w) / full
+    P(r) = connected_w + r * (busy_w - connected_w) / full
 
-which is affine in r. Android computes the energy of its Wi-Fi controller by the same sum, from
-idle, receive and transmit times with a current each (aosp-mirror/platform_frameworks_base@083e1d9,
-core/java/com/android/internal/os/WifiPowerCalculator.java), with the times taken from the rate.
+Sources: docs/models/energy.md (Radios).
 """
 
 from __future__ import annotations

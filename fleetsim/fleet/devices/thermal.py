@@ -1,29 +1,10 @@
 """Skin temperature of phones and the clock that it allows.
 
-The skin is one node with a resistance R to the air and a time constant tau:
-
-    dT/dt = (T_ambient + R * P - T) / tau,   P = idle_awake_w + use * train_above_idle_w * theta^2
-
-where `use` is the share of the processor in use and theta the share of the full clock. Each
-threshold that the skin has passed caps theta further. Between thresholds T is an exponential, so
-crossings have a closed form.
-
-A threshold at which the cooler side heats up and the hotter side cools down is never left: a
-governor without hysteresis switches there for ever, and in the limit of fast switching T stays on
-it. That limit (the sliding mode of A. F. Filippov, "Differential Equations with Discontinuous
-Righthand Sides", 1988) is exact: the share s of time on the cooler side is the one at which heating
-and cooling balance, and speed and power are the means s * theta_k + (1 - s) * theta_(k+1) and
-s * theta_k^2 + (1 - s) * theta_(k+1)^2. So a computation passes every threshold at most once, and
-the temperature is the whole state.
-
-Sources: thresholds and caps of a Pixel 3, LineageOS/android_device_google_crosshatch@f9e0ef6
-thermal-engine-blueline-novr-prod.conf (skin 39, 41, 43, 45, 47 C cap the big cores at 1.9968,
-1.6896, 1.3632, 1.056 and 0.8256 of 2.6496 GHz). theta^2: the local exponents of measured power over
-clock are 1.1 to 3.3, median about 2 (kdrag0n/freqbench@9eb16ad). Inferred: R, from the power budget
-that a Pixel 7 gives its processor, 2.5 W at 42 C (S_Power of VIRTUAL-SKIN-CPU-GPU in
-GrapheneOS/device_google_pantah@0188ef0 thermal_info_config_panther.json), in air of 25 C; tau, so
-that 5 W (assumed) take the skin from 26 to 40 C in the 37.3 s in which software encoding did so on
-a Nexus 5 (O. Sahin, A. K. Coskun, ESTIMedia 2016, as quoted on the web).
+The skin is one node; between thresholds T is an exponential, so crossings have a closed form. A
+threshold at which the cooler side heats up and the hotter side cools down is never left: there
+speed and power are the means s * theta_k + (1 - s) * theta_(k+1) and s * theta_k^2 + (1 - s) *
+theta_(k+1)^2, with the share s of time on the cooler side. So a computation passes every threshold
+at most once, and the temperature is the whole state. Equation and sources: docs/devices.md (Heat).
 """
 
 from __future__ import annotations
@@ -34,7 +15,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.columns import Columns
 from fleetsim.settings import Settings
 
 _FORGETS_AFTER = 40.0
@@ -97,7 +79,7 @@ class SkinStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skins:
+class Skins(Columns):
     """Skins of n devices; NaN where heat does not slow a device."""
 
     resting_c: FloatArray
@@ -110,16 +92,6 @@ class Skins:
     """Ascending thresholds [n, K+1]; unused ones, and always the last, are inf."""
     clock_fraction: FloatArray
     """Cap of the clock below the first threshold, then above each [n, K+1]."""
-
-    def take(self, rows: IntArray) -> Skins:
-        """Return the devices with these indices."""
-        return Skins(
-            self.resting_c[rows],
-            self.rise_k[rows],
-            self.time_constant_s[rows],
-            self.threshold_c[rows],
-            self.clock_fraction[rows],
-        )
 
     @property
     def max_steps(self) -> int:

@@ -1,9 +1,7 @@
 """Uploads that a scenario forces to be lost.
 
-Client n's uploads succeed with probability theta_n, independently of each other and of the link
-(Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
-selection", where theta_n stands for decoding, drop-out and slow computation together). A failed
-upload has taken its full airtime and joules.
+Client n's uploads succeed with probability theta_n, independently of each other and of the link;
+docs/models/channel.md (Forced success) has the source.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
 """Rates of clients that follow network traces, exact in every lap.
 
-A client follows one record of a `NetTrace` with a shift. Its lap k begins at the whole millisecond
-k * span - shift, and a sample that begins at c ms of the record holds from (k * span - shift + c) /
-1000 s on. Edges are integers until the one division that makes them seconds, so neither the number
-of laps nor the order of queries changes them. Queries are pure.
-
-The bits before every sample are summed once. Two bisections then give the number of samples that a
-transfer touches, however long it takes; only these samples are laid out.
+Client i follows one record of a `NetTrace` with a shift (docs/models/network-traces.md). Edges are
+integers until the one division that makes them seconds, so neither the number of laps nor the order
+of queries changes them. The bits before every sample are summed once. Two bisections then give the
+number of samples that a transfer touches, however long it takes; only these samples are laid out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
@@ -32,11 +28,6 @@ from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.units import MS_PER_S
 
 NetShift = Literal["random", "none"]
-
-Limited = Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-"""Function of some transfers (indices [k]) and the trace's edges in s [k, m+1] and rates [k, m].
-
-It returns edges [k, p+1] and rates in bit/s [k, p] under further limits."""
 
 _MAX_STEPS: Final = 10_000_000
 """Most steps of one transfer: its timeline has a segment for each in memory."""
@@ -166,59 +157,14 @@ class NetLinks:
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 
     def lay_out(self, requests: TransferRequests, rows: IntArray) -> TimelineGroups:
-        """Return the timelines of those transfers whose indices are `rows` [k]."""
+        """Return the timelines of those transfers whose indices are `rows` [k].
 
-        def limited(
-            at: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
-        ) -> tuple[FloatArray, FloatArray]:
-            return requests.limited(rows[at], edges_s, rates_bit_per_s)
-
-        windows = self._windows(
-            requests.clients[rows],
-            ROW[requests.direction],
-            requests.start_s[rows],
-            requests.deadline_s[rows],
-            requests.bit[rows],
-            limited,
-        )
-        return [
-            (rows[at], requests.lay_out(rows[at], edges_s, rates_bit_per_s))
-            for at, edges_s, rates_bit_per_s in windows
-        ]
-
-    def _places(
-        self, clients: IntArray, row: int, t_s: FloatArray
-    ) -> tuple[IntArray, IntArray, IntArray]:
-        """Return steps that hold at `t_s`, milliseconds into their laps, begins of the laps [n]."""
-        steps, record = self.steps[row], self.record[clients]
-        now_ms = milliseconds(t_s)
-        local_ms = (now_ms + self.shift_ms[clients]) % self.span_ms[record]
-        return steps.at(steps.begins_ms[record] + local_ms), local_ms, now_ms - local_ms
-
-    def _windows(
-        self,
-        clients: IntArray,
-        row: int,
-        start_s: FloatArray,
-        deadline_s: FloatArray,
-        bit: FloatArray,
-        limited: Limited,
-    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Yield the steps that transfers touch, each until its last bit or its deadline.
-
-        Args:
-            clients: clients that transfer [n].
-            row: 0 down, 1 up.
-            start_s: start of each [n].
-            deadline_s: moment at which each is given up, after its start [n].
-            bit: bits of each, > 0 [n].
-            limited: function that applies further limits to edges and rates.
-
-        Yields:
-            (rows of these arguments [k], edges in s [k, m+1], rates in bit/s [k, m] after these
-            limits), transfers of similar lengths together. The first edge is the start. Edges
-            never fall, and do not pass the deadline.
+        Transfers of similar lengths are laid out together.
         """
+        clients, row = requests.clients[rows], ROW[requests.direction]
+        start_s, deadline_s, bit = (
+            column[rows] for column in (requests.start_s, requests.deadline_s, requests.bit)
+        )
         steps, record = self.steps[row], self.record[clients]
         span_ms, origin_ms = self.span_ms[record], steps.begins_ms[record]
         num_steps = np.diff(steps.offsets)[record]
@@ -231,19 +177,32 @@ class NetLinks:
         # Results do not depend on the widths: the same steps are added up in the same order.
         width = 1 << np.ceil(np.log2(width)).astype(np.int64)
         left = np.ones(clients.size, dtype=np.bool_)
+        laid_out: TimelineGroups = []
         while left.any():
             common = int(width[left].min())
-            rows = np.flatnonzero(left & (width == common))
-            rows = rows[: max(1, _STEPS_AT_ONCE // common)]
-            edges_s, rates = steps.from_step(record[rows], here[rows], lap_ms[rows], common)
-            edges_s = edges_s.clip(start_s[rows, np.newaxis], deadline_s[rows, np.newaxis])
-            edges_s, rates = limited(rows, edges_s, rates)
+            at = np.flatnonzero(left & (width == common))
+            at = at[: max(1, _STEPS_AT_ONCE // common)]
+            edges_s, rates = steps.from_step(record[at], here[at], lap_ms[at], common)
+            edges_s = edges_s.clip(start_s[at, np.newaxis], deadline_s[at, np.newaxis])
+            edges_s, rates = requests.limited(rows[at], edges_s, rates)
             total_bit = np.cumsum(rates * np.diff(edges_s, axis=1), axis=1)[:, -1]
-            is_through = (total_bit >= bit[rows]) | (most[rows] <= common)
-            width[rows[~is_through]] *= 2
-            left[rows[is_through]] = False
+            is_through = (total_bit >= bit[at]) | (most[at] <= common)
+            width[at[~is_through]] *= 2
+            left[at[is_through]] = False
             if is_through.any():
-                yield rows[is_through], edges_s[is_through], rates[is_through]
+                done = rows[at[is_through]]
+                timelines = requests.lay_out(done, edges_s[is_through], rates[is_through])
+                laid_out.append((done, timelines))
+        return laid_out
+
+    def _places(
+        self, clients: IntArray, row: int, t_s: FloatArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return steps that hold at `t_s`, milliseconds into their laps, begins of the laps [n]."""
+        steps, record = self.steps[row], self.record[clients]
+        now_ms = milliseconds(t_s)
+        local_ms = (now_ms + self.shift_ms[clients]) % self.span_ms[record]
+        return steps.at(steps.begins_ms[record] + local_ms), local_ms, now_ms - local_ms
 
 
 def milliseconds(t_s: FloatArray) -> IntArray:
@@ -268,16 +227,9 @@ def build_net_links(
     up_over_down: float | None,
     give_up_s: float,
 ) -> NetLinks:
-    """Assign the records of a trace to the clients (`fleetsim.fleet.traces.shuffled_assignment`).
+    """Assign the records of a trace to N clients (`fleetsim.fleet.traces.shuffled_assignment`).
 
-    Args:
-        trace: the records.
-        seed: the scenario's seed.
-        size: number of clients N.
-        shift: "random" begins each record anywhere in it, "none" at its beginning.
-        rate_scale: factor on all rates.
-        up_over_down: rate up over rate down, which replaces the trace's own rates up.
-        give_up_s: longest time of a transfer.
+    Settings are those of `TraceSettings`.
 
     Raises:
         ScenarioError: the trace has no rates up and there is no ratio, rates beyond 1e15 bit/s, or

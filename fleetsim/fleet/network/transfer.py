@@ -11,7 +11,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transport import RateCaps, capped
+from fleetsim.fleet.network.transport import RateCaps, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
 
@@ -38,7 +38,8 @@ class TransferRequests(NamedTuple):
         """Return edges [k, m+1] and rates [k, m] of some of them under the transport's caps."""
         if self.caps is None:
             return edges_s, rates_bit_per_s
-        return capped(edges_s, rates_bit_per_s, self.start_s[rows], self.caps.take(rows))
+        start_s, caps = self.start_s[rows], self.caps.take(rows)
+        return capped_steps(edges_s, rates_bit_per_s, start_s, caps)[:2]
 
     def divided(self, multiple: FloatArray) -> TransferRequests:
         """Return the same transfers with bits counted in `multiple` [n].

@@ -5,15 +5,9 @@ no payload moves. Then the sender's window W limits it to W per round-trip time 
 
     W_j = min(W0 * 2^j, receive window),    cap_j = 8 * W_j / T  bit/s   during [j T, (j + 1) T)
 
-so the transfer runs at min(cap_j, rate of the link). W0 is the initial window of RFC 6928. It
-doubles with every round, because each acknowledged segment adds one (RFC 5681, section 3.1; with
-byte counting, RFC 3465, delayed acknowledgements do not slow it). Slow start ends where the cap
-passes the rate of the link; nothing is lost and the window never shrinks. Within a round the window
-is spread over the round, as paced senders do.
-
-Without a limit by the link or the receiver, S bytes take T * log2(S / W0 + 1) after n whole rounds:
-the loss-free slow start of Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000),
-equation for E[T_ss] with a growth of 2. Figures and limits: docs/models/transport.md.
+so the transfer runs at min(cap_j, rate of the link). The window doubles with every round, because
+each acknowledged segment adds one (RFC 5681, section 3.1; with byte counting, RFC 3465, delayed
+acknowledgements do not slow it). Figures, sources and limits: docs/models/transport.md.
 """
 
 from __future__ import annotations
@@ -26,6 +20,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.fleet.columns import Columns
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
@@ -34,7 +29,7 @@ _GROWTH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RateCaps:
+class RateCaps(Columns):
     """Caps on the rates of n transfers, piecewise constant over K steps."""
 
     offsets_s: FloatArray
@@ -42,10 +37,6 @@ class RateCaps:
     falling. A step may be empty."""
     cap_bit_per_s: FloatArray
     """Highest rate in each step [n, K]; 0 during the set-up, inf: no limit."""
-
-    def take(self, rows: IntArray) -> RateCaps:
-        """Return the caps of transfers with these indices."""
-        return RateCaps(self.offsets_s[rows], self.cap_bit_per_s[rows])
 
 
 class TcpSettings(Settings):
@@ -128,9 +119,9 @@ class NoTransportSettings(Settings):
 TransportSettings = Annotated[TcpSettings | NoTransportSettings, Field(discriminator="kind")]
 
 
-def capped(
+def capped_steps(
     edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return rates of n transfers under their caps.
 
     Edges of the links are kept, those of the caps where the rate changes. Empty steps are left out.
@@ -143,19 +134,9 @@ def capped(
         caps: caps from there on.
 
     Returns:
-        (edges [n, k+1], rates between them [n, k]) over the same time. Rows that need fewer than
-        k steps repeat their last edge, with rate 0 between.
-    """
-    kept_s, kept_rate, _ = capped_steps(edges_s, rates_bit_per_s, start_s, caps)
-    return kept_s, kept_rate
-
-
-def capped_steps(
-    edges_s: FloatArray, rates_bit_per_s: FloatArray, start_s: FloatArray, caps: RateCaps
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return what `capped` returns, and the step of the link that contains each step [n, k].
-
-    Arguments as there.
+        (edges [n, k+1], rates between them [n, k], step of the link that contains each [n, k])
+        over the same time. Rows that need fewer than k steps repeat their last edge, with rate 0
+        between.
     """
     num_edges = edges_s.shape[1]
     cap_edges_s = np.clip(start_s[:, np.newaxis] + caps.offsets_s, edges_s[:, :1], edges_s[:, -1:])

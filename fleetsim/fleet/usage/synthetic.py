@@ -5,15 +5,10 @@ available for the first share p of it and then away. With severity s
 
     L_uk       = week * l_uk / sum over k of l_uk,   log l_uk ~ N(0, (s SIGMA_LENGTH)^2)
     logit p_uk = b_u + s DIURNAL cos(2 pi (h_uk - PEAK_H) / 24) + s SIGMA_SHARE e_uk
+    logit a_u  = c + s SIGMA_USER z_u
 
-where e_uk ~ N(0, 1) and h is the local hour at mid-cycle. b_u makes the user's share of the week
-a_u, and
-
-    logit a_u = c + s SIGMA_USER z_u
-
-with z_u the middle of the u-th of U equal parts of N(0, 1), and c such that the mean of a_u over
-the users is the availability asked for. So the mean is kept at every severity, to the rounding of
-whole seconds, while the spread over users, durations and hours of the day grows.
+b_u makes the user's share of the week a_u, and c makes the mean of a_u the availability asked for.
+docs/models/heterogeneity.md explains the letters.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ addressed stream, so it does not depend on the number of clients.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile_files import DeviceKind
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule, freeze
@@ -99,7 +100,7 @@ class UsageSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class States:
+class States(Columns):
     """States of clients, each [n]."""
 
     online: BoolArray
@@ -120,16 +121,6 @@ class States:
     def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
         """Every column [n], in the order of the fields."""
         return self.online, self.charging, self.unmetered, self.load, self.ram_byte
-
-    def at(self, index: IntArray) -> States:
-        """Return the states with these indices."""
-        return States(
-            self.online[index],
-            self.charging[index],
-            self.unmetered[index],
-            self.load[index],
-            self.ram_byte[index],
-        )
 
 
 class OneState(NamedTuple):
@@ -169,7 +160,7 @@ class Usage:
         Raises:
             ValueError: a time is not finite.
         """
-        return self.states.at(self.steps.step_at(clients, t_s))
+        return self.states.take(self.steps.step_at(clients, t_s))
 
     def state_at_one(self, client: int, t_s: float) -> OneState:
         """Return `state_at` of one client, twenty times as fast.
@@ -178,14 +169,7 @@ class Usage:
             ValueError: the time is not finite.
         """
         step = self.steps.step_at_one(client, t_s)
-        states = self.states
-        return OneState(
-            states.online.item(step),
-            states.charging.item(step),
-            states.unmetered.item(step),
-            states.load.item(step),
-            states.ram_byte.item(step),
-        )
+        return OneState._make(column.item(step) for column in self.states.columns)
 
     def is_unmetered_at(self, clients: IntArray, t_s: ArrayLike) -> BoolArray:
         """Return True for clients [n] on an unmetered network at `t_s`."""
@@ -263,7 +247,7 @@ def build_usage(
         )
     steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, states.columns)
     loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, (states.load,))
-    return Usage(user, steps, states.at(kept), loads, states.load[kept_loads])
+    return Usage(user, steps, states.take(kept), loads, states.load[kept_loads])
 
 
 def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:
@@ -271,17 +255,12 @@ def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]
     if trace is None:
         begin, yes = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         return begin + 1, np.array([0, 1]), begin, States(yes, yes, yes, np.zeros(1), 0 * begin)
+    always_on: tuple[Any, ...] = (True, True, True, 0.0, 0)
     return (
         np.append(trace.span_s, 1),
         np.append(trace.offsets, trace.num_changes + 1),
         np.append(trace.times_s, 0),
-        States(
-            np.append(trace.online, True),
-            np.append(trace.charging, True),
-            np.append(trace.unmetered, True),
-            np.append(trace.load, 0.0),
-            np.append(trace.columns[4], 0),
-        ),
+        States(*map(np.append, trace.columns, always_on)),
     )
 
 
@@ -312,11 +291,8 @@ def _on_networks(
         np.tile(span_s, num),
         np.append((begins + offsets[:-1]).ravel(), num * num_steps),
         np.tile(times_s, num),
-        States(
-            np.tile(states.online, num),
-            np.tile(states.charging, num),
-            np.concatenate([unmetered_of[form] for form in forms]),
-            np.tile(states.load, num),
-            np.tile(states.ram_byte, num),
+        replace(
+            states.take(np.tile(np.arange(num_steps), num)),
+            unmetered=np.concatenate([unmetered_of[form] for form in forms]),
         ),
     )

@@ -15,7 +15,7 @@ from fleetsim.fleet.network.transport import (
     RateCaps,
     TcpSettings,
     TransportSettings,
-    capped,
+    capped_steps,
     transfer_s,
 )
 
@@ -77,7 +77,9 @@ def test_a_kept_connection_waits_for_the_request_alone() -> None:
 def test_without_a_round_trip_time_nothing_is_capped() -> None:
     caps = caps_of(SMALL, 0.0)
     assert caps.offsets_s[0, :-1].tolist() == [0.0] * 5
-    edges_s, rates = capped(np.array([[1.0, 3.0]]), np.array([[5e6]]), np.array([1.0]), caps)
+    edges_s, rates, _ = capped_steps(
+        np.array([[1.0, 3.0]]), np.array([[5e6]]), np.array([1.0]), caps
+    )
     assert edges_s.tolist() == [[1.0, 3.0]]
     assert rates.tolist() == [[5e6]]
     assert seconds(SMALL, 0.0, 1e6, 5e6) == 0.2
@@ -131,7 +133,7 @@ def test_the_rate_of_the_link_ends_slow_start() -> None:
 def test_caps_meet_a_link_that_changes() -> None:
     # Starts at 10; set-up to 10.3, 80 kbit/s to 10.4, 160 to 10.5, 320 to 10.6, 640 afterwards.
     # The link: 100 kbit/s to 10.45, then 1 Mbit/s to 12.
-    edges_s, rates = capped(
+    edges_s, rates, _ = capped_steps(
         np.array([[10.0, 10.45, 12.0]]),
         np.array([[100e3, 1e6]]),
         np.array([10.0]),
@@ -144,7 +146,7 @@ def test_caps_meet_a_link_that_changes() -> None:
 def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
     caps = SMALL.rate_caps(np.array([0.1, 0.0]))
     assert caps is not None
-    edges_s, rates = capped(
+    edges_s, rates, _ = capped_steps(
         np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 1), 100e3), np.zeros(2), caps
     )
     assert edges_s[1].tolist() == [0.0, 1.0, 1.0, 1.0]
@@ -154,7 +156,7 @@ def test_rows_of_different_numbers_of_steps_repeat_their_last_edge() -> None:
 
 def test_edges_of_the_link_stay_and_the_end_may_be_never() -> None:
     # Flows ask for the steps around a moment; the transfer began at 4.75, before it.
-    edges_s, rates = capped(
+    edges_s, rates, _ = capped_steps(
         np.array([[5.0, 6.0, math.inf]]),
         np.array([[70e3, 70e3]]),
         np.array([4.75]),
@@ -165,7 +167,7 @@ def test_edges_of_the_link_stay_and_the_end_may_be_never() -> None:
 
 
 def test_before_the_first_moment_nothing_moves() -> None:
-    edges_s, rates = capped(
+    edges_s, rates, _ = capped_steps(
         np.array([[0.0, 9.0]]), np.array([[1e3]]), np.array([2.0]), caps_of(SMALL, 0.1)
     )
     assert edges_s[0].tolist() == pytest.approx([0.0, 2.3, 9.0])
@@ -213,7 +215,7 @@ def test_steps_take_as_long_as_the_closed_form(
 ) -> None:
     caps = caps_of(TcpSettings(), rtt_s)
     end_s = start_s + 10.0 * (1.0 + rtt_s) * (10.0 + bit / rate + bit * rtt_s / 8e6)
-    edges_s, rates = capped(
+    edges_s, rates, _ = capped_steps(
         np.array([[start_s, end_s]]), np.array([[rate]]), np.array([start_s]), caps
     )
     expected_s = seconds(TcpSettings(), rtt_s, bit, rate)
@@ -233,7 +235,9 @@ def test_capped_rates_are_the_smaller_at_every_moment(
     edges = np.concatenate([[0.0], np.cumsum([length for length, _ in steps])])
     rates = np.array([rate for _, rate in steps])
     caps, start_s = caps_of(SMALL, rtt_s), min(offset_s, 0.9 * float(edges[-1]))
-    new_edges, new_rates = capped(edges[np.newaxis], rates[np.newaxis], np.array([start_s]), caps)
+    new_edges, new_rates, _ = capped_steps(
+        edges[np.newaxis], rates[np.newaxis], np.array([start_s]), caps
+    )
     new_edges, new_rates = new_edges[0], new_rates[0]
     assert (np.diff(new_edges) > 0.0).all()
     assert (new_edges[0], new_edges[-1]) == (edges[0], edges[-1])
@@ -255,10 +259,12 @@ def test_a_row_does_not_depend_on_the_others(first: int, second: int) -> None:
     assert caps is not None
     edges = np.array([[0.0, 0.2, 5.0], [0.0, 0.4, 5.0]])
     rates, start_s = np.array([[1e5, 3e5], [2e5, 1e6]]), np.array([0.0, 0.1])
-    both_edges, both_rates = capped(edges, rates, start_s, caps)
+    both_edges, both_rates, _ = capped_steps(edges, rates, start_s, caps)
     for row in range(2):
         one = np.array([row])
-        alone_edges, alone_rates = capped(edges[one], rates[one], start_s[one], caps.take(one))
+        alone_edges, alone_rates, _ = capped_steps(
+            edges[one], rates[one], start_s[one], caps.take(one)
+        )
         num = alone_rates.shape[1]
         assert both_edges[row, : num + 1].tolist() == alone_edges[0].tolist()
         assert both_rates[row, :num].tolist() == alone_rates[0].tolist()

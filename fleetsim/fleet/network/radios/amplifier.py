@@ -1,23 +1,14 @@
 """Power that a transmitter draws, by the power that it emits.
 
     P_dc(P) = P_max / efficiency * (P / P_max)^0.36
+    P(r)    = base_w + P_dc(P) + (slope - P_dc(P_max) / full) * r
 
-P is the emitted power, P_max that of the device class, `efficiency` P_max / P_dc(P_max). An
-amplifier of class B, whose efficiency falls with the amplitude of its output, has the exponent 0.5
-(Cripps, RF Power Amplifiers for Wireless Communications, 2nd edition, 2006, chapter 3). The
-transmitter of a phone falls more slowly: it switches between amplifiers, and some parts draw power
-at any level. 0.36 is a fit to the modems of five phones at four levels
-(measurements/modem-transmit.csv): a tenth of the power costs 44 % of the watts.
-
-The transmit figures of a radio file, base_w + slope * rate, were measured with the amplifier on for
-part of the time, and all of the time at the rate `full`. So the amplifier's share of the slope is
-P_dc(P_max) / full. If a scenario gives a transmit power, a client emits it during the whole
-transfer, however weak its link is. It draws
-
-    P(r) = base_w + P_dc(P) + (slope - P_dc(P_max) / full) * r
-
-which equals the figures of the file at P = P_max and r = full. Figures and sources are in
-`radios/`; comparison with measured phones: docs/validation.md.
+docs/models/energy.md (Transmit power) explains them. An amplifier of class B, whose efficiency
+falls with the amplitude of its output, has the exponent 0.5 (Cripps, RF Power Amplifiers for
+Wireless Communications, 2nd edition, 2006, chapter 3). The transmitter of a phone falls more
+slowly: it switches between amplifiers, and some parts draw power at any level. 0.36 is a fit to the
+modems of five phones at four levels (measurements/modem-transmit.csv): a tenth of the power costs
+44 % of the watts.
 """
 
 from __future__ import annotations

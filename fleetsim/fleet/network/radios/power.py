@@ -3,14 +3,8 @@
     P(r) = w + j_per_bit r - saved_w max(0, 1 - r / awake)
 
 Without power saving this is a line. A cellular radio with discontinuous reception (DRX) sleeps
-between packets. After an inactivity time T without a packet, which the network sets, it continues
-in short cycles at the power of its tail. Packets of S bits at a rate r arrive every S / r seconds,
-so the radio is awake for min(1, r / awake) of the time, with awake = S / T: for T = 0.1 s, 117
-kbit/s. A radio whose link carries nothing (set-up, outage) is awake.
-
-A radio sleeps between packets only if something other than the air delays them: on `constant`
-channels, whose rate the scenario gives. In a cell the sender always has packets waiting, so the
-radio never sleeps.
+between packets on `constant` channels; docs/models/energy.md (Radios) explains when. A radio whose
+link carries nothing (set-up, outage) is awake.
 """
 
 from __future__ import annotations
@@ -21,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray
+from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.units import BIT_PER_BYTE
@@ -31,7 +26,7 @@ PACKET_BIT: Final = 1460 * BIT_PER_BYTE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RadioPower:
+class RadioPower(Columns):
     """Power of n busy radios in one direction; all arrays [n]."""
 
     busy_w: FloatArray
@@ -47,12 +42,6 @@ class RadioPower:
     def line(cls, busy_w: FloatArray, j_per_bit: FloatArray) -> RadioPower:
         """Return radios that never sleep [n]."""
         return cls(busy_w, j_per_bit, np.zeros(busy_w.size), np.ones(busy_w.size))
-
-    def take(self, rows: IntArray) -> RadioPower:
-        """Return the radios with these indices."""
-        return RadioPower(
-            self.busy_w[rows], self.j_per_bit[rows], self.saved_w[rows], self.awake_bit_per_s[rows]
-        )
 
     def at(self, rate_bit_per_s: FloatArray) -> FloatArray:
         """Return watts at rates [n, m], shape kept."""

@@ -3,19 +3,13 @@
 A cell gives each of its clients a part x of its band B (OFDMA resource blocks). With R the rate
 that a client has over the whole band,
 
-    down    r(x) = x R                              the server's power is spread over its band
-    up      r(x) = min(x B log2(1 + s / x), c x B), R = B log2(1 + s)
-                                                    a phone has all its power in its own part
+    down    r(x) = x R
+    up      r(x) = min(x B log2(1 + s / x), c x B),  R = B log2(1 + s)
 
-so a distant phone, whose power is too low for the whole band, loses little by a narrow part. No
-part is narrower than a resource block of 180 kHz (3GPP TS 36.211, 12 subcarriers of 15 kHz);
-clients with smaller parts take turns on one: r(x) = (x / x0) r(x0), x0 = 180 kHz / B.
-
-The division is max-min fair in x: a client's part can only grow if the part of a client with no
-more shrinks. Clients that cannot use an even part, because their modem, their transport or the
-server's link limits them, take the part that they can use and leave the rest to others. Schedulers
-that serve clients in turn or are proportionally fair give this in the long run (Kushner & Whiting,
-"Convergence of proportional-fair sharing algorithms", 2004; from memory).
+Below x0 = 180 kHz / B clients take turns on a resource block: r(x) = (x / x0) r(x0). The division
+is max-min fair in x; docs/models/channel.md (A band) has the reasons. Schedulers that serve clients
+in turn or are proportionally fair give it in the long run (Kushner & Whiting, "Convergence of
+proportional-fair sharing algorithms", 2004; from memory).
 """
 
 from __future__ import annotations

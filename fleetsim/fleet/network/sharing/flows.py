@@ -16,12 +16,12 @@ change of a rate: up to n (n + b) if a link is always full, and n b if none is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
@@ -87,22 +87,6 @@ def lay_out_flows(flows: Flows, own_rates: OwnRates, fair_rates: FairRates) -> T
     return state.timelines()
 
 
-@dataclass(slots=True, eq=False)
-class _Segments:
-    """Begins of segments, in the order of time."""
-
-    rows: list[IntArray] = field(default_factory=list)
-    begin_s: list[FloatArray] = field(default_factory=list)
-    done_bit: list[FloatArray] = field(default_factory=list)
-    rate_bit_per_s: list[FloatArray] = field(default_factory=list)
-
-    def add(self, rows: IntArray, begin_s: float, done: FloatArray, rate: FloatArray) -> None:
-        self.rows.append(rows)
-        self.begin_s.append(np.full(rows.size, begin_s))
-        self.done_bit.append(done)
-        self.rate_bit_per_s.append(rate)
-
-
 class _State:
     """State of flows between two events; arrays [n], with neutral values for inactive flows."""
 
@@ -130,7 +114,8 @@ class _State:
         self._end_s = np.zeros(size)
         self._end_bit = np.zeros(size)
         self._is_complete = np.zeros(size, dtype=np.bool_)
-        self._segments = _Segments()
+        self._segments: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
+        """In the order of time: flows, begin of their segments, bits moved by then, rates."""
 
     def next_event_s(self) -> float:
         """Return the next moment at which an active flow ends or its channel changes, or inf."""
@@ -145,7 +130,8 @@ class _State:
         if is_lost.any():
             lost, rows = rows[is_lost], rows[~is_lost]
             self._end_s[lost] = flows.give_up_at_s[lost]
-            self._segments.add(lost, now_s, np.zeros(lost.size), np.zeros(lost.size))
+            nothing = np.zeros(lost.size)
+            self._segments.append((lost, np.full(lost.size, now_s), nothing, nothing))
         self._is_on[rows] = True
         self._rate_bit_per_s[rows] = np.nan  # differs from every rate that they can get
         self._leaves_at_s[rows] = np.minimum(flows.lost_at_s[rows], flows.give_up_at_s[rows])
@@ -189,7 +175,7 @@ class _State:
             full_at_s = now_s + (bit - done_bit) / rate
         # Rounding must not empty a segment.
         full_at_s = np.where(rate > 0.0, np.maximum(full_at_s, np.nextafter(now_s, np.inf)), np.inf)
-        self._segments.add(rows, now_s, done_bit, rate)
+        self._segments.append((rows, np.full(rows.size, now_s), done_bit, rate))
         self._since_s[rows], self._done_bit[rows] = now_s, done_bit
         self._rate_bit_per_s[rows], self._full_at_s[rows] = rate, full_at_s
 
@@ -215,47 +201,30 @@ class _State:
 
     def timelines(self) -> TimelineGroups:
         """Return the timelines of all flows, after the last has ended."""
-        segments = self._segments
-        row = np.concatenate(segments.rows)
+        row, *columns = map(np.concatenate, zip(*self._segments, strict=True))
         order = np.argsort(row, kind="stable")
-        begin_s = np.concatenate(segments.begin_s)[order]
-        done_bit = np.concatenate(segments.done_bit)[order]
-        rate_bit_per_s = np.concatenate(segments.rate_bit_per_s)[order]
+        begin_s, done_bit, rate_bit_per_s = (column[order] for column in columns)
         num = np.bincount(row, minlength=self._is_on.size)
         first = np.cumsum(num) - num
         laid_out, width, is_left = [], _LEAST_WIDTH, np.ones(num.size, dtype=np.bool_)
         while is_left.any():
             rows = (is_left & (num <= width)).nonzero()[0]
             if rows.size:
-                timelines = self._timelines_of(
-                    rows, first[rows], num[rows], begin_s, done_bit, rate_bit_per_s
+                column = np.arange(int(num[rows].max()) + 1)
+                is_used = column < num[rows, np.newaxis]
+                place = np.minimum(first[rows, np.newaxis] + column, begin_s.size - 1)
+                power_w = self._flows.power.take(rows).at(rate_bit_per_s[place[:, :-1]])
+                timelines = Timelines(
+                    edges_s=np.where(is_used, begin_s[place], self._end_s[rows, np.newaxis]),
+                    progress=np.where(is_used, done_bit[place], self._end_bit[rows, np.newaxis]),
+                    power_w=np.where(is_used[:, :-1], power_w, 0.0),
+                    num_segments=num[rows],
+                    is_complete=self._is_complete[rows],
                 )
                 laid_out.append((rows, timelines))
                 is_left[rows] = False
             width *= 2
         return laid_out
-
-    def _timelines_of(
-        self,
-        rows: IntArray,
-        first: IntArray,
-        num: IntArray,
-        begin_s: FloatArray,
-        done_bit: FloatArray,
-        rate_bit_per_s: FloatArray,
-    ) -> Timelines:
-        """Return timelines of flows with `num` segments from `first` on in the given arrays."""
-        column = np.arange(int(num.max()) + 1)
-        is_used: BoolArray = column < num[:, np.newaxis]
-        place = np.minimum(first[:, np.newaxis] + column, begin_s.size - 1)
-        power_w = self._flows.power.take(rows).at(rate_bit_per_s[place[:, :-1]])
-        return Timelines(
-            edges_s=np.where(is_used, begin_s[place], self._end_s[rows, np.newaxis]),
-            progress=np.where(is_used, done_bit[place], self._end_bit[rows, np.newaxis]),
-            power_w=np.where(is_used[:, :-1], power_w, 0.0),
-            num_segments=num,
-            is_complete=self._is_complete[rows],
-        )
 
 
 def _num_rates(edges_s: FloatArray) -> IntArray:

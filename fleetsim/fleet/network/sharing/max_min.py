@@ -1,18 +1,14 @@
-"""Max-min fair rates of clients that transmit at the same time over shared links.
+"""Max-min fair rates of clients that transmit at the same time.
 
-A cell has either a band, of which each client gets a part (`band`), or a capacity in bit/s. A
-division is max-min fair if a client can only get more when another that has no more gets less: of
-the band in a cell that shares it, of the rate elsewhere. Progressive filling finds it (Bertsekas &
-Gallager, Data Networks, 2nd edition, section 6.5): all parts grow together, and a client's part
-stops growing where its channel, its cell or the server's link is full. Every client crosses its
-cell first and the server's link next, so cells with capacities give
+All rates grow together, and a client's rate stops growing where its channel, its cell or the
+server's link is full (Bertsekas & Gallager, Data Networks, 2nd edition, section 6.5). Every client
+crosses its cell first and the server's link next, so cells with capacities give
 
     rate = min(own, level of its cell, level of the server)
     level of a link: the L with sum of min(rate so far, L) = capacity; none if it is not full
 
-In a shared band, a client that the server's link limits takes a smaller part, which leaves more to
-the others of its cell. The level of the server is the L at which the rates of all clients, divided
-anew under min(own, L), add up to its capacity.
+In a shared band parts grow instead of rates. There the level of the server is the L at which the
+rates of all clients, divided anew under min(own, L), add up to its capacity.
 """
 
 from __future__ import annotations

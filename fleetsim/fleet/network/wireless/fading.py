@@ -1,17 +1,10 @@
 """Fading of a link: its power gain from one block of time to the next.
 
 Block b covers [b * block_s, (b + 1) * block_s) of virtual time: the channel's coherence time. In
-each block, every client and direction has a power gain g with mean 1, under one of four laws:
-
-    none           g = 1
-    rayleigh       g ~ Exp(1)                              no line of sight
-    rician(K)      g = |sqrt(K) + h|^2 / (K + 1)           K: power of the line of sight over the
-                   with h ~ CN(0, 1)                       scattered power; K = 0 is rayleigh
-    nakagami(m)    g ~ Gamma(shape m, scale 1 / m)         m = 1 is rayleigh
-
-(Simon and Alouini, Digital Communication over Fading Channels, 2000.) A block has four random
-words, addressed by (seed, client, b): words 0 and 2 give the downlink gain, 1 and 3 the uplink
-gain. So gains can be drawn in any order.
+each block, every client and direction has a power gain g with mean 1 (Simon and Alouini, Digital
+Communication over Fading Channels, 2000). A block has four random words, addressed by (seed,
+client, b): words 0 and 2 give the downlink gain, 1 and 3 the uplink gain. So gains can be drawn in
+any order. docs/models/channel.md (Block fading) has the laws.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Rate of a link by its signal-to-noise ratio: Shannon's, less the losses of modems.
 
-    R = B log2(1 + snr / gap)                       bit/s
-    R = min(R, cap * B, most)                       limit of the fastest modulation and coding
+    R = min(B log2(1 + snr / gap), cap * B, most)   bit/s
     R = 0 where R < outage * B                      outage: even the slowest modulation fails
 
-The gap is the additional signal that a modem needs, compared with theory (Cioffi's SNR gap: Starr,
-Cioffi, Silverman, Understanding Digital Subscriber Line Technology, 1999). A gap of 1, no cap and
-no outage is Shannon's capacity (Proc. IRE 37(1), 1949).
+A gap of 1, no cap and no outage is Shannon's capacity; docs/models/channel.md (Rate) has sources.
 """
 
 from __future__ import annotations

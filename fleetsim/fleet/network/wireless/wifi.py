@@ -1,17 +1,8 @@
 """Wi-Fi of clients: an access point at home, shared airtime, and the line behind it.
 
-A client stays at distance d from its own access point. With P the transmit power, F the noise
-figure and X the client's shadowing, the same both ways,
-
-    PL [dB] = path_loss_db_at_1m + path_loss_exponent_db * log10(d / 1 m) + X
-    snr     = P / (PL * N0 * B * F)
-    phy     = min(B log2(1 + snr / gap), cap * B)
-    rate    = min(airtime share * phy, line)
-
-The airtime share is the part that headers, acknowledgements, neighbours and other devices of the
-household leave to the client; each client draws its own. Rates do not change over time, because
-rate adaptation and retransmissions average fading within milliseconds. Sources of the defaults,
-and comparison with measured rates: docs/models/channel.md.
+Rates do not change over time, because rate adaptation and retransmissions average fading within
+milliseconds. Equations, sources of the defaults, and comparison with measured rates:
+docs/models/channel.md (Wi-Fi).
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ up exactly. `fleetsim.fleet.usage.usage` assigns records to clients and repeats 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,6 +81,13 @@ class Trace:
     def num_changes(self) -> int:
         """Number of changes C."""
         return int(self.times_s.size)
+
+    @property
+    def lasts_s(self) -> IntArray:
+        """Duration of each change's state [C]."""
+        ends_s = np.append(self.times_s[1:], 0)
+        ends_s[self.offsets[1:] - 1] = self.span_s
+        return ends_s - self.times_s
 
     @property
     def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
@@ -198,21 +206,16 @@ def joined(traces: Sequence[Trace]) -> Trace:
         trace.offsets[1:] + end - trace.times_s.size
         for trace, end in zip(traces, ends, strict=True)
     ]
-    online, charging, unmetered, load, ram_byte = (
-        np.concatenate(columns)
-        for columns in zip(*(trace.columns for trace in traces), strict=True)
+    columns: Iterable[Any] = map(
+        np.concatenate, zip(*(trace.columns for trace in traces), strict=True)
     )
     return Trace(
-        name=traces[0].name,
-        user_ids=tuple(user for trace in traces for user in trace.user_ids),
-        span_s=np.concatenate([trace.span_s for trace in traces]),
-        offsets=np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
-        times_s=np.concatenate([trace.times_s for trace in traces]),
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
-        load=load,
-        ram_byte=ram_byte,
+        traces[0].name,
+        tuple(user for trace in traces for user in trace.user_ids),
+        np.concatenate([trace.span_s for trace in traces]),
+        np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
+        np.concatenate([trace.times_s for trace in traces]),
+        *columns,
     )
 
 
@@ -250,31 +253,13 @@ def shortened(trace: Trace, users: IntArray, span_s: IntArray) -> Trace:
     until_s[users] = span_s
     user = np.repeat(np.arange(trace.num_users), np.diff(trace.offsets))
     kept = np.flatnonzero(trace.times_s < until_s[user])
-    return Trace(
-        name=trace.name,
-        user_ids=tuple(trace.user_ids[user] for user in users.tolist()),
-        span_s=span_s,
-        offsets=np.searchsorted(user[kept], np.append(users, trace.num_users)),
-        times_s=trace.times_s[kept],
-        online=trace.online[kept],
-        charging=trace.charging[kept],
-        unmetered=trace.unmetered[kept],
-        load=trace.load[kept],
-        ram_byte=trace.columns[4][kept],
-    )
+    user_ids = tuple(trace.user_ids[user] for user in users.tolist())
+    offsets = np.searchsorted(user[kept], np.append(users, trace.num_users))
+    columns: Iterable[Any] = (column[kept] for column in trace.columns)
+    return Trace(trace.name, user_ids, span_s, offsets, trace.times_s[kept], *columns)
 
 
 def _picked(trace: Trace, source: IntArray, times_s: IntArray, offsets: IntArray) -> Trace:
     """Return the states of the changes `source`, at other times."""
-    return Trace(
-        name=trace.name,
-        user_ids=trace.user_ids,
-        span_s=trace.span_s,
-        offsets=offsets,
-        times_s=times_s,
-        online=trace.online[source],
-        charging=trace.charging[source],
-        unmetered=trace.unmetered[source],
-        load=trace.load[source],
-        ram_byte=trace.columns[4][source],
-    )
+    columns: Iterable[Any] = (column[source] for column in trace.columns)
+    return Trace(trace.name, trace.user_ids, trace.span_s, offsets, times_s, *columns)

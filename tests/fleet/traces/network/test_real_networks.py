@@ -1,4 +1,4 @@
-"""Statistics of published traces and radio measurements, against their pages."""
+"""Statistics of published network traces, against their pages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.traces.network.published_forms import read_irish_5g, read_norway_3g
 
-SCREEN_W = 2.35
 
-
+@pytest.mark.slow
 def test_irish_downloads_have_the_published_rates(real_trace: Callable[[str], Path]) -> None:
     source = real_trace("net-5g-irish")
     trace = read_irish_5g(source, app="Download")
@@ -26,10 +24,6 @@ def test_irish_downloads_have_the_published_rates(real_trace: Callable[[str], Pa
 
     assert trace.num_records == 21
     assert trace.times_ms.size == sum(int(log["rows"]) for log in logs) == 43_208
-    assert trace.span_ms.sum() / 3.6e6 == pytest.approx(12.7, abs=0.05)
-    # Means over samples: 27.6 Mbit/s driving, 66.7 static; the fastest sample 533.
-    assert trace.down_bit_per_s[driving].mean() == pytest.approx(27.6e6, abs=5e4)
-    assert trace.down_bit_per_s[~driving].mean() == pytest.approx(66.7e6, abs=5e4)
     assert trace.down_bit_per_s.max() == pytest.approx(533e6, abs=5e5)
     # Counted with a program of its own: 4.2 and 3.0 % of the samples are outages.
     assert (trace.down_bit_per_s[driving] == 0.0).mean() == pytest.approx(0.0423, abs=5e-4)
@@ -58,35 +52,3 @@ def test_norwegian_commutes_have_the_published_length_and_range(
     highest = np.maximum.reduceat(trace.down_bit_per_s, trace.offsets[:-1]) / 1e6
     assert (highest <= np.array([float(log["max_mbps"]) for log in logs]) + 6e-4).all()
     assert (trace.down_bit_per_s > 0.0).all()
-
-
-@pytest.mark.parametrize(
-    ("radio", "network"), [("lte", "LTE"), ("nr-low", "NSALow"), ("nr-mmwave", "mmwave")]
-)
-@pytest.mark.parametrize("direction", ["downlink", "uplink"])
-def test_a_radios_line_fits_the_mean_powers_measured_at_each_target_rate(
-    real_trace: Callable[[str], Path], radio: str, network: str, direction: str
-) -> None:
-    path = real_trace("radio-power-5g") / "transfer_power.csv.gz"
-    with gzip.open(path, "rt") as file:
-        rows = [
-            row
-            for row in csv.DictReader(file)
-            if (row["network type"], row["direction"]) == (network, direction)
-        ]
-    target, mbit_per_s, power_w = (
-        np.array([float(row[name]) for row in rows]) / unit
-        for name, unit in (("target bandwidth", 1.0), ("throughput", 1.0), ("avg_power", 1e3))
-    )
-    targets = np.unique(target)
-    points = [(mbit_per_s[target == t].mean(), power_w[target == t].mean()) for t in targets]
-    slope, intercept = np.polyfit([x for x, _ in points], [y for _, y in points], 1)
-    profile = load_radio(radio)
-    is_down = direction == "downlink"
-    base_w = profile.receive_w if is_down else profile.transmit_w
-    j_per_bit = profile.receive_j_per_bit if is_down else profile.transmit_j_per_bit
-
-    assert base_w == pytest.approx(intercept - SCREEN_W, abs=1e-3)
-    assert j_per_bit * 1e6 == pytest.approx(slope, abs=1e-5)
-    # A line through single seconds, whose rates scatter, is flatter.
-    assert np.polyfit(mbit_per_s, power_w, 1)[0] < slope

@@ -1,9 +1,8 @@
-"""App sessions: loads add up second by second; the bundled trace is that of its script."""
+"""App sessions: loads add up second by second."""
 
 from __future__ import annotations
 
 import gzip
-import importlib.util
 
 import numpy as np
 import pytest
@@ -16,10 +15,9 @@ from fleetsim.fleet.traces.usage.app_sessions import (
     HOUR_WEIGHTS,
     with_app_sessions,
 )
-from fleetsim.fleet.traces.usage.files import read_trace, write_trace
-from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.trace import Trace, shortened
 
-FOLDER = bundled.folder("traces") / "livelab-phones"
 DAY_S = 86_400
 
 
@@ -38,46 +36,31 @@ def always_on(num_users: int, span_s: int = 7 * DAY_S) -> Trace:
     )
 
 
-def held_s(trace: Trace) -> np.ndarray:
-    ends_s = np.append(trace.times_s[1:], 0)
-    ends_s[trace.offsets[1:] - 1] = trace.span_s
-    return ends_s - trace.times_s
-
-
-def test_loads_of_sessions_and_background_add_up_second_by_second():
-    span_s = DAY_S + 5000
-    trace = with_app_sessions(always_on(3, span_s), seed=4)
-    for user in range(3):
-        steps = app_sessions._sessions(4, user, span_s)
-        table = np.zeros(span_s, dtype=np.int64)
-        for at_s, percent in zip(steps.at_s, steps.percent, strict=True):
-            table[at_s:] += percent
-        part = slice(trace.offsets[user], trace.offsets[user + 1])
-        load = np.repeat(trace.load[part], np.diff(np.append(trace.times_s[part], span_s)))
-
-        assert load == pytest.approx(np.minimum(table, 95) / 100)
-        assert table.min() >= min(BACKGROUND_PERCENT)
-
-
-def test_apps_hold_memory_from_their_sessions_begin_to_its_end():
+def test_loads_and_memory_of_sessions_and_background_add_up_second_by_second():
     span_s = DAY_S + 5000
     trace = with_app_sessions(always_on(2, span_s), seed=4)
     size_of = {app.load_percent: app.ram_mib << 20 for app in APPS}
     assert trace.columns[4].max() >= 768 << 20  # somebody plays
     for user in range(2):
         steps = app_sessions._sessions(4, user, span_s)
-        table = np.zeros(span_s, dtype=np.int64)
-        for at_s, percent, ram_byte in zip(steps.at_s, steps.percent, steps.ram_byte, strict=True):
-            # The background changes at midnight and holds no memory.
-            assert ram_byte == np.sign(percent) * size_of.get(abs(percent), 0) or (
-                ram_byte == 0 and at_s % DAY_S == 0
-            )
-            table[at_s:] += ram_byte
+        percent, ram_byte = np.zeros((2, span_s), dtype=np.int64)
+        np.add.at(percent, steps.at_s, steps.percent)
+        np.add.at(ram_byte, steps.at_s, steps.ram_byte)
+        percent, ram_byte = np.cumsum(percent), np.cumsum(ram_byte)
         part = slice(trace.offsets[user], trace.offsets[user + 1])
-        held = np.repeat(trace.columns[4][part], np.diff(np.append(trace.times_s[part], span_s)))
+        load, held = (
+            np.repeat(column[part], trace.lasts_s[part])
+            for column in (trace.load, trace.columns[4])
+        )
 
-        assert (held == table).all()
+        assert load == pytest.approx(np.minimum(percent, 95) / 100)
+        assert percent.min() >= min(BACKGROUND_PERCENT)
+        assert (held == ram_byte).all()
         assert held.min() == 0
+        # The background changes at midnight and holds no memory.
+        for at_s, change, byte in zip(*steps[1:], strict=True):
+            is_background = byte == 0 and at_s % DAY_S == 0
+            assert is_background or byte == np.sign(change) * size_of[abs(change)]
 
 
 def test_streaming_takes_the_memory_that_was_measured(real_trace):
@@ -123,9 +106,10 @@ def test_a_record_shorter_than_a_session_is_never_busier_than_it_may_be():
 
 def test_the_states_stay_those_of_the_trace():
     people = read_trace(bundled.folder("traces") / "people-week")
+    people = shortened(people, np.array([0, 150, 299]), np.full(3, 7 * DAY_S))
     trace = with_app_sessions(people, seed=1)
     at_s = np.arange(0, 7 * DAY_S, 977)
-    for user in (0, 150, 299):
+    for user in range(3):
         found = []
         for one in (people, trace):
             part = slice(one.offsets[user], one.offsets[user + 1])
@@ -145,7 +129,7 @@ def test_a_users_sessions_do_not_depend_on_the_number_of_users():
 def test_the_mean_load_is_that_of_the_model():
     """Background plus sessions a day * mean length * load; 400 users, relative error about 4 %."""
     trace = with_app_sessions(always_on(400), seed=2)
-    found = np.average(trace.load, weights=held_s(trace))
+    found = np.average(trace.load, weights=trace.lasts_s)
     per_day = app_sessions.SESSIONS_PER_DAY_MEDIAN * np.exp(0.6**2 / 2)
     # The mean of a log-normal that is cut off at two hours is a little less: drawn by hand.
     z = np.random.default_rng(1).standard_normal(100_000)
@@ -192,20 +176,3 @@ def test_the_background_is_the_deciles_of_servers(real_trace):
     deciles = np.quantile(hourly, np.arange(0.05, 1.0, 0.1))
 
     assert np.abs(deciles - BACKGROUND_PERCENT).max() < 0.6
-
-
-def test_the_bundled_trace_is_what_its_script_makes(tmp_path):
-    spec = importlib.util.spec_from_file_location("livelab_phones_make", FOLDER / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
-    trace = make.generate()
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    write_trace(trace, tmp_path, readme=make.readme(trace, readme))
-
-    for name in ("states.csv.gz", "users.csv.gz"):
-        assert gzip.decompress((tmp_path / name).read_bytes()) == gzip.decompress(
-            (FOLDER / name).read_bytes()
-        )
-    assert (tmp_path / "README.md").read_text(encoding="utf-8") == readme
