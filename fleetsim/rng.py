@@ -8,11 +8,10 @@ Two ways to draw:
 
 * `stream(seed, purpose, *indices)`: a numpy Generator for a sequence of draws that belong
   together, such as one client's shuffles in one round.
-* `block_words(seed, purpose, index, first_block, num_blocks)`: counter-based words with random
+* `words_of_many(seed, purpose, indices, first_blocks, num_blocks)`: counter-based words with random
   access, for draws that are asked for by position, such as the fading gain of block 10**9.
 
-`first_words` and `words_of_many` give the words of many addresses at once, much faster than one
-generator for each.
+`first_words` gives the words of many addresses at once, much faster than one generator for each.
 
 Both rest on Philox4x64-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 """
@@ -76,17 +75,6 @@ def torch_seed(seed: int, purpose: str, *indices: int) -> int:
     return _key(seed, purpose, tuple(int(index) for index in indices))[0] >> 1
 
 
-def block_words(
-    seed: int, purpose: str, index: int, first_block: int, num_blocks: int
-) -> NDArray[np.uint64]:
-    """Return random words of consecutive blocks, any block in any order: [num_blocks, 4] uint64.
-
-    Block b of an address always holds the same four words, however it is reached.
-    """
-    words: NDArray[np.uint64] = words_of_many(seed, purpose, [index], [first_block], num_blocks)[0]
-    return words
-
-
 def words_of_many(
     seed: int,
     purpose: str,
@@ -94,7 +82,11 @@ def words_of_many(
     first_blocks: Sequence[int],
     num_blocks: int,
 ) -> NDArray[np.uint64]:
-    """Return `block_words` of n addresses that differ in index: [n, num_blocks, 4] uint64."""
+    """Return random words of consecutive blocks of n addresses: uint64 [n, num_blocks, 4].
+
+    Addresses differ in their index. Block b of an address always holds the same four words, however
+    it is reached.
+    """
     source = _Words()
     words = [
         source.of(_block_key(seed, purpose, index), first_block, num_blocks * WORDS_PER_BLOCK)

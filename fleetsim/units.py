@@ -43,11 +43,6 @@ def dbm_to_w(value_dbm: float) -> float:
     return 1e-3 * db_to_ratio(value_dbm)
 
 
-def w_to_dbm(power_w: float) -> float:
-    """Return the level in dBm of a power > 0 W."""
-    return ratio_to_db(power_w / 1e-3)
-
-
 def battery_j(capacity_mah: float, voltage_v: float) -> float:
     """Return the joules in a battery of the given charge (mAh) and nominal voltage."""
     return capacity_mah * 1e-3 * S_PER_HOUR * voltage_v

@@ -35,7 +35,7 @@ def test_streams_of_one_address_do_not_share_a_place() -> None:
 def test_blocks_are_the_same_from_wherever_they_are_reached(
     seed: int, first: int, num: int
 ) -> None:
-    together = rng.block_words(seed, "test", 3, first, num)
-    apart = [rng.block_words(seed, "test", 3, first + i, 1)[0].tolist() for i in range(num)]
+    together = rng.words_of_many(seed, "test", [3], [first], num)
+    apart = rng.words_of_many(seed, "test", [3] * num, [first + i for i in range(num)], 1)
 
-    assert together.tolist() == apart
+    assert together[0].tolist() == apart[:, 0].tolist()

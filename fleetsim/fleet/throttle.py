@@ -102,19 +102,16 @@ class Throttle:
         rows = self._with_credits(clients)
         if self.credits is not None and rows.size:
             rules = self.credits.take(self.device[clients[rows]])
+            launch_s, earned_s = condition[rows, _LAUNCH], condition[rows, _EARNED]
+            use = np.ones(rows.size)
             after[rows, _LAUNCH], after[rows, _EARNED] = rules.after(
-                condition[rows, _LAUNCH],
-                condition[rows, _EARNED],
-                np.ones(rows.size),
-                seconds[rows],
+                launch_s, earned_s, use, seconds[rows]
             )
         rows = self._with_skin(clients)
         if self.skins is not None and rows.size:
             skins = self.skins.take(self.device[clients[rows]])
-            use = np.ones(rows.size)
-            after[rows, _SKIN] = skins.after(
-                condition[rows, _SKIN], use, clock_fraction, seconds[rows]
-            )
+            skin_c, use = condition[rows, _SKIN], np.ones(rows.size)
+            after[rows, _SKIN] = skins.after(skin_c, use, clock_fraction, seconds[rows])
         return after
 
     def rested(
@@ -203,20 +200,9 @@ def build_throttle(
     device: IntArray,
     usage: Usage,
 ) -> Throttle:
-    """Return the throttling rules of a fleet.
-
-    Args:
-        settings: the scenario's `fleet.thermal`.
-        profiles: types of device.
-        device: index into them of every client [N].
-        usage: usage of the devices by their owners.
-    """
+    """Return the throttling rules of N clients with devices `profiles[device]`."""
     heaters = [
-        Heater(
-            skin_of(profile),
-            profile.power.idle_awake_w,
-            profile.power.train_above_idle_w,
-        )
+        Heater(skin_of(profile), profile.power.idle_awake_w, profile.power.train_above_idle_w)
         for profile in profiles
     ]
     return Throttle(

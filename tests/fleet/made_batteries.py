@@ -12,7 +12,7 @@ import numpy as np
 from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.fleet.timeline import Timeline, Timelines
+from fleetsim.fleet.timeline import Timeline
 
 
 def phase(start_s: float, *segments: tuple[float, float]) -> Timeline:
@@ -20,22 +20,6 @@ def phase(start_s: float, *segments: tuple[float, float]) -> Timeline:
     widths = [width for width, _ in segments]
     progress = np.array([0.0, *itertools.accumulate(widths)])
     return Timeline(start_s + progress, progress, np.array([w for _, w in segments]), True)
-
-
-def side_by_side(timelines: Sequence[Timeline]) -> Timelines:
-    """Phases of several clients."""
-    most = max(timeline.power_w.size for timeline in timelines)
-
-    def padded(values: Any, size: int) -> Any:
-        return np.concatenate([values, np.full(size - len(values), values[-1])])
-
-    return Timelines(
-        np.stack([padded(t.edges_s, most + 1) for t in timelines]),
-        np.stack([padded(t.progress, most + 1) for t in timelines]),
-        np.stack([np.append(t.power_w, np.zeros(most - t.power_w.size)) for t in timelines]),
-        np.array([t.power_w.size for t in timelines]),
-        np.array([t.is_complete for t in timelines]),
-    )
 
 
 def always_on_phones(size: int, battery: dict[str, Any]) -> Fleet:
@@ -49,6 +33,7 @@ def phones_with_records(
     span_s: int,
     battery: dict[str, Any],
     device: str = "pixel-6",
+    **usage: Any,
 ) -> Fleet:
     """Phones with records of `t_s,charging,load` lines; `usage.user` is the record of each."""
     folder.mkdir(exist_ok=True)
@@ -65,7 +50,7 @@ def phones_with_records(
             "size": len(records),
             "devices": {device: 1.0},
             "battery": battery,
-            "usage": {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"]},
+            "usage": {"trace": str(folder), "shift": "none", "kinds": ["phone", "board"], **usage},
         }
     )
 

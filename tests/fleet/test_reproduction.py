@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from fleetsim import simulate
 from fleetsim.catalogue import listing
-from fleetsim.cli import app
 from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
-from fleetsim.scenario import load, reproductions
+from fleetsim.scenario import load, reproductions, scenario_warnings
 
 NAME = "reproduction/jetson-nano-fedgcs"
 LABEL = "reproduction:jetson-nano-fedgcs"
-DEVICES = f"fleet.devices={{{NAME}: 1.0}}"
 
 
 def test_it_is_the_nano_but_for_its_power() -> None:
@@ -38,19 +35,14 @@ def test_it_is_listed_apart_and_says_what_it_is() -> None:
     assert "not physical" in load_device(NAME).title
 
 
-def test_a_scenario_with_it_warns_and_one_without_does_not() -> None:
-    with_it = CliRunner().invoke(app, ["validate", "quickstart", "--set", DEVICES])
-    without = CliRunner().invoke(app, ["validate", "quickstart"])
-
-    assert with_it.exit_code == without.exit_code == 0
-    assert f"warning: fleet.devices: {LABEL} is a reproduction, not physical:" in with_it.stderr
-    assert "warning" not in without.stderr
-
-
-def test_tables_carry_the_label(tmp_path: Path) -> None:
-    scenario = load("quickstart", [DEVICES, "stop.rounds=1"])
+def test_a_scenario_with_it_warns_and_its_tables_carry_the_label(tmp_path: Path) -> None:
+    changes = [f"fleet.devices={{{NAME}: 1.0}}", "fleet.usage={trace: null}", "stop.rounds=1"]
+    scenario = load("quickstart", changes)
+    warning, *_ = scenario_warnings(scenario)
     done = simulate.run(scenario, out=tmp_path / "run", train=False)
 
+    assert warning.startswith(f"fleet.devices: {LABEL} is a reproduction, not physical:")
+    assert scenario_warnings(load("quickstart")) == []
     assert set(done.tasks.device) == {LABEL}
     assert [name for name, _ in reproductions(scenario)] == [LABEL]
 

@@ -41,14 +41,16 @@ def test_points_of_power_by_rate_are_means_of_the_raw_seconds_and_radio_files_th
         assert power_w == pytest.approx(mean_w, abs=6e-4)
     for line in radio.power_lines():
         of_line = [seconds[key] for key in seconds if key[:2] == (line.radio, line.direction)]
-        slope, intercept = np.polyfit(*np.array([np.mean(one, axis=0) for one in of_line]).T, 1)
+        rates, powers_w = np.array([np.mean(one, axis=0) for one in of_line]).T
+        slope, intercept = np.polyfit(rates, powers_w, 1)
         profile, is_down = load_radio(line.radio), line.direction == "down"
         base_w = profile.receive_w if is_down else profile.transmit_w
         j_per_bit = profile.receive_j_per_bit if is_down else profile.transmit_j_per_bit
         assert base_w == pytest.approx(intercept - 2.35, abs=1e-3)
         assert j_per_bit * 1e6 == pytest.approx(slope, abs=1e-5)
         # A line through single seconds, whose rates scatter, is flatter.
-        assert np.polyfit(*np.concatenate(of_line).T, 1)[0] < slope
+        rates, powers_w = np.concatenate(of_line).T
+        assert np.polyfit(rates, powers_w, 1)[0] < slope
 
 
 def test_latencies_and_single_connections_are_medians_of_the_raw_tests(

@@ -36,15 +36,7 @@ def assign_batteries(
     usage: Usage,
     seed: int,
 ) -> tuple[Batteries, FloatArray]:
-    """Return batteries of N clients, and their levels at time 0 [N].
-
-    Args:
-        settings: the scenario's `fleet.battery`.
-        profiles: types of device.
-        device: index into them of every client [N].
-        usage: usage of the devices by their owners.
-        seed: the scenario's seed.
-    """
+    """Return batteries of N clients with devices `profiles[device]`, and their first levels [N]."""
     size = device.size
     capacity_j = np.array([_capacity_j(settings, profile) for profile in profiles])[device]
     low, high = settings.health_fraction

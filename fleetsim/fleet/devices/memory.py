@@ -160,14 +160,7 @@ def build_memory(
     device: IntArray,
     seed: int,
 ) -> FreeMemory | None:
-    """Draw the free memory of a fleet; None if it is not checked.
-
-    Args:
-        settings: the scenario's `fleet.memory`.
-        profiles: the devices.
-        device: index into them of every client [N].
-        seed: the scenario's seed.
-    """
+    """Draw the free memory of N clients with devices `profiles[device]`; None: it is not checked."""
     if isinstance(settings, UncheckedSettings):
         return None
     low, high = settings.free_fraction

@@ -199,12 +199,7 @@ def load_device(
 def load_radio(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> RadioProfile:
-    """Return the profile of a radio whose file states its own power.
-
-    Args:
-        name: bundled name, or path of a radio file.
-        beside: folder from which a relative path counts first.
-        files: files that were read before; None: the file is read now.
+    """Return the profile of a radio whose file states its own power; arguments as `load_device`.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it leaves its power to the device.
@@ -237,16 +232,10 @@ def wifi_radio(
 
     Where the radio file leaves power to the device, as the bundled `wifi` does, a transfer draws
     `connected_w` of the file, and the watts of the device for the share of time on the air
-    (`fleetsim.fleet.devices.radio_duty_cycle`). Any other radio is loaded by `load_radio`.
-
-    Args:
-        profile: the device.
-        name: bundled name, or path of a radio file.
-        beside: folder from which a relative path counts first.
-        files: files that were read before; None: the file is read now.
-        top_bit_per_s: fastest rate of the scenario's Wi-Fi. If it is above `full_mbit_per_s` of the
-            file, the radio is on the air all the time at this rate instead. So it never draws more
-            than the device's watts.
+    (`fleetsim.fleet.devices.radio_duty_cycle`). If `top_bit_per_s`, the fastest rate of the
+    scenario's Wi-Fi, is above `full_mbit_per_s` of the file, the radio is on the air all the time
+    at this rate instead. So it never draws more than the device's watts. Any other radio is loaded
+    by `load_radio`.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it leaves its power to a device

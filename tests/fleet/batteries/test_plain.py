@@ -72,7 +72,7 @@ def test_a_battery_matches_a_second_by_second_simulation(level_j, segments, on_o
         level_j, capacity_j, 0.0, timeline, idle_w, iter(steps), timeline.end_s
     )
 
-    num_steps = 40_000
+    num_steps = 10_000
     dt_s = timeline.end_s / num_steps
     at_s = (np.arange(num_steps) + 0.5) * dt_s
     drain_w = timeline.power_w[np.searchsorted(timeline.edges_s, at_s) - 1] + idle_w

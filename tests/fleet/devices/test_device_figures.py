@@ -8,6 +8,7 @@ was measured, unless the file explains why not.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.devices.extension import read_device
 from fleetsim.fleet.devices.profile import device_names, load_device
 from fleetsim.fleet.devices.profile_files import CoreFile, DeviceFile
-from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.schema.faults import check
+from fleetsim.validation import measurements
 
 VECTOR_UNITS = 1.25
 """Watts of training over those of CoreMark on the same cores."""
@@ -41,19 +42,13 @@ def cores_of(name: str) -> tuple[CoreFile, ...]:
     return cores
 
 
+@cache
 def measured() -> dict[tuple[str, int], dict[float, float]]:
     """Watts by clock in GHz of each run and CPU."""
-    table = read_csv_table(bundled.folder("measurements") / "core-power.csv")
-    watts: dict[tuple[str, int], dict[float, float]] = {}
-    for run, cpu, mhz, power_w in zip(
-        table.columns["run"],
-        table.whole_numbers("cpu").tolist(),
-        table.numbers("clock_mhz").tolist(),
-        table.numbers("power_w").tolist(),
-        strict=True,
-    ):
-        watts.setdefault((run, cpu), {})[mhz / 1e3] = power_w
-    return watts
+    of_cores = measurements.groups(measurements.table("core-power"), "run", "cpu")
+    return {
+        core: dict(zip(of["clock_mhz"] / 1e3, of["power_w"], strict=True)) for core, of in of_cores
+    }
 
 
 def one_core_w(core: CoreFile) -> float:

@@ -42,7 +42,7 @@ def at_distance(distance_m: float, **settings: Any) -> Channel:
 
 
 def gain_from_words(client: int, direction: Direction, block: int) -> float:
-    words = rng.block_words(SEED, "fading", client, block, 1)[0]
+    words = rng.words_of_many(SEED, "fading", [client], [block], 1)[0, 0]
     uniform = (int(words[0 if direction is DOWN else 1]) >> 11) / 2**53
     return -math.log(1.0 - uniform)
 
@@ -219,24 +219,6 @@ def test_bits_are_conserved_in_any_transfer(
     assert np.dot(rates, widths_s) == pytest.approx(bit, rel=1e-9, abs=last_ulp_bit)
 
 
-@given(
-    client=st.integers(0, 3),
-    direction=st.sampled_from(Direction),
-    start_s=st.floats(0.0, 1e5),
-    bit=st.floats(1e4, 3e7),
-    block_s=st.sampled_from([0.05, 0.3, 1.0, 20.0]),
-)
-def test_a_transfer_equals_the_brute_force_integral(
-    client: int, direction: Direction, start_s: float, bit: float, block_s: float
-) -> None:
-    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s)
-    laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
-    end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
-
-    assert laid_out.end_s - start_s == pytest.approx(end_s - start_s, rel=1e-9, abs=1e-9)
-    assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
-
-
 LOSSY = {"snr_gap_db": 3.0, "max_bit_per_s_per_hz": 4.0, "outage_bit_per_s_per_hz": 2.0}
 LAWS: list[dict[str, Any]] = [
     {},
@@ -250,18 +232,20 @@ LAWS: list[dict[str, Any]] = [
     direction=st.sampled_from(Direction),
     start_s=st.floats(0.0, 1e5),
     bit=st.floats(1e4, 2e7),
-    block_s=st.sampled_from([0.05, 0.3, 1.0]),
+    block_s=st.sampled_from([0.05, 0.3, 1.0, 20.0]),
+    limits=st.sampled_from([{}, LOSSY]),
     law=st.sampled_from(LAWS),
 )
-def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
+def test_a_transfer_is_the_brute_force_integral_and_blocks_in_outage_move_no_bit(
     client: int,
     direction: Direction,
     start_s: float,
     bit: float,
     block_s: float,
+    limits: dict[str, float],
     law: dict[str, Any],
 ) -> None:
-    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **LOSSY, **law)
+    channel = at_distance(900.0, bandwidth_hz=1e6, block_s=block_s, **limits, **law)
     laid_out = transfer(channel, client, direction, start_s, bit, RADIO)
     end_s, energy_j = slow_finish(channel, client, direction, start_s, bit, block_s)
     moved_bit, width_s = np.diff(laid_out.progress), np.diff(laid_out.edges_s)
@@ -275,7 +259,7 @@ def test_blocks_in_outage_take_time_and_joules_and_move_no_bit(
     assert laid_out.energy_until(math.inf) == pytest.approx(energy_j, rel=1e-9, abs=1e-9)
     assert np.all(moved_bit[is_silent] == 0.0)
     rates = (laid_out.power_w[~is_silent] - base_w) / per_bit
-    assert np.all((rates > 1.999999e6) & (rates < 4.000001e6))
+    assert not limits or np.all((rates > 1.999999e6) & (rates < 4.000001e6))
     assert moved_bit[~is_silent] == pytest.approx(rates * width_s[~is_silent], rel=1e-6, abs=1e-3)
 
 

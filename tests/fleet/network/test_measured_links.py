@@ -177,9 +177,6 @@ def test_a_long_transfer_takes_whole_laps_and_a_rest() -> None:
     assert laid_out.power_w.size == 15_001
 
 
-# --- assignment of records -----------------------------------------------------------------------
-
-
 # --- shared links ---------------------------------------------------------------------------------
 
 
@@ -204,10 +201,11 @@ def test_a_shared_link_that_is_full_slows_who_is_not_in_the_tunnel(num_steps: in
     assert [ends_s[0], ends_s[1]] == pytest.approx([3.0, 8.5])
 
 
-@settings(max_examples=25)
-@given(NET_TRACES, st.integers(1, 9))
+# An example takes 60 ms: short steps are asked for again and again.
+@settings(max_examples=10)
+@given(NET_TRACES, st.integers(2, 9))
 def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_steps: int) -> None:
-    size = 12
+    size = 9
     channel = channel_of(links(trace, size=size), give_up_s=2.0)
     fixed_bit_per_s = np.full((2, size), np.nan)
     fixed_bit_per_s[:, 5] = 2e6
@@ -229,6 +227,9 @@ def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_st
     assert ends_s[0] == pytest.approx(ends_s[1], rel=1e-9)
     assert moved_bit[0] == pytest.approx(moved_bit[1], rel=1e-9, abs=1e-6)
     assert spent_j[0] == pytest.approx(spent_j[1], rel=1e-9)
+
+
+# --- assignment of records -----------------------------------------------------------------------
 
 
 def test_a_client_keeps_its_record_and_its_shift_whatever_the_size_of_the_fleet() -> None:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fleetsim.fleet.population import build_fleet
-from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.time_zones import TimeZoneSettings, assign_time_zones
 from fleetsim.fleet.usage.usage import UsageSettings
+from tests.fleet.made_batteries import phones_with_records
 
 HOUR_S = 3_600
 ZONES = (
@@ -33,21 +32,15 @@ def test_time_zones_of_nobody_are_refused():
         UsageSettings(time_zones=ZONES)
 
 
-def test_a_client_ahead_lives_through_its_record_so_much_earlier():
-    def fleet_of(**usage):
-        settings = {
-            "size": 60,
-            "devices": {"pixel-6": 1.0},
-            "usage": {"trace": "people-week", **usage},
-        }
-        return build_fleet(
-            FleetSettings.model_validate(settings), seed=1, num_samples=np.full(60, 9)
-        )
-
+def test_a_client_ahead_lives_through_its_record_so_much_earlier(tmp_path):
+    records = [f"0,1,0 {9_000 * user},0,0.5 70000,1,0.2" for user in range(1, 8)]
     zones = [{"utc_offset_h": 8.0, "weight": 1.0}, {"utc_offset_h": 0.0, "weight": 1.0}]
-    same, apart = fleet_of().usage, fleet_of(time_zones=zones).usage
+    same, apart = (
+        phones_with_records(tmp_path, records, 86_400, {}, time_zones=time_zones).usage
+        for time_zones in ([], zones)
+    )
     offset_s = apart.shift_s - same.shift_s
-    clients = np.arange(60)
+    clients = np.arange(7)
 
     assert sorted(set(offset_s.tolist())) == [0, 8 * HOUR_S]
     for t_s in (0.0, 40_000.5, 3e6):

@@ -19,6 +19,7 @@ from fleetsim.fleet.network.radios.fleet_radios import cellular_radio
 from fleetsim.fleet.network.radios.power import RadioPower, power_of
 
 CONSTANT = ConstantSettings(down_bit_per_s=1e6, up_bit_per_s=1e6)
+LTE_UP = power_of([cellular_radio(CONSTANT)], Direction.UP)
 
 
 def watts(radio: RadioPower, *rates_bit_per_s: float) -> list[float]:
@@ -30,13 +31,11 @@ def test_a_slow_transfer_lets_lte_sleep_between_its_packets() -> None:
 
     So it is awake for 15 / 116.8 of the time, at 0.543 W, and else draws the 0.122 W of the tail.
     """
-    lte = power_of([cellular_radio(CONSTANT)], Direction.UP)
-
     awake = 0.1 / (11_680 / 15e3)
     assert awake == pytest.approx(15 / 116.8)
     expected_w = 0.543 * awake + 0.122 * (1 - awake) + 79.53e-9 * 15e3
-    assert watts(lte, 15e3) == pytest.approx([expected_w])
-    assert 400.0 * watts(lte, 15e3)[0] < 71.0  # 218 J if it never slept
+    assert watts(LTE_UP, 15e3) == pytest.approx([expected_w])
+    assert 400.0 * watts(LTE_UP, 15e3)[0] < 71.0  # 218 J if it never slept
 
 
 def test_fast_transfers_and_those_that_stand_still_keep_lte_awake() -> None:
@@ -84,10 +83,9 @@ def test_power_never_falls_with_the_rate_and_lies_below_the_line(
 
 @given(multiple=st.floats(0.01, 100.0), rate_bit_per_s=st.floats(1e-3, 1e7))
 def test_divided_rates_draw_the_same(multiple: float, rate_bit_per_s: float) -> None:
-    lte = power_of([cellular_radio(CONSTANT)], Direction.UP)
+    divided = LTE_UP.at_multiples(np.array([multiple]))
 
-    divided = lte.at_multiples(np.array([multiple]))
-    assert watts(divided, rate_bit_per_s / multiple) == pytest.approx(watts(lte, rate_bit_per_s))
+    assert watts(divided, rate_bit_per_s / multiple) == pytest.approx(watts(LTE_UP, rate_bit_per_s))
 
 
 def test_sleep_must_not_draw_more_than_being_awake(tmp_path) -> None:

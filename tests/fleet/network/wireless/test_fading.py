@@ -23,7 +23,7 @@ LAWS: list[Law] = [NoFading(), Rayleigh(), Rician(3.0), Nakagami(0.5), Nakagami(
 
 
 def uniform(client: int, block: int, word: int) -> float:
-    return (int(rng.block_words(4, "fading", client, block, 1)[0, word]) >> 11) / 2.0**53
+    return (int(rng.words_of_many(4, "fading", [client], [block], 1)[0, 0, word]) >> 11) / 2.0**53
 
 
 def one_gain(law: Law, client: int, direction: Direction, block: int) -> float:

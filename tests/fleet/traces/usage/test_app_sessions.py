@@ -7,7 +7,6 @@ import gzip
 import numpy as np
 import pytest
 
-from fleetsim import bundled
 from fleetsim.fleet.traces.usage import app_sessions
 from fleetsim.fleet.traces.usage.app_sessions import (
     APPS,
@@ -15,8 +14,8 @@ from fleetsim.fleet.traces.usage.app_sessions import (
     HOUR_WEIGHTS,
     with_app_sessions,
 )
-from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.trace import Trace, shortened
+from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
 
 DAY_S = 86_400
 
@@ -105,8 +104,8 @@ def test_a_record_shorter_than_a_session_is_never_busier_than_it_may_be():
 
 
 def test_the_states_stay_those_of_the_trace():
-    people = read_trace(bundled.folder("traces") / "people-week")
-    people = shortened(people, np.array([0, 150, 299]), np.full(3, 7 * DAY_S))
+    chosen = SyntheticUsageSettings(availability=0.4, severity=0.5, users=3)
+    people = make_usage(chosen, seed=1)
     trace = with_app_sessions(people, seed=1)
     at_s = np.arange(0, 7 * DAY_S, 977)
     for user in range(3):
