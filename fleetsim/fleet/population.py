@@ -19,10 +19,7 @@ from fleetsim.fleet.batteries.base import Batteries
 from fleetsim.fleet.devices.assignment import assign_hardware
 from fleetsim.fleet.devices.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
-from fleetsim.fleet.devices.memory import (
-    FreeMemory,
-    build_memory,
-)
+from fleetsim.fleet.devices.memory import FreeMemory, build_memory
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
@@ -30,11 +27,7 @@ from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
-from fleetsim.fleet.network.wifi_or_cellular import (
-    AS_RECORDED,
-    forced_networks,
-    in_force,
-)
+from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
@@ -175,16 +168,9 @@ class Fleet:
     ) -> Timelines:
         """Lay out the same work of clients [n], progress in unloaded seconds.
 
-        Args:
-            clients: clients that compute [n].
-            start_s: start of each [n].
-            condition: condition of each at the start [n, c]; see `Throttle`.
-            cost: the model.
-            work: the work.
-            batch_size: samples of a full batch.
-            left_s: remaining unloaded seconds of work that was begun before [n]; None: all of it.
-            matters_until_s: moment up to which a timeline must be exact [n]; see
-                `lay_out_computations`.
+        It begins at `start_s` [n] in a condition [n, c] (`Throttle`). Of work that was begun before
+        `left_s` unloaded seconds [n] remain; None: all of it. A timeline must be exact up to
+        `matters_until_s` [n] (`lay_out_computations`).
         """
         device, num_samples = self.device[clients], self.samples_for(work)[clients]
         seconds, power_w = np.empty(clients.size), np.empty(clients.size)
@@ -240,12 +226,8 @@ def build_fleet(
 ) -> Fleet:
     """Draw the fleet of a scenario.
 
-    Args:
-        settings: the scenario's `fleet`.
-        seed: the scenario's seed.
-        num_samples: training samples of every client [N].
-        num_evaluated: samples on which each evaluates models [N]; None: its training samples.
-        files: device and radio files that were read before; None: they are read now.
+    Every client trains on `num_samples` [N] and evaluates models on `num_evaluated` [N], which are
+    the same if not given. Device and radio `files` that are not given are read now.
 
     Raises:
         ScenarioError: a trace that is not there.

@@ -9,22 +9,14 @@ from pydantic import Field, field_validator, model_validator
 
 from fleetsim.fleet.batteries.settings import BatterySettings
 from fleetsim.fleet.devices.assignment import device_counts
-from fleetsim.fleet.devices.memory import (
-    MemorySettings,
-    UncheckedSettings,
-)
+from fleetsim.fleet.devices.memory import MemorySettings, UncheckedSettings
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
 from fleetsim.fleet.heterogeneity import HeterogeneitySettings
 from fleetsim.fleet.network.channels import ChannelSettings, FadingSettings
 from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
-from fleetsim.fleet.network.transport import (
-    TcpSettings,
-    TransportSettings,
-)
-from fleetsim.fleet.network.wifi_or_cellular import (
-    NetworkSettings,
-)
+from fleetsim.fleet.network.transport import TcpSettings, TransportSettings
+from fleetsim.fleet.network.wifi_or_cellular import NetworkSettings
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings, WifiSettings
 from fleetsim.fleet.usage.usage import UsageSettings
 from fleetsim.quoting import cut

@@ -160,7 +160,7 @@ def build_memory(
     device: IntArray,
     seed: int,
 ) -> FreeMemory | None:
-    """Draw the free memory of N clients with devices `profiles[device]`; None: it is not checked."""
+    """Draw the free memory of N clients with devices `profiles[device]`; None: not checked."""
     if isinstance(settings, UncheckedSettings):
         return None
     low, high = settings.free_fraction

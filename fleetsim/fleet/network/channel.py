@@ -108,16 +108,8 @@ class Channel:
 
         Each ends with its last bit, or after `give_up_s`. Progress is in bits. A transfer has one
         segment for each block, step of a trace or step of the transport's caps that it touches;
-        its power is that of the client's radio at that rate.
-
-        Args:
-            clients: clients that transfer [n].
-            direction: down or up.
-            start_s: start of each [n].
-            bit: bits of each, > 0 [n].
-            power: power of each client's radio in this direction [n].
-            on_wifi: transfers over Wi-Fi [n]; None: all use the cellular network.
-            caps: caps of the transport after each start; None: no caps.
+        its power is that of the client's radio at that rate. Arguments are those of
+        `TransferRequests`, and which transfers use Wi-Fi [n]; None: all use the cellular network.
 
         Returns:
             Timelines, with the rows of these arguments that they belong to.

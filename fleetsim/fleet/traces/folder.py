@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,15 +32,22 @@ def is_unfit(name: str) -> bool:
     return any(char in ',"\r\n' or "\ud800" <= char <= "\udfff" for char in name)
 
 
-def put(path: Path, content: bytes) -> None:
-    """Write or replace a file; other processes see the old content or the new, never a part.
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write or replace files of a folder, which is made if missing.
+
+    Other processes see the old content of each or the new, never a part.
 
     Raises:
-        OSError: it cannot be written.
+        DataError: the folder cannot be written to.
     """
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            part = folder / f".{name}.part"
+            part.write_bytes(content)
+            part.replace(folder / name)
+    except OSError as fault:
+        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
 
 
 def check_new(dest: Path) -> None:

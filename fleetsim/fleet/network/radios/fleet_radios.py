@@ -16,12 +16,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
-from fleetsim.fleet.devices.profile import (
-    DeviceProfile,
-    RadioProfile,
-    load_radio,
-    wifi_radio,
-)
+from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile, load_radio, wifi_radio
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower, power_of
@@ -68,13 +63,7 @@ def build_radios(
     """Build the radios of a fleet of these devices.
 
     The channel determines the transmit power of cellular radios and their sleep between packets
-    (`TransferSettings.radio_in_use`).
-
-    Args:
-        channel: the cellular network, which names the radios.
-        profiles: the devices [P].
-        top_wifi_bit_per_s: highest rate of any client on Wi-Fi.
-        files: files that were read before; None: they are read now.
+    (`TransferSettings.radio_in_use`); no client on Wi-Fi is faster than `top_wifi_bit_per_s`.
 
     Raises:
         DataError: there is no such radio, its file is wrong, or it is no radio of its network.

@@ -17,7 +17,7 @@ from fleetsim import bundled
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
-from fleetsim.fleet.traces.folder import check_new, csv_gz, is_unfit, new_folder, put
+from fleetsim.fleet.traces.folder import check_new, csv_gz, is_unfit, new_folder, write_files
 from fleetsim.fleet.traces.network.published_forms import IRISH_APP, read_irish_5g, read_norway_3g
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
@@ -141,11 +141,7 @@ def _is_end(table: CsvTable, names: tuple[str, ...]) -> BoolArray:
 def _check_ends(table: CsvTable, order: IntArray, record: IntArray, is_end: BoolArray) -> None:
     """Check that a row without rates is the last of its trace, and not the first.
 
-    Args:
-        table: the file.
-        order: its rows, trace by trace [R].
-        record: trace of each of those [R].
-        is_end: True for those without rates [R].
+    `order` has the rows, trace by trace, `record` the trace of each, all [R].
     """
     for place in np.flatnonzero(is_end).tolist():
         if place == 0 or record[place - 1] != record[place]:
@@ -177,11 +173,6 @@ def _spans(times_ms: IntArray, offsets: IntArray) -> IntArray:
 def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
     """Write a network trace: rates.csv.gz and README.md; the same trace gives the same bytes.
 
-    Args:
-        trace: the trace.
-        folder: folder of the files; made if missing.
-        readme: text of README.md.
-
     Raises:
         DataError: the folder cannot be written to, or a record's name does not fit a CSV file.
     """
@@ -199,12 +190,7 @@ def write_net_trace(trace: NetTrace, folder: Path, *, readme: str) -> None:
             rows.append((name, _decimal(times_ms[sample]), *map(_shortest, rates[sample])))
         rows.append((name, _decimal(int(trace.span_ms[record])), *("" for _ in rates[0])))
     header = RATES_HEADER if up is None else (*RATES_HEADER, UP_COLUMN)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        put(folder / "rates.csv.gz", csv_gz(header, rows))
-        put(folder / "README.md", readme.encode())
-    except OSError as fault:
-        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
+    write_files(folder, {"rates.csv.gz": csv_gz(header, rows), "README.md": readme.encode()})
 
 
 def _decimal(time_ms: int) -> str:
@@ -217,18 +203,7 @@ def _shortest(rate_bit_per_s: float) -> str:
 
 
 def import_net_trace(format_: NetFormat, source: Path, dest: Path, *, app: str | None) -> None:
-    """Convert a network trace into a new folder that appears whole or not at all.
-
-    Args:
-        format_: form of the source.
-        source: its folder or file.
-        dest: new folder.
-        app: application whose logs to take (irish-5g only); None: Download.
-
-    Raises:
-        ScenarioError: an application for a form without any.
-        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
-    """
+    """Convert a network trace; see `fleetsim.fleet.traces.formats.import_any`."""
     if app is not None and format_ != "irish-5g":
         raise ScenarioError(f"trace import: --app belongs to irish-5g, not to {format_}; drop it")
     check_new(dest)

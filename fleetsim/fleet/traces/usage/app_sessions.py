@@ -71,12 +71,8 @@ class _AppChanges(NamedTuple):
 def with_app_sessions(trace: Trace, *, seed: int) -> Trace:
     """Return a trace with load and memory of app sessions in place of its own.
 
-    Sessions of user u depend on the seed and u, not on the number of users. A session that passes
-    the end of a record continues at its beginning.
-
-    Args:
-        trace: the trace; records begin at midnight.
-        seed: seed of all draws.
+    Records begin at midnight. Sessions of user u depend on the seed and u, not on the number of
+    users. A session that passes the end of a record continues at its beginning.
     """
     changes = [_sessions(seed, user, span_s) for user, span_s in enumerate(trace.span_s.tolist())]
     added = _AppChanges(*(np.concatenate(column) for column in zip(*changes, strict=True)))

@@ -22,7 +22,7 @@ import numpy as np
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_header
-from fleetsim.fleet.traces.folder import csv_gz, is_unfit, put
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, write_files
 from fleetsim.fleet.traces.usage import csv_forms as forms
 from fleetsim.fleet.traces.usage.csv_forms import Unknown
 from fleetsim.fleet.traces.usage.records import Records, local_days
@@ -123,14 +123,8 @@ def write_trace(
 ) -> None:
     """Write a trace in fleetsim's own form: states.csv.gz, users.csv.gz and README.md.
 
-    The same trace gives the same bytes. Each file appears whole or not at all; files of the same
-    names are replaced.
-
-    Args:
-        trace: the trace.
-        folder: folder of the files; made if missing.
-        readme: text of README.md; None: an explanation of the columns.
-        notes: lines for that explanation.
+    The same trace gives the same bytes. Without a text for README.md, it explains the columns, with
+    the notes.
 
     Raises:
         DataError: the folder cannot be written to, or a user's name does not fit a CSV file.
@@ -152,13 +146,12 @@ def write_trace(
         ram_byte.tolist(),
     ]
     states = zip(*columns[: len(header)], strict=True)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        put(folder / "users.csv.gz", csv_gz(forms.USERS_HEADER, users))
-        put(folder / "states.csv.gz", csv_gz(header, states))
-        put(folder / "README.md", (_readme(trace, notes) if readme is None else readme).encode())
-    except OSError as fault:
-        raise DataError(f"{folder}: cannot be written ({fault}); name another folder") from fault
+    files = {
+        "users.csv.gz": csv_gz(forms.USERS_HEADER, users),
+        "states.csv.gz": csv_gz(header, states),
+        "README.md": (_readme(trace, notes) if readme is None else readme).encode(),
+    }
+    write_files(folder, files)
 
 
 def _readme(trace: Trace, notes: Sequence[str]) -> str:

@@ -1,17 +1,10 @@
-"""Import of published usage traces: one reader a format, and its options.
-
-| format | source | reader |
-|---|---|---|
-| states, intervals, flhetbench, extrasensory | CSV files | `csv_forms` |
-| flash | a JSON file of event logs | `flash` |
-| fedscale | a pickled dict, read without execution | `fedscale` |
-"""
+"""Import of published usage traces: one reader a format, and its options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.folder import check_new, new_folder
@@ -20,8 +13,6 @@ from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import CsvForm, form_of, main_file, read_records, write_trace
 from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
 from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H, Records, local_days
-from fleetsim.quoting import quoted
-from fleetsim.schema.spelling import nearest
 
 TraceFormat = Literal["states", "intervals", "flhetbench", "extrasensory", "flash", "fedscale"]
 
@@ -51,21 +42,7 @@ AS_IS = ImportOptions()
 def import_trace(
     format_: str, source: Path, dest: Path, options: ImportOptions = AS_IS
 ) -> tuple[str, ...]:
-    """Convert a trace into fleetsim's own form, in a new folder that appears whole or not at all.
-
-    Args:
-        format_: form of the source, one of `TraceFormat`.
-        source: its folder or main file.
-        dest: new folder.
-        options: options of the import.
-
-    Returns:
-        Notes on what was left out, a line each.
-
-    Raises:
-        ScenarioError: there is no such format, or it has no such option.
-        DataError: the source is wrong or of another form, or `dest` exists or cannot be made.
-    """
+    """Convert a trace of one of `TraceFormat`; see `fleetsim.fleet.traces.formats.import_any`."""
     _check(format_, options)
     check_new(dest)
     records = _read(format_, source, options)
@@ -92,14 +69,6 @@ def _read(format_: str, source: Path, options: ImportOptions) -> Records:
 
 
 def _check(format_: str, options: ImportOptions) -> None:
-    known = get_args(TraceFormat)
-    if format_ not in known:
-        close = nearest(format_, known)
-        hint = f"; did you mean {quoted(close)}?" if close else ""
-        raise ScenarioError(
-            f"trace import: format {quoted(format_)} is not known;"
-            f" must be one of {', '.join(known)}{hint}"
-        )
     if options.unknown is not None and format_ not in _WITH_UNKNOWN:
         raise ScenarioError(
             f"trace import: --unknown means nothing to {format_}, which knows of no unknown times;"

@@ -30,10 +30,6 @@ _GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
 def read_plain_pickle(path: Path, *, most_byte: int) -> object:
     """Return the object in a pickle of dicts, lists, text, numbers, booleans and None.
 
-    Args:
-        path: the file.
-        most_byte: size of the largest file that is read.
-
     Raises:
         DataError: the file is missing, too large, damaged or nested too deeply, or asks for
             anything else, such as an import or a call.

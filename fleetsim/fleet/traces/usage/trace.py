@@ -180,11 +180,9 @@ def _whole(trace: str, name: str, values: ArrayLike) -> IntArray:
 
 
 def is_change(offsets: IntArray, columns: Sequence[NDArray[np.generic]]) -> BoolArray:
-    """Return True for rows that differ from the row above or are the first of a user [C].
+    """Return True for rows of columns [C] that differ from the row above or begin a user [C].
 
-    Args:
-        offsets: index of each user's first row, and the end of the last user [U+1].
-        columns: columns to compare, each [C].
+    Offsets are the index of each user's first row, and the end of the last user [U+1].
     """
     differs = np.zeros(columns[0].size, dtype=np.bool_)
     for column in columns:
@@ -222,12 +220,8 @@ def joined(traces: Sequence[Trace]) -> Trace:
 def rotated(trace: Trace, by_s: IntArray) -> Trace:
     """Return records that begin at another second: new(t) = old((t - by) mod span), user by user.
 
-    A record that began `by` seconds after midnight then begins at midnight; the time before its
+    A record that began `by` seconds [U] after midnight then begins at midnight; the time before its
     old beginning is filled from its end.
-
-    Args:
-        trace: the records.
-        by_s: seconds to turn each user by [U].
     """
     by_s = by_s % trace.span_s
     count = np.diff(trace.offsets)

@@ -248,6 +248,8 @@ def test_an_import_writes_over_nothing_and_knows_its_formats(tmp_path: Path) -> 
         import_any("norway-3g", tmp_path / "nowhere", tmp_path / "mine")
     with pytest.raises(ScenarioError, match=r"'4g' is not known; must be one of states, .*, irish"):
         import_any("4g", tmp_path, tmp_path / "mine")
+    with pytest.raises(ScenarioError, match=r"format 'flush' is not known; .* did you mean 'flash"):
+        import_any("flush", tmp_path, tmp_path / "mine")
     for format_ in ("rates", "states"):
         with pytest.raises(ScenarioError, match=f"--app belongs to irish-5g, not to {format_}"):
             import_any(format_, tmp_path, tmp_path / "mine", app="Netflix")

@@ -27,17 +27,13 @@ def test_import_writes_the_native_form_and_nothing_else(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine"]
 
 
-def test_import_refuses_an_existing_destination_another_form_and_an_unknown_format(tmp_path):
+def test_import_refuses_an_existing_destination_and_another_form(tmp_path):
     put(tmp_path, **NATIVE)
 
     with pytest.raises(DataError, match="exists already; name a new folder"):
         import_trace("states", tmp_path, tmp_path)
     with pytest.raises(DataError, match="is of the form states, not flhetbench"):
         import_trace("flhetbench", tmp_path, tmp_path / "new")
-    with pytest.raises(
-        ScenarioError, match=r"format 'flush' is not known; .* did you mean 'flash'"
-    ):
-        import_trace("flush", tmp_path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
