@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
@@ -160,6 +160,8 @@ def steps_from(lengths: list[tuple[int, float]], last: int) -> list[tuple[float,
     ]
 
 
+# An example takes 5 ms, most of it in exact fractions.
+@settings(max_examples=50)
 @given(
     flow_lists,
     st.integers(1, 15),
