@@ -74,6 +74,22 @@ class Passing(NamedTuple):
     """Time up to which the answer is known where no level is passed; inf: for all time."""
 
 
+class Phases(NamedTuple):
+    """Phases of tasks, which drain the batteries of their clients."""
+
+    clients: IntArray
+    """Numbers of the clients [n]."""
+    charge: Charge
+    """Batteries at the start of the phases; no phone is off."""
+    timelines: Timelines
+    spent_j: FloatArray
+    """Joules that the phases draw up to `until_s` [n]."""
+    idle_w: FloatArray
+    """Additional power for being awake [n]."""
+    until_s: FloatArray
+    """End of each, within its timeline [n]."""
+
+
 class WatchRequest(NamedTuple):
     """Idle batteries of clients that are to be watched, and the levels."""
 
@@ -151,7 +167,6 @@ class Batteries(ABC):
         Continuing from there equals continuing from `from_s` [n], bit for bit.
         """
 
-    @abstractmethod
     def work(
         self,
         clients: IntArray,
@@ -161,22 +176,15 @@ class Batteries(ABC):
         idle_w: FloatArray,
         until_s: FloatArray,
     ) -> tuple[Charge, FloatArray]:
-        """Return batteries of clients [n] after phases of tasks that end at `until_s` [n].
+        """Return batteries after `Phases`, and times at which their cut-offs were met or inf [n].
 
-        A battery that is already below its cut-off falls no further.
-
-        Args:
-            clients: numbers of the clients.
-            charge: batteries at the start of the phases; no phone is off.
-            timelines: the phases.
-            spent_j: joules that the phases draw up to `until_s` [n].
-            idle_w: additional power for being awake [n].
-            until_s: end of each, within its timeline.
-
-        Returns:
-            (batteries at the end, times at which the cut-off was met or inf [n]). A level stays at
-            its cut-off.
+        A level stays at its cut-off; a battery that is already below it falls no further.
         """
+        return self._work(Phases(clients, charge, timelines, spent_j, idle_w, until_s))
+
+    @abstractmethod
+    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        """See `work`."""
 
     def watch(
         self,

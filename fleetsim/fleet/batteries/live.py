@@ -14,11 +14,11 @@ from fleetsim.fleet.batteries.base import (
     Charge,
     Flow,
     Passing,
+    Phases,
     Watch,
     WatchRequest,
 )
 from fleetsim.fleet.batteries.dynamics import BatteryStep, Rules, Walk
-from fleetsim.fleet.timeline import Timelines
 
 _AT_LEAST_S = 3_600
 """Shortest horizon of a watch."""
@@ -62,16 +62,8 @@ class LiveBatteries(Batteries):
         at_s[rows] = walk.now_s
         return after, at_s
 
-    def work(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        timelines: Timelines,
-        spent_j: FloatArray,
-        idle_w: FloatArray,
-        until_s: FloatArray,
-    ) -> tuple[Charge, FloatArray]:
-        """See `Batteries.work`."""
+    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        clients, charge, timelines, _, idle_w, until_s = phases
         after, empty_s = charge.copy(), np.full(clients.size, np.inf)
         mine = self.rows_of(clients)
         walk = self._walk(clients[mine], charge.take(mine), timelines.start_s[mine], until_s[mine])

@@ -14,10 +14,11 @@ from fleetsim.fleet.batteries.base import (
     Batteries,
     Charge,
     Passing,
+    Phases,
     Watch,
     WatchRequest,
 )
-from fleetsim.fleet.timeline import Timeline, Timelines
+from fleetsim.fleet.timeline import Timeline
 from fleetsim.fleet.traces.periodic import Schedule
 
 
@@ -53,16 +54,8 @@ class PlainBatteries(Batteries):
         """See `Batteries.last_change`: a closed form needs no later start."""
         return charge, from_s
 
-    def work(
-        self,
-        clients: IntArray,
-        charge: Charge,
-        timelines: Timelines,
-        spent_j: FloatArray,
-        idle_w: FloatArray,
-        until_s: FloatArray,
-    ) -> tuple[Charge, FloatArray]:
-        """See `Batteries.work`."""
+    def _work(self, phases: Phases) -> tuple[Charge, FloatArray]:
+        clients, charge, timelines, spent_j, idle_w, until_s = phases
         level_j, empty_s = charge.level_j.copy(), np.full(clients.size, np.inf)
         if not self.has_any:
             return charge._replace(level_j=level_j), empty_s

@@ -15,6 +15,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.measured_links import milliseconds
 from fleetsim.fleet.network.radios.power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
+from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.traces.network.trace import NetTrace
 from tests.fleet.alone import transfer
 from tests.fleet.net_traces import NET_TRACES, ByMillisecond, channel_of, links, net_trace
@@ -227,6 +228,21 @@ def test_shared_links_wide_enough_for_all_change_nothing(trace: NetTrace, num_st
     assert ends_s[0] == pytest.approx(ends_s[1], rel=1e-9)
     assert moved_bit[0] == pytest.approx(moved_bit[1], rel=1e-9, abs=1e-6)
     assert spent_j[0] == pytest.approx(spent_j[1], rel=1e-9)
+
+
+def test_a_slow_start_takes_more_steps_of_the_trace_than_its_bits_alone() -> None:
+    trace = net_trace([(1000, [(ms, 3e7 + ms % 2, 3e7) for ms in range(1000)])])
+    channel, rtt_s = channel_of(links(trace, size=1, shift="none")), np.array([0.1])
+    power, bit = RadioPower.line(*np.ones((2, 1))), np.array([1e6])
+    caps = TcpSettings().rate_caps(rtt_s)
+    ((_, laid_out),) = channel.transfers(
+        np.zeros(1, dtype=np.int64), DOWN, np.zeros(1), bit, power, caps=caps
+    )
+
+    assert laid_out.is_complete.all()
+    assert laid_out.progress[0, -1] == 1e6
+    expected_s = transfer_s(TcpSettings(), rtt_s, bit, np.array([3e7]))
+    assert laid_out.end_s == pytest.approx(expected_s, rel=1e-6)
 
 
 # --- assignment of records -----------------------------------------------------------------------
