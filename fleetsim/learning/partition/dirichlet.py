@@ -1,10 +1,7 @@
 """Partition in which each label's samples are shared by a symmetric Dirichlet distribution.
 
-Client k gets the share p_lk of the n_l samples of label l, p_l ~ Dir_N(alpha).
-
-Sources: Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated
-visual classification", arXiv:1909.06335; in the per-label form of Li, Diao, Chen, He, "Federated
-learning on non-IID data silos: an experimental study", ICDE 2022.
+Client k gets the share p_lk of the n_l samples of label l, p_l ~ Dir_N(alpha); docs/data.md has the
+sources.
 """
 
 from __future__ import annotations
@@ -15,15 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import IntArray
-from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.membership import members
+from fleetsim.learning.partition.membership import first_with_enough, members, shuffled_by_label
 from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
 from fleetsim.rng import stream
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Samples
-
-_MAX_ATTEMPTS = 1000
-"""Draws of a split before the scenario is called infeasible."""
 
 
 class DirichletSettings(PartitionKind):
@@ -49,27 +42,28 @@ class DirichletSettings(PartitionKind):
         floor(n_l * (p_l1 + .. + p_l(k-1))) and floor(n_l * (p_l1 + .. + p_lk)) of the label's
         samples in random order. Each attempt draws its shares from an address of its own.
         """
-        values, label_sizes = np.unique(labels, return_counts=True)
-        most = 0
-        for attempt in range(_MAX_ATTEMPTS):
-            edges = _label_edges(self.alpha, label_sizes, num_clients, seed, attempt)
-            fewest = int(np.diff(edges, axis=1).sum(axis=0).min())
-            if fewest >= self.min_samples or self.when_short == "top-up":
-                break
-            most = max(most, fewest)
-        else:
-            raise ScenarioError(
-                f"task.partition.min_samples: in none of {_MAX_ATTEMPTS} draws had each of the "
-                f"{num_clients} clients {self.min_samples} samples, {most} at most; lower it or "
-                f"fleet.size, raise task.partition.alpha above {self.alpha:g}, or set "
-                "task.partition.when_short to top-up"
+        label_sizes = np.unique(labels, return_counts=True)[1]
+
+        def counts(attempt: int) -> tuple[IntArray, IntArray]:
+            """Draw the sizes of the clients [N], and the counts of each label [labels, N]."""
+            shares = stream(seed, "partition/dirichlet", attempt).dirichlet(
+                np.full(num_clients, self.alpha), size=len(label_sizes)
             )
-        client_of = np.empty(len(labels), dtype=np.int64)
-        for label, row in zip(values, edges, strict=True):
-            order = stream(seed, "partition/dirichlet-order", label).permutation(
-                np.flatnonzero(labels == label)
-            )
-            client_of[order] = np.repeat(np.arange(num_clients), np.diff(row))
+            inner = np.floor(np.cumsum(shares, axis=1)[:, :-1] * label_sizes[:, None])
+            edges = inner.astype(np.int64)
+            drawn = np.diff(edges, prepend=0, append=label_sizes[:, None], axis=1)
+            return drawn.sum(axis=0), drawn
+
+        drawn = first_with_enough(
+            counts,
+            0 if self.when_short == "top-up" else self.min_samples,
+            f"fleet.size, raise task.partition.alpha above {self.alpha:g}, or set"
+            " task.partition.when_short to top-up",
+        )
+        clients = [np.repeat(np.arange(num_clients), row) for row in drawn]
+        client_of = shuffled_by_label(
+            labels, clients, seed=seed, purpose="partition/dirichlet-order"
+        )
         _top_up(client_of, num_clients, self.min_samples, seed)
         return members(client_of, num_clients)
 
@@ -101,14 +95,3 @@ def _top_up(client_of: IntArray, num_clients: int, min_samples: int, seed: int) 
             client_of[given] = short
             sizes[giver] -= num
             sizes[short] += num
-
-
-def _label_edges(
-    alpha: float, label_sizes: IntArray, num_clients: int, seed: int, attempt: int
-) -> IntArray:
-    """Return the places at which each label's samples are cut [labels, N+1]."""
-    shares = stream(seed, "partition/dirichlet", attempt).dirichlet(
-        np.full(num_clients, alpha), size=len(label_sizes)
-    )
-    inner = np.floor(np.cumsum(shares, axis=1)[:, :-1] * label_sizes[:, None]).astype(np.int64)
-    return np.hstack([np.zeros((len(label_sizes), 1), dtype=np.int64), inner, label_sizes[:, None]])

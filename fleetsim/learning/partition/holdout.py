@@ -4,17 +4,13 @@ The server keeps floor(v n) of the n training samples of the set as its validati
 v (`evaluate.validation_fraction`). They are drawn from the address (seed, "validation") before the
 others are assigned to clients. The server never keeps the last sample of a natural client.
 
-Of n samples a client holds out max(1, floor(h n)) for a share h, drawn without replacement from the
-address (seed, "holdout", client). With h = 0 it holds out none, and evaluates models on the samples
-that it trains with. Yoruko-Tang/FedCor@d941083 gives every selector that uses losses the losses on
-held-out samples (a fifth). In Tong et al., "From learning to analytics: improving model efficacy
-with goal-directed client selection", clients form opinions on local test data.
-
-The held-out samples of all clients can also be shuffled and assigned again, as many to each as it
-gave (`holdout_from: everybody`). Clients then train with the same samples as before, and evaluate
-models on samples of all clients alike. Tong et al. say of their experiments that clients "use the
-test data set", whose labels are alike for all, and elsewhere that each evaluates with "its local
-dataset".
+A client's own share h is drawn without replacement from the address (seed, "holdout", client); what
+it evaluates on, also with `holdout_from: everybody`, is described in docs/models/learning.md. The
+sources: Yoruko-Tang/FedCor@d941083 gives every selector that uses losses the losses on held-out
+samples (a fifth). In Tong et al., "From learning to analytics: improving model efficacy with
+goal-directed client selection", clients form opinions on local test data; of the experiments they
+say that clients "use the test data set", whose labels are alike for all, and elsewhere that each
+evaluates with "its local dataset".
 """
 
 from __future__ import annotations

@@ -1,10 +1,20 @@
-"""Samples of each client, from the client of each sample."""
+"""Samples of each client, and the draws by label that several partitions share."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from fleetsim.contracts import IntArray
+from fleetsim.errors import ScenarioError
+from fleetsim.rng import stream
+
+_MAX_ATTEMPTS = 1000
+"""Draws of a split before the scenario is called infeasible."""
+
+_Drawn = TypeVar("_Drawn")
 
 
 def members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
@@ -16,3 +26,46 @@ def members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
     by_client = np.argsort(client_of, kind="stable")
     ends = np.cumsum(np.bincount(client_of, minlength=num_clients))
     return tuple(np.split(by_client, ends[:-1]))
+
+
+def shuffled_by_label(
+    labels: IntArray, clients: Sequence[IntArray], *, seed: int, purpose: str
+) -> IntArray:
+    """Return the client of every sample [n]; which samples of a label a client gets is random.
+
+    Args:
+        labels: label of every sample [n].
+        clients: for each label, in ascending order, a client for each of its samples.
+        seed: the scenario's seed.
+        purpose: address of the orders, together with the label.
+    """
+    client_of = np.empty(len(labels), dtype=np.int64)
+    for label, own in zip(np.unique(labels), clients, strict=True):
+        samples = np.flatnonzero(labels == label)
+        client_of[stream(seed, purpose, label).permutation(samples)] = own
+    return client_of
+
+
+def first_with_enough(
+    draw: Callable[[int], tuple[IntArray, _Drawn]], min_samples: int, way_out: str
+) -> _Drawn:
+    """Return what the first attempt draws that gives every client enough samples.
+
+    Args:
+        draw: attempt of a number; returns the sizes of all clients [N], and what it drew.
+        min_samples: smallest number of samples of a client.
+        way_out: end of the error message.
+
+    Raises:
+        ScenarioError: no attempt does.
+    """
+    most = 0
+    for attempt in range(_MAX_ATTEMPTS):
+        sizes, drawn = draw(attempt)
+        if sizes.min() >= min_samples:
+            return drawn
+        most = max(most, int(sizes.min()))
+    raise ScenarioError(
+        f"task.partition.min_samples: in none of {_MAX_ATTEMPTS} draws had each of the "
+        f"{sizes.size} clients {min_samples} samples, {most} at most; lower it or {way_out}"
+    )

@@ -32,7 +32,7 @@ class PartitionKind(Settings):
         Args:
             labels: label of every training sample [n], or labels [n, t] of sequences.
             owner: natural client of every training sample [n], if the data set has such.
-            num_clients: number of clients N, at most n.
+            num_clients: number of clients N, at most n, without `shortage` or `wrong_fleet_size`.
             seed: the scenario's seed.
 
         Raises:
@@ -61,12 +61,7 @@ def too_many_each(
 ) -> Fault | None:
     """Return the fault of a key that wants a number of samples for each client; None if enough.
 
-    Args:
-        key: key of the partition.
-        wanted: its value.
-        need: words between the number for each client and that for all.
-        num_samples: samples to split.
-        num_clients: number of clients.
+    `need` stands between the number for each client and that for all.
     """
     each = num_samples // num_clients
     if wanted <= each:

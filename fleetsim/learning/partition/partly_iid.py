@@ -1,17 +1,8 @@
 """Partition in which some clients have samples of all labels and the others of few.
 
 Clients 0 .. m-1 have samples drawn at random from all, so that their data resemble the test set.
-The rest is sorted by label, in random order within one, and cut into runs. Each of the other
-clients gets a few runs. The number of samples of a client is log-normal,
-
-    n_k proportional to exp(s z_k),  z_k ~ N(0, 1),
-
-and all of them together are the whole set.
-
-Source: Tong et al., "From Learning to Analytics: Improving Model Efficacy with Goal-Directed Client
-Selection", section VI: 20 clients on MNIST, 1 to 5 (here 0 to 4) with i.i.d. data and the others
-without, of "different data sizes". It gives neither the sizes nor the labels of the others; both
-laws are inferred.
+The others get runs of the rest, sorted by label and in random order within one. The laws and their
+source are in docs/data.md; the source has 1 to 5 such clients, here 0 to 4.
 """
 
 from __future__ import annotations
@@ -28,7 +19,6 @@ from fleetsim.rng import stream
 from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Clients, Samples
-from fleetsim.schema.strict_yaml import spelled
 
 
 class PartlyIidSettings(PartitionKind):
@@ -48,11 +38,8 @@ class PartlyIidSettings(PartitionKind):
         """Return the samples of every client; together they are all samples.
 
         Raises:
-            ScenarioError: more i.i.d. clients than clients, or too few samples.
+            ScenarioError: a client would have too few samples.
         """
-        fault = self.wrong_fleet_size(num_clients=num_clients, num_labels=None)
-        if fault is not None:
-            raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
         sizes = _sizes(self.size_sigma, len(labels), num_clients, seed)
         runs_of = np.where(np.arange(num_clients) < self.num_iid, 1, self.runs_per_client)
         short = np.flatnonzero(sizes < runs_of)

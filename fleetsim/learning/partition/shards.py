@@ -1,7 +1,6 @@
 """Partition into equal shards of the samples sorted by label, a few of them to every client.
 
-Source: McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
-AISTATS 2017, section 3; sampling.py of Yoruko-Tang/FedCor@d941083.
+Sources: docs/data.md.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import IntArray
@@ -51,9 +52,12 @@ def split(
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be at least 1, got {num_clients}")
-    short = shortage(settings, num_samples=len(labels), num_clients=num_clients)
-    if short is not None:
-        raise ScenarioError(f"{spelled(short[0])}: {short[1]}")
+    fault = shortage(settings, num_samples=len(labels), num_clients=num_clients)
+    if labels.ndim == 1 and fault is None:
+        num_labels = len(np.unique(labels))
+        fault = settings.wrong_fleet_size(num_clients=num_clients, num_labels=num_labels)
+    if fault is not None:
+        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
     if labels.ndim > 1 and not settings.splits_sequences:
         raise ScenarioError(
             f"task.partition.kind: {settings.kind} splits by label, but every sample of this data "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,34 +12,20 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.optimize import linprog
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition import membership
 from fleetsim.learning.partition.client_dirichlet import (
     ClientDirichletSettings,
     least_sizes,
     nearest_sizes,
 )
-from fleetsim.learning.partition.split import split
 from fleetsim.rng import stream
-
-
-def client_dirichlet(
-    settings: ClientDirichletSettings, labels: IntArray, num_clients: int, seed: int
-) -> tuple[IntArray, ...]:
-    return split(settings, labels=labels, owner=None, num_clients=num_clients, seed=seed)
+from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 
 
 def mixes_of(seed: int, concentration: float, wanted: FloatArray, num_clients: int) -> FloatArray:
     return stream(seed, "test/mixes").dirichlet(concentration * wanted, size=num_clients).T
-
-
-def balanced(num_labels: int, per_label: int) -> IntArray:
-    return np.tile(np.arange(num_labels), per_label)
-
-
-def histograms(found: tuple[IntArray, ...], labels: IntArray) -> IntArray:
-    """Samples of each label at each client [N, labels]."""
-    return np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found])
 
 
 # --- the quadratic programme --------------------------------------------------------------------
@@ -68,6 +55,7 @@ def test_a_size_that_would_be_negative_is_zero_by_hand() -> None:
     assert bound == pytest.approx([0.0, 0.98 - 0.002 / 0.9, 0.02 / 0.9], abs=1e-12)
 
 
+@hypothesis.settings(max_examples=40)  # two linear programmes each
 @given(
     seed=st.integers(0, 10_000),
     concentration=st.sampled_from([0.01, 0.2, 1.0, 30.0]),
@@ -158,7 +146,7 @@ def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:
     assert sizes is not None
 
     settings = ClientDirichletSettings(concentration=2.0)
-    found = histograms(client_dirichlet(settings, labels, num_clients, seed), labels)
+    found = histograms(parts(settings, labels, num_clients, seed=seed), labels)
 
     whole = np.floor(mixes * sizes * 1000 + 1e-6).T
     extra = found - whole
@@ -168,19 +156,20 @@ def test_whole_samples_are_the_rounded_mixes_and_what_is_left() -> None:
     assert extra.sum() < 4 * num_clients
 
 
+@hypothesis.settings(max_examples=40)
 @given(
     seed=st.integers(0, 500),
-    num_clients=st.integers(1, 40),
+    num_clients=st.integers(1, 20),
     concentration=st.floats(0.05, 20.0),
     num_labels=st.integers(1, 8),
 )
 def test_every_sample_has_one_client_and_every_client_a_sample(
     seed: int, num_clients: int, concentration: float, num_labels: int
 ) -> None:
-    labels = (np.arange(900) * 7919) % 101 % num_labels
-    settings = ClientDirichletSettings(concentration=concentration, when_infeasible="nearest")
+    labels = mixed(num_labels, 900)
+    settings = ClientDirichletSettings(concentration=concentration)
 
-    found = client_dirichlet(settings, labels, num_clients, seed)
+    found = parts(settings, labels, num_clients, seed=seed)
 
     assert len(found) == num_clients
     assert min(map(len, found)) >= 1
@@ -196,7 +185,7 @@ def test_mixes_have_the_mean_and_variance_of_their_dirichlet_distribution() -> N
 
     shares = []
     for seed in range(20):
-        found = histograms(client_dirichlet(settings, labels, num_clients, seed), labels)
+        found = histograms(parts(settings, labels, num_clients, seed=seed), labels)
         shares.append(found / found.sum(axis=1, keepdims=True))
     share = np.concatenate(shares)
 
@@ -212,7 +201,7 @@ def test_a_large_concentration_gives_all_clients_the_mix_of_all() -> None:
     labels = np.repeat(np.arange(3), [600, 300, 100])
     settings = ClientDirichletSettings(concentration=1e6)
 
-    found = histograms(client_dirichlet(settings, labels, 10, 1), labels)
+    found = histograms(parts(settings, labels, 10), labels)
 
     # Standard deviations of the mixes are under 0.0005; of 30 samples left over a few go to each.
     sizes = found.sum(axis=1, keepdims=True)
@@ -225,7 +214,7 @@ def test_the_least_norm_keeps_sizes_together() -> None:
     labels = balanced(10, 600)
     settings = ClientDirichletSettings(concentration=0.2)
 
-    sizes = np.array([len(part) for part in client_dirichlet(settings, labels, 100, 1)])
+    sizes = np.array([len(part) for part in parts(settings, labels, 100)])
 
     assert sizes.sum() == 6000
     assert sizes.min() >= 20
@@ -236,11 +225,9 @@ def test_mixes_are_drawn_again_until_all_clients_have_enough() -> None:
     labels = balanced(5, 100)
 
     def fewest(min_samples: int) -> int:
-        settings = ClientDirichletSettings(
-            concentration=5.0, min_samples=min_samples, when_infeasible="nearest"
-        )
+        settings = ClientDirichletSettings(concentration=5.0, min_samples=min_samples)
         return min(
-            len(part) for seed in range(20) for part in client_dirichlet(settings, labels, 10, seed)
+            len(part) for seed in range(5) for part in parts(settings, labels, 10, seed=seed)
         )
 
     assert fewest(1) < 20 <= fewest(20)
@@ -252,7 +239,7 @@ def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() 
     with pytest.raises(
         ScenarioError, match=r"no sizes make .* 3 clients .* to nearest, .*size"
     ) as caught:
-        client_dirichlet(settings, balanced(10, 30), 3, 1)
+        parts(settings, balanced(10, 30), 3)
 
     assert "\n" not in str(caught.value)
 
@@ -263,7 +250,7 @@ def test_the_nearest_sizes_assign_samples_left_over_at_random() -> None:
     settings = ClientDirichletSettings(concentration=0.001)
 
     assert settings.when_infeasible == "nearest"
-    found = histograms(client_dirichlet(settings, labels, 3, 1), labels)
+    found = histograms(parts(settings, labels, 3), labels)
 
     own = found.argmax(axis=1)
     assert (found[np.arange(3), own] >= 299).all()
@@ -273,11 +260,10 @@ def test_the_nearest_sizes_assign_samples_left_over_at_random() -> None:
 
 def test_nobody_gets_more_of_a_label_than_there_is() -> None:
     """The nearest sizes may ask for more of a label than exists; then its askers share it."""
-    for seed in range(30):
-        labels = np.repeat(np.arange(3), [90, 5, 5])
-        settings = ClientDirichletSettings(concentration=1.0, when_infeasible="nearest")
-
-        found = histograms(client_dirichlet(settings, labels, 4, seed), labels)
+    labels = np.repeat(np.arange(3), [90, 5, 5])
+    settings = ClientDirichletSettings(concentration=1.0)
+    for seed in range(12):
+        found = histograms(parts(settings, labels, 4, seed=seed), labels)
 
         assert found.sum(axis=0).tolist() == [90, 5, 5]
 
@@ -286,18 +272,17 @@ def test_nobody_gets_more_of_a_label_than_there_is() -> None:
     ("min_samples", "num_clients", "message"),
     [
         (20, 10, r"min_samples: .* need 200, but there are 100; lower min_samples to 10 or less"),
-        (10, 10, r"min_samples: in none of 1000 draws .* lower it or fleet.size$"),
+        (10, 10, r"min_samples: in none of 30 draws .* lower it or fleet.size$"),
     ],
 )
 def test_more_samples_than_can_be_are_refused(
-    min_samples: int, num_clients: int, message: str
+    monkeypatch: pytest.MonkeyPatch, min_samples: int, num_clients: int, message: str
 ) -> None:
-    settings = ClientDirichletSettings(
-        concentration=1.0, min_samples=min_samples, when_infeasible="nearest"
-    )
+    monkeypatch.setattr(membership, "_MAX_ATTEMPTS", 30)
+    settings = ClientDirichletSettings(concentration=1.0, min_samples=min_samples)
 
     with pytest.raises(ScenarioError, match=r"task\.partition\." + message):
-        client_dirichlet(settings, balanced(2, 50), num_clients, 1)
+        parts(settings, balanced(2, 50), num_clients)
 
 
 @pytest.mark.parametrize("concentration", [0.0, 1e-4, 1e7])

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten
@@ -18,10 +20,12 @@ from fleetsim.learning.partition.holdout import (
     shuffle_holdouts,
     split_validation,
 )
+from fleetsim.learning.partition.split import split
 from fleetsim.learning.training.trainers import NullTrainer
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
+SMALL = ["fleet.size=20", "stop.rounds=2", "task.holdout_fraction=0.25", "task.local.epochs=1"]
 EVALUATE, TRAIN = Work(WorkKind.EVALUATE), Work(WorkKind.TRAIN, epochs=1)
 
 
@@ -114,8 +118,7 @@ def test_shuffled_holdouts_need_a_holdout():
 
 
 def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(tmp_path):
-    overrides = ["stop.rounds=2", "task.holdout_fraction=0.25"]
-    overrides += ["server.selector={kind: power-of-choice, variant: pow-d}"]
+    overrides = [*SMALL, "server.selector={kind: power-of-choice, variant: pow-d}"]
     own = run(load("quickstart", overrides), out=tmp_path / "own")
     alike = run(load("quickstart", [*overrides, "task.holdout_from=everybody"]), out=tmp_path / "a")
     columns = ["client", "purpose", "num_samples"]
@@ -171,26 +174,23 @@ def test_without_training_the_numbers_are_the_same():
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_probes_run_over_the_held_out_part_on_the_clock_too(tmp_path, train):
-    selector = (
-        "server.selector={kind: power-of-choice, variant: pow-d}"
-        if train
-        else "server.selector={kind: random}"
-    )
-    overrides = ["stop.rounds=2", "task.holdout_fraction=0.25", selector]
-    done = run(load("quickstart", overrides), out=tmp_path / "run", train=train)
+def test_a_run_trains_with_what_its_clients_keep_and_probes_what_they_hold_out(tmp_path, train):
+    selector = "{kind: power-of-choice, variant: pow-d}" if train else "{kind: random}"
+    scenario = load("quickstart", [*SMALL, f"server.selector={selector}"])
+    done = run(scenario, out=tmp_path / "run", train=train)
     tasks = done.tasks[done.tasks.outcome == "delivered"]
-    trained = tasks[tasks.purpose == "train"]
-    whole = run(load("quickstart", ["stop.rounds=1"]), out=tmp_path / "whole", train=False)
-    sizes = whole.clients.set_index("client").num_samples
-    held = (0.25 * sizes).astype(int).clip(lower=1)
+    trained, probed = (tasks[tasks.purpose == purpose] for purpose in ("train", "probe"))
+    labels = load_dataset(DigitsSettings(), seed=1, num_clients=20).train_labels
+    parts = split(
+        scenario.task.partition, labels=labels, owner=None, num_clients=20, seed=scenario.seed
+    )
+    sizes = np.array([len(part) for part in parts])
+    held = np.maximum(1, sizes // 4)
 
     assert len(trained) > 0
-    assert (trained.num_samples.to_numpy() == (sizes - held)[trained.client].to_numpy()).all()
-    if train:
-        probed = tasks[tasks.purpose == "probe"]
-        assert len(probed) > 0
-        assert (probed.num_samples.to_numpy() == held[probed.client].to_numpy()).all()
+    assert trained.num_samples.tolist() == (sizes - held)[trained.client].tolist()
+    assert bool(len(probed)) == train
+    assert probed.num_samples.tolist() == held[probed.client].tolist()
 
 
 def test_shares_are_rounded_down_from_the_number_as_it_is_written():

@@ -6,19 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.partly_iid import PartlyIidSettings
-from fleetsim.learning.partition.split import split
-
-
-def partly_iid(
-    settings: PartlyIidSettings, labels: IntArray, num_clients: int, seed: int
-) -> tuple[IntArray, ...]:
-    return split(settings, labels=labels, owner=None, num_clients=num_clients, seed=seed)
+from tests.learning.partition.splitting import balanced, parts
 
 
 def test_eight_samples_of_two_labels_by_hand() -> None:
@@ -26,7 +17,7 @@ def test_eight_samples_of_two_labels_by_hand() -> None:
     labels = np.array([0, 1] * 4)
 
     for seed in range(20):
-        first, *others = partly_iid(PartlyIidSettings(num_iid=1), labels, 4, seed)
+        first, *others = parts(PartlyIidSettings(num_iid=1), labels, 4, seed=seed)
 
         zeros = 4 - int((labels[first] == 0).sum())
         left = [0] * zeros + [1] * (6 - zeros)
@@ -37,39 +28,19 @@ def test_eight_samples_of_two_labels_by_hand() -> None:
 def test_samples_of_a_run_are_at_random_within_their_label() -> None:
     labels = np.zeros(3000, dtype=np.int64)
 
-    _, second, _ = partly_iid(PartlyIidSettings(num_iid=1), labels, 3, seed=1)
+    _, second, _ = parts(PartlyIidSettings(num_iid=1), labels, 3)
 
     # A third of 0..2999 at random: mean 1,499.5 m, variance m (n - m)(n + 1) / 12.
     assert abs(second.sum() - 1499.5 * 1000) < 5 * math.sqrt(1000 * 2000 * 3001 / 12)
     assert np.any(np.diff(second) > 1)
 
 
-@given(
-    num_iid=st.integers(1, 6),
-    num_others=st.integers(0, 8),
-    runs=st.integers(1, 3),
-    sigma=st.floats(0.0, 0.5),
-    seed=st.integers(0, 1000),
-)
-def test_all_samples_are_assigned_once(
-    num_iid: int, num_others: int, runs: int, sigma: float, seed: int
-) -> None:
-    labels = (np.arange(500) * 7919) % 101 % 5
-    settings = PartlyIidSettings(num_iid=num_iid, runs_per_client=runs, size_sigma=sigma)
-
-    found = partly_iid(settings, labels, num_iid + num_others, seed)
-
-    assert len(found) == num_iid + num_others
-    assert all(np.all(np.diff(part) > 0) for part in found)
-    assert sorted(np.concatenate(found).tolist()) == list(range(500))
-
-
 def test_the_first_clients_have_the_mix_of_all_and_the_others_few_labels() -> None:
     """Five times 500 at random leave 750 or so of a label: runs of 500 see two at most."""
-    labels = np.tile(np.arange(10), 1000)
+    labels = balanced(10, 1000)
     settings = PartlyIidSettings(num_iid=5)
 
-    found = partly_iid(settings, labels, 20, seed=1)
+    found = parts(settings, labels, 20)
 
     for part in found[:5]:
         counts = np.bincount(labels[part], minlength=10)
@@ -80,15 +51,15 @@ def test_the_first_clients_have_the_mix_of_all_and_the_others_few_labels() -> No
 
 
 def test_more_runs_are_more_labels() -> None:
-    labels = np.tile(np.arange(10), 1000)
+    labels = balanced(10, 1000)
 
     one, four = (
         np.mean(
             [
                 len(set(labels[part]))
-                for part in partly_iid(
-                    PartlyIidSettings(num_iid=5, runs_per_client=runs), labels, 20, seed=1
-                )[5:]
+                for part in parts(PartlyIidSettings(num_iid=5, runs_per_client=runs), labels, 20)[
+                    5:
+                ]
             ]
         )
         for runs in (1, 4)
@@ -102,14 +73,14 @@ def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
     labels = np.zeros(4_000_000, dtype=np.int64)
     settings = PartlyIidSettings(num_iid=2000, size_sigma=0.5)
 
-    sizes = np.array([len(part) for part in partly_iid(settings, labels, 2000, seed=1)])
+    sizes = np.array([len(part) for part in parts(settings, labels, 2000)])
 
     spread = np.log(sizes).std(ddof=1)
     assert abs(spread - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)
 
 
 def test_sizes_are_alike_without_a_spread() -> None:
-    found = partly_iid(PartlyIidSettings(num_iid=2), np.zeros(11, dtype=np.int64), 3, seed=1)
+    found = parts(PartlyIidSettings(num_iid=2), [0] * 11, 3)
 
     assert sorted(map(len, found)) == [3, 4, 4]
 
@@ -119,7 +90,7 @@ def test_a_spread_favours_neither_the_first_nor_the_last() -> None:
     labels = np.zeros(3000, dtype=np.int64)
 
     sizes = np.array(
-        [[len(part) for part in partly_iid(settings, labels, 3, seed)] for seed in range(400)]
+        [[len(part) for part in parts(settings, labels, 3, seed=seed)] for seed in range(400)]
     )
 
     error = sizes.std(axis=0) / math.sqrt(400)
@@ -141,4 +112,4 @@ def test_an_impossible_split_names_the_way_out(
     settings: PartlyIidSettings, num_samples: int, message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=r"task\.partition\." + message):
-        partly_iid(settings, np.zeros(num_samples, dtype=np.int64), 4, seed=1)
+        parts(settings, [0] * num_samples, 4)

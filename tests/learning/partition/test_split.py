@@ -19,30 +19,9 @@ from fleetsim.learning.partition.natural import NaturalSettings
 from fleetsim.learning.partition.one_class import OneClassSettings
 from fleetsim.learning.partition.partly_iid import PartlyIidSettings
 from fleetsim.learning.partition.shards import ShardsSettings
-from fleetsim.learning.partition.split import PartitionSettings, split
+from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.rng import stream
-
-
-def parts(
-    settings: PartitionSettings,
-    labels: list[int] | IntArray,
-    num_clients: int,
-    *,
-    seed: int = 1,
-    owner: list[int] | None = None,
-) -> tuple[IntArray, ...]:
-    return split(
-        settings,
-        labels=np.asarray(labels, dtype=np.int64),
-        owner=None if owner is None else np.asarray(owner, dtype=np.int64),
-        num_clients=num_clients,
-        seed=seed,
-    )
-
-
-def balanced(num_labels: int, per_label: int) -> IntArray:
-    """Labels 0, 1, .., 0, 1, ..: every label as often."""
-    return np.tile(np.arange(num_labels), per_label)
+from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 
 
 @given(
@@ -63,10 +42,11 @@ def balanced(num_labels: int, per_label: int) -> IntArray:
         ),
         st.builds(
             PartlyIidSettings,
-            num_iid=st.just(1),
+            num_iid=st.integers(1, 3),
             runs_per_client=st.integers(1, 3),
             size_sigma=st.floats(0.0, 0.5),
         ),
+        st.just(OneClassSettings()),
         st.just(NaturalSettings()),
     ),
     num_clients=st.integers(1, 8),
@@ -77,10 +57,13 @@ def balanced(num_labels: int, per_label: int) -> IntArray:
 def test_parts_are_sorted_disjoint_and_complete(
     settings: PartitionSettings, num_clients: int, num_labels: int, num_samples: int, seed: int
 ) -> None:
-    labels = (np.arange(num_samples) * 7919) % 101 % num_labels
-    owner = (np.arange(num_samples) * 31 % num_clients).tolist()
+    if isinstance(settings, OneClassSettings):
+        num_labels = min(num_labels, num_clients)
+    if isinstance(settings, PartlyIidSettings):
+        num_clients = max(num_clients, settings.num_iid)
+    owner = np.arange(num_samples) * 31 % num_clients
 
-    found = parts(settings, labels, num_clients, seed=seed, owner=owner)
+    found = parts(settings, mixed(num_labels, num_samples), num_clients, seed=seed, owner=owner)
 
     together = np.concatenate(found)
     assert len(found) == num_clients
@@ -264,7 +247,7 @@ def test_balanced_labels_have_the_same_shards_either_way() -> None:
 
 def shares(found: tuple[IntArray, ...], labels: IntArray) -> FloatArray:
     """Share of each label's samples at each client [labels, N]."""
-    counts = np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found]).T
+    counts = histograms(found, labels).T
     found_shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
     return found_shares
 
@@ -354,10 +337,7 @@ def test_the_mean_and_variance_of_a_label_at_a_client_are_those_of_its_law() -> 
 
     counts = np.array(
         [
-            [
-                np.bincount(labels[part], minlength=10)
-                for part in parts(settings, labels, num_clients, seed=seed)
-            ]
+            histograms(parts(settings, labels, num_clients, seed=seed), labels)
             for seed in range(num_seeds)
         ]
     )
@@ -431,7 +411,7 @@ def test_owners_are_counted_by_who_has_samples_left() -> None:
 def test_a_smaller_fleet_is_whole_owners_in_ascending_order(num_clients: int, seed: int) -> None:
     owner = np.arange(60) * 7 % 12
 
-    found = parts(NaturalSettings(), [0] * 60, num_clients, seed=seed, owner=owner.tolist())
+    found = parts(NaturalSettings(), [0] * 60, num_clients, seed=seed, owner=owner)
 
     drawn = [set(owner[part].tolist()) for part in found]
     assert all(len(one) == 1 and len(part) == 5 for one, part in zip(drawn, found, strict=True))

@@ -1,0 +1,42 @@
+"""Splits of small sets of labels, for tests of every partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetsim.contracts import IntArray
+from fleetsim.learning.partition.split import PartitionSettings, split
+
+
+def parts(
+    settings: PartitionSettings,
+    labels: Sequence[int] | IntArray,
+    num_clients: int,
+    *,
+    seed: int = 1,
+    owner: Sequence[int] | IntArray | None = None,
+) -> tuple[IntArray, ...]:
+    return split(
+        settings,
+        labels=np.asarray(labels, dtype=np.int64),
+        owner=None if owner is None else np.asarray(owner, dtype=np.int64),
+        num_clients=num_clients,
+        seed=seed,
+    )
+
+
+def balanced(num_labels: int, per_label: int) -> IntArray:
+    """Labels 0, 1, .., 0, 1, ..: every label as often."""
+    return np.tile(np.arange(num_labels), per_label)
+
+
+def mixed(num_labels: int, num_samples: int) -> IntArray:
+    """Labels in no order, each about as often."""
+    return (np.arange(num_samples) * 7919) % 101 % num_labels
+
+
+def histograms(found: Sequence[IntArray], labels: IntArray) -> IntArray:
+    """Samples of each label at each client [N, labels]."""
+    return np.array([np.bincount(labels[part], minlength=labels.max() + 1) for part in found])
