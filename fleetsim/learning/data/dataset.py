@@ -13,9 +13,20 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.standardisation import from_pixels
 
 Inputs = NDArray[np.float32] | IntArray
 """Images [n, C, H, W] and feature vectors [n, D] are float32, tokens of a text int64 [n, t]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledImages:
+    """Images as bytes, and their labels."""
+
+    images: NDArray[np.uint8]
+    """[n, C, H, W]; three channels are red, green, blue."""
+    labels: IntArray
+    """[n] in 0..num_classes-1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,3 +52,25 @@ class Dataset:
     def sample_shape(self) -> tuple[int, ...]:
         """Shape of one input: (C, H, W), (D,) or (t,)."""
         return self.train_inputs.shape[1:]
+
+
+def image_dataset(
+    name: str,
+    train: LabelledImages,
+    test: LabelledImages,
+    *,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    num_classes: int,
+    owner: IntArray | None = None,
+) -> Dataset:
+    """Return a data set of images, of which those to train on stay bytes; see `from_pixels`."""
+    return Dataset(
+        name=name,
+        train_inputs=ByteImages(train.images, mean, std),
+        train_labels=train.labels,
+        test_inputs=from_pixels(test.images, mean=mean, std=std),
+        test_labels=test.labels,
+        num_classes=num_classes,
+        owner=owner,
+    )

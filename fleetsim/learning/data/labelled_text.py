@@ -1,23 +1,12 @@
 """Texts with a label and a user each, from the user's own CSV file, such as Sentiment140.
 
-Sentiment140 (Go, Bhayani, Huang, "Twitter sentiment classification using distant supervision",
-Stanford, 2009), the Sent140 of LEAF (arXiv:1812.01097), is a file without a header in Latin-1 with
-the columns polarity (0 negative, 4 positive), id, date, query, user and text:
+The file of Sentiment140 has no header, is in Latin-1, and has the columns polarity (0 negative, 4
+positive), id, date, query, user and text; docs/data.md has its settings.
 
-    dataset:
-      kind: labelled-text
-      folder: sent140
-      file: training.1600000.processed.noemoticon.csv
-      encoding: latin-1
-      user: 4
-      text: 5
-      label: 0
-
-A text becomes the numbers of its words in lower case. A word is a run of letters and digits with
-apostrophes between them, or one of `. , ! ? ;`. Number 0 is padding, 1 any word outside the
-vocabulary, then follow the most frequent words of the training texts. Texts are cut after
-`max_tokens` words; shorter ones are padded in front, so that a recurrent network ends on their last
-word.
+A word is a run of letters and digits with apostrophes between them, or one of `. , ! ? ;`. Number 0
+is padding, 1 any word outside the vocabulary, then follow the most frequent words of the training
+texts. Texts are cut after `max_tokens` words; shorter ones are padded in front, so that a recurrent
+network ends on their last word.
 """
 
 from __future__ import annotations
@@ -125,11 +114,43 @@ class LabelledTextSettings(DatasetKind):
         """Return the task in the file.
 
         Raises:
-            DataError: the file is missing or a row is wrong; the message names file and line.
             ScenarioError: the settings leave nothing to train or to test on.
         """
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
-        return load_labelled_text(self, folder)
+        path = folder / self.file
+        rows = list(_rows(self, path))
+        owner = _places_in(sorted({row.user for row in rows}), [row.user for row in rows])
+        keeps = np.bincount(owner)[owner] >= self.min_texts
+        owner = owner[keeps]
+        rows = [row for row, kept in zip(rows, keeps, strict=True) if kept]
+        if not rows:
+            raise ScenarioError(
+                f"task.dataset.min_texts: no user of {path} has {self.min_texts} texts; lower it"
+            )
+        num_classes, labels = _classes(path, rows)
+        is_test = _is_test(self.test, rows, owner)
+        if is_test.all() or not is_test.any():
+            raise ScenarioError(
+                f"task.dataset.test: {int(is_test.sum())} of the {len(rows)} texts of {path} are"
+                " for testing; some must be, and some not"
+            )
+        words = [_WORD.findall(row.text.lower())[: self.max_tokens] for row in rows]
+        check_memory("task.dataset.max_tokens", len(words), self.max_tokens)
+        known = most_frequent(
+            (word for text, held in zip(words, is_test, strict=True) if not held for word in text),
+            self.vocabulary_size - 2,
+        )
+        inputs = _padded(words, known, self.max_tokens)
+        return Dataset(
+            name=self.kind,
+            train_inputs=inputs[~is_test],
+            train_labels=labels[~is_test],
+            test_inputs=inputs[is_test],
+            test_labels=labels[is_test],
+            num_classes=num_classes,
+            owner=np.unique(owner[~is_test], return_inverse=True)[1].astype(np.int64),
+            vocabulary_size=len(known) + 2,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,53 +161,6 @@ class _Row:
     text: str
     label: str
     part: str | None
-
-
-def load_labelled_text(settings: LabelledTextSettings, folder: Path) -> Dataset:
-    """Return the task; reads one local file.
-
-    Args:
-        settings: file, columns, and form of the samples.
-        folder: folder with the file.
-
-    Raises:
-        DataError: the file is missing or a row is wrong; the message names file and line.
-        ScenarioError: the settings leave nothing to train or to test on.
-    """
-    path = folder / settings.file
-    rows = list(_rows(settings, path))
-    users, owner = _numbered([row.user for row in rows])
-    keeps = np.bincount(owner, minlength=len(users))[owner] >= settings.min_texts
-    rows = [row for row, kept in zip(rows, keeps, strict=True) if kept]
-    if not rows:
-        raise ScenarioError(
-            f"task.dataset.min_texts: no user of {path} has {settings.min_texts} texts; lower it"
-        )
-    _, owner = _numbered([row.user for row in rows])
-    num_classes, labels = _classes(path, rows)
-    is_test = _is_test(settings.test, rows, owner)
-    if is_test.all() or not is_test.any():
-        raise ScenarioError(
-            f"task.dataset.test: {int(is_test.sum())} of the {len(rows)} texts of {path} are for"
-            " testing; some must be, and some not"
-        )
-    words = [_WORD.findall(row.text.lower())[: settings.max_tokens] for row in rows]
-    check_memory("task.dataset.max_tokens", len(words), settings.max_tokens)
-    known = most_frequent(
-        (word for text, held in zip(words, is_test, strict=True) if not held for word in text),
-        settings.vocabulary_size - 2,
-    )
-    inputs = _padded(words, known, settings.max_tokens)
-    return Dataset(
-        name="labelled-text",
-        train_inputs=inputs[~is_test],
-        train_labels=labels[~is_test],
-        test_inputs=inputs[is_test],
-        test_labels=labels[is_test],
-        num_classes=num_classes,
-        owner=np.unique(owner[~is_test], return_inverse=True)[1].astype(np.int64),
-        vocabulary_size=len(known) + 2,
-    )
 
 
 def _rows(settings: LabelledTextSettings, path: Path) -> Iterator[_Row]:
@@ -263,13 +237,8 @@ def _row(where: str, cells: Sequence[str]) -> _Row:
     return _Row(user, text, label, part)
 
 
-def _numbered(values: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Return the distinct values by alphabet, and the place of each value among them [n]."""
-    distinct = sorted(set(values))
-    return distinct, _places_in(distinct, values)
-
-
 def _places_in(distinct: Sequence[str], values: Sequence[str]) -> IntArray:
+    """Return the place of each value among the distinct ones [n]."""
     place = {value: number for number, value in enumerate(distinct)}
     return np.array([place[value] for value in values], dtype=np.int64)
 

@@ -62,7 +62,36 @@ class FolderSettings(DatasetKind):
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the data set in the folder."""
         folder = paths.expanded(self.folder, ScenarioError, key="task.dataset.folder")
-        return load_own_folder(self, folder)
+        train, test = _parts(self, folder)
+        holds_tokens = train.inputs.dtype == np.int64
+        num_classes = _num_classes(self, train, test)
+        vocabulary_size = None
+        if holds_tokens:
+            vocabulary_size = 1 + int(max(train.inputs.max(), test.inputs.max()))
+            if train.labels.ndim > 1:
+                # A language model's labels are tokens, and its tokens may be labels.
+                num_classes = vocabulary_size = max(num_classes, vocabulary_size)
+        if self.standardise and holds_tokens:
+            raise ScenarioError(
+                f"task.dataset.standardise: {train.inputs_at} holds tokens, which have no mean; "
+                "leave the key out"
+            )
+        train_inputs, test_inputs = _as_numbers(
+            train.inputs, test.inputs, is_standardised=self.standardise
+        )
+        owner = None
+        if train.client is not None:
+            owner = np.unique(train.client, return_inverse=True)[1].astype(np.int64)
+        return Dataset(
+            name=folder.name,
+            train_inputs=train_inputs,
+            train_labels=train.labels,
+            test_inputs=test_inputs,
+            test_labels=test.labels,
+            num_classes=num_classes,
+            owner=owner,
+            vocabulary_size=vocabulary_size,
+        )
 
     def num_training(self, own_folder: Path | None = None) -> int | None:
         """Return the number that the headers of the files announce."""
@@ -82,18 +111,8 @@ class FolderSettings(DatasetKind):
         )
 
 
-def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
-    """Return the data set in a folder.
-
-    Args:
-        settings: settings of the data set.
-        folder: path of the folder, with `~` expanded.
-
-    Raises:
-        DataError: files are missing or broken, or an array has another form than is read; the
-            message names file, array and way out.
-        ScenarioError: a key of the scenario does not suit the files.
-    """
+def _parts(settings: FolderSettings, folder: Path) -> tuple[FilePart, FilePart]:
+    """Return the training part and the test part in a folder, which belong together."""
     train = read_part(folder, TRAIN_STEM)
     if train is None:
         where = f"{folder} has no" if paths.is_folder(folder) else f"{folder} is no folder with"
@@ -111,10 +130,8 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
         raise ScenarioError(
             f"task.dataset.test_fraction: {folder} has a test part of its own; leave the key out"
         )
-    holds_tokens = train.inputs.dtype == np.int64
-    if train.inputs.shape[1:] != test.inputs.shape[1:] or holds_tokens != (
-        test.inputs.dtype == np.int64
-    ):
+    are_tokens = [part.inputs.dtype == np.int64 for part in (train, test)]
+    if train.inputs.shape[1:] != test.inputs.shape[1:] or are_tokens[0] != are_tokens[1]:
         raise DataError(
             f"{test.inputs_at}: samples of shape {test.inputs.shape[1:]} and {test.inputs.dtype}, "
             f"those of {train.inputs_at} are of {train.inputs.shape[1:]} and {train.inputs.dtype}"
@@ -124,34 +141,7 @@ def load_own_folder(settings: FolderSettings, folder: Path) -> Dataset:
             f"{test.labels_at}: labels of shape {test.labels.shape}, those of {train.labels_at} are"
             f" {train.labels.shape}; save both parts alike"
         )
-    num_classes = _num_classes(settings, train, test)
-    vocabulary_size = None
-    if holds_tokens:
-        vocabulary_size = 1 + int(max(train.inputs.max(), test.inputs.max()))
-        if train.labels.ndim > 1:
-            # A language model's labels are tokens, and its tokens may be labels.
-            num_classes = vocabulary_size = max(num_classes, vocabulary_size)
-    if settings.standardise and holds_tokens:
-        raise ScenarioError(
-            f"task.dataset.standardise: {train.inputs_at} holds tokens, which have no mean; "
-            "leave the key out"
-        )
-    train_inputs, test_inputs = _as_numbers(
-        train.inputs, test.inputs, is_standardised=settings.standardise
-    )
-    owner = None
-    if train.client is not None:
-        owner = np.unique(train.client, return_inverse=True)[1].astype(np.int64)
-    return Dataset(
-        name=folder.name,
-        train_inputs=train_inputs,
-        train_labels=train.labels,
-        test_inputs=test_inputs,
-        test_labels=test.labels,
-        num_classes=num_classes,
-        owner=owner,
-        vocabulary_size=vocabulary_size,
-    )
+    return train, test
 
 
 def _as_numbers(

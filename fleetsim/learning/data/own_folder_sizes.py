@@ -1,6 +1,6 @@
 """Numbers of samples and clients of the user's own data set, without reading its samples.
 
-They are those that the headers of the files announce; `load_own_folder` checks them.
+They are those that the headers of the files announce; loading checks them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def num_training(folder: Path, test_fraction: float | None) -> int | None:
             hold one.
 
     Returns:
-        Their number; None if the files do not give it, so that `load_own_folder` refuses them.
+        Their number; None if the files do not give it, so that loading refuses them.
 
     Raises:
         DataError: a file is damaged, or larger than is read.

@@ -33,21 +33,18 @@ def moments_of(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the mean and the deviation of each channel for `from_pixels`.
 
-    Args:
-        pixels: form of the numbers.
-        mean: mean of each channel of the set's training pixels in 0..1.
-        std: their standard deviations.
+    Arguments are those of the set's training pixels in 0..1.
     """
-    num_channels = len(mean)
     match pixels:
         case "standardised":
             return mean, std
         case "symmetric":
-            return (0.5,) * num_channels, (0.5,) * num_channels
+            each = 0.5, 0.5
         case "unit":
-            return (0.0,) * num_channels, (1.0,) * num_channels
+            each = 0.0, 1.0
         case "raw":
-            return (0.0,) * num_channels, (1.0 / float(PIXEL_MAX),) * num_channels
+            each = 0.0, 1.0 / float(PIXEL_MAX)
+    return (each[0],) * len(mean), (each[1],) * len(mean)
 
 
 def from_pixels(

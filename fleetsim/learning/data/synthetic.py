@@ -1,38 +1,9 @@
 """Synthetic(alpha, beta): generated users whose models and inputs differ by a stated amount.
 
-For user k, with n_k samples, inputs x of D dimensions and labels y of C classes:
-
-    n_k = floor(LogNormal(4, 2)) + 50
-    u_k ~ N(0, alpha),  W_k ~ N(u_k, 1) [D, C],  b_k ~ N(u_k, 1) [C]
-    B_k ~ N(0, beta),   v_k ~ N(B_k, 1) [D],     x ~ N(v_k, Sigma),  Sigma = diag(j^-1.2), j = 1..D
-    y = argmax softmax(x W_k + b_k)
-
-alpha is how much the users' models differ, beta how much their inputs differ. Source: Li et al.,
-"Federated optimization in heterogeneous networks", MLSys 2020 (arXiv:1812.06127), section 5.1, in
-the form of its released code (litian96/FedProx@d2a4501, data/synthetic_1_1/generate_synthetic.py).
-
-The code passes alpha and beta as *standard deviations*, and this module does the same. The paper's
-N(0, alpha) can be read as a variance; both readings agree at 0 and 1 only. The second argument of
-the other normal distributions is 1 in both; Sigma holds variances.
-
-The number of samples has the heavy tail of the source: half of the users have under 105 samples,
-one in a hundred over 5,700, and the largest of 100,000 about 280,000.
-
-LEAF's synthetic set is another (`process: leaf`), although the survey of client selection that
-trains on Synthetic(1, 1) has LEAF's numbers of users, features and classes. There is one shared
-model, and each user's model is a multiple of it:
-
-    n_k = min(floor(LogNormal(3, 2)) + 5, 1000)
-    Q ~ N(0, 1) [D + 1, C],  m ~ N(u, 1),  u ~ N(0, 1)               once
-    s_k ~ N(m, 0.1),  (b_k, W_k) = s_k Q,  the first row being b_k
-    B_k ~ N(0, 1),  v_k and x as above
-    y = argmax softmax(x W_k + b_k + e),  e ~ N(0, 0.1) for every sample and class
-
-There is no alpha and no beta. The standard deviation 0.1 is small beside m, so nearly all users
-label alike; where m is near 0, some have the opposite order of classes. Source: Caldas et al.,
-"LEAF: a benchmark for federated settings", 2018, as in TalwalkarLab/leaf@54669fd
-`data/synthetic/data_generator.py` and @15681b5 `data/synthetic/main.py`, with its one cluster of
-models. Before 54669fd its softmax ran over the samples instead of the classes.
+The equations of both processes, their sources and their differences are in docs/data.md:
+Synthetic(alpha, beta) of Li et al., MLSys 2020, as in its released code, which passes alpha and
+beta as standard deviations, and LEAF's process (`process: leaf`). The covariance of the inputs
+holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,14 +17,16 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
+from tests.learning.data.stand_ins import idx, placed, stand_in
 
 IMAGES = np.zeros((3, 2, 4), np.uint8)
 IMAGES[0] = 255
 IMAGES[2, 1, 3] = 51
 QMNIST = [[4, 0, 77, 0], [0, 0, 12, 0], [9, 0, 77, 0]]
 """Class, series, writer, .. of three training images."""
+_WRITERS = "qmnist-train-labels-idx2-int"
 
 
 def load(settings: DatasetSettings, *, seed: int = 1, num_clients: int = 4) -> Dataset:
@@ -42,26 +41,17 @@ def tiny_set(
     writers: list[list[int]] | None = None,
 ) -> dict[str, RemoteSet]:
     """Three training images and one test image in the files of MNIST, and their registry."""
-    shape = b"\0\0\0\2\0\0\0\4"
+    rows = np.array(QMNIST if writers is None else writers)
     contents = {
-        "train-images-idx3-ubyte": b"\0\0\x08\3\0\0\0\3" + shape + IMAGES.tobytes(),
-        "train-labels-idx1-ubyte": b"\0\0\x08\1\0\0\0\3" + bytes(labels),
-        "t10k-images-idx3-ubyte": b"\0\0\x08\3\0\0\0\1" + shape + IMAGES[:1].tobytes(),
-        "t10k-labels-idx1-ubyte": b"\0\0\x08\1\0\0\0\1" + bytes([7]),
+        "train-images-idx3-ubyte": idx(IMAGES),
+        "train-labels-idx1-ubyte": idx(np.array(labels)),
+        "t10k-images-idx3-ubyte": idx(IMAGES[:1]),
+        "t10k-labels-idx1-ubyte": idx(np.array([7])),
+        _WRITERS: idx(rows, 0x0C, ">i4"),
     }
-    rows = np.array(QMNIST if writers is None else writers, ">i4")
-    sizes = np.array(rows.shape, ">u4").tobytes()
-    contents["qmnist-train-labels-idx2-int"] = b"\0\0\x0c\2" + sizes + rows.tobytes()
-    folder.mkdir(exist_ok=True)
-    for file, content in contents.items():
-        (folder / file).write_bytes(content)
-    files = tuple(
-        RemoteFile(
-            f"{file}.gz", 0, "", hashlib.sha256(content).hexdigest(), (), file.startswith("qmnist")
-        )
-        for file, content in contents.items()
-    )
-    return {name: RemoteSet(name, "", files, "", "")}
+    placed(folder, contents)
+    packed = {f"{file}.gz": content for file, content in contents.items()}
+    return stand_in(name, packed, extras=[f"{_WRITERS}.gz"])
 
 
 # --- digits -------------------------------------------------------------------------------------
@@ -254,15 +244,3 @@ def test_the_kind_chooses_the_settings() -> None:
 def test_no_client_at_all_is_a_bad_argument() -> None:
     with pytest.raises(ValueError, match="num_clients must be at least 1, got 0"):
         load(DigitsSettings(), num_clients=0)
-
-
-def test_settings_are_validated_without_torch_or_scikit_learn() -> None:
-    code = (
-        "import sys, fleetsim.learning.data.loading, fleetsim.learning.partition.split,"
-        " fleetsim.learning.models.settings;"
-        "sys.exit(' '.join({'torch', 'sklearn'} & set(sys.modules)) or None)"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-    assert (done.returncode, done.stderr) == (0, "")

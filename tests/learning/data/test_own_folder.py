@@ -29,6 +29,7 @@ from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.simulate import run
 from tests.bombs import peak_byte
+from tests.learning.data.stand_ins import idx
 
 Arrays = Mapping[str, Any]
 
@@ -59,11 +60,6 @@ def changed(folder: Path, **changes: Any) -> Path:
     save(folder / "train.npz", arrays)
     save(folder / "test.npz", TEST)
     return folder
-
-
-def idx(array: NDArray[Any], code: int = 0x08, kind: str = "u1") -> bytes:
-    sides = np.array(array.shape, ">u4").tobytes()
-    return bytes([0, 0, code, array.ndim]) + sides + array.astype(kind).tobytes()
 
 
 # --- loaded data set ----------------------------------------------------------------------------

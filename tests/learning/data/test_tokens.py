@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.tokens import check_memory, spread, windows
+from tests.learning.data.stand_ins import zipped
 
 
 @given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 12))
@@ -47,21 +48,14 @@ def test_more_windows_than_a_machine_should_hold_are_refused() -> None:
         check_memory("key", 1_000_001, 500)
 
 
-def packed(path: Path, **contents: bytes) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(name, content)
-    return path
-
-
 def test_only_the_wanted_files_are_read(tmp_path: Path) -> None:
-    archive = packed(tmp_path / "a.zip", one=b"1", two=b"2", bomb=bytes(10**6))
+    archive = zipped(tmp_path / "a.zip", {"one": b"1", "two": b"2", "bomb": bytes(10**6)})
 
     assert read_zip(archive, ["two", "one"], max_byte=1) == {"one": b"1", "two": b"2"}
 
 
 def test_a_file_larger_than_allowed_is_refused(tmp_path: Path) -> None:
-    archive = packed(tmp_path / "a.zip", bomb=bytes(1001))
+    archive = zipped(tmp_path / "a.zip", {"bomb": bytes(1001)})
 
     with pytest.raises(DataError, match=r"a.zip: bomb is .* larger than 1000 bytes \(1001\)"):
         read_zip(archive, ["bomb"], max_byte=1000)
@@ -69,11 +63,11 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a.zip: lacks two"):
-        read_zip(packed(tmp_path / "a.zip", one=b"1"), ["one", "two"], max_byte=9)
+        read_zip(zipped(tmp_path / "a.zip", {"one": b"1"}), ["one", "two"], max_byte=9)
 
 
 def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    archive = packed(tmp_path / "a.zip", one=b"1")
+    archive = zipped(tmp_path / "a.zip", {"one": b"1"})
     with (
         zipfile.ZipFile(archive, "a") as again,
         pytest.warns(UserWarning, match="Duplicate name"),
@@ -94,7 +88,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
-    path = packed(tmp_path / "a.zip", one=bytes(range(200)))
+    path = zipped(tmp_path / "a.zip", {"one": bytes(range(200))})
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(content)

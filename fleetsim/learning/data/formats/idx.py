@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import GZIP_FAULTS, GZIP_MAGIC, RAISE_LIMIT, limit_byte, unpacked
+from fleetsim.learning.data.dataset import LabelledImages
 
 _PREFIX_BYTE = 4
 _DIMENSION_BYTE = 4
@@ -184,25 +184,7 @@ def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:
     return num_read
 
 
-def read_labelled(
-    images_path: Path, labels_path: Path, *, num_classes: int
-) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return images [n, H, W] uint8 and labels [n] in 0..num_classes-1, from two IDX files.
-
-    Raises:
-        DataError: either file is broken or of another shape, there are not as many labels as
-            images, or a label is out of range.
-    """
-    return check_labelled(
-        read_idx(images_path),
-        read_idx(labels_path),
-        images_path=str(images_path),
-        labels_path=str(labels_path),
-        num_classes=num_classes,
-    )
-
-
-def check_labelled(
+def labelled_images(
     images: NDArray[Any],
     labels: NDArray[Any],
     *,
@@ -210,19 +192,20 @@ def check_labelled(
     labels_path: str,
     num_classes: int,
     first_label: int = 0,
-) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return images [n, H, W] uint8 and labels [n] in 0..num_classes-1, from arrays of IDX files.
+) -> LabelledImages:
+    """Return gray images and their classes, from the arrays of two IDX files.
 
     Args:
-        images: array of the images.
-        labels: array of the labels.
+        images: bytes [n, H, W].
+        labels: bytes [n].
         images_path: name of the images' file in errors.
         labels_path: name of the labels' file in errors.
         num_classes: number of labels.
         first_label: label of class 0 in the file.
 
     Raises:
-        DataError: as `read_labelled`.
+        DataError: an array has another shape, there are not as many labels as images, or a label
+            is out of range.
     """
     if images.ndim != 3 or images.dtype != np.uint8:
         raise DataError(
@@ -247,4 +230,4 @@ def check_labelled(
             f"{labels_path}: label {int(labels[row])} of sample {row} is outside "
             f"{first_label}..{first_label + num_classes - 1}"
         )
-    return images, classes
+    return LabelledImages(images[:, None], classes)

@@ -2,18 +2,10 @@
 
 The published binary form is a gzipped tar of six files of 10,000 records; a record is one byte of
 label and 3,072 bytes of pixels: the red, then the green, then the blue channel, each row by row
-(Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University
-of Toronto, 2009; www.cs.toronto.edu/~kriz/cifar.html). The archive is read in place: no file is
-written, and only the six members are read. The Python form of the set is not read, because it
-consists of pickles.
+(www.cs.toronto.edu/~kriz/cifar.html). The set, its forms, and the sources of its figures and
+checksums are described in docs/data.md.
 
-Pixels are standardised with the mean and standard deviation of all training pixels of their colour
-(chenyaofo/pytorch-cifar-models@0b21619, README). Standard deviations of about 0.20, which are also
-in use, are means over those of single images.
-
-The checksums are those of tensorflow/datasets@333639b (`url_checksums/cifar10.txt`, the archive)
-and of ankane/torchvision-ruby@9bf2250 (`lib/torchvision/datasets/cifar10.rb`, the archive and its
-files).
+Standard deviations of about 0.20, which are also in use, are means over those of single images.
 """
 
 from __future__ import annotations
@@ -23,7 +15,6 @@ import struct
 import tarfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -32,16 +23,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
-from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
-from fleetsim.learning.data.standardisation import Pixels, from_pixels, moments_of
+from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 CLASSES = (
     "airplane",
@@ -81,36 +70,24 @@ _CIFAR10 = RemoteSet(
     title="colour pictures of ten kinds of things, 50,000 + 10,000 images of 32 x 32",
     files=(
         RemoteFile(
-            name="cifar-10-binary.tar.gz",
+            name=_ARCHIVE,
             num_byte=170_052_171,
             sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
             unpacked_sha256=None,
             urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-            members=(
-                (
-                    "cifar-10-batches-bin/data_batch_1.bin",
-                    "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-                ),
-                (
-                    "cifar-10-batches-bin/data_batch_2.bin",
-                    "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-                ),
-                (
-                    "cifar-10-batches-bin/data_batch_3.bin",
-                    "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-                ),
-                (
-                    "cifar-10-batches-bin/data_batch_4.bin",
-                    "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-                ),
-                (
-                    "cifar-10-batches-bin/data_batch_5.bin",
-                    "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-                ),
-                (
-                    "cifar-10-batches-bin/test_batch.bin",
-                    "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-                ),
+            members=tuple(
+                zip(
+                    (*_TRAIN, *_TEST),
+                    (
+                        "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+                        "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+                        "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+                        "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+                        "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+                        "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+                    ),
+                    strict=True,
+                )
             ),
         ),
     ),
@@ -144,60 +121,24 @@ class Cifar10Settings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the pictures, from the archive, its files or folders of pictures."""
-        train, test = read_cifar10(self, named_folder(self.folder), registry=registry)
-        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
-        return Dataset(
-            name=self.kind,
-            train_inputs=ByteImages(train.images, mean, std),
-            train_labels=train.labels,
-            test_inputs=from_pixels(test.images, mean=mean, std=std),
-            test_labels=test.labels,
-            num_classes=len(CLASSES),
+        folder = named_folder(self.folder)
+        num_train, num_test = (
+            None if samples is None else samples // len(CLASSES)
+            for samples in (self.train_samples, self.test_samples)
         )
+        if folder is not None and paths.is_folder(folder / "train"):
+            train = read_folder(folder / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train)
+            test = read_folder(folder / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test)
+        else:
+            contents = _contents(find_files(self.kind, folder, registry=registry))
+            train = _first(_joined(contents, _TRAIN), num_train)
+            test = _first(_joined(contents, _TEST), num_test)
+        mean, std = moments_of(self.pixels, mean=_MEAN, std=_STD)
+        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=len(CLASSES))
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return `train_samples`, or 50,000."""
         return _NUM_TRAINING if self.train_samples is None else self.train_samples
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pictures:
-    """Pictures and their classes."""
-
-    images: NDArray[np.uint8]
-    """[n, 3, 32, 32]; channels red, green, blue."""
-    labels: IntArray
-    """[n] in 0..9, see `CLASSES`."""
-
-
-def read_cifar10(
-    settings: Cifar10Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
-) -> tuple[Pictures, Pictures]:
-    """Return training and test pictures; reads local files only.
-
-    Args:
-        settings: numbers of pictures.
-        folder: only folder to search, with `~` expanded. One that contains a folder `train` is
-            read as pictures, which no checksum verifies.
-        registry: published sets by name.
-
-    Raises:
-        DataError: files are missing, broken, or not the published ones.
-    """
-    num_train, num_test = (
-        None if samples is None else samples // len(CLASSES)
-        for samples in (settings.train_samples, settings.test_samples)
-    )
-    if folder is not None and paths.is_folder(folder / "train"):
-        return (
-            read_folder(folder / "train", num_per_class=_TRAIN_PER_CLASS, wanted=num_train),
-            read_folder(folder / "test", num_per_class=_TEST_PER_CLASS, wanted=num_test),
-        )
-    contents = _contents(find_files("cifar10", folder, registry=registry))
-    return (
-        _first(_joined(contents, _TRAIN), num_train),
-        _first(_joined(contents, _TEST), num_test),
-    )
 
 
 def _contents(files: Mapping[str, Path]) -> dict[str, bytes]:
@@ -239,16 +180,16 @@ def read_members(archive: Path, wanted: Collection[str]) -> dict[str, bytes]:
     return contents
 
 
-def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> Pictures:
+def _joined(contents: Mapping[str, bytes], names: Sequence[str]) -> LabelledImages:
     """Return the records of several files in sequence."""
     parts = [read_records(contents[name], name) for name in names]
-    return Pictures(
+    return LabelledImages(
         np.concatenate([part.images for part in parts]),
         np.concatenate([part.labels for part in parts]),
     )
 
 
-def read_records(content: bytes, name: str) -> Pictures:
+def read_records(content: bytes, name: str) -> LabelledImages:
     """Return the pictures in the bytes of one file.
 
     Raises:
@@ -267,19 +208,19 @@ def read_records(content: bytes, name: str) -> Pictures:
             f"{name}: label {int(records[row, 0])} of record {row} is outside 0..{len(CLASSES) - 1}"
         )
     images = records[:, 1:].reshape(-1, _CHANNELS, _SIDE, _SIDE)
-    return Pictures(images, records[:, 0].astype(np.int64))
+    return LabelledImages(images, records[:, 0].astype(np.int64))
 
 
-def _first(pictures: Pictures, wanted: int | None) -> Pictures:
+def _first(pictures: LabelledImages, wanted: int | None) -> LabelledImages:
     """Return the first `wanted` pictures of each class, in their own order; all if None."""
     if wanted is None:
         return pictures
     rows = [np.flatnonzero(pictures.labels == label)[:wanted] for label in range(len(CLASSES))]
     kept = np.sort(np.concatenate(rows))
-    return Pictures(pictures.images[kept], pictures.labels[kept])
+    return LabelledImages(pictures.images[kept], pictures.labels[kept])
 
 
-def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> Pictures:
+def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) -> LabelledImages:
     """Return the pictures in the folders of the ten classes, each in the order of file names.
 
     Args:
@@ -304,7 +245,7 @@ def read_folder(folder: Path, *, num_per_class: int, wanted: int | None = None) 
         pictures += found[:wanted]
     images = np.stack([_picture(path) for path in pictures]).transpose(0, 3, 1, 2)
     labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(pictures) // len(CLASSES))
-    return Pictures(np.ascontiguousarray(images), labels)
+    return LabelledImages(np.ascontiguousarray(images), labels)
 
 
 def _picture(path: Path) -> NDArray[np.uint8]:

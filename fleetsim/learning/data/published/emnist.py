@@ -1,40 +1,36 @@
 """EMNIST, from the published archive or from its unpacked files.
 
-The archive `gzip.zip` contains, for each split of the set, four gzipped IDX files in MNIST's layout
- (Cohen, Afshar, Tapson, van Schaik, "EMNIST: extending MNIST to handwritten letters",
-IJCNN 2017, arXiv:1702.05373). It is read in place: no file is written, and only the four
-members of the split are read. The images are stored column by column, so they are transposed.
+The archive `gzip.zip` contains, for each split of the set, four gzipped IDX files in MNIST's
+layout. It is read in place: no file is written, and only the four members of the split are read.
+The images are stored column by column, so they are transposed. The set is described in
+docs/data.md.
 
 Sizes: 112,800 + 18,800 images (balanced) as tensorflow/datasets@0560e68 has them
 (`image_classification/mnist.py`); 124,800 + 20,800 (letters) as the card of
 huggingface.co/datasets/tanganke/emnist_letters counts them in the files. They add up to the 131,600
 and 145,600 that copies of the set's README state; for letters the former gives 88,800 + 14,800,
-which do not. The archive's checksum is that of tensorflow/datasets@333639b
-(`url_checksums/emnist.txt`), taken at NIST's former address; the address here is torchvision's
-(`datasets/mnist.py`).
+which do not. The archive's checksum was taken at NIST's former address; the address here is
+torchvision's (`datasets/mnist.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import check_labelled, parse_idx
+from fleetsim.learning.data.formats.idx import labelled_images, parse_idx
 from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
-from fleetsim.learning.data.standardisation import from_pixels, moments_in
+from fleetsim.learning.data.standardisation import moments_in
 
 Split = Literal["balanced", "letters"]
 
@@ -48,7 +44,7 @@ _EMNIST = RemoteSet(
     title="handwritten letters and digits of 28 x 28 pixels, split in six ways",
     files=(
         RemoteFile(
-            name="gzip.zip",
+            name=_ARCHIVE,
             num_byte=561_753_746,
             sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
             unpacked_sha256=None,
@@ -105,14 +101,8 @@ class EmnistSettings(DatasetKind):
         """
         train, test = _parts(self.split, named_folder(self.folder), registry)
         mean, std = moments_in(train.images)
-        return Dataset(
-            name=self.kind,
-            train_inputs=ByteImages(train.images, mean, std),
-            train_labels=train.labels,
-            test_inputs=from_pixels(test.images, mean=mean, std=std),
-            test_labels=test.labels,
-            num_classes=_FORMS[self.split].num_classes,
-        )
+        num_classes = _FORMS[self.split].num_classes
+        return image_dataset(self.kind, train, test, mean=mean, std=std, num_classes=num_classes)
 
     def num_training(self, own_folder: Path | None = None) -> int:
         """Return the number of images that the split has."""
@@ -123,16 +113,6 @@ class EmnistSettings(DatasetKind):
         return _FORMS[self.split].num_classes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Characters:
-    """Images of characters, upright, and their classes."""
-
-    images: NDArray[np.uint8]
-    """[n, 1, 28, 28]"""
-    labels: IntArray
-    """[n] in 0..num_classes-1."""
-
-
 def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
     """Return the published names of the images and of the labels."""
     stem = f"emnist-{split}-{part}"
@@ -141,8 +121,8 @@ def file_names(split: Split, part: Literal["train", "test"]) -> tuple[str, str]:
 
 def _parts(
     split: Split, folder: Path | None, registry: Mapping[str, RemoteSet]
-) -> tuple[Characters, Characters]:
-    """Return training and test characters."""
+) -> tuple[LabelledImages, LabelledImages]:
+    """Return the training and the test part."""
     form = _FORMS[split]
     if folder is not None and paths.is_folder(folder) and not paths.is_file(folder / _ARCHIVE):
         return (
@@ -153,8 +133,8 @@ def _parts(
     return read_packed(archive, split, "train"), read_packed(archive, split, "test")
 
 
-def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> Characters:
-    """Return the characters in the published archive.
+def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> LabelledImages:
+    """Return the upright characters in the published archive.
 
     Raises:
         DataError: the archive is damaged or lacks a file, or a file is broken.
@@ -166,11 +146,11 @@ def read_packed(archive: Path, split: Split, part: Literal["train", "test"]) -> 
 
 def read_unpacked(
     folder: Path, split: Split, part: Literal["train", "test"], *, num_images: int
-) -> Characters:
-    """Return the characters in two IDX files, gzipped or not, in a folder or in `gzip/` below it.
+) -> LabelledImages:
+    """Return the upright characters in two IDX files, in a folder or in `gzip/` below it.
 
     Args:
-        folder: folder of the files.
+        folder: folder of the files, gzipped or not.
         split: name of the split.
         part: training or test.
         num_images: number of images that they must contain.
@@ -200,11 +180,11 @@ def read_unpacked(
     return found
 
 
-def _characters(contents: list[tuple[bytes, str]], split: Split) -> Characters:
+def _characters(contents: list[tuple[bytes, str]], split: Split) -> LabelledImages:
     """Return the characters in the bytes of two files, images then labels, each with its name."""
     (packed_images, images_path), (packed_labels, labels_path) = contents
     form = _FORMS[split]
-    images, labels = check_labelled(
+    found = labelled_images(
         parse_idx(packed_images, images_path),
         parse_idx(packed_labels, labels_path),
         images_path=images_path,
@@ -212,9 +192,9 @@ def _characters(contents: list[tuple[bytes, str]], split: Split) -> Characters:
         num_classes=form.num_classes,
         first_label=form.first_label,
     )
-    if images.shape[1:] != (_SIDE, _SIDE):
+    rows, columns = found.images.shape[2:]
+    if (rows, columns) != (_SIDE, _SIDE):
         raise DataError(
-            f"{images_path}: images of {images.shape[1]} x {images.shape[2]} pixels, EMNIST's "
-            f"are {_SIDE} x {_SIDE}"
+            f"{images_path}: images of {rows} x {columns} pixels, EMNIST's are {_SIDE} x {_SIDE}"
         )
-    return Characters(np.ascontiguousarray(images.transpose(0, 2, 1))[:, None], labels)
+    return replace(found, images=np.ascontiguousarray(found.images.transpose(0, 1, 3, 2)))

@@ -1,16 +1,9 @@
 """ExtraSensory: activities of people by the sensors of their phones, one client per person.
 
-Vaizman, Ellis, Lanckriet, "Recognizing detailed human context in the wild from smartphones and
-smartwatches", IEEE Pervasive Computing 16(4), 2017: 60 people carried their own phones for about a
-week. About once a minute 20 s were recorded, and they labelled their activity. The primary data are
-one gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the columns `timestamp` (s),
-the features, one `label:NAME` per label (0, 1 or nan) and `label_source` (README.txt of
-extrasensory.ucsd.edu, data/primary_data_files).
-
-This module uses the 26 features of the phone's accelerometer and the 26 of its gyroscope, and the
-samples that have all of them and exactly one of six labels of body movement. The last fifth of each
-person's samples in time is for testing. Neighbouring minutes are nearly the same, so a random test
-part would nearly repeat training samples.
+The primary data are one gzipped CSV file per person, `UUID.features_labels.csv.gz`, with the
+columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) and `label_source`
+(README.txt of extrasensory.ucsd.edu, data/primary_data_files). Which of them are used, and why the
+last fifth of each person's samples in time is for testing, is described in docs/data.md.
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
 
@@ -33,7 +26,7 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
-from fleetsim.learning.data.published.fetch import cache_folder, data_folders, named_folder
+from fleetsim.learning.data.published.fetch import named_folder, search_folders
 from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import standardise
 
@@ -73,11 +66,7 @@ class ExtraSensorySettings(DatasetKind):
     file of the same samples; by default `$FLEETSIM_DATA` and then the cache."""
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
-        """Return all people with their last minutes as the test part, features standardised.
-
-        Raises:
-            DataError: no folder has the set, or a file is broken or lacks a column.
-        """
+        """Return all people with their last minutes as the test part, features standardised."""
         minutes = _minutes(_home(named_folder(self.folder)))
         order = np.lexsort((minutes.at_s, minutes.person))
         person = minutes.person[order]
@@ -119,7 +108,7 @@ class Minutes:
 
 def _home(folder: Path | None) -> Path:
     """Return the first folder that contains the set in one of its forms."""
-    homes = [folder] if folder is not None else [*data_folders(KIND), cache_folder(KIND)]
+    homes = search_folders(KIND, folder)
     for home in homes:
         if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
             return home
@@ -182,12 +171,8 @@ def _packed(archive: Path) -> list[Minutes]:
 def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
     if not parts:
         raise DataError(f"{place}: holds no file that ends in {_SUFFIXES[0]}; get it anew")
-    return Minutes(
-        np.concatenate([part.features for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.person for part in parts]),
-        np.concatenate([part.at_s for part in parts]),
-    )
+    columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
+    return Minutes(*map(np.concatenate, columns))
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:

@@ -52,6 +52,11 @@ def data_folders(name: str) -> list[Path]:
     return [Path(home) / name, Path(home) / "data" / name] if home else []
 
 
+def search_folders(name: str, folder: Path | None) -> list[Path]:
+    """Return the folders in which a set is searched, in order; `folder` alone if it is given."""
+    return [*data_folders(name), cache_folder(name)] if folder is None else [folder]
+
+
 def find_files(
     name: str,
     folder: Path | None = None,
@@ -66,7 +71,7 @@ def find_files(
 
     Args:
         name: key of the registry.
-        folder: only folder to search; None: `$FLEETSIM_DATA`, then the cache.
+        folder: only folder to search, if it is given.
         extras: names of extra files that are needed too.
         registry: published sets by name.
 
@@ -75,7 +80,7 @@ def find_files(
     """
     known = _registered(name, registry)
     wanted = [file for file in known.files if not file.is_extra or file.name in extras]
-    homes = [folder] if folder is not None else [*data_folders(name), cache_folder(name)]
+    homes = search_folders(name, folder)
     for home in homes:
         verified = _verified(name, home, wanted)
         if verified is not None:

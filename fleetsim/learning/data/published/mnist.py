@@ -1,12 +1,7 @@
 """MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
 
-Pixels are divided by 255 and standardised with the mean and standard deviation of all training
-pixels, rounded to four digits as commonly published: 0.1307 and 0.3081 for MNIST (pytorch/examples,
-mnist/main.py), 0.2860 and 0.3530 for Fashion-MNIST. The key `pixels` selects another form.
-
 Both sets have 60,000 training images, as their authors state; 539 writers made those of MNIST
-(QMNIST). The MD5 sums of the files equal those in the README of zalandoresearch/fashion-mnist and
-in torchvision's `datasets/mnist.py`.
+(QMNIST). Standardisation, and the sources of checksums and figures: docs/data.md.
 """
 
 from __future__ import annotations
@@ -19,20 +14,17 @@ import numpy as np
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import read_idx, read_labelled
+from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 from fleetsim.learning.data.published.fetch import find_files, named_folder
 from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
-from fleetsim.learning.data.standardisation import Pixels, from_pixels, moments_of
+from fleetsim.learning.data.standardisation import Pixels, moments_of
 from fleetsim.schema.effects import ActsIf, by_key
 
 _NUM_CLASSES = 10
 _NUM_TRAINING = 60_000
 _NUM_WRITERS = 539
-_MNIST_MEAN, _MNIST_STD = 0.1307, 0.3081
-_FASHION_MNIST_MEAN, _FASHION_MNIST_STD = 0.2860, 0.3530
 _WRITERS_FILE = "qmnist-train-labels-idx2-int.gz"
 _CLASS_COLUMN, _WRITER_COLUMN = 0, 2
 
@@ -163,12 +155,7 @@ class MnistSettings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the images, with their writers as natural clients if `writers`."""
-        extras = (_WRITERS_FILE,) if self.writers else ()
-        folder = named_folder(self.folder)
-        files = find_files(self.kind, folder, extras=extras, registry=registry)
-        return _gray_images(
-            files, name=self.kind, pixels=self.pixels, mean=_MNIST_MEAN, std=_MNIST_STD
-        )
+        return _load(self, registry, mean=0.1307, std=0.3081, has_writers=self.writers)
 
     def num_natural(self, own_folder: Path | None = None) -> int:
         """Return the number of writers."""
@@ -197,43 +184,45 @@ class FashionMnistSettings(DatasetKind):
 
     def load(self, *, seed: int, num_clients: int, registry: Mapping[str, RemoteSet]) -> Dataset:
         """Return the images."""
-        files = find_files(self.kind, named_folder(self.folder), registry=registry)
-        mean, std = _FASHION_MNIST_MEAN, _FASHION_MNIST_STD
-        return _gray_images(files, name=self.kind, pixels=self.pixels, mean=mean, std=std)
+        return _load(self, registry, mean=0.2860, std=0.3530)
 
 
-def _gray_images(
-    files: Mapping[str, Path], *, name: str, pixels: Pixels, mean: float, std: float
+def _load(
+    settings: MnistSettings | FashionMnistSettings,
+    registry: Mapping[str, RemoteSet],
+    *,
+    mean: float,
+    std: float,
+    has_writers: bool = False,
 ) -> Dataset:
-    """Return a set in the four IDX files of MNIST's layout, with writers if there is a fifth.
+    """Return a set from its four IDX files; `mean` and `std` are those of all training pixels."""
+    files = find_files(
+        settings.kind,
+        named_folder(settings.folder),
+        extras=(_WRITERS_FILE,) if has_writers else (),
+        registry=registry,
+    )
+    train, test = _part(files, "train"), _part(files, "t10k")
+    means, stds = moments_of(settings.pixels, mean=(mean,), std=(std,))
+    return image_dataset(
+        settings.kind,
+        train,
+        test,
+        mean=means,
+        std=stds,
+        num_classes=_NUM_CLASSES,
+        owner=_writers(files[_WRITERS_FILE], train.labels) if has_writers else None,
+    )
 
-    Args:
-        files: paths by published name.
-        name: name of the set.
-        pixels: form of the inputs.
-        mean: mean of all training pixels in 0..1.
-        std: their standard deviation.
-    """
-    train_images, train_labels = read_labelled(
-        files["train-images-idx3-ubyte.gz"],
-        files["train-labels-idx1-ubyte.gz"],
+
+def _part(files: Mapping[str, Path], part: str) -> LabelledImages:
+    images, labels = files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"]
+    return labelled_images(
+        read_idx(images),
+        read_idx(labels),
+        images_path=str(images),
+        labels_path=str(labels),
         num_classes=_NUM_CLASSES,
-    )
-    test_images, test_labels = read_labelled(
-        files["t10k-images-idx3-ubyte.gz"],
-        files["t10k-labels-idx1-ubyte.gz"],
-        num_classes=_NUM_CLASSES,
-    )
-    owner = _writers(files[_WRITERS_FILE], train_labels) if _WRITERS_FILE in files else None
-    means, stds = moments_of(pixels, mean=(mean,), std=(std,))
-    return Dataset(
-        name=name,
-        train_inputs=ByteImages(train_images[:, None], means, stds),
-        train_labels=train_labels,
-        test_inputs=from_pixels(test_images[:, None], mean=means, std=stds),
-        test_labels=test_labels,
-        num_classes=_NUM_CLASSES,
-        owner=owner,
     )
 
 

@@ -1,16 +1,11 @@
 """Shakespeare's plays as a next-character task, with the roles of all plays as natural clients.
 
-The task is that of McMahan et al., "Communication-efficient learning of deep networks from
-decentralized data", AISTATS 2017, and Caldas et al., "LEAF: a benchmark for federated settings",
-arXiv:1812.01097, 2018: the speaking roles of each play are clients, and 80 characters predict the
-next one. The text is that of the 37 plays in Jon Bosak's XML (public domain, with SPEECH, SPEAKER
-and LINE marked up). In a plain text, speakers would have to be guessed from the layout.
+The text is that of the 37 plays in Jon Bosak's XML, with SPEECH, SPEAKER and LINE marked up: in a
+plain text, speakers would have to be guessed from the layout. Roles, samples and sources are
+described in docs/data.md.
 
-A role's text is its verses and lines of prose in the order of the play, each ended by a newline,
-without stage directions, with every run of white space as one space. A speech of several speakers
-belongs to each of them; a speech without a name is not used. As in McMahan et al. the first 80 % of
-a role's lines are for training and the last 20 %, rounded up, for testing. The checksums are our
-own, of the files at the commit in their address.
+In a role's text every run of white space is one space; a speech without a name is not used. The
+checksums are our own, of the files at the commit in their address.
 """
 
 from __future__ import annotations
@@ -32,12 +27,7 @@ from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.zip_members import read_zip
-from fleetsim.learning.data.published.fetch import (
-    cache_folder,
-    data_folders,
-    find_files,
-    named_folder,
-)
+from fleetsim.learning.data.published.fetch import find_files, named_folder, search_folders
 from fleetsim.learning.data.published.plays import PLAYS
 from fleetsim.learning.data.published.remote_set import RemoteSet, remote_files
 from fleetsim.learning.data.tokens import check_memory, spread, windows
@@ -98,64 +88,46 @@ class ShakespeareSettings(DatasetKind):
         """Return the task.
 
         Raises:
-            DataError: files are missing, broken, or not the published ones.
             ScenarioError: the settings leave no sample, or too many to hold.
         """
-        return load_shakespeare(self, named_folder(self.folder), registry=registry)
-
-
-def load_shakespeare(
-    settings: ShakespeareSettings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
-) -> Dataset:
-    """Return the task; reads local files only.
-
-    Args:
-        settings: form of the samples.
-        folder: only folder to search.
-        registry: published sets by name.
-
-    Raises:
-        DataError: files are missing, broken, or not the published ones.
-        ScenarioError: the settings leave no sample, or too many to hold.
-    """
-    length = settings.context + 1
-    codes = np.full(0x110000, ALPHABET.index(" "), dtype=np.int64)
-    codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
-    train: list[IntArray] = []
-    test: list[IntArray] = []
-    for lines in roles(_plays(folder, registry)).values():
-        if sum(map(len, lines)) < settings.min_characters:
-            continue
-        num_train = len(lines) - math.ceil(_TEST_FRACTION * len(lines))
-        parts = [
-            windows(_encoded(part, codes), length=length, stride=settings.stride)
-            for part in (lines[:num_train], lines[num_train:])
-        ]
-        if len(parts[0]):
-            train.append(parts[0])
-            test.append(parts[1])
-    num_test = sum(map(len, test))
-    if not num_test:
-        raise ScenarioError(
-            f"task.dataset.min_characters: no role has {settings.min_characters} characters and"
-            f" samples of {settings.context} to train and test on; lower it or context"
+        length = self.context + 1
+        codes = np.full(0x110000, ALPHABET.index(" "), dtype=np.int64)
+        codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
+        train: list[IntArray] = []
+        test: list[IntArray] = []
+        for lines in roles(_plays(named_folder(self.folder), registry)).values():
+            if sum(map(len, lines)) < self.min_characters:
+                continue
+            num_train = len(lines) - math.ceil(_TEST_FRACTION * len(lines))
+            parts = [
+                windows(_encoded(part, codes), length=length, stride=self.stride)
+                for part in (lines[:num_train], lines[num_train:])
+            ]
+            if len(parts[0]):
+                train.append(parts[0])
+                test.append(parts[1])
+        num_test = sum(map(len, test))
+        if not num_test:
+            raise ScenarioError(
+                f"task.dataset.min_characters: no role has {self.min_characters} characters and"
+                f" samples of {self.context} to train and test on; lower it or context"
+            )
+        is_sequence = self.predict == "each"
+        answer = slice(1, None) if is_sequence else -1
+        num_labels = self.context if is_sequence else 1
+        num_samples = sum(map(len, train)) + num_test
+        check_memory("task.dataset.stride", num_samples, self.context + num_labels)
+        kept = spread(num_test, self.test_samples)
+        return Dataset(
+            name=_NAME,
+            train_inputs=np.concatenate([part[:, :-1] for part in train]),
+            train_labels=np.concatenate([part[:, answer] for part in train]),
+            test_inputs=np.concatenate([part[:, :-1] for part in test])[kept],
+            test_labels=np.concatenate([part[:, answer] for part in test])[kept],
+            num_classes=len(ALPHABET),
+            owner=np.repeat(np.arange(len(train), dtype=np.int64), [len(part) for part in train]),
+            vocabulary_size=len(ALPHABET),
         )
-    is_sequence = settings.predict == "each"
-    answer = slice(1, None) if is_sequence else -1
-    num_labels = settings.context if is_sequence else 1
-    num_samples = sum(map(len, train)) + num_test
-    check_memory("task.dataset.stride", num_samples, settings.context + num_labels)
-    kept = spread(num_test, settings.test_samples)
-    return Dataset(
-        name=_NAME,
-        train_inputs=np.concatenate([part[:, :-1] for part in train]),
-        train_labels=np.concatenate([part[:, answer] for part in train]),
-        test_inputs=np.concatenate([part[:, :-1] for part in test])[kept],
-        test_labels=np.concatenate([part[:, answer] for part in test])[kept],
-        num_classes=len(ALPHABET),
-        owner=np.repeat(np.arange(len(train), dtype=np.int64), [len(part) for part in train]),
-        vocabulary_size=len(ALPHABET),
-    )
 
 
 def roles(plays: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
@@ -201,8 +173,7 @@ def _encoded(lines: list[str], codes: IntArray) -> IntArray:
 
 def _plays(folder: Path | None, registry: Mapping[str, RemoteSet]) -> dict[str, bytes]:
     """Return the verified XML of all plays by the name of their file, in the registry's order."""
-    homes = [folder] if folder is not None else [*data_folders(_NAME), cache_folder(_NAME)]
-    for home in homes:
+    for home in search_folders(_NAME, folder):
         if paths.is_file(home / ARCHIVE):
             return dict(_verified(home / ARCHIVE, registry[_NAME]))
     files = find_files(_NAME, folder, registry=registry)

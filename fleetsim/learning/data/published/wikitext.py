@@ -1,14 +1,10 @@
 """WikiText-2 as a language model's task, with its articles as natural clients.
 
-Merity et al., "Pointer sentinel mixture models", ICLR 2017: 600 + 60 + 60 articles of Wikipedia to
-train, validate and test on. A line is split at white space, and every line, empty ones too, ends
-in a token of its own. By this count the parts have the published 2,088,628, 217,646 and 245,569
-tokens. An article begins at a line " = Title = " between two empty lines; lines before the first
-title belong to the first article.
-
-A sample is a block of tokens of one article. Its labels are the next token at each position:
-tokens c i .. c i + c - 1 and c i + 1 .. c i + c for context c and i = 0, 1, ... The rest of an
-article is not used.
+A line is split at white space, and every line, empty ones too, ends in a token of its own. By this
+count the parts have the published 2,088,628, 217,646 and 245,569 tokens. An article begins at a
+line " = Title = " between two empty lines; lines before the first title belong to the first
+article. A sample's inputs are tokens c i .. c i + c - 1 of an article and its labels c i + 1 ..
+c i + c, for context c and i = 0, 1, ... More is in docs/data.md.
 
 The archive's checksum is that of ml-explore/mlx-data; those of the files in it, and of its form
 with `<unk>`, are stated alike by several public projects.
@@ -18,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -54,7 +49,7 @@ _WIKITEXT2 = RemoteSet(
     title="720 articles of Wikipedia, 2.6 million words, every word as it was",
     files=(
         RemoteFile(
-            name="wikitext-2-raw-v1.zip",
+            name=_ARCHIVE,
             num_byte=4_721_645,
             sha256="ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
             unpacked_sha256=None,
@@ -63,19 +58,16 @@ _WIKITEXT2 = RemoteSet(
                 "https://huggingface.co/datasets/ggml-org/ci/resolve/"
                 "927b3642933080f1b0e811e2f916e14c292992f9/wikitext-2-raw-v1.zip",
             ),
-            members=(
-                (
-                    "wikitext-2-raw/wiki.train.raw",
-                    "6707892fa3788b5ab9ed78ab5ff37d9fe825f6011a2ad4fcd6a6d467f0e7da57",
-                ),
-                (
-                    "wikitext-2-raw/wiki.valid.raw",
-                    "4cd0f6876d07a413aa911261ff6d363c72d757d47f0fdd6015702014c89cb9c7",
-                ),
-                (
-                    "wikitext-2-raw/wiki.test.raw",
-                    "173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08",
-                ),
+            members=tuple(
+                zip(
+                    _RAW.values(),
+                    (
+                        "6707892fa3788b5ab9ed78ab5ff37d9fe825f6011a2ad4fcd6a6d467f0e7da57",
+                        "4cd0f6876d07a413aa911261ff6d363c72d757d47f0fdd6015702014c89cb9c7",
+                        "173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08",
+                    ),
+                    strict=True,
+                )
             ),
         ),
     ),
@@ -162,77 +154,57 @@ class WikiText2Settings(DatasetKind):
         """Return the task.
 
         Raises:
-            DataError: files are missing, broken, or not the published ones.
             ScenarioError: no article is long enough for a sample.
         """
-        return load_wikitext2(self, named_folder(self.folder), registry=registry)
-
-
-def load_wikitext2(
-    settings: WikiText2Settings, folder: Path | None, *, registry: Mapping[str, RemoteSet]
-) -> Dataset:
-    """Return the task; reads local files only.
-
-    Args:
-        settings: form, part, tokens and length of the samples.
-        folder: only folder to search.
-        registry: published sets by name.
-
-    Raises:
-        DataError: files are missing, broken, or not the published ones.
-        ScenarioError: no article is long enough for a sample.
-    """
-    train_text, test_text = _texts(settings, folder, registry)
-    train, test = articles(train_text), articles(test_text)
-    if isinstance(settings.tokens, WordSettings):
-        vocabulary = _vocabulary(train, settings.tokens.vocabulary_size)
-        num_tokens = len(vocabulary)
-        train_tokens = [_word_tokens(article, vocabulary) for article in train]
-        test_tokens = [_word_tokens(article, vocabulary) for article in test]
-    else:
-        num_tokens = _NUM_BYTES
-        train_tokens = [_byte_tokens(article) for article in train]
-        test_tokens = [_byte_tokens(article) for article in test]
-    blocks = [_blocks(tokens, settings.context) for tokens in train_tokens]
-    blocks = [block for block in blocks if len(block)]
-    test_blocks = np.concatenate([_blocks(tokens, settings.context) for tokens in test_tokens])
-    if not blocks or not len(test_blocks):
-        raise ScenarioError(
-            f"task.dataset.context: no article has {settings.context} tokens and a next one, to"
-            " train and to test on; lower it"
-        )
-    check_memory("task.dataset.context", sum(map(len, blocks)), 2 * settings.context)
-    test_blocks = test_blocks[spread(len(test_blocks), settings.test_samples)]
-    return Dataset(
-        name="wikitext2",
-        train_inputs=np.concatenate([block[:, :-1] for block in blocks]),
-        train_labels=np.concatenate([block[:, 1:] for block in blocks]),
-        test_inputs=np.ascontiguousarray(test_blocks[:, :-1]),
-        test_labels=np.ascontiguousarray(test_blocks[:, 1:]),
-        num_classes=num_tokens,
-        owner=np.repeat(np.arange(len(blocks), dtype=np.int64), [len(part) for part in blocks]),
-        vocabulary_size=num_tokens,
-    )
-
-
-def _texts(
-    settings: WikiText2Settings, folder: Path | None, registry: Mapping[str, RemoteSet]
-) -> tuple[str, str]:
-    """Return the text of the part to train on and of the test part."""
-    wanted = (settings.train_part, "test")
-    if settings.form == "tokens":
-        extras = (_TOKENS["train"],) if settings.train_part == "train" else ()
-        files = find_files("wikitext2-tokens", folder, extras=extras, registry=registry)
-        contents = {part: paths.read(files[_TOKENS[part]]) for part in wanted}
-    else:
-        files = find_files("wikitext2", folder, registry=registry)
-        if _ARCHIVE in files:
-            names = [_RAW[part] for part in wanted]
-            members = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
-            contents = {part: members[_RAW[part]] for part in wanted}
+        train_text, test_text = _texts(self, registry)
+        train, test = articles(train_text), articles(test_text)
+        if isinstance(self.tokens, WordSettings):
+            vocabulary = _vocabulary(train, self.tokens.vocabulary_size)
+            num_tokens = len(vocabulary)
+            train_tokens = [_word_tokens(article, vocabulary) for article in train]
+            test_tokens = [_word_tokens(article, vocabulary) for article in test]
         else:
-            contents = {part: paths.read(files[_RAW[part]]) for part in wanted}
-    train, test = (_decoded(contents[part], part) for part in wanted)
+            num_tokens = _NUM_BYTES
+            train_tokens = [_byte_tokens(article) for article in train]
+            test_tokens = [_byte_tokens(article) for article in test]
+        blocks = [_blocks(tokens, self.context) for tokens in train_tokens]
+        blocks = [block for block in blocks if len(block)]
+        test_blocks = np.concatenate([_blocks(tokens, self.context) for tokens in test_tokens])
+        if not blocks or not len(test_blocks):
+            raise ScenarioError(
+                f"task.dataset.context: no article has {self.context} tokens and a next one, to"
+                " train and to test on; lower it"
+            )
+        check_memory("task.dataset.context", sum(map(len, blocks)), 2 * self.context)
+        test_blocks = test_blocks[spread(len(test_blocks), self.test_samples)]
+        return Dataset(
+            name=self.kind,
+            train_inputs=np.concatenate([block[:, :-1] for block in blocks]),
+            train_labels=np.concatenate([block[:, 1:] for block in blocks]),
+            test_inputs=np.ascontiguousarray(test_blocks[:, :-1]),
+            test_labels=np.ascontiguousarray(test_blocks[:, 1:]),
+            num_classes=num_tokens,
+            owner=np.repeat(np.arange(len(blocks), dtype=np.int64), [len(part) for part in blocks]),
+            vocabulary_size=num_tokens,
+        )
+
+
+def _texts(settings: WikiText2Settings, registry: Mapping[str, RemoteSet]) -> tuple[str, str]:
+    """Return the text of the part to train on and of the test part."""
+    is_raw = settings.form == "raw"
+    parts = (settings.train_part, "test")
+    names = [(_RAW if is_raw else _TOKENS)[part] for part in parts]
+    files = find_files(
+        "wikitext2" if is_raw else "wikitext2-tokens",
+        named_folder(settings.folder),
+        extras=names,
+        registry=registry,
+    )
+    if _ARCHIVE in files:
+        contents = read_zip(files[_ARCHIVE], names, max_byte=_MAX_PART_BYTE)
+    else:
+        contents = {name: paths.read(files[name]) for name in names}
+    train, test = (_decoded(contents[name], part) for name, part in zip(names, parts, strict=True))
     return train, test
 
 

@@ -16,7 +16,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
-from fleetsim.learning.data.formats.idx import read_idx, read_labelled
+from fleetsim.learning.data.dataset import LabelledImages
+from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 
 Array = NDArray[Any]
 CODES = {
@@ -126,21 +127,18 @@ def test_a_missing_file_is_a_data_error(tmp_path: Path) -> None:
         read_idx(tmp_path / "nowhere")
 
 
-def labelled(tmp_path: Path, images: Array, labels: Array) -> tuple[Path, Path]:
-    return (
-        write(tmp_path / "images", idx_bytes(images)),
-        write(tmp_path / "labels", idx_bytes(labels)),
+def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledImages:
+    return labelled_images(
+        images, labels, images_path="images", labels_path="labels", num_classes=num_classes
     )
 
 
-def test_labels_are_int64_beside_their_images(tmp_path: Path) -> None:
-    paths = labelled(tmp_path, np.zeros((2, 3, 4), np.uint8), np.array([0, 9], np.uint8))
+def test_labels_are_int64_beside_their_images() -> None:
+    found = labelled(np.zeros((2, 3, 4), np.uint8), np.array([0, 9], np.uint8))
 
-    images, labels = read_labelled(*paths, num_classes=10)
-
-    assert images.shape == (2, 3, 4)
-    assert labels.dtype == np.int64
-    assert labels.tolist() == [0, 9]
+    assert found.images.shape == (2, 1, 3, 4)
+    assert found.labels.dtype == np.int64
+    assert found.labels.tolist() == [0, 9]
 
 
 @pytest.mark.parametrize(
@@ -154,12 +152,10 @@ def test_labels_are_int64_beside_their_images(tmp_path: Path) -> None:
     ],
 )
 def test_images_and_labels_that_do_not_fit_are_refused(
-    tmp_path: Path, images: Array, labels: Array, message: str
+    images: Array, labels: Array, message: str
 ) -> None:
-    paths = labelled(tmp_path, images, labels)
-
     with pytest.raises(DataError, match=message):
-        read_labelled(*paths, num_classes=7)
+        labelled(images, labels, num_classes=7)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +170,5 @@ def test_the_published_test_files_are_read(
 ) -> None:
     folder = real_data(name)
 
-    images, labels = read_labelled(
-        folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz", num_classes=10
-    )
-
-    assert images.shape == (10_000, 28, 28)
-    assert labels[:10].tolist() == first_labels
+    assert read_idx(folder / "t10k-images-idx3-ubyte.gz").shape == (10_000, 28, 28)
+    assert read_idx(folder / "t10k-labels-idx1-ubyte.gz")[:10].tolist() == first_labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import tarfile
 from collections.abc import Callable
@@ -25,8 +24,9 @@ from fleetsim.learning.data.published.cifar10 import (
     read_members,
     read_records,
 )
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.published.remote_set import RemoteSet
 from fleetsim.simulate import run
+from tests.learning.data.stand_ins import placed, sha256, stand_in
 
 MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
@@ -49,27 +49,18 @@ def batches() -> dict[str, bytes]:
     return contents
 
 
+def files() -> dict[str, bytes]:
+    """The batches by their own names."""
+    return {Path(name).name: content for name, content in batches().items()}
+
+
 def archive(path: Path, contents: dict[str, bytes]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as tar:
         for name, content in contents.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
     return path
-
-
-def stand_in(packed: bytes, contents: dict[str, bytes]) -> dict[str, RemoteSet]:
-    """A registry in which these are the published files."""
-    file = RemoteFile(
-        name="cifar-10-binary.tar.gz",
-        num_byte=len(packed),
-        sha256=hashlib.sha256(packed).hexdigest(),
-        unpacked_sha256=None,
-        urls=(),
-        members=tuple((name, hashlib.sha256(contents[name]).hexdigest()) for name in MEMBERS),
-    )
-    return {"cifar10": RemoteSet("cifar10", "", (file,), "", "")}
 
 
 def load(folder: Path | None, registry: dict[str, RemoteSet], **samples: int) -> Dataset:
@@ -80,8 +71,9 @@ def load(folder: Path | None, registry: dict[str, RemoteSet], **samples: int) ->
 @pytest.fixture
 def published(tmp_path: Path) -> tuple[Path, dict[str, RemoteSet]]:
     """Folder with a stand-in for the archive, and its registry."""
-    path = archive(tmp_path / "home" / "cifar-10-binary.tar.gz", batches())
-    return path.parent, stand_in(path.read_bytes(), batches())
+    home = placed(tmp_path / "home", {})
+    path = archive(home / "cifar-10-binary.tar.gz", batches())
+    return home, stand_in("cifar10", {path.name: path.read_bytes()}, members=batches())
 
 
 # --- the binary form ----------------------------------------------------------------------------
@@ -140,9 +132,7 @@ def test_the_unpacked_files_are_the_same_set(
     tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]], inner: str
 ) -> None:
     home = tmp_path / "unpacked"
-    (home / inner).mkdir(parents=True)
-    for name, content in batches().items():
-        (home / inner / Path(name).name).write_bytes(content)
+    placed(home / inner, files())
 
     packed, unpacked = load(*published), load(home, published[1])
 
@@ -153,10 +143,8 @@ def test_the_unpacked_files_are_the_same_set(
 def test_an_unpacked_file_with_another_checksum_is_refused(
     tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
 ) -> None:
-    for name, content in batches().items():
-        (tmp_path / Path(name).name).write_bytes(content)
-    (tmp_path / "data_batch_3.bin").write_bytes(record(1))
-    expected = hashlib.sha256(batches()[TRAIN[2]]).hexdigest()
+    placed(tmp_path, files() | {"data_batch_3.bin": record(1)})
+    expected = sha256(batches()[TRAIN[2]])
 
     with pytest.raises(DataError, match=rf"data_batch_3\.bin: not the published .* {expected}"):
         load(tmp_path, published[1])
@@ -165,8 +153,8 @@ def test_an_unpacked_file_with_another_checksum_is_refused(
 def test_an_unpacked_set_that_lacks_a_file_is_not_there(
     tmp_path: Path, published: tuple[Path, dict[str, RemoteSet]]
 ) -> None:
-    for name in TRAIN:
-        (tmp_path / Path(name).name).write_bytes(batches()[name])
+    placed(tmp_path, files())
+    (tmp_path / "test_batch.bin").unlink()
 
     with pytest.raises(DataError, match=rf"{tmp_path} lacks cifar-10-binary\.tar\.gz"):
         load(tmp_path, published[1])
@@ -181,9 +169,7 @@ def test_the_set_is_found_below_fleetsim_data_and_then_in_the_cache(
 
     assert len(load(None, registry).train_labels) == 20
 
-    own = tmp_path / "own" / "cifar10"
-    own.mkdir(parents=True)
-    (own / "cifar-10-binary.tar.gz").write_bytes(b"mine")
+    own = placed(tmp_path / "own" / "cifar10", {"cifar-10-binary.tar.gz": b"mine"})
     monkeypatch.setenv("FLEETSIM_DATA", str(tmp_path / "own"))
     with pytest.raises(DataError, match=rf"{own}/cifar-10-binary\.tar\.gz: not the published"):
         load(None, registry)
@@ -399,13 +385,3 @@ def test_the_bundled_scenarios_run_on_the_real_pictures(
         assert done.manifest.rounds == 2
         delivered = done.tasks[done.tasks.outcome == "delivered"]
         assert set(delivered.download_byte) == set(delivered.upload_byte) == {4 * num_parameters}
-
-
-def test_the_registry_knows_the_five_training_files_and_the_test_file() -> None:
-    known = REGISTRY["cifar10"].files[0]
-
-    assert [Path(name).name for name, _ in known.members] == [
-        *(f"data_batch_{number}.bin" for number in range(1, 6)),
-        "test_batch.bin",
-    ]
-    assert all(len(sha256) == 64 for _, sha256 in known.members)

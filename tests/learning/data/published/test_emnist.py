@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,15 +20,10 @@ from fleetsim.learning.data.published.emnist import (
     read_packed,
     read_unpacked,
 )
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+from tests.learning.data.stand_ins import idx, placed, stand_in, zipped
 
 FIRST: Mapping[Split, int] = {"balanced": 0, "letters": 1}
 LAST: Mapping[Split, int] = {"balanced": 46, "letters": 26}
-
-
-def idx(array: np.ndarray) -> bytes:
-    sides = np.array(array.shape, ">u4").tobytes()
-    return bytes([0, 0, 8, array.ndim]) + sides + array.astype(np.uint8).tobytes()
 
 
 def seven() -> np.ndarray:
@@ -54,19 +47,15 @@ def files(split: Split, labels: list[int] | None = None) -> dict[str, bytes]:
 
 
 def archive(path: Path, contents: Mapping[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w") as packed:
-        for name, content in contents.items():
-            packed.writestr(f"gzip/{name}", content)
-    return path
+    return zipped(path, {f"gzip/{name}": content for name, content in contents.items()})
 
 
 def load(folder: Path, split: Split = "balanced") -> Dataset:
     """The set in a folder, whose archive counts as the published one."""
     packed = folder / "gzip.zip"
-    digest = hashlib.sha256(packed.read_bytes()).hexdigest() if packed.is_file() else ""
-    file = RemoteFile("gzip.zip", 0, digest, None, ())
-    registry = {"emnist": RemoteSet("emnist", "", (file,), "", "")}
+    content = packed.read_bytes() if packed.is_file() else b""
     settings = EmnistSettings(split=split, folder=str(folder))
+    registry = stand_in("emnist", {"gzip.zip": content})
     return load_dataset(settings, seed=1, num_clients=2, registry=registry)
 
 
@@ -111,13 +100,12 @@ def test_pixels_are_standardised_by_the_training_part(tmp_path: Path) -> None:
 def test_unpacked_files_are_read_with_and_without_gzip(
     tmp_path: Path, inner: str, is_packed: bool
 ) -> None:
-    home = tmp_path / "home" / inner
-    home.mkdir(parents=True)
-    for name, content in files("letters").items():
-        if is_packed:
-            (home / name).write_bytes(content)
-        else:
-            (home / name.removesuffix(".gz")).write_bytes(gzip.decompress(content))
+    contents = files("letters")
+    if not is_packed:
+        contents = {
+            name.removesuffix(".gz"): gzip.decompress(content) for name, content in contents.items()
+        }
+    placed(tmp_path / "home" / inner, contents)
     path = archive(tmp_path / "gzip.zip", files("letters"))
 
     found = read_unpacked(tmp_path / "home", "letters", "train", num_images=2)
@@ -127,8 +115,7 @@ def test_unpacked_files_are_read_with_and_without_gzip(
 
 
 def test_unpacked_files_must_hold_as_many_images_as_the_published(tmp_path: Path) -> None:
-    for name, content in files("balanced").items():
-        (tmp_path / name).write_bytes(content)
+    placed(tmp_path, files("balanced"))
 
     with pytest.raises(DataError, match=r"train-images.*: 2 images, EMNIST has 112800"):
         load(tmp_path)

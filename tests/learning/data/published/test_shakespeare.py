@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,13 +12,13 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import REGISTRY, load_dataset
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.published.shakespeare import (
     ALPHABET,
     ARCHIVE,
     ShakespeareSettings,
     roles,
 )
+from tests.learning.data.stand_ins import placed, stand_in, zipped
 
 PLAY = b"""<?xml version="1.0"?>
 <!DOCTYPE PLAY SYSTEM "play.dtd">
@@ -49,20 +47,15 @@ def play(**said: list[str]) -> bytes:
     return f"<PLAY>{''.join(speeches)}</PLAY>".encode()
 
 
-def registry(**plays: bytes) -> dict[str, RemoteSet]:
-    files = tuple(
-        RemoteFile(name, len(content), digest, digest, ())
-        for name, content in plays.items()
-        for digest in [hashlib.sha256(content).hexdigest()]
-    )
-    return {"shakespeare": RemoteSet("shakespeare", "", files, "", "")}
-
-
 def load(folder: Path, settings: ShakespeareSettings, **plays: bytes) -> Dataset:
-    for name, content in plays.items():
-        (folder / name).write_bytes(content)
+    placed(folder, plays)
+    return load_from(folder, settings, **plays)
+
+
+def load_from(folder: Path, settings: ShakespeareSettings, **published: bytes) -> Dataset:
     chosen = settings.model_copy(update={"folder": str(folder)})
-    return load_dataset(chosen, seed=1, num_clients=2, registry=registry(**plays))
+    registry = stand_in("shakespeare", published)
+    return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
 
 
 def spelt(tokens: IntArray) -> str:
@@ -176,32 +169,23 @@ def test_no_role_that_is_long_enough_is_the_scenarios_fault(tmp_path: Path) -> N
 # --- files --------------------------------------------------------------------------------------
 
 
-def archive(folder: Path, **plays: bytes) -> None:
-    with zipfile.ZipFile(folder / ARCHIVE, "w") as opened:
-        for name, content in plays.items():
-            opened.writestr(name, content)
-
-
 def test_an_archive_is_as_good_as_its_files(tmp_path: Path) -> None:
     plays = {"p": play(ANN=LINES), "q": play(BEN=LINES)}
     files = load(tmp_path, SHORT, **plays)
-    packed = tmp_path / "packed"
-    packed.mkdir()
-    archive(packed, **plays, more=b"not looked at")
+    packed = placed(tmp_path / "packed", {})
+    zipped(packed / ARCHIVE, plays | {"more": b"not looked at"})
 
-    chosen = SHORT.model_copy(update={"folder": str(packed)})
-    data = load_dataset(chosen, seed=1, num_clients=2, registry=registry(**plays))
+    data = load_from(packed, SHORT, **plays)
 
     assert np.array_equal(data.train_inputs, files.train_inputs)
     assert np.array_equal(data.test_labels, files.test_labels)
 
 
 def test_another_play_in_the_archive_is_refused(tmp_path: Path) -> None:
-    archive(tmp_path, p=play(ANN=["forged"]))
-    chosen = SHORT.model_copy(update={"folder": str(tmp_path)})
+    zipped(tmp_path / ARCHIVE, {"p": play(ANN=["forged"])})
 
     with pytest.raises(DataError, match=f"{ARCHIVE}: p is not the published file: .*SHA-256"):
-        load_dataset(chosen, seed=1, num_clients=2, registry=registry(p=play(ANN=LINES)))
+        load_from(tmp_path, SHORT, p=play(ANN=LINES))
 
 
 def test_all_37_plays_are_known() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,13 +12,13 @@ from pydantic import ValidationError
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
 from fleetsim.learning.data.published.wikitext import (
     ByteSettings,
     WikiText2Settings,
     WordSettings,
     articles,
 )
+from tests.learning.data.stand_ins import placed, stand_in, zipped
 
 TRAIN = " \n = A = \n \n a b a <unk> \n \n = B = \n \n b a c \n"
 TEST = " \n = C = \n \n a d b <unk> a \n"
@@ -31,15 +29,14 @@ def load(
     folder: Path, settings: WikiText2Settings, *, train: str = TRAIN, test: str = TEST
 ) -> Dataset:
     """The data set from three files of the form with <unk>; the validation part is the test's."""
-    texts = {"train.txt": train, "valid.txt": test, "test.txt": test}
-    files = []
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="")
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        files.append(RemoteFile(name, 0, digest, digest, (), is_extra=name == "train.txt"))
-    known = {"wikitext2-tokens": RemoteSet("wikitext2-tokens", "", tuple(files), "", "")}
-    chosen = settings.model_copy(update={"folder": str(folder)})
-    return load_dataset(chosen, seed=1, num_clients=2, registry=known)
+    contents = {"train.txt": train, "valid.txt": test, "test.txt": test}
+    return load_from(folder, settings, {name: text.encode() for name, text in contents.items()})
+
+
+def load_from(folder: Path, settings: WikiText2Settings, contents: dict[str, bytes]) -> Dataset:
+    registry = stand_in("wikitext2-tokens", {"train.txt": b""} | contents, extras=["train.txt"])
+    chosen = settings.model_copy(update={"folder": str(placed(folder, contents))})
+    return load_dataset(chosen, seed=1, num_clients=2, registry=registry)
 
 
 # --- articles -----------------------------------------------------------------------------------
@@ -146,51 +143,30 @@ def test_a_vocabulary_size_is_a_key_of_words_alone() -> None:
 # --- files --------------------------------------------------------------------------------------
 
 
-def raw_registry(archive: Path, **parts: str) -> dict[str, RemoteSet]:
-    members = tuple(
-        (f"wikitext-2-raw/wiki.{part}.raw", hashlib.sha256(text.encode()).hexdigest())
-        for part, text in parts.items()
-    )
-    with zipfile.ZipFile(archive, "w") as packed:
-        for (name, _), text in zip(members, parts.values(), strict=True):
-            packed.writestr(name, text)
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    file = RemoteFile(archive.name, 0, digest, None, (), members=members)
-    return {"wikitext2": RemoteSet("wikitext2", "", (file,), "", "")}
-
-
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_the_raw_form_is_read_from_the_archive_or_its_files(tmp_path: Path, unpacked: bool) -> None:
-    archive = tmp_path / "wikitext-2-raw-v1.zip"
-    known = raw_registry(archive, train=TRAIN, valid=TEST, test=TEST)
+    texts = {"train": TRAIN.encode(), "valid": TEST.encode(), "test": TEST.encode()}
+    members = {f"wikitext-2-raw/wiki.{part}.raw": text for part, text in texts.items()}
+    archive = zipped(tmp_path / "wikitext-2-raw-v1.zip", members)
+    known = stand_in("wikitext2", {archive.name: archive.read_bytes()}, members=members)
     if unpacked:
-        with zipfile.ZipFile(archive) as packed:
-            packed.extractall(tmp_path)
+        placed(tmp_path, {Path(name).name: text for name, text in members.items()})
         archive.unlink()
     settings = TOKENS.model_copy(update={"form": "raw", "folder": str(tmp_path)})
 
     data = load_dataset(settings, seed=1, num_clients=2, registry=known)
 
-    (tmp_path / "tokens").mkdir()
     same = load(tmp_path / "tokens", TOKENS)
     assert np.array_equal(data.train_inputs, same.train_inputs)
     assert np.array_equal(data.test_labels, same.test_labels)
 
 
 def test_the_training_part_may_be_missing_if_the_validation_part_trains(tmp_path: Path) -> None:
-    texts = {"valid.txt": TRAIN, "test.txt": TEST}
-    files = [RemoteFile("train.txt", 0, "", "", (), is_extra=True)]
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        files.append(RemoteFile(name, 0, digest, digest, ()))
-    known = {"wikitext2-tokens": RemoteSet("wikitext2-tokens", "", tuple(files), "", "")}
-    settings = TOKENS.model_copy(update={"folder": str(tmp_path)})
+    contents = {"valid.txt": TRAIN.encode(), "test.txt": TEST.encode()}
 
     with pytest.raises(DataError, match=r"lacks train\.txt"):
-        load_dataset(settings, seed=1, num_clients=2, registry=known)
-    settings = settings.model_copy(update={"train_part": "valid"})
-    data = load_dataset(settings, seed=1, num_clients=2, registry=known)
+        load_from(tmp_path, TOKENS, contents)
+    data = load_from(tmp_path, TOKENS.model_copy(update={"train_part": "valid"}), contents)
     assert len(data.train_inputs) == 4
 
 

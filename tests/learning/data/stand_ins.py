@@ -1,0 +1,55 @@
+"""Small files in the form of published ones, and registries that know them as published."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.learning.data.published.remote_set import RemoteFile, RemoteSet
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def stand_in(
+    name: str,
+    contents: Mapping[str, bytes],
+    *,
+    extras: Collection[str] = (),
+    members: Mapping[str, bytes] | None = None,
+) -> dict[str, RemoteSet]:
+    """Return the registry of one set whose files, or members of an archive, are these."""
+    inside = tuple((path, sha256(content)) for path, content in (members or {}).items())
+    files = tuple(
+        RemoteFile(file, len(content), sha256(content), sha256(content), (), file in extras, inside)
+        for file, content in contents.items()
+    )
+    return {name: RemoteSet(name, "", files, "", "")}
+
+
+def placed(folder: Path, contents: Mapping[str, bytes]) -> Path:
+    """Return a folder with these files by name, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def zipped(path: Path, contents: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return path
+
+
+def idx(array: NDArray[Any], code: int = 0x08, kind: str = "u1") -> bytes:
+    """Return an IDX file of unsigned bytes, or of another kind of elements."""
+    sides = np.array(array.shape, ">u4").tobytes()
+    return bytes([0, 0, code, array.ndim]) + sides + array.astype(kind).tobytes()
