@@ -6,11 +6,9 @@ Client k starts from the model w_0 that the server sent and minimises
 
     F_k(w) + mu/2 |w - w_0|^2,    F_k(w) = (1/n_k) sum_i loss_i(w),
 
-with the cross-entropy as loss unless the network has its own loss: McMahan et al.,
-"Communication-efficient learning of deep networks from decentralized data", AISTATS 2017 (mu = 0),
-and Li et al., "Federated optimization in heterogeneous networks", MLSys 2020 (FedProx). One step on
-a batch B, with weight decay l, momentum m, velocity v (0 at the start of every task) and learning
-rate h, as in `torch.optim.SGD`:
+with the cross-entropy as loss unless the network has its own loss; docs/models/learning.md has the
+sources. One step on a batch B, with weight decay l, momentum m, velocity v (0 at the start of every
+task) and learning rate h, as in `torch.optim.SGD`:
 
     g = (1/|B|) sum_B grad loss_i(w) + mu (w - w_0) + l w;    v <- m v + g;    w <- w - h v.
 

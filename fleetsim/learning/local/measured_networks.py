@@ -19,6 +19,8 @@ from fleetsim.contracts import ModelCost, StepMemory
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.cost import model_cost
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.settings import LstmSettings
 from fleetsim.learning.models.text import Lstm
 
 _IMAGENET = (3, 224, 224)
@@ -216,26 +218,13 @@ def celeba_cnn() -> nn.Module:
 
 def reddit_lstm() -> nn.Module:
     """Return LEAF's network for Reddit: the next word at each of 10 positions."""
-    return Lstm(
-        vocabulary_size=_REDDIT_WORDS,
-        num_classes=_REDDIT_WORDS,
-        embedding=256,
-        hidden=256,
-        layers=2,
-        is_sequence=True,
-    )
+    words = SampleForm((10,), _REDDIT_WORDS, _REDDIT_WORDS, is_sequence=True)
+    return Lstm(LstmSettings(embedding=256, hidden=256, layers=2), words)
 
 
 def shakespeare_lstm() -> nn.Module:
     """Return LEAF's network for Shakespeare: the character after 80 others."""
-    return Lstm(
-        vocabulary_size=80,
-        num_classes=80,
-        embedding=8,
-        hidden=256,
-        layers=2,
-        is_sequence=False,
-    )
+    return Lstm(LstmSettings(embedding=8, hidden=256, layers=2), SampleForm((80,), 80, 80))
 
 
 MEASURED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {

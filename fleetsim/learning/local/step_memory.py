@@ -1,17 +1,10 @@
 """Memory of an SGD step of local training, measured on the real model.
 
-The peak is at the start of the backward pass. A device then holds for a batch of B samples
-
-    state + B * sample        bytes:
-
-* state: weights, buffers and gradients, the velocity of SGD with momentum, and with a proximal term
-  the model that the server sent;
-* sample: memory that the forward pass of one sample, including its loss, keeps for the backward
-  pass. It is what torch's autograd keeps of the real network, shared memory counted once.
+The peak is at the start of the backward pass. docs/models/memory.md defines the three figures;
+`fleetsim.fleet.devices.memory` applies them to different engines.
 
 Engines that compute convolutions as matrix products also store the patches under the kernel: an
-input of [C, H, W] under k x k weights becomes [C k k, H' W']. These bytes are counted separately.
-`fleetsim.fleet.devices.memory` applies the three figures to different engines.
+input of [C, H, W] under k x k weights becomes [C k k, H' W'].
 """
 
 from __future__ import annotations

@@ -6,9 +6,7 @@ kinds of layers. Layers with FLOP are counted too: each costs a device an overhe
 is most of the time of a small network (`fleetsim.fleet.devices.compute`). A recurrent layer counts
 once for each of its layers and directions, for any number of steps.
 
-Transformers have no class of their own. Their linear layers, their attention and their logits are
-matrix products, and the matrix products of the boards were measured on a transformer (BERT-base on
-Jetson TX2, Nano and Raspberry Pi 4; UbiquitousLearning/FedAdapter@8e27f2e).
+Transformers have no class of their own: docs/models/learning.md says why.
 
 FLOP come from the formulas of the layers. Torch's counter gives the same (tests compare both), but
 imports torch's compiler, which would double the time of a start.

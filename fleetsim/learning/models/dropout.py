@@ -1,8 +1,7 @@
 """Dropout whose masks are drawn from the address of a job, not from a shared generator.
 
-In an SGD step each unit is left out with chance p and the others are scaled by 1 / (1 - p)
-(Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014).
-Evaluation, and gradients for a selector, use the whole network.
+In an SGD step each unit is left out with chance p and the others are scaled by 1 / (1 - p).
+Evaluation, and gradients for a selector, use the whole network. Source: docs/models/learning.md.
 """
 
 from __future__ import annotations

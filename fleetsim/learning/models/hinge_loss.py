@@ -1,15 +1,6 @@
 """Hinge losses of a linear support vector machine for several classes.
 
-With scores s_1 .. s_C and the right class y, in the notation of the sources:
-
-    crammer-singer:  max(0, 1 + max_{j != y} s_j - s_y)
-    weston-watkins:  sum_{j != y} max(0, 1 + s_j - s_y)
-    one-vs-rest:     max(0, 1 - s_y) + sum_{j != y} max(0, 1 + s_j)
-
-K. Crammer, Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector
-machines", JMLR 2, 2001; J. Weston, C. Watkins, "Support vector machines for multi-class pattern
-recognition", ESANN 1999; R. Rifkin, A. Klautau, "In defense of one-vs-all classification", JMLR 5,
-2004. The L2 penalty of the machine is the optimizer's weight decay.
+The three losses, and their sources, are in docs/models/models.md.
 
 Where several scores are the maximum, or a margin is met exactly, the gradient is that of one side.
 """

@@ -201,15 +201,7 @@ class LstmSettings(ModelKind):
         """Return the network, for text alone."""
         from fleetsim.learning.models.text import Lstm  # noqa: PLC0415
 
-        assert samples.vocabulary_size is not None
-        return Lstm(
-            vocabulary_size=samples.vocabulary_size,
-            num_classes=samples.num_classes,
-            embedding=self.embedding,
-            hidden=self.hidden,
-            layers=self.layers,
-            is_sequence=samples.is_sequence,
-        )
+        return Lstm(self, samples)
 
 
 class Gpt2Settings(ModelKind):
@@ -245,20 +237,12 @@ class Gpt2Settings(ModelKind):
         """
         from fleetsim.learning.models.text import Gpt2  # noqa: PLC0415
 
-        assert samples.vocabulary_size is not None
         if samples.num_classes != samples.vocabulary_size:
             raise ScenarioError(
                 f"task.model.kind: gpt2 predicts one of the {samples.vocabulary_size} tokens, but"
                 f" the labels of this data set are {samples.num_classes} classes; choose lstm"
             )
-        return Gpt2(
-            vocabulary_size=samples.vocabulary_size,
-            context=samples.input_shape[0],
-            layers=self.layers,
-            heads=self.heads,
-            width=self.width,
-            is_sequence=samples.is_sequence,
-        )
+        return Gpt2(self, samples)
 
 
 ModelSettings = Annotated[

@@ -1,9 +1,6 @@
 """Small networks of the federated papers, layer by layer.
 
-GPFL ("Gradient Projection-based Client Selection for Efficient Federated Learning", section V-B)
-states of its CNN: three convolutions with 32, 64 and 64 kernels, then 64 units. The rest is that of
-FedCor, whose experiments it repeats: 3x3 kernels without padding, the first two pooled before their
-ReLU (Yoruko-Tang/FedCor@d941083, README and src/models.py `NaiveCNN`).
+Layers and sources: docs/models/models.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Networks for text: from tokens [n, t] int64 to logits of the sample or of every position.
 
-* `Lstm`: McMahan et al., "Communication-efficient learning of deep networks from decentralized
-  data", AISTATS 2017 (Shakespeare), in the form of Caldas et al., "LEAF: a benchmark for federated
-  settings", arXiv:1812.01097, 2018 (TalwalkarLab/leaf, models/shakespeare/stacked_lstm.py).
-* `Gpt2`: Radford et al., "Language models are unsupervised multitask learners", 2019
-  (openai/gpt-2, src/model.py), without dropout.
+Sources: docs/models/models.md. `Gpt2` is without dropout.
 
 Where samples have one label each [n], the logits are those of the last position; where every
 position has a label [n, t], they are those of each position.
@@ -18,6 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from fleetsim.learning.models.model_kind import SampleForm
+from fleetsim.learning.models.settings import Gpt2Settings, LstmSettings
+
 _STD = 0.02
 _POSITION_STD = 0.01
 _MLP_FACTOR = 4
@@ -26,31 +25,13 @@ _MLP_FACTOR = 4
 class Lstm(nn.Module):
     """Embedding, LSTM layers, one linear layer; the state begins at zero in every sample."""
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        num_classes: int,
-        embedding: int,
-        hidden: int,
-        layers: int,
-        is_sequence: bool,
-    ) -> None:
-        """Build it.
-
-        Args:
-            vocabulary_size: tokens are 0 .. vocabulary_size - 1.
-            num_classes: number of logits.
-            embedding: numbers that represent one token.
-            hidden: units of every LSTM layer.
-            layers: number of LSTM layers.
-            is_sequence: True: logits of every position; False: logits of the last one.
-        """
+    def __init__(self, settings: LstmSettings, samples: SampleForm) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary_size, embedding)
-        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
-        self.fc = nn.Linear(hidden, num_classes)
-        self._is_sequence = is_sequence
+        assert samples.vocabulary_size is not None
+        self.embedding = nn.Embedding(samples.vocabulary_size, settings.embedding)
+        self.lstm = nn.LSTM(settings.embedding, settings.hidden, settings.layers, batch_first=True)
+        self.fc = nn.Linear(settings.hidden, samples.num_classes)
+        self._is_sequence = samples.is_sequence
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map [n, t] int64 to [n, t, classes], or to [n, classes] of the last position."""
@@ -126,32 +107,15 @@ class Gpt2(nn.Module):
     The embedding is used twice but is one entry of the state dict: the flat vector holds it once.
     """
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        context: int,
-        layers: int,
-        heads: int,
-        width: int,
-        is_sequence: bool,
-    ) -> None:
-        """Build it.
-
-        Args:
-            vocabulary_size: tokens, and classes, are 0 .. vocabulary_size - 1.
-            context: tokens of the longest sample.
-            layers: number of blocks.
-            heads: attention heads of a block.
-            width: numbers that represent one token; a multiple of `heads`.
-            is_sequence: True: logits of every position; False: logits of the last one.
-        """
+    def __init__(self, settings: Gpt2Settings, samples: SampleForm) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary_size, width)
-        self.positions = nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        assert samples.vocabulary_size is not None
+        width = settings.width
+        self.tokens = nn.Embedding(samples.vocabulary_size, width)
+        self.positions = nn.Embedding(samples.input_shape[0], width)
+        self.blocks = nn.Sequential(*(Block(width, settings.heads) for _ in range(settings.layers)))
         self.norm = nn.LayerNorm(width)
-        self._is_sequence = is_sequence
+        self._is_sequence = samples.is_sequence
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map [n, t] int64 to [n, t, vocabulary], or to [n, vocabulary] of the last position."""

@@ -1,23 +1,11 @@
 """Published image networks in their form for small images, such as CIFAR's 32 x 32 pixels.
 
-* ResNet-18: He et al., "Deep residual learning for image recognition", CVPR 2016.
-* VGG-16 (configuration D): Simonyan, Zisserman, "Very deep convolutional networks for large-scale
-  image recognition", ICLR 2015, with the normalisation and the single linear layer of its CIFAR
-  variants.
-* ShuffleNet v2 1.0x: Ma et al., "ShuffleNet V2: practical guidelines for efficient CNN architecture
-  design", ECCV 2018.
-
+The networks, their sources and both forms of normalisation are described in docs/models/models.md.
 In the published forms the first layers halve a 224 x 224 image twice; here they keep its size: a
-3x3 convolution of stride 1 and no pooling. All later layers are as published. These forms are those
-of kuangliu/pytorch-cifar@c7c3518, with the same numbers of parameters. They end in the mean over
-the image and one linear layer, so they take images of any size from `min_side` of their settings.
+3x3 convolution of stride 1 and no pooling. All later layers are as published, with one linear layer
+after the mean over the image, so they take images of any size from `min_side` of their settings.
 From that size on no map of a single pixel is normalised (BatchNorm is undefined for one in a batch
 of one sample), and VGG-16 can halve the image five times.
-
-Normalisation is BatchNorm (Ioffe, Szegedy, ICML 2015) or GroupNorm (Wu, He, ECCV 2018). BatchNorm
-suffers in federated learning, where every client has its own mix of classes; GroupNorm does not
-(Hsieh et al., "The non-IID data quagmire of decentralized machine learning", ICML 2020). Two groups
-are those of Reddi et al., "Adaptive federated optimization", ICLR 2021 (google-research/federated).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -11,22 +9,22 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from fleetsim.contracts import StepMemory
-from fleetsim.fleet.devices.memory import ENGINES, needed_byte
-from fleetsim.learning.local import measured_networks
+from fleetsim.fleet.devices.memory import ENGINES
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.local.step_memory import step_memory
 from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
+    Gpt2Settings,
     LeNet5Settings,
     LstmSettings,
     ModelSettings,
     ShuffleNetV2Settings,
 )
 from fleetsim.learning.models.text import Gpt2
-from fleetsim.units import BYTE_PER_MIB
+from fleetsim.validation import measurements, peak_memory
 
 LABEL_AND_LOSS = 8 + 4 + 4
 """Bytes at most that a sample adds beside its numbers: its label, and scalars of the loss."""
@@ -111,9 +109,8 @@ def test_counting_leaves_the_module_as_it_was() -> None:
 
 def test_attention_keeps_squares_of_the_context() -> None:
     def sample_byte(context: int) -> int:
-        module = Gpt2(
-            vocabulary_size=11, context=context, layers=1, heads=2, width=8, is_sequence=True
-        )
+        form = SampleForm((context,), 11, 11, is_sequence=True)
+        module = Gpt2(Gpt2Settings(layers=1, heads=2, width=8), form)
         return step_memory(module, (context,), local()).sample_byte
 
     short, double, quadruple = (sample_byte(context) for context in (32, 64, 128))
@@ -172,53 +169,19 @@ def test_torch_allocates_what_a_step_of_an_lstm_is_said_to_take() -> None:
 
 # --- fit: MNN on Snapdragon 855 phones ------------------------------------------------------------
 
-# Resident MiB in batches of 1, 2, 4, 8, 16, 32; those above 1 GiB were read to a tenth of a GiB.
-# SqueezeNet's 4,300 in batches of 32 is left out: growth halves there, as of a phone that swaps.
-MEASURED: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int], list[int]]] = {
-    "lenet": (measured_networks.lenet, (1, 28, 28), [67, 70, 72, 75, 82, 103]),
-    "alexnet": (measured_networks.alexnet, (3, 224, 224), [786, 864, 905, 1126, 1638, 2662]),
-    "squeezenet": (measured_networks.squeezenet, (3, 224, 224), [245, 423, 763, 1433, 2764]),
-    "mobilenet-v2": (measured_networks.mobilenet_v2, (3, 224, 224), [246, 407, 744, 1331, 2764]),
-    "googlenet": (measured_networks.googlenet, (3, 224, 224), [238, 335, 529, 847, 1638, 2969]),
-}
 
-
-@pytest.fixture(scope="module")
-def counted() -> dict[str, StepMemory]:
-    """Memory of every measured network; they were trained with momentum."""
-    return {
-        name: step_memory(network(), shape, local(momentum=0.9))
-        for name, (network, shape, _) in MEASURED.items()
+def test_mnn_on_phones_is_met_within_what_the_page_says() -> None:
+    readings = measurements.mnn_memory()
+    errors = np.abs(peak_memory.needed_mib(ENGINES["mnn"]) / readings.resident_mib - 1.0)
+    bounds = {
+        "LeNet": 0.03,
+        "AlexNet": 0.21,
+        "MobileNetV2": 0.08,
+        "SqueezeNet": 0.15,
+        "GoogLeNet": 0.07,
     }
 
-
-def errors(counted: dict[str, StepMemory], name: str) -> list[float]:
-    measured = np.array(MEASURED[name][2])
-    batches = 2 ** np.arange(measured.size)
-    need = needed_byte(ENGINES["mnn"], counted[name], batches) / BYTE_PER_MIB
-    relative: list[float] = (need / measured - 1.0).tolist()
-    return relative
-
-
-def test_mnn_on_phones_is_met_within_7_percent_on_average(counted: dict[str, StepMemory]) -> None:
-    all_errors = np.abs([error for name in MEASURED for error in errors(counted, name)])
-
-    assert all_errors.size == 28
-    assert all_errors.mean() == pytest.approx(0.067, abs=0.005)
-    assert all_errors.max() < 0.21
-
-
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [
-        ("lenet", 0.03),
-        ("alexnet", 0.21),
-        ("mobilenet-v2", 0.08),
-        ("squeezenet", 0.15),
-        ("googlenet", 0.07),
-    ],
-)
-def test_mnn_on_phones_is_met_within_what_the_page_says(
-    counted: dict[str, StepMemory], name: str, bound: float
-) -> None:
-    assert max(np.abs(errors(counted, name))) < bound
+    assert errors.size == 28
+    assert errors.mean() == pytest.approx(0.067, abs=0.005)
+    for network, error in zip(readings.network, errors, strict=True):
+        assert error < bounds[network], network

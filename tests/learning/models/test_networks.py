@@ -19,7 +19,9 @@ from fleetsim.learning.models.settings import (
     LeNet5Settings,
     LogisticSettings,
     ModelSettings,
+    Norm,
     ResNet18Settings,
+    ShuffleNetV2Settings,
     SvmSettings,
     TwoNNSettings,
 )
@@ -114,7 +116,7 @@ def test_fedgra_cnn_applies_sigmoid_after_its_first_convolution_and_relu_after_t
 # --- initial weights ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [TwoNNSettings(), LeNet5Settings()])
+@pytest.mark.parametrize("model", [TwoNNSettings(), LeNet5Settings(), ShuffleNetV2Settings()])
 def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(
     model: ModelSettings,
 ) -> None:
@@ -123,18 +125,35 @@ def test_initial_weights_are_what_pytorch_itself_draws_from_the_same_generator(
     with torch.random.fork_rng():
         generator = torch.Generator().manual_seed(rng.torch_seed(5, "model"))
         torch.random.set_rng_state(generator.get_state())
-        for layer in theirs.children():
+        for layer in theirs.modules():
             if isinstance(layer, nn.Linear | nn.Conv2d):
                 layer.reset_parameters()
 
     np.testing.assert_array_equal(flatten(ours), flatten(theirs))
 
 
-def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_alone() -> None:
+@pytest.mark.parametrize("norm", ["group", "batch"])
+def test_normalisation_begins_with_scale_one_shift_zero_and_fresh_statistics(norm: Norm) -> None:
+    starts = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
+    model = ShuffleNetV2Settings(norm=norm)
+    layers = build_model(model, input_shape=(3, 9, 9), num_classes=10, seed=0).modules()
+    norms = [layer for layer in layers if isinstance(layer, nn.GroupNorm | nn.BatchNorm2d)]
+
+    assert norms
+    for layer in norms:
+        for name, value in layer.state_dict().items():
+            assert torch.all(value == starts[name]), name
+
+
+@pytest.mark.parametrize("model", [TwoNNSettings(), ShuffleNetV2Settings(norm="batch")])
+def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_stream_alone(
+    model: ModelSettings,
+) -> None:
     before = torch.random.get_rng_state()
-    first = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=1))
-    again = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=1))
-    other = flatten(build_model(TwoNNSettings(), input_shape=MNIST, num_classes=10, seed=2))
+    first, again, other = (
+        flatten(build_model(model, input_shape=MNIST, num_classes=10, seed=seed))
+        for seed in (1, 1, 2)
+    )
 
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)

@@ -19,6 +19,7 @@ from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     Gpt2Settings,
@@ -102,9 +103,7 @@ def test_a_label_at_every_position_multiplies_the_last_layer_alone() -> None:
 
 def gpt2_small() -> Gpt2:
     with torch.device("meta"):
-        return Gpt2(
-            vocabulary_size=50_257, context=1024, layers=12, heads=12, width=768, is_sequence=True
-        )
+        return Gpt2(Gpt2Settings(), SampleForm((1024,), 50_257, 50_257, is_sequence=True))
 
 
 def test_gpt2_small_has_the_published_number_of_parameters() -> None:
