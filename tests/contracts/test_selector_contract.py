@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, get_type_hints
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import pytest
@@ -62,6 +63,37 @@ def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
+
+
+class Draws(NamedTuple):
+    """What happens to one client in one round."""
+
+    fate: Outcome
+    loss: float
+    duration_s: float
+    resources: Resources
+
+
+@cache
+def draws_of(seed: int, client: int, round_: int) -> Draws:
+    draw = rng.stream(seed, "report", client, round_)
+    fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
+    return Draws(
+        fate=fates[int(draw.integers(len(fates)))],
+        loss=float(draw.exponential()) / math.sqrt(round_ + 1),
+        duration_s=float(draw.uniform(1.0, 50.0)),
+        resources=Resources(
+            flop_per_s=float(draw.uniform(1e9, 1e11)),
+            ram_byte=int(draw.integers(2**30, 2**33)),
+            load_fraction=float(draw.uniform(0.0, 0.9)),
+            is_charging=False,
+            is_unmetered=True,
+            battery_fraction=0.5,
+            samples_per_s=float(draw.uniform(1.0, 100.0)),
+            down_bit_per_s=float(draw.uniform(1e6, 1e8)),
+            up_bit_per_s=float(draw.uniform(1e6, 1e7)),
+        ),
+    )
 
 
 @dataclass
@@ -168,24 +200,16 @@ class Server:
         self.asked += requests
         return [self.report(request.client, Purpose.PROBE) for request in requests]
 
-    def fate(self, client: int) -> Outcome:
-        if self.outcome is not None:
-            return self.outcome
-        draw = rng.stream(self.seed, "fate", client, self.round)
-        fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
-        return fates[int(draw.integers(len(fates)))]
-
     def report(self, client: int, purpose: Purpose, *, tells_epochs: bool = False) -> Report:
-        outcome = self.fate(client)
-        draw = rng.stream(self.seed, "report", client, self.round)
-        loss = float(draw.exponential()) / math.sqrt(self.round + 1)
+        drawn = draws_of(self.seed, client, self.round)
+        outcome, loss = self.outcome or drawn.fate, drawn.loss
         is_known = outcome is Outcome.DELIVERED and self.has_losses
         return Report(
             client=client,
             purpose=purpose,
             outcome=outcome,
             dispatched_at_s=60.0 * self.round,
-            finished_at_s=60.0 * self.round + float(draw.uniform(1.0, 50.0)),
+            finished_at_s=60.0 * self.round + drawn.duration_s,
             num_samples=int(self.num_samples[client]),
             loss=loss if is_known else None,
             loss_rms=1.1 * loss if is_known else None,
@@ -193,23 +217,9 @@ class Server:
             vector=frozen(np.full(4, loss), np.float32) if is_known else None,
             update_norm=2.0 * loss if is_known else None,
             energy_j=5.0 if outcome is Outcome.DELIVERED else None,
-            resources=self.resources(client) if outcome is Outcome.DELIVERED else None,
+            resources=drawn.resources if outcome is Outcome.DELIVERED else None,
             base=self.parameters if purpose is Purpose.TRAIN else None,
             epoch_losses=(2.0 * loss, loss) if is_known and tells_epochs else None,
-        )
-
-    def resources(self, client: int) -> Resources:
-        draw = rng.stream(self.seed, "resources", client, self.round)
-        return Resources(
-            flop_per_s=float(draw.uniform(1e9, 1e11)),
-            ram_byte=int(draw.integers(2**30, 2**33)),
-            load_fraction=float(draw.uniform(0.0, 0.9)),
-            is_charging=False,
-            is_unmetered=True,
-            battery_fraction=0.5,
-            samples_per_s=float(draw.uniform(1.0, 100.0)),
-            down_bit_per_s=float(draw.uniform(1e6, 1e8)),
-            up_bit_per_s=float(draw.uniform(1e6, 1e7)),
         )
 
     def check_choice(self, chosen: IntArray, view: RoundView) -> None:
@@ -279,19 +289,20 @@ def through_npz(state: State) -> State:
 
 
 @every_mode
-def test_a_choice_is_distinct_candidates_at_most_those_wanted(settings):
-    server = Server(build_selector(settings))
-    sizes = [server.play().size for _ in range(12)]
+def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_says_so(settings):
+    """For longer than a slot of 15 rounds: with all clients there, and with absences and failures.
 
-    assert max(sizes) > 0
+    `Server.play` checks that a choice is of distinct candidates, at most those wanted.
+    """
+    calm = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+    rough = Server(build_selector(settings))
+    calm_sizes = [calm.play(frozen(np.arange(SIZE))).size for _ in range(17)]
+    rough_sizes = [rough.play().size for _ in range(17)]
 
-
-@every_mode
-def test_with_all_clients_there_and_delivering_there_is_always_a_choice(settings):
-    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
-    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(12)]
-
-    assert min(sizes) > 0
+    assert min(calm_sizes) > 0
+    assert max(rough_sizes) > 0
+    assert bool(calm.asked) == calm.selector.needs_probes
+    assert bool(rough.asked) == rough.selector.needs_probes
 
 
 @every_class
@@ -354,13 +365,16 @@ def test_a_restored_selector_does_not_write_into_the_state_it_was_given(settings
 
 
 @every_mode
-def test_no_client_there_gives_an_empty_choice_and_the_run_goes_on(settings):
-    server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
+def test_with_few_clients_or_none_there_the_run_goes_on(settings):
+    """In a fleet smaller than the cohort; the first rounds are those of no client and of one."""
+    size = COHORT - 2
+    server = Server(build_selector(settings), size=size, outcome=Outcome.DELIVERED)
 
     assert server.play(frozen([])).tolist() == []
-    assert server.play(frozen(np.arange(SIZE))).size > 0
+    assert [server.play(frozen([1])).tolist() for _ in range(6)] == [[1]] * 6
+    assert min(server.play(frozen(np.arange(size))).size for _ in range(4)) > 0
     assert server.play(frozen([])).tolist() == []
-    assert server.play(frozen(np.arange(SIZE))).size > 0
+    assert server.play(frozen(np.arange(size))).size > 0
 
 
 def outlasts_failures(settings: Any, outcome: Outcome) -> bool:
@@ -398,25 +412,9 @@ def test_clients_that_vanish_after_the_probes_are_not_chosen(settings):
 
 
 @every_mode
-def test_a_fleet_smaller_than_the_cohort_is_no_obstacle(settings):
-    size = COHORT - 2
-    server = Server(build_selector(settings), size=size, outcome=Outcome.DELIVERED)
-    chosen = [server.play(frozen(np.arange(size))) for _ in range(6)]
-
-    assert all(0 < choice.size <= size for choice in chosen)
-
-
-@every_mode
-def test_the_only_one_there_is_chosen(settings):
-    server = Server(build_selector(settings), size=3, outcome=Outcome.DELIVERED)
-
-    assert [server.play(frozen([1])).tolist() for _ in range(8)] == [[1]] * 8
-
-
-@every_mode
 def test_a_run_without_losses_does_not_break_a_selector(settings):
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED, has_losses=False)
-    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(12)]
+    sizes = [server.play(frozen(np.arange(SIZE))).size for _ in range(8)]
 
     assert min(sizes) > 0
 
@@ -428,19 +426,6 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected
-
-
-@every_mode
-def test_clients_are_asked_if_and_only_if_the_selector_says_so(settings):
-    """Long enough for a slot of 15 rounds to be over; and with absences and failures."""
-    calm = Server(build_selector(settings), outcome=Outcome.DELIVERED)
-    rough = Server(build_selector(settings))
-    for _ in range(20):
-        calm.play(frozen(np.arange(SIZE)))
-        rough.play()
-
-    assert bool(calm.asked) == calm.selector.needs_probes
-    assert bool(rough.asked) == rough.selector.needs_probes
 
 
 # --- what they may know, and how they are listed --------------------------------------------------
