@@ -59,6 +59,9 @@ every_loss_blind_class = pytest.mark.parametrize("settings", one_mode_per_class(
 # --- a tiny server that keeps its side of the contract --------------------------------------------
 
 
+EVEN = np.arange(0, SIZE, 2)
+
+
 def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
@@ -377,38 +380,29 @@ def test_with_few_clients_or_none_there_the_run_goes_on(settings):
     assert server.play(frozen(np.arange(size))).size > 0
 
 
-def outlasts_failures(settings: Any, outcome: Outcome) -> bool:
-    """Return whether there is a choice in each of the rounds before, during and after failures."""
+def outlasts_failures_and_departures(settings: Any, outcome: Outcome) -> bool:
+    """Return whether there is a choice before, during and after failures, and of those who stay."""
     all_clients = frozen(np.arange(SIZE))
     server = Server(build_selector(settings), wanted=3, outcome=Outcome.DELIVERED)
     sizes = [server.play(all_clients).size]
     server.outcome = outcome
-    sizes += [server.play(all_clients).size for _ in range(4)]
+    sizes += [server.play(all_clients, left=left).size for left in (None, None, None, EVEN)]
     server.outcome = Outcome.DELIVERED
-    sizes += [server.play(all_clients).size for _ in range(2)]
+    sizes += [server.play(all_clients, left=left).size for left in (EVEN, None)]
+    assert server.play(all_clients, left=all_clients).tolist() == []
     return min(sizes) > 0
 
 
 @every_mode
-def test_rounds_in_which_all_failed_are_survived(settings):
-    assert outlasts_failures(settings, Outcome.OFFLINE)
+def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
+    """`Server.play` checks that nobody is chosen who has left."""
+    assert outlasts_failures_and_departures(settings, Outcome.OFFLINE)
 
 
 @every_class
 @pytest.mark.parametrize("outcome", [Outcome.LATE, Outcome.CANCELLED])
 def test_it_does_not_matter_how_all_failed(settings, outcome):
-    assert outlasts_failures(settings, outcome)
-
-
-@every_mode
-def test_clients_that_vanish_after_the_probes_are_not_chosen(settings):
-    server = Server(build_selector(settings))
-    all_clients = frozen(np.arange(SIZE))
-    for _ in range(4):
-        server.play(all_clients, left=frozen(np.arange(0, SIZE, 2)))
-    without_candidates = server.play(all_clients, left=all_clients)
-
-    assert without_candidates.tolist() == []
+    assert outlasts_failures_and_departures(settings, outcome)
 
 
 @every_mode

@@ -34,15 +34,8 @@ NUM_BLOCKS = 400_000
 BANDWIDTH_HZ = 1e6
 DOWN, UP = Direction.DOWN, Direction.UP
 RAYLEIGH = ("rayleigh", 1.0)
-LAWS = [
-    RAYLEIGH,
-    ("rician", 0.0),
-    ("rician", 3.0),
-    ("rician", 10.0),
-    ("nakagami", 0.5),
-    ("nakagami", 1.0),
-    ("nakagami", 3.0),
-]
+LAWS = [RAYLEIGH, ("rician", 3.0), ("rician", 10.0), ("nakagami", 0.5), ("nakagami", 3.0)]
+"""Of which Rayleigh is also rician with 0 and nakagami with 1, draw for draw."""
 every_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law[0]} {law[1]:g}")
 Law = tuple[str, float]
 
@@ -150,7 +143,7 @@ def test_the_mean_rate_is_the_ergodic_capacity(law: Law, snr_db: float) -> None:
 
 
 @every_law
-@pytest.mark.parametrize("lag", [1, 2, 3, 7])
+@pytest.mark.parametrize("lag", [1, 2, 3, 4, 5, 7])
 def test_blocks_are_uncorrelated(law: Law, lag: int) -> None:
     gains = gains_of(law)
 

@@ -9,7 +9,7 @@ from math import floor
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
@@ -121,6 +121,7 @@ def test_states_and_next_changes_equal_the_table(tables, asked, data):
         assert until_s == searched([second[3] for second in table], 0, t_s)
 
 
+@settings(max_examples=40)  # each asks up to 36 queries twice
 @given(
     lives=st.lists(
         st.tuples(seconds, st.integers(-2 * MOST_SPAN_S, 3 * MOST_SPAN_S)), min_size=1, max_size=3

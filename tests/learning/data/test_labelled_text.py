@@ -8,21 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from pydantic import ValidationError
 
-from fleetsim import rng
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import LstmSettings
-
-torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
 
 CSV = """user,label,text,part
 zoe,good,"Fine, fine day!",train
@@ -231,44 +222,3 @@ def test_a_mark_in_front_of_the_file_and_empty_lines_do_not_matter(tmp_path: Pat
     marked = load(tmp_path, b"\xef\xbb\xbf" + CSV.encode().replace(b"\nann", b"\n\nann"))
 
     assert np.array_equal(plain.train_inputs, marked.train_inputs)
-
-
-# --- training -----------------------------------------------------------------------------------
-
-
-def test_an_lstm_learns_which_word_makes_a_text_good(tmp_path: Path) -> None:
-    draw = rng.stream(1, "test")
-    words = ["sun", "moon", "star", "tree", "lake"]
-    rows = []
-    for number in range(240):
-        label = number % 2
-        text = [*draw.choice(words, 3), ("rain", "joy")[label], *draw.choice(words, number % 3)]
-        rows.append(f"user{number % 7},{label},{' '.join(text)}\n")
-    data = load(
-        tmp_path,
-        "user,label,text\n" + "".join(rows),
-        max_tokens=6,
-        test={"kind": "drawn", "fraction": 0.2},
-    )
-    module = build_model(
-        LstmSettings(embedding=8, hidden=16, layers=1),
-        input_shape=data.sample_shape,
-        num_classes=data.num_classes,
-        vocabulary_size=data.vocabulary_size,
-        seed=1,
-    )
-    base = flatten(module)
-    inputs, labels = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_labels)
-    test = torch.from_numpy(data.test_inputs), torch.from_numpy(data.test_labels)
-    how = LocalSettings(epochs=1, batch_size=10, optimizer=SgdSettings(learning_rate=0.5))
-
-    trained = local_sgd.train(
-        module, base, inputs, labels, how, epochs=12, stream=rng.stream(1, "order")
-    )
-
-    assert trained.vector is not None
-    before = local_sgd.evaluate(module, base, *test)
-    after = local_sgd.evaluate(module, trained.vector, *test)
-    assert before.loss == pytest.approx(np.log(2), abs=0.2)
-    assert after.loss == pytest.approx(0.0, abs=0.1)
-    assert after.accuracy == 1.0

@@ -41,7 +41,6 @@ KINDS: list[type[ResNet18Settings] | type[Vgg16Settings] | type[ShuffleNetV2Sett
     Vgg16Settings,
     ShuffleNetV2Settings,
 ]
-BOTH_NORMS: list[ModelSettings] = [kind(norm=norm) for kind in KINDS for norm in ("group", "batch")]
 
 
 def build(model: ModelSettings, shape: tuple[int, ...] = CIFAR, num_classes: int = 10) -> nn.Module:
@@ -264,16 +263,15 @@ def test_shufflenet_has_stages_of_four_eight_and_four_units() -> None:
 # --- shapes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", BOTH_NORMS)
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
 def test_networks_train_on_single_samples_from_their_smallest_image(
-    model: ModelSettings, channels: int
+    kind: type[ResNet18Settings],
 ) -> None:
-    side = model.min_side
+    side = kind.min_side
     assert side is not None
-    module = build(model, (channels, side, side + 3), num_classes=7)
+    module = build(kind(norm="batch"), (1, side, side + 3), num_classes=7)
 
-    logits = module(noise(1, channels, side, side + 3))
+    logits = module(noise(1, 1, side, side + 3))
 
     assert logits.shape == (1, 7)
     assert torch.isfinite(logits).all()

@@ -26,6 +26,7 @@ from fleetsim.scenario import load
 from fleetsim.simulate import run
 
 SMALL = ["fleet.size=20", "stop.rounds=2", "task.holdout_fraction=0.25", "task.local.epochs=1"]
+POW_D = "server.selector={kind: power-of-choice, variant: pow-d}"
 EVALUATE, TRAIN = Work(WorkKind.EVALUATE), Work(WorkKind.TRAIN, epochs=1)
 
 
@@ -117,18 +118,23 @@ def test_shuffled_holdouts_need_a_holdout():
         load("quickstart", ["task.holdout_from=everybody"])
 
 
-def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(tmp_path):
-    overrides = [*SMALL, "server.selector={kind: power-of-choice, variant: pow-d}"]
-    own = run(load("quickstart", overrides), out=tmp_path / "own")
-    alike = run(load("quickstart", [*overrides, "task.holdout_from=everybody"]), out=tmp_path / "a")
+@pytest.fixture(scope="module")
+def probing_run(tmp_path_factory):
+    return run(load("quickstart", [*SMALL, POW_D]), out=tmp_path_factory.mktemp("own") / "run")
+
+
+def test_clients_train_with_the_same_samples_whatever_they_evaluate_on(probing_run, tmp_path):
+    alike = run(
+        load("quickstart", [*SMALL, POW_D, "task.holdout_from=everybody"]), out=tmp_path / "alike"
+    )
     columns = ["client", "purpose", "num_samples"]
-    first = [done.tasks[done.tasks["round"] == 1] for done in (own, alike)]
+    first = [done.tasks[done.tasks["round"] == 1] for done in (probing_run, alike)]
 
     asked = [tasks[tasks.purpose == "probe"][columns] for tasks in first]
     assert asked[0].equals(asked[1])
-    assert own.clients.num_samples.equals(alike.clients.num_samples)
+    assert probing_run.clients.num_samples.equals(alike.clients.num_samples)
     # Other losses, other clients.
-    assert own.manifest.digest != alike.manifest.digest
+    assert probing_run.manifest.digest != alike.manifest.digest
 
 
 def test_a_client_with_nothing_left_to_train_with_is_refused():
@@ -174,16 +180,15 @@ def test_without_training_the_numbers_are_the_same():
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_a_run_trains_with_what_its_clients_keep_and_probes_what_they_hold_out(tmp_path, train):
-    selector = "{kind: power-of-choice, variant: pow-d}" if train else "{kind: random}"
-    scenario = load("quickstart", [*SMALL, f"server.selector={selector}"])
-    done = run(scenario, out=tmp_path / "run", train=train)
+def test_a_run_trains_with_what_its_clients_keep_and_probes_what_they_hold_out(
+    probing_run, tmp_path, train
+):
+    done = probing_run if train else run(load("quickstart", SMALL), out=tmp_path / "r", train=False)
     tasks = done.tasks[done.tasks.outcome == "delivered"]
     trained, probed = (tasks[tasks.purpose == purpose] for purpose in ("train", "probe"))
+    task = load("quickstart", SMALL).task
     labels = load_dataset(DigitsSettings(), seed=1, num_clients=20).train_labels
-    parts = split(
-        scenario.task.partition, labels=labels, owner=None, num_clients=20, seed=scenario.seed
-    )
+    parts = split(task.partition, labels=labels, owner=None, num_clients=20, seed=1)
     sizes = np.array([len(part) for part in parts])
     held = np.maximum(1, sizes // 4)
 

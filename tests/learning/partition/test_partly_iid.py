@@ -70,7 +70,7 @@ def test_more_runs_are_more_labels() -> None:
 
 
 def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
-    labels = np.zeros(4_000_000, dtype=np.int64)
+    labels = np.zeros(400_000, dtype=np.int64)
     settings = PartlyIidSettings(num_iid=2000, size_sigma=0.5)
 
     sizes = np.array([len(part) for part in parts(settings, labels, 2000)])

@@ -272,7 +272,7 @@ def test_a_small_alpha_gives_a_label_to_one_client() -> None:
 
 
 def test_shares_have_the_mean_and_variance_of_their_beta_distribution() -> None:
-    labels = balanced(2, 10_000)
+    labels = balanced(2, 1000)
     num_clients, alpha, num_seeds = 5, 0.5, 400
     settings = DirichletSettings(alpha=alpha, min_samples=1)
 
