@@ -1,12 +1,13 @@
-"""Modes of all selectors, for tests of each of them.
+"""Modes of all selectors, or of the kinds of another union, for tests of each of them.
 
-The kinds come from the union `SelectorSettings`, so a new selector in it is tested at once. Its
+The kinds come from the union, such as `SelectorSettings`, so a new one in it is tested at once. Its
 modes are its default settings and, one setting changed at a time, every other literal and every
 `examples` value; a required setting takes its first example. Clients in examples must be 0, 1 or 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -17,9 +18,14 @@ UNION = get_args(get_args(SelectorSettings)[0])
 
 
 def modes() -> list[Any]:
+    """Return settings of every kind of selector."""
+    return modes_of(UNION)
+
+
+def modes_of(union: Iterable[Any]) -> list[Any]:
     """Return settings of every kind: the default ones, then one setting changed at a time."""
     found: list[Any] = []
-    for cls in UNION:
+    for cls in union:
         required = {
             name: field.examples[0]
             for name, field in cls.model_fields.items()
@@ -33,5 +39,6 @@ def modes() -> list[Any]:
             for value in values:
                 if not field.is_required() and value != field.default:
                     settings = cls(**required, **{name: value})
-                    found.append(pytest.param(settings, id=f"{settings.kind}-{name}-{value}"))
+                    kind = cls.model_fields["kind"].default
+                    found.append(pytest.param(settings, id=f"{kind}-{name}-{value}"))
     return found

@@ -1,8 +1,7 @@
 """Contract `fleetsim.contracts.Aggregator` of every aggregator, in each of its modes.
 
 The kinds come from the union `AggregatorSettings`, so a new aggregator is tested as soon as its
-name stands there. Its modes are its default settings and, one setting changed at a time, every
-other literal; a required setting takes its first example.
+name stands there; `selector_modes` says what their modes are.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, Literal, get_args, get_origin
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,32 +17,13 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Aggregator, Outcome, Parameters, Purpose, Report, State
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from tests.selector_modes import modes_of
 
 SIZE = 5
 UNION = get_args(get_args(AggregatorSettings)[0])
 
 
-def modes() -> list[Any]:
-    """Settings of every kind: the default ones, then one literal changed at a time."""
-    found: list[Any] = []
-    for cls in UNION:
-        required = {
-            name: field.examples[0]
-            for name, field in cls.model_fields.items()
-            if field.is_required()
-        }
-        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
-        for name, field in cls.model_fields.items():
-            if name != "kind" and get_origin(field.annotation) is Literal:
-                found += [
-                    pytest.param(cls(**required, **{name: value}), id=f"{cls.__name__}-{value}")
-                    for value in get_args(field.annotation)
-                    if value != field.default
-                ]
-    return found
-
-
-every_mode = pytest.mark.parametrize("settings", modes())
+every_mode = pytest.mark.parametrize("settings", modes_of(UNION))
 
 
 def cohort(round_: int, num_clients: int = 3) -> list[Report]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
@@ -19,6 +19,7 @@ from fleetsim.contracts import (
     FleetView,
     IntArray,
     Outcome,
+    Parameters,
     ProbeRequest,
     Purpose,
     Report,
@@ -73,6 +74,7 @@ class Draws(NamedTuple):
 
     fate: Outcome
     loss: float
+    vector: Parameters
     duration_s: float
     resources: Resources
 
@@ -81,9 +83,11 @@ class Draws(NamedTuple):
 def draws_of(seed: int, client: int, round_: int) -> Draws:
     draw = rng.stream(seed, "report", client, round_)
     fates = [Outcome.DELIVERED] * 5 + [Outcome.LATE, Outcome.OFFLINE, Outcome.CANCELLED]
+    loss = float(draw.exponential()) / math.sqrt(round_ + 1)
     return Draws(
         fate=fates[int(draw.integers(len(fates)))],
-        loss=float(draw.exponential()) / math.sqrt(round_ + 1),
+        loss=loss,
+        vector=frozen(np.full(4, loss), np.float32),
         duration_s=float(draw.uniform(1.0, 50.0)),
         resources=Resources(
             flop_per_s=float(draw.uniform(1e9, 1e11)),
@@ -101,7 +105,10 @@ def draws_of(seed: int, client: int, round_: int) -> Draws:
 
 @dataclass
 class Server:
-    """Server that calls a selector as the engine does, with made-up losses and absences."""
+    """Server that calls a selector as the engine does, with made-up losses and absences.
+
+    Arrays are read-only, so a selector that writes to a view or a report fails.
+    """
 
     selector: Selector
     size: int = SIZE
@@ -152,13 +159,11 @@ class Server:
             raise AssertionError("the probing does not end")
         after = before if left is None else frozen(np.setdiff1d(before, left))
         view = self.view(after, reports, 0)
-        copy = self.view(after, reports, 0)
         answer = self.selector.select(view)
         chosen = answer.clients if isinstance(answer, Cohort) else answer
         self.check_choice(chosen, view)
         if isinstance(answer, Cohort):
             self.check_asked(answer)
-        assert_same_view(view, copy)
         self.finish(answer if isinstance(answer, Cohort) else Cohort(chosen))
         return chosen
 
@@ -217,7 +222,7 @@ class Server:
             loss=loss if is_known else None,
             loss_rms=1.1 * loss if is_known else None,
             accuracy=math.exp(-loss) if is_known and purpose is Purpose.PROBE else None,
-            vector=frozen(np.full(4, loss), np.float32) if is_known else None,
+            vector=drawn.vector if is_known else None,
             update_norm=2.0 * loss if is_known else None,
             energy_j=5.0 if outcome is Outcome.DELIVERED else None,
             resources=drawn.resources if outcome is Outcome.DELIVERED else None,
@@ -230,7 +235,7 @@ class Server:
         assert chosen.dtype == np.int64
         assert chosen.ndim == 1
         assert np.unique(chosen).size == chosen.size <= view.wanted
-        assert np.isin(chosen, view.candidates).all()
+        assert set(chosen.tolist()) <= set(view.candidates.tolist())
 
     def check_asked(self, cohort: Cohort) -> None:
         if cohort.start is not None:
@@ -255,15 +260,6 @@ class Server:
             num = request.work.num_samples
             assert num is None or 1 <= num <= self.num_samples[request.client]
             assert request.work.epochs == 0 or request.work.kind is WorkKind.TRAIN
-
-
-def assert_same_view(view: RoundView, copy: RoundView) -> None:
-    for field in fields(RoundView):
-        seen, meant = getattr(view, field.name), getattr(copy, field.name)
-        if isinstance(meant, np.ndarray):
-            np.testing.assert_array_equal(seen, meant)
-        else:
-            assert seen == meant
 
 
 def assert_same_state(one: State, other: State) -> None:

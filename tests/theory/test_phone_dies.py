@@ -112,12 +112,6 @@ def test_a_phone_with_5_percent_dies_in_mid_upload_and_returns_when_it_is_charge
 
     assert second["dispatched_at_s"] == pytest.approx(returns_s, rel=1e-9)
     assert second["outcome"] == "delivered"
-    print(  # noqa: T201
-        f"\ndies at {first['finished_at_s']:.6f} s in its upload; by hand {death_s:.6f} s"
-        f"\nwasted in the ledger (fate battery) {by_fate['battery']:.6f} J; by hand {task_j:.6f} J"
-        f"\nreturns at {second['dispatched_at_s']:.6f} s; by hand {returns_s:.6f} s"
-    )
-
     # Owner's joules are not the federation's, and all of them add up.
     me = done.clients.iloc[0]
     put_in_j = me["battery_initial_j"] + me["battery_charged_j"]

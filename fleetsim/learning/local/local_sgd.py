@@ -164,16 +164,8 @@ def _step(
 def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
     """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
-    Weight decay and proximal term are not part of it; buffers have gradient 0.
-
-    Args:
-        module: the network; its weights are overwritten.
-        base: weights at which the gradient is taken [P].
-        inputs: samples [n, ...], n >= 1.
-        labels: labels [n] int64, or [n, t] of sequences; see `losses`.
-
-    Returns:
-        The gradient, mean and root mean square of the losses, and n.
+    Weight decay and proximal term are not part of it; buffers have gradient 0. The result has the
+    losses, too. Arguments are those of `train`.
     """
     load_flat(module, base)
     module.train()
@@ -192,14 +184,7 @@ def gradient(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor
 
 
 def evaluate(module: nn.Module, base: Parameters, inputs: Tensor, labels: Tensor) -> JobResult:
-    """Return the accuracy of `base` on samples, mean and root mean square of their losses.
-
-    Args:
-        module: the network; its weights are overwritten.
-        base: weights [P].
-        inputs: samples [n, ...], n >= 1.
-        labels: labels [n] int64, or one for each position of a sequence [n, t].
-    """
+    """Return accuracy and losses of `base` on samples; arguments are those of `train`."""
     all_losses, all_hits = losses_and_hits(module, base, inputs, labels)
     result = _result(all_losses, None)
     return result._replace(accuracy=float(all_hits.mean()))

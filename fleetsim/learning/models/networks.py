@@ -51,14 +51,7 @@ def build_model(
 
     GPT-2 has its own: see `Gpt2.initialise`. The global random state is neither read nor changed.
 
-    Args:
-        settings: settings of the model.
-        input_shape: shape of one sample; (channels, height, width) for the convolutional ones,
-            (tokens,) for text.
-        num_classes: number of logits.
-        vocabulary_size: number of tokens of a text; None: samples are no text.
-        is_sequence: True: one label at every position; False: one label for the sample.
-        seed: root seed of the run.
+    The other arguments than the settings and the root seed are those of `SampleForm`.
 
     Raises:
         ScenarioError: the network does not fit samples of this shape, or is too large.

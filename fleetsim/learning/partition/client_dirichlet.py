@@ -15,7 +15,7 @@ least 1/2 or it is 0.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -24,9 +24,8 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.host.numerics import one_blas_thread
 from fleetsim.learning.partition.membership import first_with_enough, members, shuffled_by_label
-from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
+from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
-from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Samples
 
 _FEASIBLE = 0.25
@@ -41,6 +40,8 @@ _NNLS_STEPS = 30
 
 class ClientDirichletSettings(PartitionKind):
     """Mixes of labels per client from a Dirichlet distribution, from which the sizes follow."""
+
+    needs_each: ClassVar[tuple[str, str] | None] = ("min_samples", "samples each need")
 
     kind: Literal["client-dirichlet"] = "client-dirichlet"
     concentration: Annotated[float, Field(ge=1e-3, le=1e6)]
@@ -77,16 +78,6 @@ class ClientDirichletSettings(PartitionKind):
             labels, clients, seed=seed, purpose="partition/client-dirichlet-order"
         )
         return members(client_of, num_clients)
-
-    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
-        """Return the fault of more samples per client than there are."""
-        return too_many_each(
-            "min_samples",
-            self.min_samples,
-            "samples each need",
-            num_samples=num_samples,
-            num_clients=num_clients,
-        )
 
 
 def _draw_counts(

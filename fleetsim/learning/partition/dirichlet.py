@@ -6,21 +6,22 @@ sources.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.learning.partition.membership import first_with_enough, members, shuffled_by_label
-from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
+from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
-from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Samples
 
 
 class DirichletSettings(PartitionKind):
     """Clients' shares of each label from a symmetric Dirichlet distribution."""
+
+    needs_each: ClassVar[tuple[str, str] | None] = ("min_samples", "samples each need")
 
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Annotated[float, Field(ge=1e-6, le=1e6)]
@@ -66,16 +67,6 @@ class DirichletSettings(PartitionKind):
         )
         _top_up(client_of, num_clients, self.min_samples, seed)
         return members(client_of, num_clients)
-
-    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
-        """Return the fault of more samples per client than there are."""
-        return too_many_each(
-            "min_samples",
-            self.min_samples,
-            "samples each need",
-            num_samples=num_samples,
-            num_clients=num_clients,
-        )
 
 
 def _top_up(client_of: IntArray, num_clients: int, min_samples: int, seed: int) -> None:

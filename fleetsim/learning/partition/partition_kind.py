@@ -22,6 +22,9 @@ class PartitionKind(Settings):
     """True: it needs no labels, so it also splits sequences, which have many labels each."""
     uses_owners: ClassVar[bool] = False
     """True: it needs the natural clients of the data set."""
+    needs_each: ClassVar[tuple[str, str] | None] = None
+    """Key that states the samples that each client needs, and words between their number and that
+    of all clients' samples; None: one sample is enough."""
 
     @abstractmethod
     def split(
@@ -44,7 +47,17 @@ class PartitionKind(Settings):
 
         Only numbers are used, so that a scenario is checked before its data are read.
         """
-        return None
+        if self.needs_each is None:
+            return None
+        key, need = self.needs_each
+        wanted, each = getattr(self, key), num_samples // num_clients
+        if wanted <= each:
+            return None
+        says = (
+            f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
+            f" {num_samples}; lower {key} to {each} or less, or fleet.size"
+        )
+        return ("task", "partition", key), says
 
     def wrong_fleet_size(self, *, num_clients: int, num_labels: int | None) -> Fault | None:
         """Return the key that the fleet's size does not suit, and the way out; None if it does.
@@ -54,20 +67,3 @@ class PartitionKind(Settings):
             num_labels: labels of the training samples; None if only the files tell.
         """
         return None
-
-
-def too_many_each(
-    key: str, wanted: int, need: str, *, num_samples: int, num_clients: int
-) -> Fault | None:
-    """Return the fault of a key that wants a number of samples for each client; None if enough.
-
-    `need` stands between the number for each client and that for all.
-    """
-    each = num_samples // num_clients
-    if wanted <= each:
-        return None
-    says = (
-        f"{num_clients} clients with {wanted} {need} {num_clients * wanted}, but there are"
-        f" {num_samples}; lower {key} to {each} or less, or fleet.size"
-    )
-    return ("task", "partition", key), says

@@ -5,19 +5,23 @@ Sources: docs/data.md.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from fleetsim.contracts import IntArray
-from fleetsim.learning.partition.partition_kind import PartitionKind, too_many_each
+from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
-from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Samples
 
 
 class ShardsSettings(PartitionKind):
     """Equal shards of the samples sorted by label, assigned at random."""
+
+    needs_each: ClassVar[tuple[str, str] | None] = (
+        "shards_per_client",
+        "shards, of a sample at least, each need",
+    )
 
     kind: Literal["shards"] = "shards"
     shards_per_client: Samples = 2
@@ -44,16 +48,6 @@ class ShardsSettings(PartitionKind):
         order = stream(seed, "partition/shards").permutation(len(shards))[:num_shards]
         shards_of = order.reshape(num_clients, self.shards_per_client)
         return tuple(np.sort(shards[own].ravel()) for own in shards_of)
-
-    def shortage(self, *, num_samples: int, num_clients: int) -> Fault | None:
-        """Return the fault of more shards than samples."""
-        return too_many_each(
-            "shards_per_client",
-            self.shards_per_client,
-            "shards, of a sample at least, each need",
-            num_samples=num_samples,
-            num_clients=num_clients,
-        )
 
 
 def _pure_shards(labels: IntArray, samples: IntArray, num_shards: int) -> IntArray:

@@ -174,6 +174,13 @@ def test_a_label_out_of_range_is_refused(tmp_path: Path) -> None:
         load_dataset(MnistSettings(folder=str(tmp_path)), seed=1, num_clients=2, registry=registry)
 
 
+def assert_moments_are_the_published_ones(images: object) -> None:
+    """The published figures are rounded to four digits."""
+    assert isinstance(images, ByteImages)
+    for found, published in zip(moments_in(images.pixels), (images.mean, images.std), strict=True):
+        assert found == pytest.approx(published, abs=5e-5)
+
+
 def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -> None:
     data = load(MnistSettings(folder=str(real_data("mnist")), writers=True))
 
@@ -181,12 +188,7 @@ def test_the_published_mnist_has_539_writers(real_data: Callable[[str], Path]) -
     assert data.owner is not None
     sizes = np.bincount(data.owner)
     assert (len(sizes), sizes.min(), sizes.max()) == (539, 19, 131)
-    assert isinstance(data.train_inputs, ByteImages)
-    # The published figures are rounded to four digits.
-    assert moments_in(data.train_inputs.pixels) == (
-        pytest.approx(data.train_inputs.mean, abs=5e-5),
-        pytest.approx(data.train_inputs.std, abs=5e-5),
-    )
+    assert_moments_are_the_published_ones(data.train_inputs)
 
 
 def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path]) -> None:
@@ -194,11 +196,7 @@ def test_the_published_fashion_mnist_is_balanced(real_data: Callable[[str], Path
 
     assert np.bincount(data.train_labels).tolist() == [6000] * 10
     assert np.bincount(data.test_labels).tolist() == [1000] * 10
-    assert isinstance(data.train_inputs, ByteImages)
-    assert moments_in(data.train_inputs.pixels) == (
-        pytest.approx(data.train_inputs.mean, abs=5e-5),
-        pytest.approx(data.train_inputs.std, abs=5e-5),
-    )
+    assert_moments_are_the_published_ones(data.train_inputs)
 
 
 # --- synthetic ----------------------------------------------------------------------------------

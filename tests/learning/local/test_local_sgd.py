@@ -59,18 +59,17 @@ def network() -> tuple[nn.Sequential, Array]:
     return module, weights
 
 
-def with_torch_optimizer(
-    module: nn.Module,
-    base: Array,
-    inputs: Tensor,
-    labels: Tensor,
-    chosen: LocalSettings,
-    epochs: int,
-    permutations: np.random.Generator,
-    most_steps: int = 10**9,
-) -> Array:
+def trained(chosen: LocalSettings, epochs: int, **more: Any) -> JobResult:
+    """Return what the network becomes on the samples."""
+    module, base = network()
+    return local_sgd.train(module, base, *data(), chosen, epochs=epochs, stream=stream(), **more)
+
+
+def with_torch_optimizer(chosen: LocalSettings, epochs: int, *, most_steps: int = 10**9) -> Array:
     """The same training with torch's own SGD and the proximal term as part of the loss."""
-    load_flat(module, base)
+    module, _ = network()
+    inputs, labels = data()
+    permutations = stream()
     sgd = chosen.optimizer
     optimizer = torch.optim.SGD(
         module.parameters(),
@@ -109,14 +108,10 @@ def with_torch_optimizer(
     ],
 )
 def test_training_equals_torchs_own_optimizer_in_float64(chosen: LocalSettings) -> None:
-    module, base = network()
-    inputs, labels = data()
-    expected = with_torch_optimizer(module, base, inputs, labels, chosen, 4, stream())
+    found = vector_of(trained(chosen, 4))
 
-    trained = local_sgd.train(module, base, inputs, labels, chosen, epochs=4, stream=stream())
-
-    assert vector_of(trained).dtype == np.float64
-    np.testing.assert_allclose(vector_of(trained), expected, rtol=1e-12, atol=1e-14)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, with_torch_optimizer(chosen, 4), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("most_steps", [1, 4, 5, 6, 19, 20, 21])
@@ -124,63 +119,49 @@ def test_a_training_that_is_stopped_equals_torchs_own_optimizer_up_to_there(
     most_steps: int,
 ) -> None:
     """Five steps an epoch, of 5, 5, 5, 5 and 3 samples; twenty in all."""
-    module, base = network()
-    inputs, labels = data()
     chosen = settings(momentum=0.7, weight_decay=0.01, mu=0.2)
-    expected = with_torch_optimizer(
-        module, base, inputs, labels, chosen, 4, stream(), most_steps=most_steps
-    )
 
-    trained = local_sgd.train(
-        module, base, inputs, labels, chosen, epochs=4, stream=stream(), most_steps=most_steps
-    )
+    found = trained(chosen, 4, most_steps=most_steps)
 
-    np.testing.assert_allclose(vector_of(trained), expected, rtol=1e-12, atol=1e-14)
-    assert trained.num_samples == NUM_SAMPLES
+    expected = with_torch_optimizer(chosen, 4, most_steps=most_steps)
+    np.testing.assert_allclose(vector_of(found), expected, rtol=1e-12, atol=1e-14)
+    assert found.num_samples == NUM_SAMPLES
 
 
-def test_one_step_of_logistic_regression_by_hand() -> None:
-    """At w = 0 both classes have probability 1/2, so the gradient of sample (x, 0) is -+x/2."""
+MISS = 1 / (1 + math.exp(1.8))
+"""Probability of the wrong class after the first step: the logits differ by 3 * .6 = 1.8."""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "epochs", "weight"),
+    [
+        # At w = 0 both classes have probability 1/2, so the gradient of sample (x, 0) is -+x/2.
+        (settings(learning_rate=0.2), 1, 0.3),
+        # The pull in step 2 is mu * w_1, w_1 = (.3, -.3).
+        (settings(learning_rate=0.2, mu=0.5), 2, 0.3 + 0.2 * (3 * MISS - 0.5 * 0.3)),
+    ],
+    ids=["one step", "proximal"],
+)
+def test_steps_of_logistic_regression_by_hand(
+    chosen: LocalSettings, epochs: int, weight: float
+) -> None:
     module = nn.Linear(1, 2, bias=False).double()
-    inputs, labels = torch.tensor([[3.0]]).double(), torch.tensor([0])
     base: Array = np.zeros(2)
+    samples = torch.tensor([[3.0]]).double(), torch.tensor([0])
 
-    trained = local_sgd.train(
-        module, base, inputs, labels, settings(learning_rate=0.2), epochs=1, stream=stream()
-    )
+    found = local_sgd.train(module, base, *samples, chosen, epochs=epochs, stream=stream())
 
-    np.testing.assert_allclose(vector_of(trained), [0.3, -0.3], rtol=1e-15)
-    assert trained.loss == pytest.approx(math.log(2))
-
-
-def test_the_proximal_term_pulls_the_second_step_back_by_hand() -> None:
-    """w_1 = (.3, -.3); the pull in step 2 is mu * w_1, the logits differ by 3 * .6 = 1.8."""
-    module = nn.Linear(1, 2, bias=False).double()
-    inputs, labels = torch.tensor([[3.0]]).double(), torch.tensor([0])
-    base: Array = np.zeros(2)
-    miss = 1 / (1 + math.exp(1.8))
-    second = 0.3 + 0.2 * (3 * miss - 0.5 * 0.3)
-
-    trained = local_sgd.train(
-        module,
-        base,
-        inputs,
-        labels,
-        settings(learning_rate=0.2, mu=0.5),
-        epochs=2,
-        stream=stream(),
-    )
-
-    np.testing.assert_allclose(vector_of(trained), [second, -second], rtol=1e-14)
+    np.testing.assert_allclose(vector_of(found), [weight, -weight], rtol=1e-14)
+    if epochs == 1:
+        assert found.loss == pytest.approx(math.log(2))
 
 
 def test_momentum_starts_from_nothing_in_every_task() -> None:
     module, base = network()
-    inputs, labels = data()
-    chosen = settings(momentum=0.9)
-    first = local_sgd.train(module, base, inputs, labels, chosen, epochs=2, stream=stream())
-
-    again = local_sgd.train(module, base, inputs, labels, chosen, epochs=2, stream=stream())
+    first, again = (
+        local_sgd.train(module, base, *data(), settings(momentum=0.9), epochs=2, stream=stream())
+        for _ in range(2)
+    )
 
     assert vector_of(again).tobytes() == vector_of(first).tobytes()
 
@@ -188,9 +169,8 @@ def test_momentum_starts_from_nothing_in_every_task() -> None:
 def test_the_base_is_never_changed() -> None:
     module, base = network()
     before = base.copy()
-    inputs, labels = data()
-    local_sgd.train(module, base, inputs, labels, settings(), epochs=1, stream=stream())
-    local_sgd.gradient(module, base, inputs, labels)
+    local_sgd.train(module, base, *data(), settings(), epochs=1, stream=stream())
+    local_sgd.gradient(module, base, *data())
 
     np.testing.assert_array_equal(base, before)
 
@@ -230,32 +210,26 @@ def test_losses_are_those_of_the_last_epoch_before_each_step() -> None:
     middle = local_sgd.train(module, base, inputs, labels, chosen, epochs=1, stream=stream())
     expected = cross_entropy(module(inputs), labels, reduction="none").detach().numpy()
 
-    trained = local_sgd.train(module, base, inputs, labels, chosen, epochs=2, stream=stream())
+    found = trained(chosen, 2)
 
-    assert not np.array_equal(vector_of(trained), vector_of(middle))
-    assert trained.num_samples == NUM_SAMPLES
-    assert trained.loss == pytest.approx(expected.mean(), rel=1e-12)
-    assert trained.loss_rms == pytest.approx(np.sqrt((expected**2).mean()), rel=1e-12)
+    assert not np.array_equal(vector_of(found), vector_of(middle))
+    assert found.num_samples == NUM_SAMPLES
+    assert found.loss == pytest.approx(expected.mean(), rel=1e-12)
+    assert found.loss_rms == pytest.approx(np.sqrt((expected**2).mean()), rel=1e-12)
 
 
 def test_every_epoch_tells_what_it_lost_before_each_step() -> None:
     """Full batches: epoch e loses what the model that e - 1 epochs made loses on the samples."""
     module, base = network()
-    inputs, labels = data()
     chosen = settings(batch_size=NUM_SAMPLES, momentum=0.9)
-    made = [base] + [
-        vector_of(local_sgd.train(module, base, inputs, labels, chosen, epochs=e, stream=stream()))
-        for e in (1, 2)
-    ]
-    expected = [local_sgd.evaluate(module, model, inputs, labels).loss for model in made]
+    made = [base, *(vector_of(trained(chosen, epochs)) for epochs in (1, 2))]
+    expected = [local_sgd.evaluate(module, model, *data()).loss for model in made]
 
-    trained = local_sgd.train(
-        module, base, inputs, labels, chosen, epochs=3, stream=stream(), tells_epoch_losses=True
-    )
+    found = trained(chosen, 3, tells_epoch_losses=True)
 
-    assert trained.epoch_losses is not None
-    assert trained.epoch_losses == pytest.approx(expected, rel=1e-12)
-    assert trained.epoch_losses[-1] == trained.loss
+    assert found.epoch_losses is not None
+    assert found.epoch_losses == pytest.approx(expected, rel=1e-12)
+    assert found.epoch_losses[-1] == found.loss
 
 
 @pytest.mark.parametrize(
@@ -265,43 +239,21 @@ def test_epochs_of_a_training_that_is_stopped_tell_what_they_lost_as_far_as_they
     most_steps: int, sizes: list[int]
 ) -> None:
     """Five steps an epoch, of 5, 5, 5, 5 and 3 samples; a network that does not move."""
-    module, base = network()
+    module, _ = network()
     inputs, labels = data()
     each = cross_entropy(module(inputs), labels, reduction="none").detach().numpy()
     drawn = local_sgd.orders(stream(), 4, NUM_SAMPLES)
     expected = [each[order[:size]].mean() for order, size in zip(drawn, sizes, strict=False)]
 
-    trained = local_sgd.train(
-        module,
-        base,
-        inputs,
-        labels,
-        settings(learning_rate=1e-30),
-        epochs=4,
-        stream=stream(),
-        most_steps=most_steps,
-        tells_epoch_losses=True,
+    found = trained(
+        settings(learning_rate=1e-30), 4, most_steps=most_steps, tells_epoch_losses=True
     )
 
-    assert trained.epoch_losses == pytest.approx(expected, rel=1e-12)
+    assert found.epoch_losses == pytest.approx(expected, rel=1e-12)
 
 
 def test_who_is_not_asked_tells_of_no_epoch_and_trains_the_same() -> None:
-    module, base = network()
-    inputs, labels = data()
-    silent, telling = (
-        local_sgd.train(
-            module,
-            base,
-            inputs,
-            labels,
-            settings(),
-            epochs=2,
-            stream=stream(),
-            tells_epoch_losses=tells,
-        )
-        for tells in (False, True)
-    )
+    silent, telling = (trained(settings(), 2, tells_epoch_losses=tells) for tells in (False, True))
 
     assert silent.epoch_losses is None
     assert telling.epoch_losses is not None
@@ -369,12 +321,12 @@ def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
     local_sgd.evaluate(module, base, inputs, labels)
     rested = flatten(module)
 
-    trained = local_sgd.train(
+    found = local_sgd.train(
         module, base, inputs, labels, settings(batch_size=4), epochs=1, stream=stream()
     )
 
     np.testing.assert_array_equal(rested, base)
-    assert vector_of(trained)[2] == 3.0  # running mean: half of 0 and half of 6
+    assert vector_of(found)[2] == 3.0  # running mean: half of 0 and half of 6
     assert vector_of(local_sgd.gradient(module, base, inputs, labels))[2] == 0.0
 
 
@@ -384,12 +336,12 @@ def test_frozen_parameters_stay_as_they_are() -> None:
     inputs, labels = data()
     num_frozen = (NUM_FEATURES + 1) * 8
 
-    trained = local_sgd.train(
+    found = local_sgd.train(
         module, base, inputs, labels, settings(weight_decay=0.1), epochs=1, stream=stream()
     )
 
-    np.testing.assert_array_equal(vector_of(trained)[:num_frozen], base[:num_frozen])
-    assert not np.array_equal(vector_of(trained)[num_frozen:], base[num_frozen:])
+    np.testing.assert_array_equal(vector_of(found)[:num_frozen], base[:num_frozen])
+    assert not np.array_equal(vector_of(found)[num_frozen:], base[num_frozen:])
     assert not vector_of(local_sgd.gradient(module, base, inputs, labels))[:num_frozen].any()
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from fleetsim.contracts import ModelCost
 from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten
@@ -30,62 +29,55 @@ from fleetsim.learning.models.text import Gpt2
 MNIST = (1, 28, 28)
 
 
-def cost_of(model: ModelSettings) -> ModelCost:
-    return model_cost(build_model(model, input_shape=MNIST, num_classes=10, seed=0), MNIST)
+CIFAR = (3, 32, 32)
 
 
-def test_2nn_spends_two_flop_per_weight_in_three_layers() -> None:
-    cost = cost_of(TwoNNSettings())
-
-    assert cost.forward_flop == {"gemm": 2 * (784 * 200 + 200 * 200 + 200 * 10)}
-    assert cost.num_layers == 3
-
-
-def test_lenet_counts_every_output_pixel_of_its_convolutions() -> None:
-    conv1 = 2 * (28 * 28) * 6 * (1 * 25)
-    conv2 = 2 * (10 * 10) * 16 * (6 * 25)
-    dense = 2 * (400 * 120 + 120 * 84 + 84 * 10)
-
-    assert cost_of(LeNet5Settings()).forward_flop == {"conv": conv1 + conv2, "gemm": dense}
-    assert cost_of(LeNet5Settings()).num_layers == 5
-
-
-def test_fedgra_cnn_splits_into_convolutions_and_matrix_products() -> None:
-    conv1 = 2 * (28 * 28) * 32 * (1 * 25)
-    conv2 = 2 * (14 * 14) * 64 * (32 * 25)
-    dense = 2 * (3136 * 512 + 512 * 10)
-
-    assert cost_of(FedGraCnnSettings()).forward_flop == {"conv": conv1 + conv2, "gemm": dense}
-
-
-def test_gpfl_cnn_loses_two_pixels_a_convolution_and_half_in_two_poolings() -> None:
-    """32 pixels a side become 30, 15, 13, 6 and 4; 64 maps of 4 x 4 are 1,024 units."""
-    conv1 = 2 * (30 * 30) * 32 * (3 * 9)
-    conv2 = 2 * (13 * 13) * 64 * (32 * 9)
-    conv3 = 2 * (4 * 4) * 64 * (64 * 9)
-    dense = 2 * (1024 * 64 + 64 * 10)
-    shape = (3, 32, 32)
-    module = build_model(GpflCnnSettings(), input_shape=shape, num_classes=10, seed=0)
+@pytest.mark.parametrize(
+    ("model", "shape", "conv", "dense", "num_layers"),
+    [
+        (LogisticSettings(), MNIST, [], [784 * 10], 1),
+        (SvmSettings(), MNIST, [], [784 * 10], 1),
+        (TwoNNSettings(), MNIST, [], [784 * 200, 200 * 200, 200 * 10], 3),
+        (TwoNNSettings(hidden=(64, 30)), MNIST, [], [784 * 64, 64 * 30, 30 * 10], 3),
+        (
+            LeNet5Settings(),
+            MNIST,
+            [(28 * 28) * 6 * (1 * 25), (10 * 10) * 16 * (6 * 25)],
+            [400 * 120, 120 * 84, 84 * 10],
+            5,
+        ),
+        (
+            FedGraCnnSettings(),
+            MNIST,
+            [(28 * 28) * 32 * (1 * 25), (14 * 14) * 64 * (32 * 25)],
+            [3136 * 512, 512 * 10],
+            4,
+        ),
+        # 32 pixels a side become 30, 15, 13, 6 and 4; 64 maps of 4 x 4 are 1,024 units.
+        (
+            GpflCnnSettings(),
+            CIFAR,
+            [(30 * 30) * 32 * (3 * 9), (13 * 13) * 64 * (32 * 9), (4 * 4) * 64 * (64 * 9)],
+            [1024 * 64, 64 * 10],
+            5,
+        ),
+    ],
+)
+def test_every_layer_spends_two_flop_per_weight_and_output_pixel(
+    model: ModelSettings,
+    shape: tuple[int, ...],
+    conv: list[int],
+    dense: list[int],
+    num_layers: int,
+) -> None:
+    module = build_model(model, input_shape=shape, num_classes=10, seed=0)
+    expected = {"conv": 2 * sum(conv), "gemm": 2 * sum(dense)}
 
     cost = model_cost(module, shape)
 
-    assert cost.forward_flop == {"conv": conv1 + conv2 + conv3, "gemm": dense}
-    assert cost.payload_byte == 4 * 122_570
-
-
-def test_gpfl_mlp_and_a_linear_svm_are_matrix_products() -> None:
-    mlp = cost_of(TwoNNSettings(hidden=(64, 30)))
-
-    assert mlp.forward_flop == {"gemm": 2 * (784 * 64 + 64 * 30 + 30 * 10)}
-    assert cost_of(SvmSettings()).forward_flop == {"gemm": 2 * 784 * 10}
-    assert cost_of(SvmSettings()) == cost_of(LogisticSettings())
-
-
-def test_payload_is_four_bytes_per_parameter_of_a_float32_model() -> None:
-    cost = cost_of(FedGraCnnSettings())
-
-    assert cost.num_parameters == 1_663_370
-    assert cost.payload_byte == 6_653_480
+    assert cost.forward_flop == {kind: flop for kind, flop in expected.items() if flop}
+    assert cost.num_layers == num_layers
+    assert cost.payload_byte == 4 * cost.num_parameters
 
 
 def test_buffers_travel_but_are_no_parameters() -> None:
@@ -149,11 +141,10 @@ def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
     ids=lambda model: model.kind,
 )
 def test_torch_counts_the_same(model: ModelSettings) -> None:
-    shape = (3, 32, 32)
-    module = build_model(model, input_shape=shape, num_classes=10, seed=0)
-    counted = counted_by_torch(module, torch.zeros(1, *shape))
+    module = build_model(model, input_shape=CIFAR, num_classes=10, seed=0)
+    counted = counted_by_torch(module, torch.zeros(1, *CIFAR))
 
-    assert sum(model_cost(module, shape).forward_flop.values()) == counted
+    assert sum(model_cost(module, CIFAR).forward_flop.values()) == counted
 
 
 @pytest.mark.parametrize("mode", ["RNN_TANH", "GRU", "LSTM"])

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.functional import multi_margin_loss
 
 from fleetsim import rng
 from fleetsim.contracts import Job, Work, WorkKind
@@ -88,15 +87,6 @@ def test_losses_are_those_of_slow_loops(scores: Tensor) -> None:
     for hinge, losses in expected.items():
         found = hinge_losses(hinge, scores, labels_of_seven)
         assert found.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
-
-
-@given(score_tables)
-def test_weston_watkins_is_torchs_own_but_for_its_division_by_the_classes(scores: Tensor) -> None:
-    expected = 5 * multi_margin_loss(scores, labels_of_seven, reduction="none")
-
-    found = hinge_losses("weston-watkins", scores, labels_of_seven)
-
-    assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-12, abs=1e-15)
 
 
 @every_hinge

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import scaled_dot_product_attention
@@ -346,11 +346,6 @@ def test_a_network_for_numbers_refuses_text() -> None:
 def test_gpt2_refuses_labels_that_are_no_tokens() -> None:
     with pytest.raises(ScenarioError, match=r"one of the 11 tokens, .* 2 classes; choose lstm"):
         build_model(SMALL_GPT2, input_shape=(6,), num_classes=2, vocabulary_size=11, seed=0)
-
-
-@pytest.mark.parametrize("kind", ["lstm", "gpt2"])
-def test_a_model_is_chosen_by_its_kind(kind: str) -> None:
-    assert TypeAdapter(ModelSettings).validate_python({"kind": kind}).kind == kind
 
 
 def test_heads_must_share_the_width_equally() -> None:

@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fleetsim import rng
-from fleetsim.contracts import BoolArray, ModelCost, Outcome, Parameters, Purpose, Report
+from fleetsim.contracts import BoolArray, ModelCost, Parameters
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.flat_vector import flatten, layout, load_flat
+from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.model_kind import SampleForm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
@@ -378,33 +377,6 @@ def test_running_statistics_come_back_with_the_model_and_depend_on_nothing_else(
 
     assert once.tobytes() == again.tobytes()
     assert not np.array_equal(once[statistics(model)], start[statistics(model)])
-
-
-def test_fedavg_averages_running_statistics_like_weights() -> None:
-    model = ShuffleNetV2Settings(norm="batch")
-    start = flatten(build(model, SMALL))
-    vectors = [trained(start, model, client) for client in range(2)]
-    reports = [
-        Report(
-            client=client,
-            purpose=Purpose.TRAIN,
-            outcome=Outcome.DELIVERED,
-            dispatched_at_s=0.0,
-            finished_at_s=1.0,
-            num_samples=(1, 3)[client],
-            vector=vector,
-        )
-        for client, vector in enumerate(vectors)
-    ]
-    mean = FedAvg(FedAvgSettings()).aggregate(start, reports)
-
-    kept = statistics(model)
-    np.testing.assert_allclose(
-        mean[kept], 0.25 * vectors[0][kept] + 0.75 * vectors[1][kept], rtol=1e-5, atol=1e-7
-    )
-    module = build(model, SMALL)
-    load_flat(module, mean)
-    assert flatten(module).tobytes() == mean.tobytes()
 
 
 # --- gradients ----------------------------------------------------------------------------------

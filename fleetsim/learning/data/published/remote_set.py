@@ -45,18 +45,22 @@ class RemoteSet:
 
 
 def remote_files(
-    addresses: tuple[str, ...], *rows: tuple[str, int, str, str], is_extra: bool = False
+    addresses: tuple[str, ...],
+    *rows: tuple[str, int, str] | tuple[str, int, str, str],
+    is_extra: bool = False,
 ) -> tuple[RemoteFile, ...]:
-    """Return files that are all found at each of some addresses.
+    """Return files that are all found at each of some addresses, official first.
 
-    Args:
-        addresses: folders on the web, official first.
-        rows: name, bytes, SHA-256, SHA-256 unpacked.
-        is_extra: True: only an option of the set needs them.
+    A row has name, bytes, SHA-256, and for a gzipped file the SHA-256 unpacked.
     """
     return tuple(
         RemoteFile(
-            name, num_byte, sha256, unpacked, tuple(home + name for home in addresses), is_extra
+            name=name,
+            num_byte=num_byte,
+            sha256=sha256,
+            unpacked_sha256=unpacked[0] if unpacked else sha256,
+            urls=tuple(home + name for home in addresses),
+            is_extra=is_extra,
         )
-        for name, num_byte, sha256, unpacked in rows
+        for name, num_byte, sha256, *unpacked in rows
     )

@@ -52,7 +52,7 @@ _SHAKESPEARE = RemoteSet(
             "abd92b518793aab643fc645267e15b8c0b1f715c/texts/moby/",
         ),
         *(
-            (f"{stem}_moby.xml", int(num_byte), sha256, sha256)
+            (f"{stem}_moby.xml", int(num_byte), sha256)
             for stem, num_byte, sha256 in map(str.split, PLAYS.strip().splitlines())
         ),
     ),

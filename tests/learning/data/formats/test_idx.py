@@ -46,24 +46,6 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_bytes_written_by_hand_are_read_row_by_row(tmp_path: Path) -> None:
-    content = bytes.fromhex("00000802 00000002 00000003 010203 040506".replace(" ", ""))
-
-    array = read_idx(write(tmp_path / "a", content))
-
-    assert array.dtype == np.uint8
-    assert array.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-def test_wide_elements_are_big_endian_and_become_native(tmp_path: Path) -> None:
-    content = bytes.fromhex("00000c01 00000002 00000102 ffffffff".replace(" ", ""))
-
-    array = read_idx(write(tmp_path / "a", content))
-
-    assert array.tolist() == [258, -1]
-    assert array.dtype == np.dtype("=i4")
-
-
 def test_a_gzipped_file_is_told_by_its_content_not_its_suffix(tmp_path: Path) -> None:
     content = idx_bytes(np.arange(6, dtype=np.uint8).reshape(2, 3))
 
