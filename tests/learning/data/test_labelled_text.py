@@ -17,8 +17,8 @@ from fleetsim.learning.data.loading import load_dataset
 
 CSV = """user,label,text,part
 zoe,good,"Fine, fine day!",train
-ann,bad,rain,train
-ann,good,a fine sun,train
+ann,good,rain,train
+ann,bad,a fine sun,train
 zoe,bad,,test
 ann,bad,Don't rain fine words,test
 """
@@ -64,7 +64,7 @@ def test_users_and_classes_are_numbered_by_alphabet(tmp_path: Path) -> None:
 
     assert data.owner is not None
     assert data.owner.tolist() == [1, 0, 0]
-    assert data.train_labels.tolist() == [1, 0, 1]
+    assert data.train_labels.tolist() == [1, 1, 0]
     assert data.test_labels.tolist() == [0, 0]
     assert data.num_classes == 2
 
