@@ -1,10 +1,8 @@
 """Numerical modes: as fast as the processor allows, or equal results on all x86-64-v3 processors.
 
-NumPy, torch, MKL, OpenBLAS and numba each choose their kernels by the processor, and kernels round
-differently. `portable` limits all of them to the instructions of x86-64-v3 (AVX2 and FMA: Intel
-from Haswell, 2013, AMD from Zen, 2017, on), by the environment variables that they read when they
-are loaded. So the mode is chosen before they are imported: by `fleetsim run --numerics portable`,
-or by `FLEETSIM_NUMERICS=portable` in the environment, which `import fleetsim` applies.
+docs/models/learning.md describes them. `portable` works by environment variables that libraries
+read when they are loaded. So the mode is chosen before they are imported: by `fleetsim run
+--numerics portable`, or by `FLEETSIM_NUMERICS=portable`, which `import fleetsim` applies.
 
 No library is imported here. `numerical_platform` of the CPU kernels checks the result.
 

@@ -5,8 +5,7 @@ positive), id, date, query, user and text; docs/data.md has its settings.
 
 A word is a run of letters and digits with apostrophes between them, or one of `. , ! ? ;`. Number 0
 is padding, 1 any word outside the vocabulary, then follow the most frequent words of the training
-texts. Texts are cut after `max_tokens` words; shorter ones are padded in front, so that a recurrent
-network ends on their last word.
+texts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The user's own data set: a folder of .npz or IDX files.
 
-The folder holds `train.npz` and perhaps `test.npz`, with the arrays `images` or `inputs`, `labels`
-and perhaps `client`; or IDX files (MNIST's format, gzipped or not) with one array each. Their names
-begin with `train-images-idx`, `train-labels-idx`, `train-client-idx`, then `test-images-idx` or
-`t10k-images-idx`, and so on. `own_folder_files` checks the contents of each.
+docs/data.md says which; `own_folder_files` checks the contents of each.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """Cost of a model for a device: FLOP by operation class, parameters, bytes on the wire.
 
-FLOP are those of one sample's forward pass, 2 per multiply-add of matrix products and convolutions.
-They are classed by layer, because processors reach different shares of their speed on different
-kinds of layers. Layers with FLOP are counted too: each costs a device an overhead per batch, which
-is most of the time of a small network (`fleetsim.fleet.devices.compute`). A recurrent layer counts
-once for each of its layers and directions, for any number of steps.
-
-Transformers have no class of their own: docs/models/learning.md says why.
-
-FLOP come from the formulas of the layers. Torch's counter gives the same (tests compare both), but
-imports torch's compiler, which would double the time of a start.
+Classes, layers and what is not counted are described in docs/models/learning.md. FLOP come from the
+formulas of the layers. Torch's counter gives the same (tests compare both), but imports torch's
+compiler, which would double the time of a start.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Flat vector of a network's weights, and its layout.
 
-A flat vector [P] holds every floating-point entry of the state dict (parameters, and buffers such
-as the running means of a BatchNorm) in state-dict order, each flattened row-major. So the vector is
-the whole state of a network. `layout` gives the part of it that belongs to each entry.
-
-Integer buffers are not in it, and the networks of `networks` have none. BatchNorm's count of
-batches is left out, because nothing reads it where the running statistics decay at a fixed rate.
+It is defined in docs/models/learning.md, and is the whole state of a network. Integer buffers are
+not in it: the networks of `networks` leave out BatchNorm's count of batches, because nothing reads
+it where the running statistics decay at a fixed rate.
 """
 
 from __future__ import annotations

@@ -41,15 +41,8 @@ def build_model(
 ) -> nn.Module:
     """Return the network of a scenario with its initial weights, on the CPU.
 
-    Weights come from the stream (seed, "model") in layer order and from PyTorch's default
-    distributions:
-
-    * linear and convolutional layers: uniform in +-1/sqrt(fan_in);
-    * LSTM: uniform in +-1/sqrt(hidden);
-    * embeddings: standard normal;
-    * normalisation: scale 1, shift 0, running mean 0 and variance 1.
-
-    GPT-2 has its own: see `Gpt2.initialise`. The global random state is neither read nor changed.
+    Weights come from the stream (seed, "model") in layer order; docs/models/models.md has their
+    distributions. The global random state is neither read nor changed.
 
     The other arguments than the settings and the root seed are those of `SampleForm`.
 

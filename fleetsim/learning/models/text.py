@@ -129,13 +129,7 @@ class Gpt2(nn.Module):
         return 2 * num_answered * self.tokens.weight.numel()
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the weights as GPT-2 does.
-
-        They are normal with standard deviation 0.02, those of positions 0.01 (openai/gpt-2,
-        src/model.py). Layers whose output is added to the residual stream, two in every block, are
-        scaled by 1/sqrt(their number) (section 2.3 of the paper). Biases begin at 0, normalisation
-        with scale 1 and shift 0.
-        """
+        """Draw the weights as GPT-2 does: openai/gpt-2, src/model.py; section 2.3 of the paper."""
         residual_std = _STD / math.sqrt(2 * len(self.blocks))
         for name, layer in self.named_modules():
             if isinstance(layer, nn.Embedding):

@@ -45,7 +45,7 @@ def split_samples(
 
     Args:
         dataset: data set to split.
-        partition: settings of the split between the clients.
+        partition: its split between the clients.
         num_clients: number of clients N.
         validation_fraction: share of the samples that the server keeps.
         holdout_fraction: share of its own samples that each client does not train with.

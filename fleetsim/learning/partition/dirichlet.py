@@ -39,9 +39,8 @@ class DirichletSettings(PartitionKind):
     ) -> tuple[IntArray, ...]:
         """Return the samples of every client; together they are all samples.
 
-        Whole samples come from rounding the cumulated shares down: client k gets those between
-        floor(n_l * (p_l1 + .. + p_l(k-1))) and floor(n_l * (p_l1 + .. + p_lk)) of the label's
-        samples in random order. Each attempt draws its shares from an address of its own.
+        Whole samples come from rounding the cumulated shares of a label down. Each attempt draws
+        its shares from an address of its own.
         """
         label_sizes = np.unique(labels, return_counts=True)[1]
 

@@ -26,13 +26,8 @@ def shortages(
 ) -> Iterator[Fault]:
     """Yield the keys that need more samples or natural clients than the data set has.
 
-    Args:
-        dataset: settings of the data set.
-        partition: settings of the split between the clients.
-        num_clients: number of clients.
-        validation_fraction: share of the samples that the server keeps.
-        holdout_fraction: share of its own samples that each client does not train with.
-        own_folder: folder of the user's own data set; None: its files are not read.
+    The fractions are those of `split_samples`. Files of the user's own data set are not read if
+    `own_folder` is None.
 
     Raises:
         DataError: a file of the folder is damaged, or larger than is read.

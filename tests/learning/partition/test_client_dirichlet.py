@@ -221,18 +221,6 @@ def test_the_least_norm_keeps_sizes_together() -> None:
     assert sizes.max() <= 200
 
 
-def test_mixes_are_drawn_again_until_all_clients_have_enough() -> None:
-    labels = balanced(5, 100)
-
-    def fewest(min_samples: int) -> int:
-        settings = ClientDirichletSettings(concentration=5.0, min_samples=min_samples)
-        return min(
-            len(part) for seed in range(5) for part in parts(settings, labels, 10, seed=seed)
-        )
-
-    assert fewest(1) < 20 <= fewest(20)
-
-
 def test_few_clients_that_cannot_make_up_the_set_are_refused_with_the_way_out() -> None:
     settings = ClientDirichletSettings(concentration=0.05, when_infeasible="refuse")
 

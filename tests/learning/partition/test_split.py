@@ -302,13 +302,22 @@ def test_samples_of_a_label_are_assigned_in_random_order() -> None:
     assert np.any(np.diff(first) > 1)
 
 
-def test_a_split_is_drawn_again_until_all_clients_have_enough() -> None:
+@pytest.mark.parametrize(
+    ("settings", "num_clients"),
+    [
+        (DirichletSettings(alpha=0.3, min_samples=1), 4),
+        (ClientDirichletSettings(concentration=5.0, min_samples=1), 5),
+    ],
+)
+def test_a_split_is_drawn_again_until_all_clients_have_enough(
+    settings: DirichletSettings | ClientDirichletSettings, num_clients: int
+) -> None:
     labels = balanced(2, 100)
 
     def fewest(min_samples: int) -> int:
-        settings = DirichletSettings(alpha=0.3, min_samples=min_samples)
+        chosen = settings.model_copy(update={"min_samples": min_samples})
         return min(
-            len(part) for seed in range(20) for part in parts(settings, labels, 4, seed=seed)
+            len(part) for seed in range(8) for part in parts(chosen, labels, num_clients, seed=seed)
         )
 
     assert fewest(1) < 20 <= fewest(20)
