@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -87,6 +87,7 @@ def test_a_wider_dense_network_never_takes_less(
     assert_never_less(device, work, dense(inputs, *widths), dense(inputs, *larger))
 
 
+@settings(max_examples=40)  # two networks are built for each
 @given(
     device=any_device,
     work=any_work,
