@@ -31,7 +31,12 @@ from fleetsim.host.termination import Terminated, terminable
 from fleetsim.learning.aggregation.compression import Uplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.data.prefetch import Prefetch
-from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
+from fleetsim.learning.training.preparation import (
+    UNTRAINED,
+    PreparedTask,
+    TaskRequest,
+    prepare_task,
+)
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, RunHistory, failures
 from fleetsim.record.manifest import (
@@ -112,17 +117,16 @@ def run(
     if selector is not None:
         scenario = scenario.with_selector(selector)
     chosen = _build_selector(scenario, train=train)
-    prepared = prepare_task(
-        scenario.task,
-        scenario.trainer,
+    request = TaskRequest(
+        task=scenario.task,
+        trainer=scenario.trainer,
         seed=scenario.seed,
         num_clients=scenario.fleet.size,
         validation_fraction=scenario.evaluate.validation_fraction,
         measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
-        train=train,
-        torch_device=torch_device,
-        workers=workers,
-        prefetched=reading,
+    )
+    prepared = prepare_task(
+        request, train=train, torch_device=torch_device, workers=workers, prefetched=reading
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     fleet = build_fleet(

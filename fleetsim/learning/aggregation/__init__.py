@@ -1,6 +1,5 @@
 """Aggregation of client updates into the next global model.
 
-- `weight_shares`: kinds of weights that a selector gives, shares or relative weights.
 - `weighted_mean`: weighted mean of delivered models, and of their changes.
 - `fedavg`: FedAvg.
 - `server_optimizers`: FedAvgM, FedAdagrad, FedAdam and FedYogi.

@@ -34,9 +34,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.contracts import Aggregator, BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.weight_shares import are_shares
+from fleetsim.learning.aggregation.weighted_mean import are_shares, check_finite
 from fleetsim.schema.effects import BUFFERED, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction
 from fleetsim.settings import Settings
@@ -129,7 +129,7 @@ class FedBuffSettings(Settings):
         return FedBuff(self, buffers=buffers)
 
 
-class FedAsync:
+class FedAsync(Aggregator):
     """Aggregator that mixes each update into the model; without state."""
 
     def __init__(self, settings: FedAsyncSettings) -> None:
@@ -154,15 +154,8 @@ class FedAsync:
             model = (1.0 - share) * model + share * vector
         return model.astype(np.float32)
 
-    def state(self) -> State:
-        """Return an empty state."""
-        return {}
 
-    def restore(self, state: State) -> None:
-        """Restore the empty state."""
-
-
-class FedBuff:
+class FedBuff(Aggregator):
     """Aggregator that steps along the mean change of a buffer of updates; without state."""
 
     def __init__(self, settings: FedBuffSettings, *, buffers: BoolArray | None = None) -> None:
@@ -194,13 +187,6 @@ class FedBuff:
             model[self._buffers] = np.average(sent, axis=0, weights=weights)
         return model
 
-    def state(self) -> State:
-        """Return an empty state."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Restore the empty state."""
-
 
 def _weight(settings: StalenessSettings, report: Report) -> float:
     """Return the weight of an update: of its staleness, times its share of the training."""
@@ -220,11 +206,6 @@ def _updates(reports: Sequence[Report]) -> list[tuple[Report, FloatArray, FloatA
         assert report.vector is not None
         if report.base is None:
             raise ValueError(f"client {report.client} does not say which model it started from")
-        num_broken = int((~np.isfinite(report.vector)).sum())
-        if num_broken:
-            raise ValueError(
-                f"client {report.client} sent {num_broken} weights of {report.vector.size} that are"
-                " not finite: its training diverged; lower the learning rate"
-            )
+        check_finite(report.client, report.vector)
         updates.append((report, report.vector.astype(np.float64), report.base.astype(np.float64)))
     return updates

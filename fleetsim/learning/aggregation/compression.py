@@ -25,6 +25,7 @@ seed that determines the entries. Unsent entries count as unchanged.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from annotated_types import Ge, Le
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray, Parameters, State
+from fleetsim.contracts import Parameters, State
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.settings import Settings
 
@@ -43,13 +44,49 @@ _LEVELS = 255
 """Steps between the smallest and the largest value of one byte."""
 
 
-class UncompressedSettings(Settings):
+class CompressionKind(Settings):
+    """Settings of one kind of compression, which compress updates."""
+
+    kind: str
+
+    @abstractmethod
+    def num_byte(self, num_values: int) -> int:
+        """Return the bytes on the wire of an update of so many float32 values."""
+
+    def decoded(
+        self, delta: Parameters, generator: np.random.Generator, fraction: float
+    ) -> Parameters:
+        """Return the update that the server decodes, a new array [P].
+
+        Args:
+            delta: update [P].
+            generator: draws the entries that are sent, then the random rounding, each if needed.
+            fraction: share of the update that is sent, in (0, 1].
+        """
+        if fraction == 1.0:
+            return self._rounded(delta, generator)
+        num_sent = max(1, round(fraction * delta.size))
+        sent = np.sort(generator.permutation(delta.size)[:num_sent])
+        decoded = np.zeros_like(delta)
+        decoded[sent] = self._rounded(delta[sent], generator)
+        return decoded
+
+    def _rounded(self, values: Parameters, generator: np.random.Generator) -> Parameters:
+        """Return what the server decodes of values that are all sent, a new array."""
+        return values.copy()
+
+
+class UncompressedSettings(CompressionKind):
     """No compression of updates."""
 
     kind: Literal["none"] = "none"
 
+    def num_byte(self, num_values: int) -> int:
+        """Return the bytes of an update."""
+        return VALUE_BYTE * num_values
 
-class TopKSettings(Settings):
+
+class TopKSettings(CompressionKind):
     """Largest entries of an update, with their indices (Aji, Heafield 2017)."""
 
     acts_if = by_key(
@@ -63,8 +100,31 @@ class TopKSettings(Settings):
     """If true, a client adds the unsent rest to its next update (Stich et al. 2018). Every client
     that ever delivered then takes 4 byte per weight, in memory and in checkpoints."""
 
+    def num_byte(self, num_values: int) -> int:
+        """Return the bytes of an update.
 
-class Quantise8BitSettings(Settings):
+        >>> TopKSettings(fraction=0.01).num_byte(1000)
+        80
+        """
+        return (VALUE_BYTE + INDEX_BYTE) * self._num_kept(num_values)
+
+    def decoded(
+        self, delta: Parameters, generator: np.random.Generator, fraction: float
+    ) -> Parameters:
+        """Return the largest entries by magnitude, else 0; of equal ones the first."""
+        num_kept = max(1, round(fraction * self._num_kept(delta.size)))
+        magnitude = np.abs(delta)
+        smallest = np.partition(magnitude, delta.size - num_kept)[delta.size - num_kept]
+        is_kept = magnitude > smallest
+        ties = np.flatnonzero(magnitude == smallest)
+        is_kept[ties[: num_kept - np.count_nonzero(is_kept)]] = True
+        return np.where(is_kept, delta, np.float32(0.0))
+
+    def _num_kept(self, num_values: int) -> int:
+        return max(1, round(self.fraction * num_values))
+
+
+class Quantise8BitSettings(CompressionKind):
     """Entries of an update rounded to one byte each (Alistarh et al. 2017)."""
 
     acts_if = by_key(
@@ -77,76 +137,36 @@ class Quantise8BitSettings(Settings):
     bucket_size: Annotated[int, Ge(2), Le(1_000_000_000)] = 512
     """Consecutive entries with one range; smaller buckets are more exact and take more bytes."""
 
+    def num_byte(self, num_values: int) -> int:
+        """Return the bytes of an update.
+
+        >>> Quantise8BitSettings(bucket_size=500).num_byte(1000)
+        1016
+        """
+        return num_values + 2 * VALUE_BYTE * -(-num_values // self.bucket_size)
+
+    def _rounded(self, values: Parameters, generator: np.random.Generator) -> Parameters:
+        """Round every entry to one of 256 levels between the ends of its bucket.
+
+        An entry is rounded down if it is less than 1 - draw steps above a level.
+        """
+        draws = generator.random(values.size) if self.rounding == "stochastic" else 0.5
+        starts = np.arange(0, values.size, self.bucket_size)
+        length = np.diff(np.append(starts, values.size))
+        lowest = np.minimum.reduceat(values, starts).astype(np.float64)
+        highest = np.maximum.reduceat(values, starts).astype(np.float64)
+        low = np.repeat(lowest, length)
+        step = np.repeat((highest - lowest) / _LEVELS, length)
+        height = np.divide(values - low, step, out=np.zeros(values.size), where=step > 0.0)
+        code = np.minimum(np.floor(height + draws), _LEVELS)
+        return (low + code * step).astype(np.float32)
+
 
 CompressionSettings = Annotated[
     UncompressedSettings | TopKSettings | Quantise8BitSettings,
     Field(discriminator="kind"),
 ]
 """Settings of any compression, told apart by `kind`."""
-
-
-def compressed_byte(settings: CompressionSettings, num_values: int) -> int:
-    """Return the bytes on the wire of an update of so many float32 values.
-
-    >>> compressed_byte(TopKSettings(fraction=0.01), 1000)
-    80
-    >>> compressed_byte(Quantise8BitSettings(bucket_size=500), 1000)
-    1016
-    """
-    match settings:
-        case UncompressedSettings():
-            return VALUE_BYTE * num_values
-        case TopKSettings():
-            return (VALUE_BYTE + INDEX_BYTE) * _num_kept(settings, num_values)
-        case Quantise8BitSettings():
-            num_buckets = -(-num_values // settings.bucket_size)
-            return num_values + 2 * VALUE_BYTE * num_buckets
-
-
-def compress(
-    delta: Parameters,
-    settings: CompressionSettings,
-    generator: np.random.Generator,
-    fraction: float = 1.0,
-) -> Parameters:
-    """Return the update that the server decodes.
-
-    Args:
-        delta: update [P].
-        settings: settings of the compression.
-        generator: draws the entries that are sent, then the random rounding, each only if needed.
-        fraction: share of the update that is sent, in (0, 1].
-
-    Returns:
-        A new array [P].
-
-    Raises:
-        ValueError: the update is not finite.
-    """
-    if not np.isfinite(delta).all():
-        raise ValueError("an update that is not finite cannot be compressed")
-    if isinstance(settings, TopKSettings):
-        num_kept = max(1, round(fraction * _num_kept(settings, delta.size)))
-        return _top_k(delta, num_kept)
-    if fraction == 1.0:
-        return _decoded(delta, settings, generator)
-    num_sent = max(1, round(fraction * delta.size))
-    sent = np.sort(generator.permutation(delta.size)[:num_sent])
-    decoded = np.zeros_like(delta)
-    decoded[sent] = _decoded(delta[sent], settings, generator)
-    return decoded
-
-
-def _decoded(
-    values: Parameters,
-    settings: UncompressedSettings | Quantise8BitSettings,
-    generator: np.random.Generator,
-) -> Parameters:
-    """Return the decoded values if all are sent, a new array."""
-    if isinstance(settings, UncompressedSettings):
-        return values.copy()
-    draws = generator.random(values.size) if settings.rounding == "stochastic" else 0.5
-    return _quantised(values, settings.bucket_size, draws)
 
 
 class Uplink:
@@ -188,7 +208,7 @@ class Uplink:
         if not np.isfinite(delta).all():
             return vector
         generator = rng.stream(self._seed, "compress", client, *address)
-        decoded = compress(delta, self._settings, generator, fraction)
+        decoded = self._settings.decoded(delta, generator, fraction)
         if self._has_feedback:
             self._unsent[client] = delta - decoded
         return base + decoded
@@ -209,37 +229,3 @@ class Uplink:
         if state:
             unsent = state["unsent"].astype(np.float32)
             self._unsent = dict(zip(state["clients"].tolist(), unsent, strict=True))
-
-
-def _num_kept(settings: TopKSettings, num_values: int) -> int:
-    return max(1, round(settings.fraction * num_values))
-
-
-def _top_k(delta: Parameters, num_kept: int) -> Parameters:
-    """Return the largest entries by magnitude, else 0; of equal ones the first."""
-    magnitude = np.abs(delta)
-    smallest = np.partition(magnitude, delta.size - num_kept)[delta.size - num_kept]
-    is_kept = magnitude > smallest
-    ties = np.flatnonzero(magnitude == smallest)
-    is_kept[ties[: num_kept - np.count_nonzero(is_kept)]] = True
-    return np.where(is_kept, delta, np.float32(0.0))
-
-
-def _quantised(delta: Parameters, bucket_size: int, draws: float | FloatArray) -> Parameters:
-    """Round every entry to one of 256 levels between the ends of its bucket.
-
-    Args:
-        delta: entries [P].
-        bucket_size: consecutive entries with one range; the last bucket may hold fewer.
-        draws: numbers in [0, 1) [P], or one for all; an entry is rounded down if it is less than
-            1 - draw steps above a level.
-    """
-    starts = np.arange(0, delta.size, bucket_size)
-    length = np.diff(np.append(starts, delta.size))
-    lowest = np.minimum.reduceat(delta, starts).astype(np.float64)
-    highest = np.maximum.reduceat(delta, starts).astype(np.float64)
-    low = np.repeat(lowest, length)
-    step = np.repeat((highest - lowest) / _LEVELS, length)
-    height = np.divide(delta - low, step, out=np.zeros(delta.size), where=step > 0.0)
-    code = np.minimum(np.floor(height + draws), _LEVELS)
-    return (low + code * step).astype(np.float32)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, Parameters, Report, State
+from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, weighted_mean
 from fleetsim.settings import Settings
 
@@ -24,7 +24,7 @@ class FedAvgSettings(Settings):
         return FedAvg(self)
 
 
-class FedAvg:
+class FedAvg(Aggregator):
     """Aggregator whose next model is the weighted mean of the delivered models."""
 
     def __init__(self, settings: FedAvgSettings) -> None:
@@ -40,10 +40,3 @@ class FedAvg:
                 than the global model or is not finite.
         """
         return weighted_mean(base, reports, self._weights).astype(np.float32)
-
-    def state(self) -> State:
-        """Return an empty state: FedAvg keeps nothing between rounds."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Restore the empty state."""

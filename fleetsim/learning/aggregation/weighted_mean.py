@@ -8,7 +8,9 @@ sent to it. c_k is 1 unless the server weights an update by its completed share 
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017).
 
 A selector may choose clients with weights v_k (`Report.weight`), which replace n_k or 1:
-a_k = c_k v_k. If they are shares (`Report.is_share`), the sum is not divided: sum_k a_k x_k.
+a_k = c_k v_k. They are relative weights, or shares of the next model (`Report.is_share`), which are
+used as they are: the sum is not divided, sum_k a_k x_k, and no share changes when other clients
+fail to deliver.
 
 Sums are float64 and in a fixed order (client, then dispatch). So they do not depend on the order of
 arrival, not even in the last bit.
@@ -23,7 +25,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fleetsim.contracts import FloatArray, Parameters, Report
-from fleetsim.learning.aggregation.weight_shares import are_shares
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
@@ -83,6 +84,22 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
     return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
 
 
+def are_shares(reports: Sequence[Report]) -> bool:
+    """Return true if the delivered reports have shares, false if relative weights or none.
+
+    Raises:
+        ValueError: some reports have shares and others do not.
+    """
+    delivered = [report for report in reports if report.is_delivered]
+    shares = [report.client for report in delivered if report.is_share]
+    if shares and len(shares) < len(delivered):
+        raise ValueError(
+            f"client {shares[0]} was chosen with a share of the next model, others that are"
+            " aggregated with it were not: a selector must give shares always or never"
+        )
+    return bool(shares)
+
+
 def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> list[_Term]:
     terms = []
     for report in sorted(reports, key=attrgetter("client", "dispatched_at_s")):
@@ -123,15 +140,20 @@ def _mean(
             np.einsum("k,kp->p", weights, flat.reshape(len(terms), -1), out=total[part])
     if not np.isfinite(total).all():  # no sum of finite float32 leaves float64
         for term in terms:
-            _check_finite(term.client, term.vector)
+            check_finite(term.client, term.vector)
     if not is_sum:
         total /= weights.sum()
     return total
 
 
-def _check_finite(client: int, vector: Parameters) -> None:
-    if not np.isfinite(vector).all():
-        num_broken = int((~np.isfinite(vector)).sum())
+def check_finite(client: int, vector: Parameters) -> None:
+    """Check that a client's model is finite.
+
+    Raises:
+        ValueError: it is not.
+    """
+    num_broken = int((~np.isfinite(vector)).sum())
+    if num_broken:
         raise ValueError(
             f"client {client} sent {num_broken} weights of {vector.size} that are not finite:"
             " its training diverged; lower the learning rate"

@@ -14,10 +14,7 @@ from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNN
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from fleetsim.learning.kernels.base import Kernel, TrainerData
-    from fleetsim.learning.local.settings import LocalSettings, Precision
+    from fleetsim.learning.kernels.base import Kernel
 
 TRAINS: Mapping[TrainerKind, frozenset[str]] = {
     trainer: frozenset(
@@ -83,29 +80,7 @@ def _has_dropout(model: ModelSettings) -> bool:
     return isinstance(model, TwoNNSettings) and model.dropout > 0.0
 
 
-def build_kernel(
-    kind: TrainerKind,
-    module: nn.Module,
-    data: TrainerData,
-    *,
-    precision: Precision,
-    local_settings: LocalSettings,
-    seed: int,
-    torch_device: str,
-) -> Kernel:
-    """Return a new kernel for a kind of trainer; arguments are those of the kernel.
-
-    Raises:
-        ScenarioError: the torch device is not there.
-        ValueError: the kernel cannot train this network on these samples.
-    """
-    options = {"precision": precision} if kind == "vectorised" else {}
-    return _kernel_class(kind)(
-        module, data, local_settings=local_settings, seed=seed, torch_device=torch_device, **options
-    )
-
-
-def _kernel_class(kind: TrainerKind) -> type[Kernel]:
+def kernel_class(kind: TrainerKind) -> type[Kernel]:
     """Import and return the kernel of a kind of trainer."""
     match kind:
         case "serial":

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Parameters, Purpose, Report
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.asynchronous import (
     ConstantStaleness,
@@ -16,29 +13,11 @@ from fleetsim.learning.aggregation.asynchronous import (
     HingeStaleness,
     PolynomialStaleness,
 )
-
-
-def vector(*values: float) -> Parameters:
-    return np.array(values, dtype=np.float32)
-
-
-def report(client: int, sent: Parameters, base: Parameters, staleness: int, at_s: float) -> Report:
-    return Report(
-        client,
-        Purpose.TRAIN,
-        Outcome.DELIVERED,
-        0.0,
-        at_s,
-        num_samples=10 * (client + 1),
-        vector=sent,
-        base=base,
-        staleness=staleness,
-    )
-
+from tests.learning.aggregation.reports import report, vector
 
 ZERO, ONE = vector(0.0, 0.0), vector(1.0, 1.0)
-FRESH = report(0, vector(2.0, 4.0), ONE, 0, 9.0)
-OLD = report(1, vector(8.0, 0.0), ZERO, 3, 5.0)
+FRESH = report(0, [2.0, 4.0], 10, base=ONE)
+OLD = report(1, [8.0, 0.0], 20, base=ZERO, staleness=3, finished_at_s=5.0)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +79,7 @@ def test_fedasync_mixes_updates_in_the_order_of_arrival():
 
 
 def test_fresh_updates_of_one_base_make_fedbuff_the_plain_mean():
-    reports = [report(c, vector(c, 2.0 * c), ONE, 0, 1.0) for c in range(4)]
+    reports = [report(c, [c, 2.0 * c], 10 * (c + 1), base=ONE) for c in range(4)]
     mean = FedBuff(FedBuffSettings()).aggregate(ONE, reports)
 
     assert mean.tolist() == [1.5, 3.0]
@@ -111,7 +90,7 @@ def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:
 
     As a step the buffer would be 1 + (4 - 1) + .5 (1 - 9) = 0, and soon negative.
     """
-    late = report(1, vector(8.0, 1.0), vector(0.0, 9.0), 3, 5.0)
+    late = OLD._replace(vector=vector(8.0, 1.0), base=vector(0.0, 9.0))
     settings = FedBuffSettings(server_learning_rate=2.0)
     aggregator = FedBuff(settings, buffers=np.array([False, True]))
 
@@ -119,19 +98,6 @@ def test_fedbuff_averages_buffers_and_steps_along_parameters() -> None:
 
 
 @pytest.mark.parametrize("aggregator", [FedBuff(FedBuffSettings()), FedAsync(FedAsyncSettings())])
-def test_what_cannot_be_aggregated_is_refused(aggregator):
-    with pytest.raises(ValueError, match="nothing to aggregate"):
-        aggregator.aggregate(ONE, [])
-    with pytest.raises(ValueError, match="client 0 sent 1 weights of 2 that are not finite"):
-        aggregator.aggregate(ONE, [FRESH._replace(vector=vector(math.inf, 0.0))])
+def test_an_update_without_its_base_is_refused(aggregator):
     with pytest.raises(ValueError, match="client 0 does not say which model it started from"):
         aggregator.aggregate(ONE, [FRESH._replace(base=None)])
-
-
-def test_models_are_never_changed_in_place():
-    base = ONE.copy()
-    base.setflags(write=False)
-    FedBuff(FedBuffSettings()).aggregate(base, [FRESH, OLD])
-    FedAsync(FedAsyncSettings()).aggregate(base, [FRESH, OLD])
-
-    assert base.tolist() == [1.0, 1.0]

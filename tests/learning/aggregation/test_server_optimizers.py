@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import Outcome, Parameters, Purpose, Report
+from fleetsim.contracts import Parameters, Report
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import (
     FedAdagradSettings,
@@ -17,26 +17,12 @@ from fleetsim.learning.aggregation.server_optimizers import (
     FedYogiSettings,
 )
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from tests.learning.aggregation.reports import report, vector
 
 
 def sent(*updates: tuple[int, Sequence[float] | Parameters]) -> list[Report]:
     """Delivered reports of clients 0, 1, ...: samples and model each."""
-    return [
-        Report(
-            client,
-            Purpose.TRAIN,
-            Outcome.DELIVERED,
-            0.0,
-            9.0,
-            num_samples,
-            vector=np.array(vector, dtype=np.float32),
-        )
-        for client, (num_samples, vector) in enumerate(updates)
-    ]
-
-
-def vector(*values: float) -> Parameters:
-    return np.array(values, dtype=np.float32)
+    return [report(client, values, num) for client, (num, values) in enumerate(updates)]
 
 
 def walk(settings: AggregatorSettings, *changes: float) -> list[float]:

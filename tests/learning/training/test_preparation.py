@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,8 +13,13 @@ from fleetsim.learning.aggregation.compression import Quantise8BitSettings, Unco
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.training import preparation
-from fleetsim.learning.training.preparation import UNTRAINED, PreparedTask, prepare_task
-from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
+from fleetsim.learning.training.preparation import (
+    UNTRAINED,
+    PreparedTask,
+    TaskRequest,
+    prepare_task,
+)
+from fleetsim.learning.training.settings import TaskSettings, TrainerKind, TrainerSettings
 
 BLANK = {"kind": "blank", "input_shape": (4,), "num_classes": 3, "median_samples": 10, "sigma": 0.0}
 DIGITS = {"kind": "digits"}
@@ -23,7 +29,7 @@ def prepared(
     dataset: Mapping[str, object],
     *,
     train: bool,
-    trainer: TrainerSettings | None = None,
+    kind: TrainerKind | Literal["auto"] = "auto",
     measures_memory: bool = False,
     prefetched: Prefetch | None = None,
     **task: object,
@@ -32,18 +38,10 @@ def prepared(
     settings = TaskSettings.model_validate(
         {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
     )
-    return prepare_task(
-        settings,
-        trainer or TrainerSettings(),
-        seed=1,
-        num_clients=4,
-        validation_fraction=0.0,
-        measures_memory=measures_memory,
-        train=train,
-        torch_device="cpu",
-        workers=1,
-        prefetched=prefetched,
+    request = TaskRequest(
+        settings, TrainerSettings(kind=kind), 1, 4, measures_memory=measures_memory
     )
+    return prepare_task(request, train=train, torch_device="cpu", workers=1, prefetched=prefetched)
 
 
 def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
@@ -64,7 +62,7 @@ def test_a_blank_data_set_cannot_be_trained_on() -> None:
 
 
 def test_a_trained_task_has_the_kernel_of_its_kind_and_the_test_labels() -> None:
-    task = prepared(DIGITS, train=True, trainer=TrainerSettings(kind="stacked"))
+    task = prepared(DIGITS, train=True, kind="stacked")
 
     assert task.trainer_kind == "stacked"
     assert task.forms.keys() == {"products"}

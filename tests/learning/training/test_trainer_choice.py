@@ -2,18 +2,16 @@ from __future__ import annotations
 
 from typing import get_args
 
-import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.kernels.conv.kernel import ChannelsLastKernel
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.kernels.stacked.linear_chain import widths_of
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.kernels.vmap.vmap_sgd import fault
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
@@ -27,7 +25,7 @@ from fleetsim.learning.models.settings import (
     TwoNNSettings,
 )
 from fleetsim.learning.training.settings import TrainerKind, TrainerSettings
-from fleetsim.learning.training.trainer_choice import TRAINS, build_kernel, choose_trainer
+from fleetsim.learning.training.trainer_choice import TRAINS, choose_trainer, kernel_class
 
 SMALL = TwoNNSettings(hidden=(4, 4))
 IMAGE = (1, 32, 32)
@@ -110,20 +108,4 @@ def test_the_table_says_what_the_kernels_can(name: str) -> None:
     ],
 )
 def test_each_kind_of_trainer_has_its_kernel(kind: TrainerKind, kernel: type[Kernel]) -> None:
-    shape = (4,) if kind == "stacked" else IMAGE
-    name = "logistic" if kind == "stacked" else "lenet5"
-    model: ModelSettings = TypeAdapter(ModelSettings).validate_python({"kind": name})
-    samples, labels = np.zeros((2, *shape), dtype=np.float32), np.zeros(2, dtype=np.int64)
-    built = build_kernel(
-        kind,
-        build_model(model, input_shape=shape, num_classes=3, seed=1),
-        TrainerData(samples, labels, [np.arange(2)], samples, labels),
-        precision="float32",
-        local_settings=LocalSettings(
-            epochs=1, batch_size=2, optimizer=SgdSettings(learning_rate=0.1)
-        ),
-        seed=1,
-        torch_device="cpu",
-    )
-
-    assert type(built) is kernel
+    assert kernel_class(kind) is kernel
