@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,9 +28,9 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import JobResult, Parameters
 from fleetsim.learning.kernels.batches import StackJob
-from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_together
+from fleetsim.learning.kernels.vmap.vmap_sgd import STACK_BYTE, footprint, stacks, train_stack
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
+from fleetsim.learning.local.settings import LocalSettings, Precision, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
@@ -108,9 +109,7 @@ class Bench:
 
     def num_at_once(self) -> int:
         """Return the number of clients of the largest stack."""
-        size = footprint(self.module, self.inputs)
-        lengths = [job.length for job in self.jobs()]
-        return max(map(len, stacks(size, lengths, self.settings, STACK_BYTE["cuda"])))
+        return max(map(len, self._stacks()))
 
     def one_by_one(self) -> list[JobResult]:
         """Train a round by `local_sgd.train`."""
@@ -127,15 +126,22 @@ class Bench:
             for client, job in enumerate(self.jobs())
         ]
 
-    def at_once(self) -> list[JobResult]:
-        """Train a round in stacks."""
-        return train_together(self.module, self.jobs(), self.inputs, self.labels, self.settings)
+    def at_once(self, precision: Precision) -> list[JobResult]:
+        """Train a round in stacks; "mixed" is bfloat16 arithmetic."""
+        return [
+            result
+            for jobs in self._stacks()
+            for result in train_stack(
+                self.module, jobs, self.inputs, self.labels, self.settings, precision=precision
+            )
+        ]
 
-    def at_once_mixed(self) -> list[JobResult]:
-        """Train a round in stacks with bfloat16 arithmetic."""
-        return train_together(
-            self.module, self.jobs(), self.inputs, self.labels, self.settings, precision="mixed"
-        )
+    def _stacks(self) -> list[list[StackJob]]:
+        """Return the stacks, in the order of the jobs, which are of one length."""
+        size, jobs = footprint(self.module, self.inputs), self.jobs()
+        lengths = [job.length for job in jobs]
+        cut = stacks(size, lengths, self.settings, STACK_BYTE["cuda"])
+        return [[jobs[i] for i in members] for members in cut]
 
 
 @dataclass(slots=True)
@@ -176,8 +182,8 @@ def report(name: str, work: Work, block_s: float, num_blocks: int) -> None:
     bench = Bench(work, torch.device("cuda"))
     ways: dict[str, Callable[[], list[JobResult]]] = {
         "one client at a time": bench.one_by_one,
-        "at once, float32": bench.at_once,
-        "at once, mixed": bench.at_once_mixed,
+        "at once, float32": partial(bench.at_once, "float32"),
+        "at once, mixed": partial(bench.at_once, "mixed"),
     }
     first = {label: way() for label, way in ways.items()}  # also warms up
     measured = {label: Measured() for label in ways}

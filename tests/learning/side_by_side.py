@@ -1,31 +1,34 @@
-"""Clients of one network with samples of their own, trained one at a time or at once."""
+"""Clients of one network with samples of their own, trained by one kernel or another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fleetsim import rng
-from fleetsim.contracts import JobResult
-from fleetsim.learning.kernels.batches import StackJob
-from fleetsim.learning.kernels.vmap.vmap_sgd import train_together
-from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.settings import LocalSettings, Precision, SgdSettings
+from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.learning.kernels.base import Kernel, TrainerData
+from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten, layout
+from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import (
     FedGraCnnSettings,
     GpflCnnSettings,
     Gpt2Settings,
+    Hinge,
     LeNet5Settings,
     LogisticSettings,
     ModelSettings,
@@ -35,7 +38,7 @@ from fleetsim.learning.models.settings import (
     TwoNNSettings,
     Vgg16Settings,
 )
-from tests.learning.stack_jobs import stack_job
+from fleetsim.learning.training.worker_pool import Pool
 
 Array = NDArray[Any]
 NUM_CLASSES = 4
@@ -62,25 +65,42 @@ class SmallGpt(nn.Module):
         return logits
 
 
+def drawn(net: nn.Sequential) -> nn.Sequential:
+    """The network with weights that depend on their shapes alone."""
+    for index, parameter in enumerate(net.parameters()):
+        values = rng.stream(5, "test/weights", index).normal(size=parameter.shape)
+        parameter.data.copy_(torch.from_numpy(0.4 * values))
+    return net
+
+
 def batch_norm_net() -> nn.Module:
     """A convolution with BatchNorm."""
     norm = nn.BatchNorm2d(3)
     norm.num_batches_tracked = None
-    return nn.Sequential(
-        nn.Conv2d(1, 3, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(12, NUM_CLASSES)
-    )
+    layers = nn.Conv2d(1, 3, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(12, NUM_CLASSES)
+    return drawn(nn.Sequential(*layers))
 
 
 def frozen_net() -> nn.Module:
     """Its first layer is not trained."""
-    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Tanh(), nn.Linear(5, NUM_CLASSES))
+    layers = nn.Flatten(), nn.Linear(16, 5), nn.Tanh(), nn.Linear(5, NUM_CLASSES)
+    net = drawn(nn.Sequential(*layers))
     net[1].requires_grad_(False)
     return net
 
 
-TEXT = (6,)
+def chain(widths: Sequence[int], hinge: Hinge | None = None) -> nn.Sequential:
+    """Linear layers with ReLU between them; with a hinge loss or the cross-entropy."""
+    layers: list[nn.Module] = [nn.Flatten()]
+    for fan_in, fan_out in pairwise(widths):
+        layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+    net = drawn(nn.Sequential(*layers[:-1]))
+    return net if hinge is None else LinearSvm(OrderedDict(net.named_children()), hinge)
+
+
+TEXT = (7,)
 IMAGE = (1, 4, 4)
-SMALL: dict[str, Any] = {
+SMALL: dict[str, Callable[[], nn.Module]] = {
     "logistic": lambda: built(LogisticSettings(), IMAGE),
     "2nn": lambda: built(TwoNNSettings(hidden=(7, 5)), IMAGE),
     "batch norm": batch_norm_net,
@@ -133,22 +153,43 @@ class Client:
     """True if it reports the loss of each epoch."""
 
 
-EVERY_TERM = LocalSettings(
-    epochs=1,
-    batch_size=3,
-    optimizer=SgdSettings(learning_rate=0.05, momentum=0.9, weight_decay=0.05),
-    proximal_mu=0.5,
-)
+def local(
+    batch_size: int = 5,
+    learning_rate: float = 0.1,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    mu: float = 0.0,
+) -> LocalSettings:
+    sgd = SgdSettings(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
+    return LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd, proximal_mu=mu)
+
+
+EVERY_TERM = local(3, 0.05, momentum=0.9, weight_decay=0.05, mu=0.5)
 """Momentum, weight decay and the proximal term."""
 
-
-def plain(batch_size: int = 5, learning_rate: float = 0.1) -> LocalSettings:
-    sgd = SgdSettings(learning_rate=learning_rate)
-    return LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd)
+clients_of_all_sizes = st.lists(
+    st.builds(
+        Client,
+        size=st.integers(1, 23),
+        epochs=st.integers(1, 3),
+        base=st.integers(0, 2),
+        most_steps=st.none() | st.integers(1, 30),
+        tells=st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+local_settings = st.builds(
+    local,
+    batch_size=st.integers(1, 30),
+    momentum=st.sampled_from([0.0, 0.9]),
+    weight_decay=st.sampled_from([0.0, 0.05]),
+    mu=st.sampled_from([0.0, 0.5]),
+)
 
 
 class Fleet:
-    """Clients of one network with samples of their own: the same to every trainer."""
+    """Clients of one network with samples of their own: the same to every kernel."""
 
     def __init__(
         self,
@@ -157,27 +198,32 @@ class Fleet:
         *,
         shape: tuple[int, ...] | None = None,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        num_classes: int = NUM_CLASSES,
     ) -> None:
         if shape is None:
             shape = TEXT if isinstance(module, SmallGpt) else IMAGE
-        self.module = module.to(device, dtype)
+        self.module = module.to("cpu", dtype)
         self.clients = clients
         num = sum(client.size for client in clients)
         draw = rng.stream(5, "test/samples")
+        inputs: Array
         if shape == TEXT:
-            self.inputs = torch.from_numpy(draw.integers(NUM_CLASSES, size=(num, *shape)))
-            self.labels = torch.from_numpy(draw.integers(NUM_CLASSES, size=(num, *shape)))
+            inputs = draw.integers(num_classes, size=(num, *shape))
+            labels = draw.integers(num_classes, size=(num, *shape))
         else:
-            self.inputs = torch.from_numpy(draw.normal(size=(num, *shape))).to(dtype)
-            self.labels = torch.from_numpy(draw.integers(NUM_CLASSES, size=num))
-        self.inputs, self.labels = self.inputs.to(device), self.labels.to(device)
+            inputs = torch.from_numpy(draw.normal(size=(num, *shape))).to(dtype).numpy()
+            labels = draw.integers(num_classes, size=num)
         ends = np.cumsum([client.size for client in clients])
-        self.shares = np.split(rng.stream(5, "test/rows").permutation(num), ends[:-1])
+        shares = np.split(rng.stream(5, "test/rows").permutation(num), ends[:-1])
+        self.data = TrainerData(inputs, labels, shares, inputs, labels)
         self.first = flatten(self.module)
+        self._bases = {client.base: self._drawn_base(client.base) for client in clients}
 
     def base(self, version: int) -> Array:
         """The network's own weights, a little changed; running statistics as they are."""
+        return self._bases[version]
+
+    def _drawn_base(self, version: int) -> Array:
         changed = self.first.copy()
         for slot in layout(self.module):
             if slot.is_trained:
@@ -187,60 +233,50 @@ class Fleet:
         if isinstance(self.module, SmallGpt):  # one weight, two entries
             tied = {slot.name: changed[slot.start : slot.stop] for slot in layout(self.module)}
             tied["head.weight"][:] = tied["embedding.weight"]
+        changed.flags.writeable = False
         return changed
 
-    def jobs(self) -> list[StackJob]:
+    def jobs(self) -> list[Job]:
         return [
-            stack_job(
+            Job(
+                index,
+                Work(WorkKind.TRAIN, epochs=client.epochs, tells_epoch_losses=client.tells),
                 self.base(client.base),
-                rows,
-                client.epochs,
-                _stream(index),
-                client.most_steps,
-                tells_epoch_losses=client.tells,
+                (1,),
+                most_steps=client.most_steps,
             )
-            for index, (client, rows) in enumerate(zip(self.clients, self.shares, strict=True))
+            for index, client in enumerate(self.clients)
         ]
 
-    def one_by_one(self, chosen: LocalSettings) -> list[JobResult]:
-        return [
-            local_sgd.train(
-                self.module,
-                job.base,
-                self.inputs[job.rows],
-                self.labels[job.rows],
-                chosen,
-                epochs=job.epochs,
-                stream=_stream(index),
-                most_steps=job.most_steps,
-                tells_epoch_losses=job.tells_epoch_losses,
-            )
-            for index, job in enumerate(self.jobs())
-        ]
+    def kernel(self, kind: type[Kernel], chosen: LocalSettings, **options: Any) -> Kernel:
+        return kind(self.module, self.data, local_settings=chosen, seed=5, **options)
 
-    def together(self, chosen: LocalSettings, precision: Precision = "float32") -> list[JobResult]:
-        return train_together(
-            self.module, self.jobs(), self.inputs, self.labels, chosen, precision=precision
-        )
+    def train(self, kind: type[Kernel], chosen: LocalSettings, **options: Any) -> list[JobResult]:
+        return Pool(self.kernel(kind, chosen, **options), 1).compute(self.jobs())
 
     def errors(self, found: list[JobResult], expected: list[JobResult]) -> list[float]:
-        """Distance to the expected vectors, relative to the update."""
+        """Distance to the expected vectors, relative to the update; 0 if there is none to both."""
+        pairs = zip(self.clients, found, expected, strict=True)
         return [
-            float(
-                np.linalg.norm(vector_of(result) - vector_of(reference))
-                / np.linalg.norm(vector_of(reference) - self.base(client.base))
-            )
-            for client, result, reference in zip(self.clients, found, expected, strict=True)
+            distance(result, reference, self.base(client.base))
+            for client, result, reference in pairs
         ]
 
 
-def _stream(client: int) -> np.random.Generator:
-    return rng.stream(5, "test", client)
+def distance(found: JobResult, expected: JobResult, base: Array) -> float:
+    gap = np.linalg.norm(vector_of(found) - vector_of(expected))
+    return float(gap / np.linalg.norm(vector_of(expected) - base)) if gap else 0.0
 
 
 def vector_of(result: JobResult) -> Array:
     assert result.vector is not None
     return result.vector
+
+
+def same(one: JobResult, other: JobResult) -> bool:
+    """Whether two results are equal to the last bit."""
+    vectors = [None if r.vector is None else r.vector.tobytes() for r in (one, other)]
+    return vectors[0] == vectors[1] and one._replace(vector=None) == other._replace(vector=None)
 
 
 def assert_equal(fleet: Fleet, found: list[JobResult], expected: list[JobResult]) -> None:

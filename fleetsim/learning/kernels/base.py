@@ -22,6 +22,7 @@ from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.kernels.batches import Length, StackJob
+from fleetsim.learning.kernels.cpu.gemm import onednn
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.kernels.device_samples import Samples, as_tensor
 from fleetsim.learning.local import local_sgd
@@ -108,6 +109,7 @@ class Kernel:
         self._device = _device(torch_device)
         configure_torch()
         self._module = module.to(self._device)
+        self._uses_onednn = False
         self._data = data
         self._local_settings = local_settings
         self._first_rate = local_settings.optimizer.learning_rate
@@ -144,9 +146,10 @@ class Kernel:
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of the jobs of one chunk, in their order."""
-        if jobs[0].work.kind is WorkKind.TRAIN:
-            return self._train(jobs)
-        return [self._run(job) for job in jobs]
+        with onednn(is_allowed=self._uses_onednn):
+            if jobs[0].work.kind is WorkKind.TRAIN:
+                return self._train(jobs)
+            return [self._run(job) for job in jobs]
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet, first: int, stop: int
@@ -167,7 +170,8 @@ class Kernel:
             if rows is None:
                 raise ValueError("no samples are kept for selectors")
             inputs, labels = self._samples(rows[first:stop])
-        losses, hits = self._losses_and_hits(parameters, inputs, labels)
+        with onednn(is_allowed=self._uses_onednn):
+            losses, hits = local_sgd.losses_and_hits(self._module, parameters, inputs, labels)
         return losses.cpu().numpy(), hits.cpu().numpy()
 
     def num_server_samples(self, server_set: ServerSet) -> int:
@@ -243,12 +247,6 @@ class Kernel:
                 return local_sgd.gradient(self._module, job.base, *self._samples(self._drawn(job)))
             case _:
                 return JobResult(num_samples=0)
-
-    def _losses_and_hits(
-        self, parameters: Parameters, inputs: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return losses and hits of a model for each sample."""
-        return local_sgd.losses_and_hits(self._module, parameters, inputs, labels)
 
     def _stream(self, job: Job) -> np.random.Generator:
         """Return the random stream of a job."""

@@ -14,7 +14,7 @@ Batches are those of `local_sgd.train`: one permutation per epoch, split into ba
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -193,35 +193,15 @@ def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> S
     """
     plan = _plan(tuple(job.length for job in jobs), batch_size, is_padded=is_padded)
     shuffled = np.concatenate([job.rows.take(job.orders).ravel() for job in jobs])
-    return Schedule(
-        plan.blocks,
-        shuffled[plan.places],
-        plan.weights,
-        plan.client,
-        plan.epoch,
-        plan.is_last_epoch,
-        plan.num_losses,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
-    """Schedule without the samples; its arrays are never changed."""
-
-    blocks: tuple[StepBlock, ...]
-    places: IntArray
-    """Positions of a line's samples among those of all jobs and epochs [lines, batch]."""
-    weights: NDArray[np.float64]
-    client: IntArray
-    epoch: IntArray
-    is_last_epoch: BoolArray
-    num_losses: IntArray
+    return replace(plan, rows=shuffled[plan.rows])
 
 
 # Rounds with clients of one size share a plan.
 @lru_cache(maxsize=2)
-def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _Plan:
-    """Return the plan of trainings of these lengths.
+def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> Schedule:
+    """Return the schedule of trainings of these lengths; it is never changed.
+
+    Its rows are positions among the samples of all jobs and epochs.
 
     Raises:
         ValueError: a job takes more steps than the one before it.
@@ -251,9 +231,9 @@ def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> _
     is_last_epoch = epoch == ((steps - 1) // per_epoch)[client]
     num_losses = np.zeros_like(size)
     np.add.at(num_losses, client[is_last_epoch], num_real[is_last_epoch])
-    return _Plan(
+    return Schedule(
         blocks=_blocks(step, num_real, num_training, is_padded=is_padded),
-        places=begin[:, None] + within[num_real],
+        rows=begin[:, None] + within[num_real],
         weights=weights[num_real],
         client=client,
         epoch=epoch,

@@ -16,7 +16,7 @@ from fleetsim.learning.kernels.batches import (
     longest_first,
     schedule,
 )
-from tests.learning.stack_jobs import stack_job
+from fleetsim.learning.local import local_sgd
 
 BASE = np.zeros(1, np.float32)
 
@@ -135,7 +135,12 @@ def test_every_client_takes_the_batches_that_its_stream_draws(
     clients: list[tuple[int, int, int | None]], batch_size: int, is_padded: bool
 ) -> None:
     jobs = [
-        stack_job(BASE, np.arange(100 * k, 100 * k + size), epochs, rng.stream(1, "test", k), most)
+        StackJob(
+            BASE,
+            np.arange(100 * k, 100 * k + size),
+            local_sgd.orders(rng.stream(1, "test", k), epochs, size),
+            most,
+        )
         for k, (size, epochs, most) in enumerate(clients)
     ]
     order = longest_first([one.length for one in jobs], batch_size)

@@ -16,7 +16,7 @@ from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.conv.channels_last import form_of
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
-from fleetsim.learning.kernels.stacked.score_gradients import Scratch, writer_of
+from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
@@ -101,15 +101,9 @@ def test_written_slopes_are_those_of_autograd(hinge: Hinge, scores: Tensor) -> N
     likelihoods = torch.full((1, 7), torch.nan, dtype=torch.float64)
     out, first, second = (torch.full_like(by_class, torch.nan) for _ in range(3))
 
-    write = writer_of(hinge)
-    write(
-        by_class,
-        labels_of_seven.view(1, -1),
-        weights.view(1, -1),
-        likelihoods,
-        Scratch(first, second),
-        out,
-    )
+    labels = labels_of_seven.view(1, -1)
+    batch = ScoreBatch(by_class, labels, weights.view(1, -1), likelihoods, (first, second), out)
+    writer_of(hinge)(batch)
 
     assert torch.equal(out.t(), -gradient)
     assert (-likelihoods[0]).tolist() == pytest.approx(losses.tolist(), rel=1e-12, abs=1e-15)

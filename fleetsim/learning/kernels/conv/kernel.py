@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
-
-from fleetsim.contracts import Job, JobResult, Parameters
 from fleetsim.learning.kernels.base import Kernel
 from fleetsim.learning.kernels.conv.channels_last import form_of
-from fleetsim.learning.kernels.cpu.gemm import library, onednn
+from fleetsim.learning.kernels.cpu.gemm import library
 
 _CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
 """Forms of convolutions; the choice depends on sizes alone, on every processor."""
@@ -41,14 +37,3 @@ class ChannelsLastKernel(Kernel):
             "products": library(is_onednn=self._uses_onednn),
             "convolutions": ", ".join(layers),
         }
-
-    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of the jobs of one chunk, in their order."""
-        with onednn(is_allowed=self._uses_onednn):
-            return super().compute(jobs)
-
-    def _losses_and_hits(
-        self, parameters: Parameters, inputs: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        with onednn(is_allowed=self._uses_onednn):
-            return super()._losses_and_hits(parameters, inputs, labels)

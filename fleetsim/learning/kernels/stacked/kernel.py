@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
-
-from fleetsim.contracts import Job, JobResult, Parameters
+from fleetsim.contracts import Job, JobResult
 from fleetsim.learning.kernels.base import Kernel
-from fleetsim.learning.kernels.cpu.gemm import library, onednn, prefers_onednn
+from fleetsim.learning.kernels.cpu.gemm import library, prefers_onednn
 from fleetsim.learning.kernels.cpu.workspace import Workspace
 from fleetsim.learning.kernels.stacked.linear_chain import widths_of
 from fleetsim.learning.kernels.stacked.stacked_sgd import stacks, train_stack
@@ -44,11 +42,6 @@ class StackedKernel(Kernel):
         """Return the library of the stacks' products; other forms follow from the platform."""
         return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
 
-    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of the jobs of one chunk, in their order."""
-        with onednn(is_allowed=self._uses_onednn):
-            return super().compute(jobs)
-
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
         return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
 
@@ -62,9 +55,3 @@ class StackedKernel(Kernel):
             hinge=self._hinge,
             space=self._space,
         )
-
-    def _losses_and_hits(
-        self, parameters: Parameters, inputs: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        with onednn(is_allowed=self._uses_onednn):
-            return super()._losses_and_hits(parameters, inputs, labels)

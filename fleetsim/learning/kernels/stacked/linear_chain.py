@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from fleetsim.contracts import Parameters
 from fleetsim.learning.kernels.cpu.gemm import Widths
 from fleetsim.learning.kernels.initial_models import on_device
-from fleetsim.learning.kernels.stacked.score_gradients import Scratch, writer_of
+from fleetsim.learning.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.kernels.stacked.sgd_step import StackedWeights, take_step
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
@@ -110,7 +110,7 @@ class _Prefix:
     """[classes, k, batch]"""
     logits: Tensor
     """The same [classes, k * batch], as are the following."""
-    scratch: Scratch
+    scratch: tuple[Tensor, Tensor]
     gradients: Tensor
     """Gradients of the log-likelihood by the logits."""
     gradients_by_line: Tensor
@@ -224,7 +224,9 @@ class ChainStack:
         last = now.layers[-1]
         torch.bmm(last.weights.value, last.inputs_t, out=now.products)
         torch.add(now.products_by_class, now.bias_by_class, out=now.logits_by_class)
-        self._write_gradients(now.logits, labels, weights, likelihoods, now.scratch, now.gradients)
+        self._write_gradients(
+            ScoreBatch(now.logits, labels, weights, likelihoods, now.scratch, now.gradients)
+        )
         belows = [input_gradients, *(layer.gradients for layer in now.layers[:-1])]
         for layer, below in zip(reversed(now.layers), reversed(belows), strict=True):
             if below is not None:
@@ -284,7 +286,7 @@ class ChainStack:
             bias_by_class=layers[-1].biases.value.t().unsqueeze(2),
             logits_by_class=logits.view(num_classes, num, batch),
             logits=logits,
-            scratch=Scratch(logs, targets),
+            scratch=(logs, targets),
             gradients=last_gradients,
             gradients_by_line=last_gradients.view(num_classes * num, batch),
             gradient_sums=gradient_sums,

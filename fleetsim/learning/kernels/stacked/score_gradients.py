@@ -25,17 +25,25 @@ from fleetsim.learning.models.settings import Hinge
 _log_softmax_backward = torch._log_softmax_backward_data
 
 
-class Scratch(NamedTuple):
+class ScoreBatch(NamedTuple):
+    """Class scores of a step's samples, and memory for the gradients by them."""
+
+    scores: Tensor
+    """[classes, n]"""
+    labels: Tensor
+    """[1, n] int64"""
+    weights: Tensor
+    """Weight of each sample in its batch's mean [1, n], 0 for padding."""
+    likelihoods: Tensor | None
+    """If given, receives minus each sample's loss [1, n]."""
+    scratch: tuple[Tensor, Tensor]
     """Memory for intermediate results, [classes, n] each."""
+    out: Tensor
+    """Receives the gradients [classes, n]."""
 
-    first: Tensor
-    second: Tensor
 
-
-Writer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Scratch, Tensor], None]
-"""Writer of gradients by the scores. Arguments: scores of the classes [classes, n]; labels [1, n]
-int64; weight of each sample in its batch's mean [1, n], 0 for padding; if given, receives minus
-each sample's loss [1, n]; scratch, which is overwritten; receives the gradients [classes, n]."""
+Writer = Callable[[ScoreBatch], None]
+"""Writer of gradients by the scores."""
 
 
 def writer_of(hinge: Hinge | None) -> Writer:
@@ -43,15 +51,8 @@ def writer_of(hinge: Hinge | None) -> Writer:
     return _softmax if hinge is None else _WRITERS[hinge]
 
 
-def _softmax(
-    scores: Tensor,
-    labels: Tensor,
-    weights: Tensor,
-    likelihoods: Tensor | None,
-    scratch: Scratch,
-    out: Tensor,
-) -> None:
-    logs, targets = scratch
+def _softmax(batch: ScoreBatch) -> None:
+    scores, labels, weights, likelihoods, (logs, targets), out = batch
     torch.log_softmax(scores, 0, out=logs)
     if likelihoods is not None:
         torch.gather(logs, 0, labels, out=likelihoods)
@@ -60,15 +61,8 @@ def _softmax(
     _log_softmax_backward(targets, logs, 0, logs.dtype, out=out)
 
 
-def _crammer_singer(
-    scores: Tensor,
-    labels: Tensor,
-    weights: Tensor,
-    likelihoods: Tensor | None,
-    scratch: Scratch,
-    out: Tensor,
-) -> None:
-    margins = scratch.first
+def _crammer_singer(batch: ScoreBatch) -> None:
+    scores, labels, weights, likelihoods, (margins, _), out = batch
     own = scores.gather(0, labels)
     torch.add(scores, 1, out=margins).scatter_(0, labels, own)
     largest, where = margins.max(dim=0, keepdim=True)
@@ -79,15 +73,8 @@ def _crammer_singer(
     out.scatter_(0, labels, torch.where(where == labels, 0.0, weights))
 
 
-def _weston_watkins(
-    scores: Tensor,
-    labels: Tensor,
-    weights: Tensor,
-    likelihoods: Tensor | None,
-    scratch: Scratch,
-    out: Tensor,
-) -> None:
-    margins = scratch.first
+def _weston_watkins(batch: ScoreBatch) -> None:
+    scores, labels, weights, likelihoods, (margins, _), out = batch
     torch.sub(scores, scores.gather(0, labels) - 1, out=margins).relu_().scatter_(0, labels, 0.0)
     if likelihoods is not None:
         likelihoods.copy_(margins.sum(dim=0, keepdim=True).neg_())
@@ -95,15 +82,8 @@ def _weston_watkins(
     out.scatter_(0, labels, -out.sum(dim=0, keepdim=True))
 
 
-def _one_vs_rest(
-    scores: Tensor,
-    labels: Tensor,
-    weights: Tensor,
-    likelihoods: Tensor | None,
-    scratch: Scratch,
-    out: Tensor,
-) -> None:
-    signs, margins = scratch
+def _one_vs_rest(batch: ScoreBatch) -> None:
+    scores, labels, weights, likelihoods, (signs, margins), out = batch
     signs.fill_(-1.0).scatter_(0, labels, 1.0)
     torch.mul(scores, signs, out=margins).neg_().add_(1).relu_()
     if likelihoods is not None:

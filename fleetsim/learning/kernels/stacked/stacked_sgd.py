@@ -22,7 +22,6 @@ from fleetsim.learning.kernels.cpu.workspace import Workspace
 from fleetsim.learning.kernels.device_samples import Samples, stack_samples
 from fleetsim.learning.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.learning.kernels.stacked.linear_chain import ChainStack, num_parameters
-from fleetsim.learning.kernels.stacked.single_layer import SingleLayerStack, single_layer_is_faster
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import Hinge
 
@@ -32,41 +31,6 @@ keep more processes busy. See `stacks`."""
 STACK_CLIENTS = 64
 """Largest number of clients of one stack, for models so small that `STACK_BYTE` is no limit."""
 _FLOAT_BYTE = 4
-
-_Stack = ChainStack | DualChainStack | SingleLayerStack
-
-
-def train_together(
-    widths: Widths,
-    jobs: Sequence[StackJob],
-    samples: Samples,
-    labels: Tensor,
-    settings: LocalSettings,
-    *,
-    hinge: Hinge | None = None,
-) -> list[JobResult]:
-    """Train many clients from their bases, as `local_sgd.train` does.
-
-    The number type is that of `samples`: float32, or float64 to compare with other trainers.
-
-    Args:
-        widths: shape of the network, see `linear_chain`.
-        jobs: trainings of the clients.
-        samples: samples of all clients.
-        labels: their labels [n] int64.
-        settings: batch size, optimizer and proximal term of all clients.
-        hinge: hinge loss; None: cross-entropy.
-
-    Returns:
-        For each job its new weights, mean and root mean square of its losses in the last epoch,
-        its number of samples, and the mean loss of each epoch if it reports them.
-    """
-    results: dict[int, JobResult] = {}
-    for members in stacks(widths, [job.length for job in jobs], settings.batch_size):
-        own = [jobs[i] for i in members]
-        trained = train_stack(widths, own, samples, labels, settings, hinge=hinge)
-        results |= zip(members, trained, strict=True)
-    return [results[i] for i in range(len(jobs))]
 
 
 def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[list[int]]:
@@ -81,8 +45,6 @@ def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[l
         lengths: lengths of the trainings.
         batch_size: samples of a full batch.
     """
-    if not lengths:
-        return []
     batch = min(batch_size, max(length.num_samples for length in lengths))
     client_byte = _FLOAT_BYTE * (num_parameters(widths) + batch * sum(widths))
     usual = max(1, min(STACK_CLIENTS, STACK_BYTE // client_byte))
@@ -118,15 +80,17 @@ def train_stack(
     hinge: Hinge | None = None,
     space: Workspace | None = None,
 ) -> list[JobResult]:
-    """Train the jobs of one stack, in the order of `stacks`.
+    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+
+    The number type is that of `samples`: float32, or float64 to compare with other trainers.
 
     Args:
-        widths: as for `train_together`.
-        jobs: as for `train_together`.
-        samples: as for `train_together`.
-        labels: as for `train_together`.
-        settings: as for `train_together`.
-        hinge: as for `train_together`.
+        widths: shape of the network, see `linear_chain`.
+        jobs: trainings of the clients, in the order of `stacks`.
+        samples: samples of all clients.
+        labels: their labels [n] int64.
+        settings: batch size, optimizer and proximal term of all clients.
+        hinge: hinge loss; None: cross-entropy.
         space: memory for one stack at a time; None: new memory.
 
     Raises:
@@ -136,17 +100,15 @@ def train_stack(
         space = Workspace()
     lengths = [job.length for job in jobs]
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
-    build: Callable[..., _Stack]
+    build: Callable[..., ChainStack | DualChainStack]
     if samples.like.is_cpu and dual_form_is_faster(widths, lengths, settings):
         jobs, own = in_turn(jobs)
         taken = torch.from_numpy(own)
         build = partial(DualChainStack, widths, samples=samples, own=taken, space=space)
         labels = labels.index_select(0, taken.flatten())
     else:
-        is_single = len(widths) == 2 and single_layer_is_faster(*widths, batch)
         jobs, inputs, labels = stack_samples(jobs, samples, labels, space)
-        kind = SingleLayerStack if is_single else ChainStack
-        build = partial(kind, widths, samples=inputs.flatten(1))
+        build = partial(ChainStack, widths, samples=inputs.flatten(1))
     plan = schedule(jobs, settings.batch_size, is_padded=True)
     starts = [block.start for block in plan.blocks]
     wants_losses = np.logical_or.reduceat(plan.wants_losses(jobs), starts).tolist()

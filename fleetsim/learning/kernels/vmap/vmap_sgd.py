@@ -93,8 +93,6 @@ def stacks(
         settings: settings of all clients.
         stack_byte: largest memory of one stack, see `STACK_BYTE`; a stack has at least one client.
     """
-    if not lengths:
-        return []
     batch = min(settings.batch_size, max(length.num_samples for length in lengths))
     # Weights and gradients, velocities, anchors.
     num_copies = 2 + bool(settings.optimizer.momentum) + bool(settings.proximal_mu)
@@ -102,46 +100,6 @@ def stacks(
     num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
     order = longest_first(lengths, settings.batch_size)
     return [part.tolist() for part in np.array_split(np.array(order), num_stacks)]
-
-
-def train_together(
-    module: nn.Module,
-    jobs: Sequence[StackJob],
-    inputs: Tensor,
-    labels: Tensor,
-    settings: LocalSettings,
-    *,
-    precision: Precision = "float32",
-) -> list[JobResult]:
-    """Train many clients from their bases, as `local_sgd.train` does.
-
-    Args:
-        module: the network, on the device and in the number type of the training; its own weights
-            are not changed, but the running statistics of its buffers may be.
-        jobs: trainings of the clients.
-        inputs: samples of all clients [n, ...], on the same device.
-        labels: labels [n] int64, or [n, t] of sequences.
-        settings: batch size, optimizer and proximal term of all clients.
-        precision: precision of the forward and backward pass.
-
-    Returns:
-        For each job its new weights, mean and root mean square of its losses in the last epoch,
-        its number of samples, and the mean loss of each epoch if it reports them.
-
-    Raises:
-        ValueError: the network cannot be trained in stacks, see `fault`.
-    """
-    _refuse(module)
-    budget_byte = STACK_BYTE[inputs.device.type]
-    results: dict[int, JobResult] = {}
-    for members in stacks(
-        footprint(module, inputs), [job.length for job in jobs], settings, budget_byte
-    ):
-        trained = train_stack(
-            module, [jobs[i] for i in members], inputs, labels, settings, precision=precision
-        )
-        results |= zip(members, trained, strict=True)
-    return [results[i] for i in range(len(jobs))]
 
 
 def train_stack(
@@ -153,13 +111,20 @@ def train_stack(
     *,
     precision: Precision = "float32",
 ) -> list[JobResult]:
-    """Train the jobs of one stack, in the order of `stacks`; arguments of `train_together`.
+    """Train the jobs of one stack from their bases, as `local_sgd.train` does.
+
+    Args:
+        module: network without a `fault`, on the device and in the number type of the training; its
+            own weights are not changed, but the running statistics of its buffers may be.
+        jobs: trainings of the clients, in the order of `stacks`.
+        inputs: samples of all clients [n, ...], on the same device.
+        labels: labels [n] int64, or [n, t] of sequences.
+        settings: batch size, optimizer and proximal term of all clients.
+        precision: precision of the forward and backward pass.
 
     Raises:
-        ValueError: the network cannot be trained in stacks, see `fault`; or a job takes more steps
-            than the one before it.
+        ValueError: a job takes more steps than the one before it.
     """
-    _refuse(module)
     device = inputs.device
     plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
     rows = torch.from_numpy(plan.rows).to(device)
@@ -180,12 +145,6 @@ def train_stack(
         )
     exact = all_losses.cpu().numpy().astype(np.float64)
     return plan.results(jobs, exact, stack.vectors())
-
-
-def _refuse(module: nn.Module) -> None:
-    says = fault(module)
-    if says is not None:
-        raise ValueError(f"clients of this network cannot be trained at once: {says}")
 
 
 def _mixes_samples(module: nn.Module) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from benchmarks import gpu
+from fleetsim.contracts import JobResult
+from fleetsim.learning.kernels.base import Kernel
+from fleetsim.learning.kernels.vmap.kernel import VectorisedKernel
 from fleetsim.learning.kernels.vmap.model_stack import ModelStack
-from fleetsim.learning.local.settings import LocalSettings, Precision, SgdSettings
+from fleetsim.learning.local.settings import LocalSettings, Precision
 from tests.learning.side_by_side import (
     EVERY_TERM,
     PUBLISHED,
@@ -21,12 +22,12 @@ from tests.learning.side_by_side import (
     Client,
     Fleet,
     assert_equal,
-    plain,
+    local,
     published,
+    same,
     vector_of,
 )
 
-BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "gpu.py"
 CLIENTS = [
     Client(7, 2, 0),
     Client(23, 1, 1),
@@ -35,75 +36,66 @@ CLIENTS = [
 ]
 
 
-@pytest.fixture
-def cuda() -> Iterator[str]:
-    """The device as a run sets it up."""
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no cuda device")
-    backends = torch.backends.cudnn
-    before = backends.deterministic, backends.allow_tf32
-    backends.deterministic, backends.allow_tf32 = True, False
-    yield "cuda"
-    backends.deterministic, backends.allow_tf32 = before
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device")
+
+
+def on_cuda(fleet: Fleet, chosen: LocalSettings, **options: Any) -> list[JobResult]:
+    return fleet.train(VectorisedKernel, chosen, torch_device="cuda", **options)
 
 
 @pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_cuda_equals_one_client_after_the_other_on_the_cpu_in_float64(cuda: str, name: str) -> None:
+def test_cuda_equals_one_client_after_the_other_on_the_cpu_in_float64(name: str) -> None:
     fleet = Fleet(SMALL[name](), CLIENTS)
-    expected = fleet.one_by_one(EVERY_TERM)
-    found = Fleet(SMALL[name](), CLIENTS, device=cuda).together(EVERY_TERM)
 
-    assert_equal(fleet, found, expected)
+    assert_equal(fleet, on_cuda(fleet, EVERY_TERM), fleet.train(Kernel, EVERY_TERM))
 
 
 @pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize("index", range(len(PUBLISHED)))
-def test_every_network_takes_the_same_step_on_cuda(cuda: str, index: int) -> None:
+def test_every_network_takes_the_same_step_on_cuda(index: int) -> None:
     module, shape = published(index)
-    sgd = SgdSettings(learning_rate=0.01, weight_decay=0.05)
-    chosen = LocalSettings(epochs=1, batch_size=6, optimizer=sgd)
-    clients = [Client(6), Client(5, base=1)]
-    exact = Fleet(module, clients, shape=shape).one_by_one(chosen)
-    fleet = Fleet(module, clients, shape=shape, device=cuda)
-    found = fleet.together(chosen)
+    chosen = local(6, 0.01, weight_decay=0.05)
+    fleet = Fleet(module, [Client(6), Client(5, base=1)], shape=shape)
 
-    assert max(fleet.errors(found, exact)) <= 1e-10
+    assert max(fleet.errors(on_cuda(fleet, chosen), fleet.train(Kernel, chosen))) <= 1e-10
 
 
 @pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize("index", range(len(PUBLISHED)))
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
-def test_the_same_jobs_give_the_same_bytes_on_cuda(
-    cuda: str, index: int, precision: Precision
-) -> None:
+def test_the_same_jobs_give_the_same_bytes_on_cuda(index: int, precision: Precision) -> None:
     module, shape = published(index)
     clients = [Client(11), Client(6, base=1), Client(12, base=2)]
-    fleet = Fleet(module, clients, shape=shape, dtype=torch.float32, device=cuda)
-    one, other = fleet.together(plain(6), precision), fleet.together(plain(6), precision)
+    fleet = Fleet(module, clients, shape=shape, dtype=torch.float32)
 
+    one, other = (on_cuda(fleet, local(6), precision=precision) for _ in range(2))
     for first, second in zip(one, other, strict=True):
         assert np.isfinite(vector_of(first)).all()
-        assert vector_of(first).tobytes() == vector_of(second).tobytes()
-        assert (first.loss, first.loss_rms) == (second.loss, second.loss_rms)
+        assert same(first, second)
 
 
 @pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_a_mixed_step_is_near_the_exact_one_on_cuda(cuda: str, name: str) -> None:
+def test_a_mixed_step_is_near_the_exact_one_on_cuda(name: str) -> None:
     clients = [Client(20), Client(11, base=1)]
-    fleet = Fleet(SMALL[name](), clients, dtype=torch.float32, device=cuda)
-    exact, mixed = fleet.together(plain(20)), fleet.together(plain(20), "mixed")
+    fleet = Fleet(SMALL[name](), clients, dtype=torch.float32)
+    exact, mixed = (
+        on_cuda(fleet, local(20), precision=precision) for precision in ("float32", "mixed")
+    )
 
     assert 1e-5 < max(fleet.errors(mixed, exact)) <= 0.05
 
 
 @pytest.mark.gpu
+@needs_cuda
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_no_step_waits_for_the_device(
-    cuda: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_step_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """torch refuses every wait inside a step."""
     step = ModelStack.step
 
@@ -115,17 +107,20 @@ def test_no_step_waits_for_the_device(
             torch.cuda.set_sync_debug_mode("default")
 
     monkeypatch.setattr(ModelStack, "step", watched)
-    fleet = Fleet(SMALL[name](), CLIENTS, dtype=torch.float32, device=cuda)
+    fleet = Fleet(SMALL[name](), CLIENTS, dtype=torch.float32)
 
-    assert len(fleet.together(EVERY_TERM)) == len(CLIENTS)
+    assert len(on_cuda(fleet, EVERY_TERM)) == len(CLIENTS)
 
 
-def test_the_benchmark_says_so_where_there_is_no_device() -> None:
-    hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, BENCHMARK], env=hidden, capture_output=True, text=True, check=False
+def test_the_benchmark_says_so_where_there_is_no_device(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+
+    with pytest.raises(SystemExit, match="2"):
+        gpu.main()
+    assert capsys.readouterr() == (
+        "",
+        "benchmarks/gpu.py: torch sees no cuda device on this machine\n",
     )
-
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == "benchmarks/gpu.py: torch sees no cuda device on this machine\n"
