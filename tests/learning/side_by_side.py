@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -213,6 +214,7 @@ class Fleet:
         else:
             inputs = torch.from_numpy(draw.normal(size=(num, *shape))).to(dtype).numpy()
             labels = draw.integers(num_classes, size=num)
+        inputs.flags.writeable = False
         ends = np.cumsum([client.size for client in clients])
         shares = np.split(rng.stream(5, "test/rows").permutation(num), ends[:-1])
         self.data = TrainerData(inputs, labels, shares, inputs, labels)
@@ -277,6 +279,10 @@ def same(one: JobResult, other: JobResult) -> bool:
     """Whether two results are equal to the last bit."""
     vectors = [None if r.vector is None else r.vector.tobytes() for r in (one, other)]
     return vectors[0] == vectors[1] and one._replace(vector=None) == other._replace(vector=None)
+
+
+def all_same(some: Sequence[JobResult], others: Sequence[JobResult]) -> bool:
+    return all(itertools.starmap(same, zip(some, others, strict=True)))
 
 
 def assert_equal(fleet: Fleet, found: list[JobResult], expected: list[JobResult]) -> None:

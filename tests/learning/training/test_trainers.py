@@ -3,10 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 
-from fleetsim import rng
 from fleetsim.contracts import (
     Evaluation,
     IntArray,
@@ -26,71 +23,19 @@ from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.settings import LocalSettings, SgdSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.settings import LogisticSettings, ModelSettings, TwoNNSettings
+from fleetsim.learning.models.settings import LogisticSettings, TwoNNSettings
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
+from tests.learning.digits_training import SIZES, TRAIN, data_of, digits, run, trainer_of
+from tests.learning.side_by_side import same, vector_of
 
 LOGISTIC = LogisticSettings()
-TRAIN = Work(WorkKind.TRAIN, epochs=2)
-
-
-def digits() -> tuple[NDArray[np.float32], IntArray]:
-    """scikit-learn's 1,797 real 8x8 digits in [0, 1]: 1,437 to train and 360 to test."""
-    images, labels = load_digits(return_X_y=True)
-    order = rng.stream(0, "test/digits").permutation(len(labels))
-    inputs = (images[order] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
-    return inputs, labels[order].astype(np.int64)
-
-
-def trainer_of(
-    shares: list[IntArray],
-    model: ModelSettings = LOGISTIC,
-    learning_rate: float = 0.1,
-    seed: int = 7,
-    torch_device: str = "cpu",
-) -> tuple[DataTrainer, Parameters]:
-    inputs, labels = digits()
-    module = build_model(model, input_shape=(1, 8, 8), num_classes=10, seed=seed)
-    base = flatten(module)
-    sgd = SgdSettings(learning_rate=learning_rate)
-    kernel = Kernel(
-        module,
-        TrainerData(inputs[:1437], labels[:1437], shares, inputs[1437:], labels[1437:]),
-        local_settings=LocalSettings(epochs=2, batch_size=16, optimizer=sgd),
-        seed=seed,
-        torch_device=torch_device,
-    )
-    return DataTrainer(kernel), base
-
-
-def three_clients() -> list[IntArray]:
-    return [np.arange(0, 40), np.arange(40, 100), np.arange(100, 103)]
-
-
-def run(
-    trainer: Trainer,
-    client: int,
-    base: Parameters,
-    address: tuple[int, ...] = (1,),
-    work: Work = TRAIN,
-) -> JobResult:
-    return trainer.results([trainer.submit(Job(client, work, base, address))])[0]
-
-
-def vector_of(result: JobResult) -> Parameters:
-    assert result.vector is not None
-    return result.vector
-
-
-def same(one: JobResult, other: JobResult) -> bool:
-    is_same_vector = vector_of(one).tobytes() == vector_of(other).tobytes()
-    return is_same_vector and one._replace(vector=None) == other._replace(vector=None)
 
 
 # --- the plain kernel: what it learns -------------------------------------------------------------
 
 
 def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
-    trainer, base = trainer_of([np.arange(1437)], TwoNNSettings())
+    trainer, base = trainer_of(model=TwoNNSettings(), data=data_of([np.arange(1437)]))
     trained = run(trainer, 0, base, work=Work(WorkKind.TRAIN, epochs=15))
 
     before, after = trainer.evaluate(base), trainer.evaluate(vector_of(trained))
@@ -103,7 +48,7 @@ def test_digits_are_learnt_above_ninety_percent_in_one_place() -> None:
 
 def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
     """FedSGD: with full batches FedAvg of one local step is a central step (McMahan 2017)."""
-    shares = three_clients()
+    shares = np.split(np.arange(103), [40, 100])
     inputs, labels = digits()
     module = build_model(LOGISTIC, input_shape=(1, 8, 8), num_classes=10, seed=7)
     base = flatten(module)
@@ -133,7 +78,7 @@ def test_the_mean_of_one_step_of_all_clients_is_one_step_on_all_data() -> None:
 
 
 def test_a_job_yields_the_same_bytes_whatever_was_computed_before() -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
     first = run(trainer, 1, base)
     run(trainer, 0, base)
     run(trainer, 1, base, address=(2,))
@@ -142,34 +87,22 @@ def test_a_job_yields_the_same_bytes_whatever_was_computed_before() -> None:
     assert same(run(trainer, 1, base), first)
 
 
-def test_results_may_be_asked_for_in_any_order() -> None:
-    forwards, base = trainer_of(three_clients())
-    backwards, _ = trainer_of(three_clients())
-    tickets = [forwards.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
-    others = [backwards.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
-
-    one = forwards.results(tickets)
-    other = backwards.results(others[::-1])[::-1]
-
-    assert all(same(*pair) for pair in zip(one, other, strict=True))
-
-
 @pytest.mark.parametrize(("address", "seed"), [((2,), 7), ((1, 0), 7), ((1,), 8)])
 def test_another_address_or_seed_draws_other_batches(address: tuple[int, ...], seed: int) -> None:
-    trainer, base = trainer_of(three_clients())
-    other, _ = trainer_of(three_clients(), seed=seed)
+    trainer, base = trainer_of()
+    other, _ = trainer_of(seed=seed)
 
     assert not same(run(trainer, 0, base), run(other, 0, base, address=address))
 
 
 def test_clients_with_equal_data_draw_different_batches() -> None:
-    trainer, base = trainer_of([np.arange(40), np.arange(40)])
+    trainer, base = trainer_of(data=data_of([np.arange(40), np.arange(40)]))
 
     assert not same(run(trainer, 0, base), run(trainer, 1, base))
 
 
 def test_the_base_is_shared_and_never_changed() -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
     base.flags.writeable = False
     before = base.tobytes()
     first = run(trainer, 0, base)
@@ -184,7 +117,7 @@ def test_the_base_is_shared_and_never_changed() -> None:
 
 
 def test_training_runs_over_all_samples_and_says_so() -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
 
     assert [run(trainer, client, base).num_samples for client in range(3)] == [40, 60, 3]
 
@@ -194,7 +127,7 @@ def test_training_runs_over_all_samples_and_says_so() -> None:
 def test_a_sample_draw_is_capped_at_what_the_client_has(
     kind: WorkKind, asked: int | None, used: int
 ) -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
     result = run(trainer, 1, base, work=Work(kind, num_samples=asked))
 
     assert result.num_samples == used
@@ -204,7 +137,7 @@ def test_a_sample_draw_is_capped_at_what_the_client_has(
 
 
 def test_samples_are_drawn_without_replacement_and_by_address() -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
     all_of_them = run(trainer, 1, base, work=Work(WorkKind.EVALUATE))
     drawn_all = run(trainer, 1, base, work=Work(WorkKind.EVALUATE, num_samples=60))
     some = Work(WorkKind.EVALUATE, num_samples=30)
@@ -215,13 +148,13 @@ def test_samples_are_drawn_without_replacement_and_by_address() -> None:
 
 
 def test_work_without_computation_yields_nothing() -> None:
-    trainer, base = trainer_of(three_clients())
+    trainer, base = trainer_of()
 
     assert run(trainer, 0, base, work=Work(WorkKind.NONE)) == JobResult(num_samples=0)
 
 
 def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() -> None:
-    trainer, base = trainer_of(three_clients(), TwoNNSettings(), learning_rate=1e12)
+    trainer, base = trainer_of(learning_rate=1e12)
     result = run(trainer, 0, base)
     report = Report(
         0, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0, result.num_samples, vector=result.vector
@@ -236,8 +169,8 @@ def test_a_diverged_result_is_returned_as_it_is_and_refused_by_the_aggregator() 
 
 
 def trainers() -> list[tuple[Trainer, Parameters]]:
-    serial, base = trainer_of(three_clients())
-    return [(serial, base), (NullTrainer(np.array([40, 60, 3])), base)]
+    serial, base = trainer_of()
+    return [(serial, base), (NullTrainer(np.array(SIZES)), base)]
 
 
 @pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
@@ -254,21 +187,11 @@ def test_a_ticket_is_good_for_one_call(trainer: Trainer, base: Parameters) -> No
             trainer.cancel(ticket)
 
 
-def test_only_jobs_that_are_asked_for_are_computed() -> None:
-    trainer, base = trainer_of(three_clients())
-    tickets = [trainer.submit(Job(client, TRAIN, base, (1,))) for client in range(3)]
-    trainer.cancel(tickets[1])
-    trainer.results(tickets[2:])
-
-    assert (trainer.num_computed, trainer.num_cancelled) == (1, 1)
-    assert trainer.num_steps == 2  # the third client's only batch, in two epochs
-
-
 @pytest.mark.parametrize(("trainer", "base"), trainers(), ids=["serial", "null"])
 @pytest.mark.parametrize(
     ("client", "work"),
     [
-        (3, TRAIN),
+        (10, TRAIN),
         (-1, TRAIN),
         (0, Work(WorkKind.TRAIN)),
         (0, Work(WorkKind.TRAIN, epochs=1, num_samples=5)),
@@ -301,7 +224,7 @@ def test_null_training_knows_numbers_of_samples_and_nothing_else() -> None:
 
 def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
     torch.set_num_threads(2)
-    trainer_of(three_clients())
+    trainer_of()
 
     assert torch.get_num_threads() == 1
 
@@ -311,12 +234,12 @@ def test_a_cuda_device_that_is_not_there_is_the_commands_fault(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ScenarioError, match="--torch-device: torch sees no cuda device"):
-        trainer_of(three_clients(), torch_device="cuda")
+        trainer_of(torch_device="cuda")
 
 
 def test_an_unknown_torch_device_is_the_commands_fault() -> None:
     with pytest.raises(ScenarioError, match="--torch-device: 'tpu' is neither cpu nor cuda"):
-        trainer_of(three_clients(), torch_device="tpu")
+        trainer_of(torch_device="tpu")
 
 
 @pytest.mark.parametrize(
@@ -331,15 +254,4 @@ def test_shares_must_be_rows_of_the_data_for_all_clients(
     shares: list[IntArray], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        trainer_of(shares)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device")
-def test_a_cuda_device_trains_to_the_same_model_within_float_tolerance() -> None:
-    on_cpu, base = trainer_of(three_clients())
-    on_cuda, _ = trainer_of(three_clients(), torch_device="cuda")
-
-    np.testing.assert_allclose(
-        vector_of(run(on_cuda, 1, base)), vector_of(run(on_cpu, 1, base)), atol=1e-5
-    )
+        trainer_of(data=data_of(shares))

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing import active_children, get_context
+from collections.abc import Sequence
+from multiprocessing import Pipe, active_children, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +18,17 @@ from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Work, WorkK
 from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
-from fleetsim.learning.local.settings import LocalSettings, SgdSettings
-from fleetsim.learning.models.flat_vector import flatten
-from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.learning.training import wakeup
 from fleetsim.learning.training import worker_pool as pool_module
 from fleetsim.learning.training.trainers import DataTrainer
 from fleetsim.learning.training.worker_pool import Pool, _assign
+from tests.learning import digits_training
+from tests.learning.side_by_side import all_same
 
 SIZES = [40, 60, 3, 17, 100, 1, 33]
-LOCAL = LocalSettings(epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=0.1))
-MODEL = TwoNNSettings(hidden=(16, 8))
 NUM_TEST = 1203
 """Three chunks of 500, the last of them short."""
-
-Start = Callable[[int], tuple[DataTrainer, Parameters]]
 
 
 def data() -> TrainerData:
@@ -52,9 +47,7 @@ def data() -> TrainerData:
 
 
 def kernel_of(kind: type[Kernel]) -> tuple[Kernel, Parameters]:
-    module = build_model(MODEL, input_shape=(1, 8, 8), num_classes=10, seed=7)
-    base = flatten(module)
-    return kind(module, data(), local_settings=LOCAL, seed=7), base
+    return digits_training.kernel_of(kind, TwoNNSettings(hidden=(16, 8)), data=data())
 
 
 def jobs_of(base: Parameters) -> list[Job]:
@@ -72,12 +65,6 @@ def jobs_of(base: Parameters) -> list[Job]:
     ]
 
 
-def bytes_of(results: Sequence[JobResult]) -> list[object]:
-    return [
-        (None if r.vector is None else r.vector.tobytes(), r._replace(vector=None)) for r in results
-    ]
-
-
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel])
 @pytest.mark.parametrize("workers", [2, 4])
 def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: int) -> None:
@@ -87,7 +74,7 @@ def test_the_number_of_processes_shows_in_no_bit(kind: type[Kernel], workers: in
     for _ in range(2):
         jobs = jobs_of(base)
         results = alone.compute(jobs)
-        assert bytes_of(results) == bytes_of(together.compute(jobs))
+        assert all_same(results, together.compute(jobs))
         vector = results[0].vector
         assert vector is not None
         base = vector
@@ -104,7 +91,7 @@ def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) ->
     kernel, base = kernel_of(StackedKernel)
     jobs = jobs_of(base)
 
-    assert bytes_of(Pool(kernel, 2).compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+    assert all_same(Pool(kernel, 2).compute(jobs), Pool(kernel, 1).compute(jobs))
 
 
 def test_helpers_without_an_eventfd_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +101,7 @@ def test_helpers_without_an_eventfd_compute_the_same(monkeypatch: pytest.MonkeyP
     jobs = jobs_of(base)
     pool = Pool(kernel, 2)
     for _ in range(2):
-        assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+        assert all_same(pool.compute(jobs), Pool(kernel, 1).compute(jobs))
 
     assert pool._helpers[0].wakeup is None
 
@@ -198,50 +185,43 @@ def test_a_signal_to_all_processes_is_for_the_one_that_began(number: signal.Sign
     assert helper.pid is not None
     os.kill(helper.pid, number)
 
-    assert bytes_of(pool.compute(jobs)) == bytes_of(Pool(kernel, 1).compute(jobs))
+    assert all_same(pool.compute(jobs), Pool(kernel, 1).compute(jobs))
     assert pool._helpers[0].process is helper
 
 
-PROGRAM = """
-import os, signal, sys
-sys.path.insert(0, "{folder}")
-from test_worker_pool import Kernel, Pool, active_children, jobs_of, kernel_of
-kernel, base = kernel_of(Kernel)
-pool = Pool(kernel, 2)
-pool.compute(jobs_of(base))
-print(*[child.pid for child in active_children()], flush=True)
-{end}
-"""
+def _program(is_killed: bool, pids: Connection) -> None:
+    kernel, base = kernel_of(Kernel)
+    pool = Pool(kernel, 2)
+    pool.compute(jobs_of(base))
+    pids.send([child.pid for child in active_children()])
+    if is_killed:
+        os.kill(os.getpid(), signal.SIGKILL)
+    pool.begin(jobs_of(base))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_processes_do_not_outlive_a_killed_program() -> None:
-    program = PROGRAM.format(
-        folder=Path(__file__).parent, end="os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    (pid,) = done.stdout.split()
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+@pytest.mark.parametrize(("is_killed", "exit_code"), [(True, -9), (False, 0)])
+def test_processes_do_not_outlive_their_program(
+    is_killed: bool, exit_code: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A program that ends has the pool still there, and its helper at work.
+
+    It would wait for ever for a process that waits for it.
+    """
+    ours, theirs = Pipe()
+    program = get_context("fork").Process(target=_program, args=(is_killed, theirs))
+    program.start()
+    program.join(timeout=300)
+
+    assert program.exitcode == exit_code
+    assert capfd.readouterr().err == ""
+    (pid,) = ours.recv()
     for _ in range(100):
         if not Path(f"/proc/{pid}").exists():
             return
         time.sleep(0.1)
     pytest.fail(f"{pid} still runs")
-
-
-def test_a_program_that_ends_ends_its_processes() -> None:
-    """With the pool still there, and with what computes still at work."""
-    end = "pool.begin(jobs_of(base))"
-    program = PROGRAM.format(folder=Path(__file__).parent, end=end)
-
-    # It would wait for ever for a process that waits for it.
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=False, timeout=300
-    )
-
-    assert done.returncode == 0
-    assert done.stderr == b""
 
 
 @given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_processes=st.integers(1, 6))
@@ -307,7 +287,7 @@ def test_what_was_begun_early_yields_the_same(workers: int) -> None:
     pool = Pool(kernel, workers)
     for _ in range(2):
         pool.begin(jobs)
-        assert bytes_of(pool.compute(jobs)) == bytes_of(expected)
+        assert all_same(pool.compute(jobs), expected)
 
 
 def test_what_was_begun_must_be_asked_for_next() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,11 +115,14 @@ def test_a_mixed_step_is_near_the_exact_one(name: str) -> None:
 def test_mixed_precision_learns() -> None:
     """Ten epochs on samples whose class shows: the weights, in float32, keep the small steps."""
     fleet = Fleet(SMALL["2nn"](), [Client(40, 10), Client(30, 10)], dtype=torch.float32)
-    inputs, labels = np.asarray(fleet.data.train_inputs), fleet.data.train_labels
-    inputs += 2 * labels.reshape(-1, 1, 1, 1)
+    labels = fleet.data.train_labels
+    inputs = np.asarray(fleet.data.train_inputs) + 2 * labels.reshape(-1, 1, 1, 1)
+    fleet.data = replace(fleet.data, train_inputs=inputs.astype(np.float32))
     first = [
         local_sgd.evaluate(
-            fleet.module, fleet.base(0), *map(torch.from_numpy, (inputs[rows], labels[rows]))
+            fleet.module,
+            fleet.base(0),
+            *map(torch.from_numpy, (fleet.data.train_inputs[rows], labels[rows])),
         ).loss
         for rows in fleet.data.shares
     ]
