@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -108,6 +109,15 @@ updates = st.lists(
     min_size=1,
     max_size=12,
 )
+
+
+def test_the_order_of_arrival_does_not_show_in_a_single_bit() -> None:
+    """Added as they come, 1e30 + 1 - 1e30 is 0 and 1e30 - 1e30 + 1 is 1."""
+    reports = [report(0, [1e30, 1.0]), report(1, [1.0, -1e30]), report(2, [-1e30, 1e30])]
+
+    means = {aggregate(UNIFORM, arrived).tobytes() for arrived in permutations(reports)}
+
+    assert len(means) == 1
 
 
 @given(updates, st.integers(2, 1000))

@@ -84,16 +84,20 @@ def test_jobs_of_one_call_may_differ_in_everything(
 
 @pytest.mark.parametrize("kind", [Kernel, StackedKernel, VectorisedKernel])
 def test_no_step_is_computed_for_a_job_that_is_not_requested(kind: type[Kernel]) -> None:
-    """Clients 0, 3 and 5 have 40, 17 and 1 samples: 3, 2 and 1 batches of 16, twice."""
+    """Clients 0, 3 and 5 have 40, 17 and 1 samples: 3, 2 and 1 batches of 16, twice.
+
+    Client 4 has 7 such batches, and is stopped in the second epoch.
+    """
     trainer, base = trainer_of(kind)
     tickets = submitted(trainer, base)
+    stopped = trainer.submit(Job(4, TRAIN, base, (2,), most_steps=9))
     for client in (1, 2, 9):
         trainer.cancel(tickets[client])
     assert trainer.num_steps == 0
-    trainer.results([tickets[0], tickets[3], tickets[5]])
+    trainer.results([tickets[0], tickets[3], tickets[5], stopped])
 
-    assert (trainer.num_computed, trainer.num_cancelled) == (3, 3)
-    assert trainer.num_steps == 2 * (3 + 2 + 1)
+    assert (trainer.num_computed, trainer.num_cancelled) == (4, 3)
+    assert trainer.num_steps == 2 * (3 + 2 + 1) + 9
 
 
 @pytest.mark.parametrize(

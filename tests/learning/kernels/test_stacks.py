@@ -66,7 +66,7 @@ def assert_as_serial(fleet: Fleet, kind: type[Kernel], chosen: LocalSettings) ->
 @example(SHAPES[0], [Client(7, 2, 0), Client(23, 1, 1)], local(3), "one-vs-rest")
 @example(SHAPES[2], [Client(7, 2, 0, 4), Client(23, 3, 1, 9), Client(1, 3, 2, 1)], local(), None)
 @example(SHAPES[2], [Client(7, 2, 0, 3, True), Client(23, 3, 1, 9, True)], EVERY_TERM, None)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_chains_are_trained_as_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
@@ -94,7 +94,7 @@ def _always_dual(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(SHAPES[1], [Client(7, 3, 0), Client(23, 3, 1, None, True)], local(5), "one-vs-rest")
 @example(SHAPES[1], [Client(5, 2, 0), Client(23, 3, 0)], PULLED, None)
 @pytest.mark.usefixtures("_always_dual")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
     widths: Widths, clients: list[Client], chosen: LocalSettings, hinge: Hinge | None
 ) -> None:
@@ -108,7 +108,7 @@ def test_the_dual_form_trains_as_one_client_after_the_other_in_float64(
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1), Client(1, 3, 2)], EVERY_TERM)
 @example("gpt", [Client(7, 2, 0), Client(23, 1, 1, None, True), Client(1, 3, 2)], EVERY_TERM)
 @example("frozen", [Client(5, 2, 0), Client(1, 1, 1)], EVERY_TERM)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_network_is_trained_as_one_client_after_the_other_in_float64(
     name: str, clients: list[Client], chosen: LocalSettings
 ) -> None:
@@ -153,7 +153,7 @@ def stacks(request: pytest.FixtureRequest) -> Stacks:
 
 
 @given(clients=clients_of_all_sizes)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(
     stacks: Stacks, clients: list[Client]
 ) -> None:
@@ -187,7 +187,7 @@ def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
 
 
 @given(st.sampled_from(sorted(SMALL)), clients_of_all_sizes, st.sampled_from([0.0, 0.05]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_one_step_of_any_network_in_float32_differs_by_rounding_alone(
     name: str, clients: list[Client], weight_decay: float
 ) -> None:

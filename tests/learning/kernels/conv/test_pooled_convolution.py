@@ -4,16 +4,10 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from fleetsim.learning.kernels.conv.pooled_convolution import PooledConv2d
-from tests.learning.drawn_layers import SMALL, conv_of, drawn
-
-torch.set_num_threads(1)  # small operations wait for a second thread longer than they take
-
-
-def gradients(maps: Tensor, wanted: list[Tensor], pull: Tensor) -> tuple[Tensor, ...]:
-    return torch.autograd.grad(maps, wanted, pull)
+from tests.learning.drawn_layers import SMALL, all_of, assert_as_far_as_wanted, conv_of, drawn
 
 
 @given(
@@ -47,16 +41,13 @@ def test_maps_and_gradients_are_those_of_the_two_layers(
     maps = drawn(num_samples, num_in, height, width)
     convolved = conv(maps)
     assume(min(convolved.shape[2:]) > dilation * (max(window) - 1))
-    wanted = [maps, *conv.parameters()]
 
-    expected, found = activation(pool(convolved)), activation(PooledConv2d(conv, pool)(maps))
-
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    pull = drawn(*expected.shape).detach()
-    for one, other in zip(
-        gradients(found, wanted, pull), gradients(expected, wanted, pull), strict=True
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        all_of(nn.Sequential(PooledConv2d(conv, pool), activation), maps),
+        all_of(nn.Sequential(conv, pool, activation), maps),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_one_window_by_hand() -> None:
@@ -73,7 +64,7 @@ def test_one_window_by_hand() -> None:
 
     found = PooledConv2d(conv, nn.MaxPool2d((1, 2)))(pixels)
     pull = torch.full_like(found, 10.0)
-    for_pixels, *for_conv = gradients(found, [pixels, *conv.parameters()], pull)
+    for_pixels, *for_conv = torch.autograd.grad(found, [pixels, *conv.parameters()], pull)
 
     assert found.item() == 31.0
     assert for_pixels.flatten().tolist() == [20.0, 30.0, 0.0]
@@ -85,30 +76,28 @@ def test_gradients_in_float32_are_within_its_rounding(num_images: int) -> None:
     """Sums of up to 225 terms of either sign; 1e-5 of the largest is 84 units in its last place."""
     conv, pool = conv_of(8, 6, (3, 3), padding=(1, 1)), nn.MaxPool2d(2)
     maps = drawn(num_images, 8, 10, 10)
-    pull = drawn(num_images, 6, 5, 5).detach()
-    expected = gradients(torch.relu(pool(conv(maps))), [maps, *conv.parameters()], pull)
-    conv, single = conv.float(), maps.detach().float().requires_grad_()
-
-    found = gradients(
-        torch.relu(PooledConv2d(conv, pool)(single)), [single, *conv.parameters()], pull.float()
-    )
+    expected = all_of(nn.Sequential(conv, pool, nn.ReLU()), maps)
+    found = all_of(nn.Sequential(PooledConv2d(conv.float(), pool), nn.ReLU()), maps.float())
 
     for one, other in zip(found, expected, strict=True):
         assert one.dtype == torch.float32
         assert float((one - other).abs().max() / other.abs().max()) < 1e-5
 
 
-def test_only_what_is_asked_for_is_computed_and_what_is_not_a_number_spreads() -> None:
+def test_only_what_is_wanted_is_computed() -> None:
     conv, pool = conv_of(2, 3, (3, 3)), nn.MaxPool2d(2)
-    images = drawn(2, 2, 6, 6).detach()  # of the first layer: they need no gradient
-    images[1, 0, 2, 2] = torch.nan
 
-    found = PooledConv2d(conv, pool)(images)
-    for_weight, for_bias = gradients(found, list(conv.parameters()), torch.ones_like(found))
+    plain = nn.Sequential(conv, pool)
+    assert_as_far_as_wanted(PooledConv2d(conv, pool), plain, drawn(2, 2, 6, 6))
+
+
+def test_what_is_not_a_number_spreads() -> None:
+    conv, pool = conv_of(2, 3, (3, 3)), nn.MaxPool2d(2)
+    images = drawn(2, 2, 6, 6).detach()
+    images[1, 0, 2, 2] = torch.nan
+    layer = PooledConv2d(conv, pool)
+    maps, _, for_weight, for_bias = all_of(layer, images)
 
     assert for_weight[:, 0].isnan().flatten(1).any(dim=1).all()
     assert not for_bias.isnan().any()
-    with torch.no_grad():
-        torch.testing.assert_close(
-            PooledConv2d(conv, pool)(images), pool(conv(images)), equal_nan=True
-        )
+    torch.testing.assert_close(maps, pool(conv(images)), equal_nan=True)

@@ -7,39 +7,22 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from fleetsim.learning.kernels.conv import winograd
 from fleetsim.learning.kernels.conv.winograd import WinogradConv2d
 from fleetsim.learning.kernels.cpu.workspace import Workspace
+from tests.learning.drawn_layers import all_of, assert_as_far_as_wanted, conv_of, drawn
 
 
-def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    values = torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).to(dtype)
-    return values.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else values
-
-
-def conv_of(
-    num_in: int,
-    num_out: int,
-    padding: tuple[int, int] = (1, 1),
-    *,
-    bias: bool = True,
-    dtype: torch.dtype = torch.float64,
+def scaled_conv(
+    num_in: int, num_out: int, padding: tuple[int, int] = (1, 1), *, bias: bool = True
 ) -> nn.Conv2d:
-    conv = nn.Conv2d(num_in, num_out, 3, padding=padding, bias=bias).to(dtype)
+    """A convolution whose outputs are as large as its inputs."""
+    conv = conv_of(num_in, num_out, (3, 3), padding=padding, bias=bias)
     with torch.no_grad():
-        for seed, value in enumerate(conv.parameters()):
-            value.copy_(drawn(*value.shape, seed=seed + 1) / (9 * num_in) ** 0.5)
+        conv.weight /= (9 * num_in) ** 0.5
     return conv
-
-
-def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
-    """Output, and gradients of a weighted sum of it by the input and the parameters."""
-    maps = maps.clone().requires_grad_()
-    found = layer(maps)
-    gradients = drawn(*found.shape, seed=7, dtype=found.dtype)
-    return [found, *torch.autograd.grad(found, [maps, *layer.parameters()], gradients)]
 
 
 @given(
@@ -66,32 +49,27 @@ def test_it_equals_the_convolution_in_float64(
 ) -> None:
     """Also where maps are no whole tiles, and whether one image or all are a part."""
     monkeypatch.setattr(winograd, "PART_BYTE", part_byte)
-    conv, maps = conv_of(num_in, num_out, padding, bias=bias), drawn(num, num_in, *size)
+    conv, maps = scaled_conv(num_in, num_out, padding, bias=bias), drawn(num, num_in, *size)
     space = Workspace()
     # What a workspace held before does not show.
     all_of(WinogradConv2d(conv, space), drawn(2, num_in, 9, 9) * float("nan"))
 
-    for mine, theirs in zip(
-        all_of(WinogradConv2d(conv, space), maps), all_of(conv, maps), strict=True
-    ):
-        assert mine.shape == theirs.shape
-        np.testing.assert_allclose(mine.detach(), theirs.detach(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        all_of(WinogradConv2d(conv, space), maps), all_of(conv, maps), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.slow  # compiling the loops for float32 takes as long as all other tests here
 @pytest.mark.parametrize(("channels", "side"), [(64, 32), (128, 16), (256, 8)])
 def test_in_float32_it_is_a_few_times_as_far_off_as_torch(channels: int, side: int) -> None:
     """Relative to all values; images after a ReLU, as in networks. The docstring says 1.2e-6."""
-    maps = drawn(4, channels, side, side).relu_()
-    exact = all_of(conv_of(channels, channels, bias=False), maps)
-    conv = conv_of(channels, channels, bias=False, dtype=torch.float32)
-    found = all_of(WinogradConv2d(conv, Workspace()), maps.float())
+    maps = drawn(4, channels, side, side).detach().relu_()
+    conv = scaled_conv(channels, channels, bias=False)
+    exact = all_of(conv, maps)
+    found = all_of(WinogradConv2d(conv.float(), Workspace()), maps.float())
 
     for mine, theirs in zip(found, exact, strict=True):
-        assert (
-            float((mine.detach().double() - theirs.detach()).norm() / theirs.detach().norm())
-            <= 1.5e-6
-        )
+        assert float((mine.double() - theirs).norm() / theirs.norm()) <= 1.5e-6
 
 
 def test_a_kernel_that_copies_and_one_that_adds() -> None:
@@ -137,7 +115,7 @@ def test_one_tile_by_its_matrices() -> None:
         ]
         + [[0.0, 0.0, 1.0]]
     )
-    x, kernel = drawn(6, 6).numpy(), drawn(3, 3, seed=1).numpy()
+    x, kernel = drawn(6, 6).detach().numpy(), drawn(3, 3).detach().numpy()
     expected = a_t @ ((g @ kernel @ g.T) * (b_t @ x @ b_t.T)) @ a_t.T
     plain = [[(x[i : i + 3, j : j + 3] * kernel).sum() for j in range(4)] for i in range(4)]
     conv = nn.Conv2d(1, 1, 3, bias=False).double()
@@ -150,22 +128,6 @@ def test_one_tile_by_its_matrices() -> None:
 
 
 def test_only_what_is_wanted_is_computed() -> None:
-    """The first layer's images have no gradient."""
-    conv = conv_of(2, 3)
-    layer, maps = WinogradConv2d(conv, Workspace()), drawn(2, 2, 8, 8)
-    layer(maps).sum().backward()
-    assert maps.grad is None
-    wanted = [value.grad for value in conv.parameters()]
-    for value in conv.parameters():
-        value.grad = None
-    conv(maps).sum().backward()
-    for mine, value in zip(wanted, conv.parameters(), strict=True):
-        assert mine is not None
-        assert value.grad is not None
-        np.testing.assert_allclose(mine, value.grad, atol=1e-12)
+    conv = scaled_conv(2, 3)
 
-    conv.requires_grad_(requires_grad=False)
-    maps.requires_grad_()
-    layer(maps).sum().backward()
-    assert maps.grad is not None
-    assert all(value.grad is not None for value in conv.parameters())
+    assert_as_far_as_wanted(WinogradConv2d(conv, Workspace()), conv, drawn(2, 2, 8, 8))

@@ -17,7 +17,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host import numerics
 from fleetsim.learning.kernels.cpu import gemm, numerical_platform, processor
 from fleetsim.learning.kernels.cpu.numerical_platform import forms_of, require_portable, resolve
-from fleetsim.learning.kernels.stacked import client_products
+from fleetsim.learning.training.preparation import TaskRequest, prepare_task
+from fleetsim.record.manifest import PlatformRecord
 from fleetsim.record.saved_run import open_run
 
 ZEN_3 = "vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nflags : fma avx2\n"
@@ -62,29 +63,27 @@ def test_forms_follow_from_the_processor():
     assert forms_of(ZEN_5).stacks_by_onednn
 
 
-def test_other_processors_and_forms_are_other_platforms(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The scenario is the same, and so are the versions; the forms of two products are not."""
+def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.MonkeyPatch):
+    """The task is the same, and so are the versions; the forms of two products are not."""
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
-    found: list[fleetsim.Run] = []
+    scenario = fleetsim.load("quickstart", SCENARIO)
+    request = TaskRequest(scenario.task, scenario.trainer, scenario.seed, scenario.fleet.size)
+    found: list[PlatformRecord] = []
     for text in (ZEN_3, HASWELL):
         chosen = forms_of(text)
         monkeypatch.setattr(processor, "cpuinfo", lambda text=text: text)
-        for module in (numerical_platform, gemm, client_products):
+        for module in (numerical_platform, gemm):
             monkeypatch.setattr(module, "forms", lambda chosen=chosen: chosen)
-        gemm.prefers_onednn_for_long.cache_clear()
-        scenario = fleetsim.load("quickstart", SCENARIO)
-        found.append(fleetsim.run(scenario, out=tmp_path / str(len(found)), workers=1))
-    gemm.prefers_onednn_for_long.cache_clear()
-    one, other = (run.manifest.platforms[0] for run in found)
+        task = prepare_task(request, train=True, torch_device="cpu", workers=1)
+        assert task.trainer_kind == "stacked"
+        found.append(PlatformRecord.of(task.platform, task.forms))
+    one, other = found
 
     assert one.id != other.id
     assert one.features["processor"] == "AuthenticAMD family 25 model 1"
     assert one.features["onednn"] == "convolutions, long sums"
     assert other.features["onednn"] == "convolutions"
     assert one.forms == other.forms == {"products": "MKL"}
-    assert found[0].manifest.trainer == found[1].manifest.trainer == "stacked"
 
 
 def test_a_platform_names_libraries_and_what_they_dispatch_on():
@@ -206,7 +205,7 @@ def test_a_mode_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch):
         numerics.chosen()
 
 
-def test_a_run_holds_blas_to_one_thread(tmp_path: Path):
+def test_a_run_holds_blas_to_one_thread_and_names_its_platform(tmp_path: Path):
     """On several, dot products of more than 10,000 numbers would differ between machines."""
     seen: list[int] = []
 
@@ -215,16 +214,10 @@ def test_a_run_holds_blas_to_one_thread(tmp_path: Path):
 
     scenario = fleetsim.load("synthetic-fedprox", ["stop.rounds=1"])
     with threadpool_limits(limits=2, user_api="blas"):
-        fleetsim.run(scenario, out=tmp_path / "run", train=False, on_progress=look)
-
-    assert set(seen) == {1}
-
-
-def test_the_manifest_names_the_platform(tmp_path: Path):
-    scenario = fleetsim.load("synthetic-fedprox", ["stop.rounds=1"])
-    run = fleetsim.run(scenario, out=tmp_path / "run", train=False)
+        run = fleetsim.run(scenario, out=tmp_path / "run", train=False, on_progress=look)
     (platform,) = json.loads((run.folder / "manifest.json").read_text())["platforms"]
 
+    assert set(seen) == {1}
     assert platform["features"] == resolve(torch_device="cpu")
     assert len(platform["id"]) == 12
 

@@ -34,16 +34,17 @@ from tests.learning.side_by_side import (
     vector_of,
 )
 
+LARGE = {"resnet18-group", "resnet18-batch", "vgg16-group", "vgg16-batch", "shufflenet-v2-group"}
+NAMES = [
+    "-".join(filter(None, (model.kind, getattr(model, "norm", None)))) for model, _ in PUBLISHED
+]
+
 
 @pytest.mark.parametrize(
     "index",
     [
-        pytest.param(
-            index,
-            marks=[pytest.mark.slow] if model.kind in {"resnet18", "vgg16"} else [],
-            id="-".join(filter(None, (model.kind, getattr(model, "norm", None)))),
-        )
-        for index, (model, _) in enumerate(PUBLISHED)
+        pytest.param(index, marks=[pytest.mark.slow] if name in LARGE else [], id=name)
+        for index, name in enumerate(NAMES)
     ],
 )
 def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> None:
