@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 from torch import Tensor
 
 from fleetsim.learning.kernels.cpu import numerical_platform, whole_products
 from fleetsim.learning.kernels.stacked import client_products
+
+# As in a run: small operations wait for a second thread longer than they take.
+torch.set_num_threads(1)
 
 
 @pytest.fixture

@@ -158,12 +158,8 @@ def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
 def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
     """Return the same trainings by a table of their samples in the order of their first epoch.
 
-    Args:
-        jobs: trainings, at least one.
-
-    Returns:
-        (Jobs whose rows are positions in the flattened table; the table of samples, one line per
-        job [K, n], n of the largest job. Shorter lines repeat their last sample, in no batch.)
+    The rows of the jobs are positions in the flattened table. It has one line per job [K, n], n of
+    the largest job. Shorter lines repeat their last sample, which is in no batch.
 
     >>> base, orders = np.zeros(1, dtype=np.float32), np.array([[2, 0, 1], [0, 1, 2]])
     >>> jobs, own = in_turn([StackJob(base, np.array([7, 8, 9]), orders)])

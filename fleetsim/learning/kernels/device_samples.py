@@ -69,11 +69,7 @@ class Samples:
         return taken
 
     def bytes_of(self, rows: Tensor) -> Tensor:
-        """Return a copy of the bytes of some images [m, C, H, W] uint8.
-
-        Args:
-            rows: rows of the samples, as for `take`.
-        """
+        """Return a copy of the bytes of some images [m, C, H, W] uint8."""
         # Indexing by brackets takes several times as long.
         return self._bytes.index_select(0, rows)
 

@@ -269,12 +269,9 @@ def _a(s_0: Any, s_1: Any, s_2: Any, s_3: Any, out: Any) -> None:
 
 @compiled
 def _from_maps(maps: _Array, band: _Array, tiles: _Array) -> None:
-    """Compute B^T x B of every tile.
+    """Write B^T x B of the padded maps [n, rows, columns * C] to the tiles [36, tiles, C].
 
-    Args:
-        maps: padded maps [n, rows, columns * C].
-        band: scratch [6, columns * C].
-        tiles: receives the tiles [36, tiles, C].
+    The band [6, columns * C] is scratch.
     """
     num_channels = tiles.shape[2]
     across = (maps.shape[2] // num_channels - 2) // TILE
@@ -316,12 +313,9 @@ def _add_to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
 
 @compiled
 def _to_maps(tiles: _Array, band: _Array, maps: _Array) -> None:
-    """Compute A^T m A of every tile.
+    """Write A^T m A of the tiles [36, tiles, C'] to the maps [n, rows, columns * C'].
 
-    Args:
-        tiles: tiles [36, tiles, C'].
-        band: scratch [6, columns * C'].
-        maps: receives the maps [n, rows, columns * C'].
+    The band [6, columns * C'] is scratch.
     """
     num_channels = tiles.shape[2]
     across = maps.shape[2] // num_channels // TILE

@@ -131,13 +131,7 @@ def require_portable(*, torch_device: str) -> None:
 
 
 def resolve(*, torch_device: str) -> dict[str, str]:
-    """Return the numerical platform of this process.
-
-    Args:
-        torch_device: device of the training, `cpu` or `cuda`.
-
-    Returns:
-        Features on which results depend, by name; docs/outputs.md defines every key.
+    """Return the features on which results depend, by name; docs/outputs.md defines every key.
 
     Raises:
         ScenarioError: the portable mode is chosen and not supported.

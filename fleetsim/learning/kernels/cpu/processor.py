@@ -1,4 +1,7 @@
-"""Description of the machine's processor, as far as numerical libraries depend on it."""
+"""Description of the machine's processor, as far as numerical libraries depend on it.
+
+Every `text` is that of `cpuinfo`.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,6 @@ def cpuinfo() -> str:
 def amd_family(text: str) -> int:
     r"""Return AMD's number of the processor's family; 0 for other makers.
 
-    Args:
-        text: text of `cpuinfo`.
-
     >>> amd_family("processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\n")
     26
     >>> amd_family("processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\n")
@@ -37,10 +37,6 @@ def amd_family(text: str) -> int:
 
 def has_flag(text: str, flag: str) -> bool:
     r"""Return whether every processor has an instruction set.
-
-    Args:
-        text: text of `cpuinfo`.
-        flag: Linux's name of the instruction set.
 
     >>> has_flag("flags : fpu avx2\n", "avx2"), has_flag("flags : fpu avx2\n", "avx")
     (True, False)
@@ -54,9 +50,6 @@ def has_flag(text: str, flag: str) -> bool:
 def model(text: str) -> str:
     r"""Return maker, family and model of the first processor; an empty text if unknown.
 
-    Args:
-        text: text of `cpuinfo`.
-
     >>> model("vendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\nmodel name : Xeon\n")
     'GenuineIntel family 6 model 143'
     >>> model("")
@@ -65,21 +58,15 @@ def model(text: str) -> str:
     first = text.split("\n\n", 1)[0]
     said = dict(re.findall(r"^(vendor_id|cpu family|model)\s*:\s*(\S+)", first, re.MULTILINE))
     if "vendor_id" in said:
-        numbers = (f"{key} {said.get(name, '?')}" for key, name in _NUMBERS)
-        return " ".join((said["vendor_id"], *numbers))
+        family, number = (said.get(key, "?") for key in ("cpu family", "model"))
+        return f"{said['vendor_id']} family {family} model {number}"
     # 64-bit Arm.
     parts = dict(re.findall(r"^CPU (implementer|part|variant)\s*:\s*(\S+)", first, re.MULTILINE))
     return " ".join(f"{key} {value}" for key, value in sorted(parts.items()))
 
 
-_NUMBERS = (("family", "cpu family"), ("model", "model"))
-
-
 def instructions(text: str) -> str:
     r"""Return the instruction sets of all processors that libraries check for, sorted by name.
-
-    Args:
-        text: text of `cpuinfo`.
 
     >>> instructions("flags : fpu fma avx2\n\nflags : fpu avx2 fma avx512f\n")
     'avx2 fma'
@@ -94,8 +81,7 @@ def instructions(text: str) -> str:
 def caches(folder: Path = _CACHES) -> str:
     """Return the sizes of the first core's data caches, on which libraries' block sizes depend.
 
-    Args:
-        folder: Linux's folder of the caches; an empty text if it does not exist.
+    The text is empty if Linux's folder of the caches does not exist.
     """
     found = []
     for cache in sorted(folder.glob("index*")):

@@ -170,14 +170,7 @@ class DualChainStack:
     def step(
         self, rows: Tensor, labels: Tensor, weights: Tensor, likelihoods: Tensor | None = None
     ) -> None:
-        """Take one SGD step for the first k models.
-
-        Args:
-            rows: rows of the stack's own samples, batch by batch [k * batch] int64.
-            labels: as for `linear_chain.ChainStack.step`.
-            weights: as for `linear_chain.ChainStack.step`.
-            likelihoods: as for `linear_chain.ChainStack.step`.
-        """
+        """Take one SGD step for the first k models; arguments of `ChainStack.step`."""
         num, batch, units = rows.numel() // self._batch, self._batch, self._units
         outputs = self._upper.inputs(num)
         torch.index_select(self._products, 0, rows, out=outputs.flatten(0, 1))

@@ -190,14 +190,7 @@ class ChainStack:
         self.learn(labels, weights, likelihoods)
 
     def inputs(self, num: int) -> Tensor:
-        """Return the memory for the batches of the next `learn`.
-
-        Args:
-            num: number of models that take the next step, k.
-
-        Returns:
-            Inputs [k, batch, features], to be overwritten.
-        """
+        """Return the memory [num, batch, features] for the batches of the next `learn`."""
         if num != self._prefix.num:
             self._prefix = self._first(num)
         return self._prefix.layers[0].inputs
@@ -209,14 +202,10 @@ class ChainStack:
         likelihoods: Tensor | None = None,
         input_gradients: Tensor | None = None,
     ) -> None:
-        """Take one SGD step for the first k models on the batches in `inputs`.
+        """Take one SGD step for the first k models on the batches in `inputs`; see `step`.
 
-        Args:
-            labels: as for `step`.
-            weights: as for `step`.
-            likelihoods: as for `step`.
-            input_gradients: if given, receives the gradient of the log-likelihood by the inputs
-                [k, batch, features].
+        If `input_gradients` [k, batch, features] are given, they receive the gradient of the
+        log-likelihood by the inputs.
         """
         now = self._prefix
         for layer, above in pairwise(now.layers):
