@@ -225,7 +225,7 @@ def test_processes_do_not_outlive_their_program(
 
 
 @given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_processes=st.integers(1, 6))
-def test_chunks_are_assignt_once_each_and_evenly(loads: list[int], num_processes: int) -> None:
+def test_chunks_are_assigned_once_each_and_evenly(loads: list[int], num_processes: int) -> None:
     """Heaviest first to the least loaded: no two shares differ by more than one chunk."""
     shares = _assign(loads, num_processes)
     totals = [sum(max(loads[c], 1) for c in hand) for hand in shares]
