@@ -125,14 +125,14 @@ PUBLISHED: list[tuple[ModelSettings, tuple[int, ...]]] = [
 ]
 
 
-def built(model: ModelSettings, shape: tuple[int, ...]) -> nn.Module:
+def built(model: ModelSettings, shape: tuple[int, ...], seed: int = 3) -> nn.Module:
     return build_model(
         model,
         input_shape=shape,
         num_classes=NUM_CLASSES,
         vocabulary_size=NUM_CLASSES if shape == TEXT else None,
         is_sequence=shape == TEXT,
-        seed=3,
+        seed=seed,
     )
 
 
