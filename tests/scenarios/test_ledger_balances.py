@@ -26,12 +26,12 @@ BUFFERED = ["server.max_staleness=0", "server.deadline_s=4"]
 @pytest.mark.parametrize(
     ("name", "changes", "rounds", "train", "fates"),
     [
-        ("quickstart", LATE, 20, False, {"used", "late", "cancelled"}),
-        ("quickstart", SHORT, 20, False, {"used", "unused", "late"}),
-        ("quickstart", PROBING, 4, True, {"used", "cancelled"}),
-        ("interruptions", PAUSED, 12, False, {"used", "offline", "cancelled", "crashed"}),
-        ("interruptions", IN_PART, 12, False, {"used", "offline"}),
-        ("quickstart-fedbuff", BUFFERED, 20, False, {"used", "stale", "cancelled"}),
+        ("quickstart", LATE, 6, False, {"used", "late", "cancelled"}),
+        ("quickstart", SHORT, 10, False, {"used", "unused", "late"}),
+        ("quickstart", PROBING, 2, True, {"used", "cancelled"}),
+        ("interruptions", PAUSED, 8, False, {"used", "offline", "cancelled", "crashed"}),
+        ("interruptions", IN_PART, 6, False, {"used", "offline"}),
+        ("quickstart-fedbuff", BUFFERED, 8, False, {"used", "stale", "cancelled"}),
     ],
 )
 def test_the_ledger_of_a_run_adds_up_to_meters_and_rounds(

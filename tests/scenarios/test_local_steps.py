@@ -20,6 +20,7 @@ SMALL = [
     "trainer.kind=serial",
 ]
 BY_STEPS = ["task.local.epochs=null", "task.local.steps=11"]
+NO_DEADLINE = "server.deadline_s=null"
 
 
 def run_of(out: Path, *changes: str) -> Run:
@@ -28,7 +29,7 @@ def run_of(out: Path, *changes: str) -> Run:
 
 def test_steps_that_are_whole_epochs_give_the_same_bytes(tmp_path):
     # 1,437 training digits are 119 or 120 for each of 12 clients: 15 batches of 8.
-    even = ["task.partition={kind: iid}", "server.deadline_s=null"]
+    even = ["task.partition={kind: iid}", NO_DEADLINE]
     epochs = run_of(tmp_path / "epochs", *even, "task.local.epochs=2")
     steps = run_of(tmp_path / "steps", *even, "task.local.epochs=null", "task.local.steps=30")
 
@@ -36,10 +37,15 @@ def test_steps_that_are_whole_epochs_give_the_same_bytes(tmp_path):
     assert steps.manifest.digest == epochs.manifest.digest
 
 
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run by steps whose rounds have no deadline."""
+    return run_of(tmp_path_factory.mktemp("serial") / "run", *BY_STEPS, NO_DEADLINE)
+
+
 @pytest.mark.parametrize("kind", ["stacked", "vectorised"])
-def test_all_trainers_take_the_same_steps_on_clients_of_unequal_size(kind, tmp_path):
-    serial = run_of(tmp_path / "serial", *BY_STEPS)
-    other = run_of(tmp_path / kind, *BY_STEPS, f"trainer.kind={kind}")
+def test_all_trainers_take_the_same_steps_on_clients_of_unequal_size(kind, serial, tmp_path):
+    other = run_of(tmp_path / kind, *BY_STEPS, NO_DEADLINE, f"trainer.kind={kind}")
 
     # Some go through their digits more than once, some do not come to the end.
     per_epoch = -(-serial.tasks["num_samples"] // 8)
@@ -48,37 +54,12 @@ def test_all_trainers_take_the_same_steps_on_clients_of_unequal_size(kind, tmp_p
     np.testing.assert_allclose(other.tasks["train_loss"], serial.tasks["train_loss"], rtol=1e-4)
 
 
-def test_every_client_s_seconds_are_those_of_its_steps_without_training_too(tmp_path):
-    changes = [*SMALL, *BY_STEPS, "server.deadline_s=null"]
-    trained = run(load("quickstart", changes), out=tmp_path / "trained", workers=1)
+def test_every_client_s_seconds_are_those_of_its_steps_without_training_too(serial, tmp_path):
+    changes = [*SMALL, *BY_STEPS, NO_DEADLINE]
     blind = run(load("quickstart", changes), out=tmp_path / "blind", train=False)
 
     for column in ("compute_s", "train_flop", "energy_compute_j", "finished_at_s"):
-        np.testing.assert_array_equal(blind.tasks[column], trained.tasks[column])
-
-
-def test_a_buffered_run_by_steps_goes_on_after_a_stop_with_the_same_bytes(tmp_path, monkeypatch):
-    changes = [
-        "fleet.size=12",
-        "server.concurrency=4",
-        "server.buffer_size=2",
-        "stop.rounds=6",
-        "task.model.hidden=[12, 8]",
-        "checkpoint.every_rounds=1",
-        *BY_STEPS,
-    ]
-    scenario = load("quickstart-fedbuff", changes)
-    whole = run(scenario, out=tmp_path / "whole", workers=1)
-
-    def interrupt(progress):
-        if progress.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario, out=tmp_path / "cut", workers=1, on_progress=interrupt)
-    resumed = run(scenario, out=tmp_path / "cut", workers=1, resume=True)
-
-    assert resumed.manifest.digest == whole.manifest.digest
+        np.testing.assert_array_equal(blind.tasks[column], serial.tasks[column])
 
 
 @pytest.mark.parametrize("selector", ["pyramidfl", "fedcs", "tifl"])

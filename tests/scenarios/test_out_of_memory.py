@@ -38,12 +38,6 @@ def home(tmp_path_factory) -> Path:
     return path
 
 
-def test_small_batches_fit_everywhere(home):
-    run_ = trained(home, batch_size=8, when_short="ineligible")
-
-    assert set(run_.rounds.num_delivered) == {20}
-
-
 def test_in_large_batches_the_small_devices_are_never_asked(home):
     run_ = trained(home, batch_size=256, when_short="ineligible")
 

@@ -1,4 +1,4 @@
-"""Equality of runs that are repeated, killed and resumed."""
+"""Equality of runs that are repeated, interrupted, killed and resumed."""
 
 from __future__ import annotations
 
@@ -8,89 +8,168 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fleetsim.record.saved_run import open_run
+from fleetsim.contracts import Progress
+from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
-SMALL = {
-    "quickstart": ["server.cohort=4"],
-    "quickstart-fedbuff": [
-        "server.concurrency=6",
-        "server.buffer_size=3",
-        "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}",
-    ],
-    "interruptions": [
-        "server.interruption={kind: partial, weight: processed}",
-        "server.cohort=4",
-        "task.local.batch_size=8",
-    ],
-    "interruptions-fedbuff": [
-        "server={mode: buffered, concurrency: 6, buffer_size: 3}",
-        "server.interruption={kind: pause, max_pause_s: 300, resume_s: 1, transfers: restart}",
-    ],
+CASES = {
+    "quickstart": ("quickstart", ["server.cohort=4"]),
+    "quickstart-fedbuff": (
+        "quickstart-fedbuff",
+        [
+            "server.concurrency=6",
+            "server.buffer_size=3",
+            "fleet.thermal={kind: skin, time_constant_s: 0.2, ambient_c: 35}",
+        ],
+    ),
+    "interruptions": (
+        "interruptions",
+        [
+            "server.interruption={kind: partial, weight: processed}",
+            "server.cohort=4",
+            "task.local.batch_size=8",
+        ],
+    ),
+    "interruptions-fedbuff": (
+        "interruptions",
+        [
+            "server={mode: buffered, concurrency: 6, buffer_size: 3}",
+            "server.interruption={kind: pause, max_pause_s: 300, resume_s: 1, transfers: restart}",
+        ],
+    ),
 }
-for changes in SMALL.values():
-    changes += [
-        "fleet.size=24",
-        "stop.rounds=40",
-        "task.local.epochs=8",
-        "server.selector.kind=oort",
-        "checkpoint.every_rounds=2",
-        "task.partition.min_samples=2",
-    ]
-SCENARIOS = {name: name for name in SMALL} | {"interruptions-fedbuff": "interruptions"}
+SMALL = [
+    "fleet.size=24",
+    "server.selector.kind=oort",
+    "checkpoint.every_rounds=2",
+    "task.partition.min_samples=2",
+]
+LONG = [*SMALL, "stop.rounds=40", "task.local.epochs=8"]
+SHORT = [*SMALL, "stop.rounds=7", "task.local.epochs=2"]
+BY_STEPS = [
+    "fleet.size=12",
+    "server.concurrency=4",
+    "server.buffer_size=2",
+    "stop.rounds=7",
+    "task.model.hidden=[12, 8]",
+    "task.local.epochs=null",
+    "task.local.steps=11",
+    "checkpoint.every_rounds=1",
+]
+DESERT = ["fleet.size=16", "server.cohort=4", "stop.rounds=7", "checkpoint.every_rounds=3"]
+LIVE = [
+    "fleet.size=12",
+    "fleet.usage={trace: people-week, starts_at_s: 25200}",
+    "fleet.battery={capacity_wh: 0.5, charge_w: 2.5, charging: {kind: cc-cv}, everyday: {},"
+    " discharging: {kind: resistive}}",
+    "task.local.epochs=40",
+    "task.partition.min_samples=2",
+    "server.concurrency=4",
+    "server.buffer_size=2",
+    "stop.rounds=7",
+    "checkpoint.every_rounds=3",
+]
 NUM_KILLS = int(os.environ.get("FLEETSIM_KILLS", "4"))
 
 
-def command(name, out, workers) -> list[str]:
-    sets = [part for change in SMALL[name] for part in ("--set", change)]
-    program = [sys.executable, "-m", "fleetsim.cli", "run", SCENARIOS[name]]
-    return [*program, "--out", str(out), "--workers", str(workers), *sets]
+def interrupt(progress: Progress) -> None:
+    if progress.round == 4:
+        raise KeyboardInterrupt
 
 
-@pytest.fixture(scope="module", params=SMALL)
-def name(request):
-    return request.param
+@pytest.mark.parametrize(
+    ("name", "changes", "train"),
+    [
+        *((name, [*changes, *SHORT], True) for name, changes in CASES.values()),
+        ("quickstart-fedbuff", BY_STEPS, True),
+        ("battery-desert", DESERT, False),
+        ("quickstart-fedbuff", LIVE, False),
+    ],
+    ids=[*CASES, "by-steps", "live", "live-fedbuff"],
+)
+def test_an_interrupted_run_goes_on_to_the_same_bytes(
+    name: str, changes: list[str], train: bool, tmp_path: Path
+) -> None:
+    scenario = load(name, changes)
+    whole = run(scenario, out=tmp_path / "whole", train=train, workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, out=tmp_path / "cut", train=train, workers=1, on_progress=interrupt)
+    resumed = run(scenario, out=tmp_path / "cut", train=train, workers=1, resume=True)
 
-
-@pytest.fixture(scope="module")
-def reference(name, tmp_path_factory):
-    scenario = load(SCENARIOS[name], SMALL[name])
-    return run(scenario, out=tmp_path_factory.mktemp("reference") / "run", workers=1)
-
-
-def test_the_same_scenario_gives_the_same_bytes_again(name, reference, tmp_path):
-    again = run(load(SCENARIOS[name], SMALL[name]), out=tmp_path / "run")
-
-    assert again.manifest.digest == reference.manifest.digest
+    assert resumed.manifest.digest == whole.manifest.digest
     for table in ("rounds", "tasks", "clients"):
-        name = f"{table}.parquet"
-        assert (again.folder / name).read_bytes() == (reference.folder / name).read_bytes()
+        file = f"{table}.parquet"
+        assert (resumed.folder / file).read_bytes() == (whole.folder / file).read_bytes()
+    if not train:
+        assert whole.rounds["battery_median_fraction"].nunique() > 4
+
+
+def digest(name: str, *changes: str, out: Path, workers: int = 1) -> str | None:
+    scenario, own = CASES[name]
+    return run(load(scenario, [*own, *changes]), out=out, workers=workers).manifest.digest
+
+
+def test_another_seed_gives_another_run(tmp_path: Path) -> None:
+    one, other = (
+        digest("quickstart", *SMALL, "stop.rounds=1", f"seed={seed}", out=tmp_path / str(seed))
+        for seed in (1, 2)
+    )
+
+    assert one != other
 
 
 @pytest.mark.parametrize("kind", ["serial", "stacked"])
-def test_the_number_of_processes_that_train_changes_no_byte(name, kind, tmp_path):
-    scenario = load(SCENARIOS[name], [*SMALL[name], "stop.rounds=10", f"trainer.kind={kind}"])
+def test_the_number_of_processes_that_train_changes_no_byte(kind: str, tmp_path: Path) -> None:
+    one, two = (
+        digest(
+            "interruptions-fedbuff",
+            *SHORT,
+            f"trainer.kind={kind}",
+            out=tmp_path / str(workers),
+            workers=workers,
+        )
+        for workers in (1, 2)
+    )
+
+    assert one == two
+
+
+# --- in full --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["serial", "stacked"])
+def test_any_number_of_processes_changes_no_byte(name: str, kind: str, tmp_path: Path) -> None:
+    short = [*LONG, "stop.rounds=10", f"trainer.kind={kind}"]
     digests = {
-        run(scenario, out=tmp_path / str(workers), workers=workers).manifest.digest
-        for workers in (1, 2, 4)
+        digest(name, *short, out=tmp_path / str(workers), workers=workers) for workers in (1, 2, 4)
     }
 
     assert len(digests) == 1
 
 
-def test_another_seed_gives_another_run(name, reference, tmp_path):
-    other = run(load(SCENARIOS[name], SMALL[name], seed=2), out=tmp_path / "run")
+@pytest.fixture(scope="module")
+def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    scenario, changes = CASES[request.param]
+    out = tmp_path_factory.mktemp("reference") / "run"
+    return run(load(scenario, [*changes, *LONG]), out=out, workers=1)
 
-    assert other.manifest.digest != reference.manifest.digest
-    assert other.manifest.world_hash != reference.manifest.world_hash
+
+def command(name: str, out: Path, workers: int) -> list[str]:
+    scenario, changes = CASES[name]
+    sets = [part for change in [*changes, *LONG] for part in ("--set", change)]
+    program = [sys.executable, "-m", "fleetsim.cli", "run", scenario]
+    return [*program, "--out", str(out), "--workers", str(workers), *sets]
 
 
-def num_rounds_saved(out) -> int:
+def num_rounds_saved(out: Path) -> int:
     """Rounds in the newest checkpoint: 0 of a run that has begun, -1 of one that has not."""
     newest = out / "checkpoint" / "latest.json"
     if newest.exists():
@@ -100,7 +179,12 @@ def num_rounds_saved(out) -> int:
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(name, reference, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "reference"), [(name, name) for name in CASES], indirect=["reference"]
+)
+def test_a_run_killed_at_random_moments_and_resumed_gives_the_same_bytes(
+    name: str, reference: Run, tmp_path: Path
+) -> None:
     """For any number of processes that train before and after."""
     moments = np.random.default_rng()
     num_cut = 0
