@@ -11,13 +11,27 @@ from fleetsim.contracts import (
     ClientRows,
     FloatArray,
     Outcome,
-    Purpose,
     Recorder,
     RoundRow,
     State,
     TaskRow,
 )
+from fleetsim.record.manifest import Manifest, scenario_hash
 from fleetsim.record.recorder import RunRecorder
+from tests.report import rows
+
+HASH = "0123456789abcdef" * 4
+STARTED = Manifest(
+    name="quick",
+    status="running",
+    seed=1,
+    trainer="serial",
+    checkpoint_every_rounds=3,
+    scenario_hash=scenario_hash({"name": "quick"}),
+    world_hash=HASH,
+    versions={"fleetsim": "0.1.0"},
+)
+"""Manifest of a run of the scenario `name: quick`."""
 
 
 def new_recorder(folder: Path, *, every_rounds: int) -> RunRecorder:
@@ -28,55 +42,21 @@ def new_recorder(folder: Path, *, every_rounds: int) -> RunRecorder:
 
 def task_row(task: int, round_: int = 1) -> TaskRow:
     is_delivered = task % 3 > 0
-    return TaskRow(
-        task=task,
+    return rows.task_row(
+        task,
+        task % 5,
+        ("pixel-6", "jetson-nano", "t2.small")[task % 3],
         round=round_,
-        client=task % 5,
-        device=("pixel-6", "jetson-nano", "t2.small")[task % 3],
-        purpose=Purpose.TRAIN,
-        dispatched_at_s=round_ * 10.0,
-        download_s=0.5 + task,
-        compute_s=1.5,
-        upload_s=0.25 if is_delivered else 0.0,
         finished_at_s=round_ * 10.0 + task + 2.25,
         outcome=Outcome.DELIVERED if is_delivered else Outcome.LATE,
-        energy_compute_j=3.0,
         energy_receive_j=0.1 * task,
-        energy_transmit_j=0.2,
-        energy_tail_j=0.0,
-        energy_idle_j=1.0,
-        download_byte=1000,
-        upload_byte=1000 if is_delivered else 0,
-        train_flop=1e9,
-        num_samples=20,
         train_loss=1.0 / (1 + task) if is_delivered else None,
-        staleness=0,
     )
 
 
 def round_row(round_: int, accuracy: float | None = None, idle_s: float = 0.0) -> RoundRow:
-    return RoundRow(
-        round=round_,
-        started_at_s=10.0 * round_,
-        finished_at_s=10.0 * round_ + 9.0,
-        accuracy=accuracy,
-        loss=None if accuracy is None else 2.0,
-        num_eligible=5,
-        num_probed=0,
-        num_selected=3,
-        num_delivered=2,
-        num_late=1,
-        num_lost=0,
-        num_cancelled=0,
-        aggregated=True,
-        idle_s=idle_s,
-        probe_s=0.0,
-        waiting_s=1.5 if round_ % 2 else None,
-        energy_j=7.0,
-        energy_probe_j=0.0,
-        energy_wasted_j=2.0,
-        energy_total_j=7.0 * round_,
-    )
+    waiting_s = 1.5 if round_ % 2 else None
+    return rows.round_row(round_, accuracy, idle_s=idle_s, waiting_s=waiting_s)
 
 
 def client_columns() -> ClientColumns:

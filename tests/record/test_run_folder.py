@@ -6,9 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -31,18 +29,9 @@ from fleetsim.record.run_folder import (
     locked,
     read_scenario,
 )
+from tests.record.disk import Disk, Kill
+from tests.record.rows import HASH, STARTED
 
-HASH = "0123456789abcdef" * 4
-STARTED = Manifest(
-    name="quick",
-    status="running",
-    seed=1,
-    trainer="serial",
-    checkpoint_every_rounds=10,
-    scenario_hash=HASH,
-    world_hash=HASH,
-    versions={"fleetsim": "0.1.0"},
-)
 DONE = STARTED.model_copy(update={"status": "done", "digest": HASH, "stop_rule": "rounds"})
 
 
@@ -51,7 +40,10 @@ def make(folder: Path, manifest: Manifest = STARTED) -> Path:
     return folder
 
 
-def test_what_was_written_at_the_start_is_read_back(tmp_path: Path):
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_was_written_at_the_start_is_read_back(is_there: bool, tmp_path: Path):
+    if is_there:
+        (tmp_path / "runs" / "quick").mkdir(parents=True)
     folder = make(tmp_path / "runs" / "quick")
 
     assert read_manifest(folder) == STARTED
@@ -69,12 +61,6 @@ def test_versions_name_fleetsim_python_and_what_results_depend_on():
 
     assert found["fleetsim"] == fleetsim.__version__
     assert {"python", "platform", "numpy", "torch", "simpy", "pyarrow"} <= set(found)
-
-
-def test_an_empty_folder_of_that_name_is_used(tmp_path: Path):
-    (tmp_path / "quick").mkdir()
-
-    assert read_manifest(make(tmp_path / "quick")) == STARTED
 
 
 @pytest.mark.parametrize(
@@ -102,6 +88,9 @@ def test_file_in_the_way_is_named(folder: str, tmp_path: Path):
 
     with pytest.raises(DataError, match=r"taken.*: cannot .*\[Errno (17|20)\].*--out$"):
         make(tmp_path / folder)
+    says = rf"^{tmp_path}/taken/\.lock: cannot be locked: .*--out$"
+    with pytest.raises(DataError, match=says), locked(tmp_path / "taken"):
+        pass
 
 
 def test_place_that_may_not_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -144,42 +133,22 @@ def test_a_folder_that_another_process_is_making_is_left_to_it(tmp_path: Path):
     assert fresh_folder(tmp_path, "quick") == folder
 
 
-class Kill(BaseException):
-    """Stands for SIGKILL: nobody catches it."""
-
-
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begin(
-    is_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_before: bool, disk: Disk, tmp_path: Path
 ):
-    num_done, kill_at = 0, -1
-
-    def killed_at(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def operation(*args: Any, **kwargs: Any) -> Any:
-            nonlocal num_done
-            num_done += 1
-            if num_done - 1 == kill_at and is_before:
-                raise Kill
-            result = None if name == "fsync" else real(*args, **kwargs)
-            if num_done - 1 == kill_at:
-                raise Kill
-            return result
-
-        return operation
-
-    for name in ("fsync", "replace", "mkdir"):
-        monkeypatch.setattr(os, name, killed_at(name, getattr(os, name)))
+    disk.arm(None)
     make(tmp_path / "whole")
-    num_operations, num_half_made = num_done, 0
+    num_operations, num_half_made = disk.num_done, 0
     assert num_operations >= 9
 
     for number in range(num_operations):
         folder = tmp_path / str(number)
-        num_done, kill_at = 0, number
+        disk.arm(number, is_before=is_before)
         # The lock makes its folder, too, which fails as it is there: nobody is killed after that.
         with contextlib.suppress(Kill):
             make(folder)
-        kill_at = -1
+        disk.arm(None)
         if (folder / "manifest.json").exists():
             assert read_manifest(folder) == STARTED
             continue
@@ -313,23 +282,12 @@ def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
         pass
 
 
-def test_a_place_where_nothing_can_be_locked_is_named(tmp_path: Path):
-    taken = tmp_path / "taken"
-    taken.write_text("a file")
-
-    with (
-        pytest.raises(DataError, match=rf"^{taken}/\.lock: cannot be locked: .*--out$"),
-        locked(taken),
-    ):
-        pass
-
-
 THEN = PlatformRecord.of({"torch": "2.13.0", "processor": "Zen"}, {"products": "MKL"})
 NOW = PlatformRecord.of({"torch": "2.13.0", "processor": "Xeon"}, {"products": "MKL"})
 BEGUN = STARTED.model_copy(update={"platforms": (THEN,)})
 
 
-def test_a_run_is_not_resumed_on_another_platform():
+def test_a_run_is_not_resumed_on_another_platform_unless_that_is_allowed():
     with pytest.raises(ScenarioError) as caught:
         with_platform(Path("quick"), BEGUN, NOW, allow_other=False)
 
@@ -337,9 +295,6 @@ def test_a_run_is_not_resumed_on_another_platform():
         "quick: ran on another numerical platform; then and now differ in processor (Zen, Xeon);"
         " resume it there, start anew, or give --allow-other-platform, which puts both on record"
     )
-
-
-def test_both_platforms_are_on_record_where_another_is_allowed():
     mixed = with_platform(Path("quick"), BEGUN, NOW, allow_other=True)
 
     assert mixed.platforms == (THEN, NOW)

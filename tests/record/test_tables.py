@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +21,17 @@ from tests.record.rows import client_columns, round_row, task_row
 
 TABLE = pa.table(
     {
-        "n": pa.array([1, 2, 3]),
+        "n": pa.array([0, 2, 3]),
         "x": pa.array([0.5, None, -0.0]),
         "ok": pa.array([True, False, True]),
         "name": pa.array(["a", "", "\u00e9"]),
     }
 )
 OTHER_VALUES = {
-    "n": [1, 2, 4],
+    "n": [0, 2, 4],
     "x": [0.5, None, 0.0],
     "ok": [True, True, True],
-    "name": ["a", "", "e"],
+    "name": ["", "a", "\u00e9"],
 }
 WAY_OUT = "run it again"
 
@@ -40,35 +41,17 @@ def digest(table: pa.Table) -> str:
 
 
 @pytest.mark.parametrize("column", TABLE.column_names)
-def test_one_other_value_changes_the_digest(column: str):
-    index = TABLE.column_names.index(column)
-    changed = TABLE.set_column(
-        index, column, pa.array(OTHER_VALUES[column], TABLE.schema.field(column).type)
-    )
+def test_another_value_or_a_null_instead_of_one_changes_the_digest(column: str):
+    values, field = TABLE[column].to_pylist(), TABLE.schema.field(column)
+    others = [OTHER_VALUES[column]]
+    for row in range(3):
+        null = 0.0 if values[row] is None else None
+        others.append([*values[:row], null, *values[row + 1 :]])
 
-    assert digest(changed) != digest(TABLE)
-
-
-@pytest.mark.parametrize("column", TABLE.column_names)
-@pytest.mark.parametrize("row", range(3))
-def test_a_null_instead_of_any_value_changes_the_digest(column: str, row: int):
-    values = TABLE[column].to_pylist()
-    values[row] = 0.0 if values[row] is None else None
-    changed = TABLE.set_column(
-        TABLE.column_names.index(column), column, pa.array(values, TABLE.schema.field(column).type)
-    )
-
-    assert digest(changed) != digest(TABLE)
-
-
-@pytest.mark.parametrize("empty", [("x", 0.0), ("n", 0), ("ok", False), ("name", "")])
-def test_null_is_not_the_value_that_stands_in_for_it(empty: tuple[str, object]):
-    column, value = empty
-    type_ = TABLE.schema.field(column).type
-
-    assert digest(pa.table({column: pa.array([None], type_)})) != digest(
-        pa.table({column: pa.array([value], type_)})
-    )
+    for other in others:
+        index = TABLE.column_names.index(column)
+        changed = TABLE.set_column(index, column, pa.array(other, field.type))
+        assert digest(changed) != digest(TABLE)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +71,8 @@ def test_another_shape_changes_the_digest(change: Callable[[pa.Table], pa.Table]
     assert digest(change(TABLE)) != digest(TABLE)
 
 
-def test_strings_that_only_join_alike_have_other_digests():
-    assert digest(pa.table({"s": ["ab", "c"]})) != digest(pa.table({"s": ["a", "bc"]}))
-
-
-def test_a_table_under_another_name_has_another_digest():
+def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
     assert tables.digest({"t": TABLE}) != tables.digest({"u": TABLE})
-
-
-def test_digest_does_not_depend_on_the_order_in_which_tables_are_given():
     assert tables.digest({"a": TABLE, "b": TABLE.slice(1)}) == tables.digest(
         {"b": TABLE.slice(1), "a": TABLE}
     )
@@ -228,18 +204,16 @@ def test_value_that_does_not_fit_its_column_is_refused(change: dict[str, object]
         tables.from_rows("tasks", rows)
 
 
-def test_client_columns_of_unequal_length_are_refused():
-    columns = dataclasses.replace(client_columns(), device=("pixel-6",))
-
-    with pytest.raises(ValueError, match=r"differ in length.*'device': 1"):
-        tables.from_columns(columns)
-
-
-def test_client_column_with_fractions_for_counts_is_refused():
-    columns = dataclasses.replace(client_columns(), num_samples=np.full(5, 1.5))
-
-    with pytest.raises(ValueError, match=r"clients\.num_samples must hold int64"):
-        tables.from_columns(columns)
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"device": ("pixel-6",)}, r"differ in length.*'device': 1"),
+        ({"num_samples": np.full(5, 1.5)}, r"clients\.num_samples must hold int64"),
+    ],
+)
+def test_client_column_that_does_not_fit_is_refused(change: dict[str, Any], says: str):
+    with pytest.raises(ValueError, match=says):
+        tables.from_columns(dataclasses.replace(client_columns(), **change))
 
 
 @pytest.mark.parametrize(
@@ -262,21 +236,18 @@ def test_file_with_other_columns_is_refused(
         tables.read(path, "rounds", way_out=WAY_OUT)
 
 
-def test_table_cut_short_anywhere_is_refused_in_one_line(tmp_path: Path):
-    whole = tables.encode(tables.from_rows("rounds", [round_row(1)]))
-    for length in range(0, len(whole), 97):
-        with pytest.raises(DataError, match=r"^here: is not a whole parquet file .*again$"):
-            tables.decode(whole[:length], "rounds", source="here", way_out=WAY_OUT)
-
-
-def test_packed_table_comes_back_and_is_refused_when_cut_short():
+@pytest.mark.parametrize(
+    ("encode", "decode", "kind"),
+    [(tables.encode, tables.decode, "parquet"), (tables.pack, tables.unpack, "Arrow")],
+)
+def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, decode, kind):
     table = tables.from_rows("rounds", [round_row(1), round_row(2)])
-    packed = tables.pack(table)
+    whole = encode(table)
 
-    assert tables.unpack(packed, "rounds", source="here", way_out=WAY_OUT).equals(table)
-    for length in range(0, len(packed) - 1, 97):
-        with pytest.raises(DataError, match=r"^here: is not a whole Arrow file .*again$"):
-            tables.unpack(packed[:length], "rounds", source="here", way_out=WAY_OUT)
+    assert decode(whole, "rounds", source="here", way_out=WAY_OUT).equals(table)
+    for length in range(0, len(whole) - 1, 97):
+        with pytest.raises(DataError, match=rf"^here: is not a whole {kind} file .*again$"):
+            decode(whole[:length], "rounds", source="here", way_out=WAY_OUT)
 
 
 def test_missing_table_is_named_with_the_way_out(tmp_path: Path):

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.record.disk import Disk
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
