@@ -21,9 +21,9 @@ from typing import Any
 
 from fleetsim import cli, progress
 from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Progress, Trainer
-from fleetsim.engine.servers import server
+from fleetsim.engine.servers import parts as server_parts
 from fleetsim.engine.servers.global_model import Learning
-from fleetsim.engine.servers.server import Parts
+from fleetsim.engine.servers.parts import Parts
 
 
 @dataclass
@@ -133,7 +133,7 @@ def main() -> None:
     target, *arguments = sys.argv[1:]
     timer = RunTimer()
     # Before the command imports the code that builds a server, and torch: that is timed, too.
-    server.Parts = timer.parts  # type: ignore[assignment, misc]
+    server_parts.Parts = timer.parts  # type: ignore[assignment, misc]
     progress.watch = timer.watch  # type: ignore[assignment]
     sys.argv = ["fleetsim", "run", *arguments]
     try:

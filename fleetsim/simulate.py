@@ -12,14 +12,14 @@ from pathlib import Path
 from fleetsim.contracts import (
     Progress,
     Selector,
-    State,
     StopReason,
     Work,
     WorkKind,
 )
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
-from fleetsim.engine.servers.server import Parts, Server
+from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
@@ -44,19 +44,12 @@ from fleetsim.record.manifest import (
     PlatformRecord,
     PluginRecord,
     read_manifest,
-    require_same_plugin,
     versions,
     with_platform,
     write_manifest,
 )
 from fleetsim.record.recorder import RunRecorder
-from fleetsim.record.run_folder import (
-    create_folder,
-    find_run,
-    fresh_folder,
-    is_free,
-    locked,
-)
+from fleetsim.record.run_folder import choose_folder, locked
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import (
     BufferedServerSettings,
@@ -65,9 +58,6 @@ from fleetsim.scenario import (
     scenario_warnings,
 )
 from fleetsim.selectors import requirements
-
-RUNS = Path("runs")
-_HASH_LENGTH = 8
 
 
 @terminable()
@@ -143,12 +133,11 @@ def run(
             num_samples=prepared.num_samples,
             batch_size=scenario.task.local.batch_size,
         )
-    folder, manifest = _folder(
-        scenario,
+    folder, manifest = choose_folder(
         out,
+        _manifest_of(scenario, prepared, platform),
+        scenario=scenario.to_yaml(),
         resume=resume,
-        prepared=prepared,
-        platform=platform,
         on_note=on_note or (lambda line: None),
     )
     if manifest.status == "done":
@@ -187,7 +176,11 @@ def run(
             energy=scenario.energy,
             on_progress=on_progress,
         )
-        server = _server(scenario, parts, state)
+        server: Server
+        if isinstance(scenario.server, BufferedServerSettings):
+            server = BufferedServer(scenario.server, scenario.stop, parts, state=state)
+        else:
+            server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
         # Written last: a run that cannot continue keeps its manifest.
         begun = {"status": "running", "stop_text": None, "table_digests": None}
         manifest = manifest.model_copy(update=begun)
@@ -224,13 +217,6 @@ def _naming_folder(folder: Path) -> Iterator[None]:
         if not getattr(interrupt, "__notes__", []):
             interrupt.add_note(f"the run in {folder} is unchanged")
         raise
-
-
-def _server(scenario: Scenario, parts: Parts, state: State | None) -> Server:
-    """Return the server of the scenario's mode."""
-    if isinstance(scenario.server, BufferedServerSettings):
-        return BufferedServer(scenario.server, scenario.stop, parts, state=state)
-    return SynchronousServer(scenario.server, scenario.stop, parts, state=state)
 
 
 def _run(
@@ -303,42 +289,22 @@ def _frozen_objects() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _folder(
-    scenario: Scenario,
-    out: str | Path | None,
-    *,
-    resume: bool,
-    prepared: PreparedTask,
-    platform: PlatformRecord,
-    on_note: Callable[[str], None],
-) -> tuple[Path, Manifest]:
-    """Return the run folder, new or resumed, and its manifest."""
-    trainer, labels = prepared.trainer_kind, prepared.test_labels
-    plugin = None
-    if scenario.plugin is not None:
-        own = scenario.plugin
-        plugin = PluginRecord(name=own.name, source_sha256=own.source_sha256)
-    stem = f"{scenario.name}-{scenario.content_hash[:_HASH_LENGTH]}"
-    if resume:
-        found = Path(out) if out is not None else find_run(RUNS, stem)
-        if found is not None and not is_free(found):
-            manifest = read_manifest(found)
-            _require_same_run(found, manifest, scenario, plugin, trainer=trainer)
-            if manifest.status == "done":
-                on_note(f"{found}: the run is complete, there is nothing to resume")
-            return found, manifest
-    folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
+def _manifest_of(scenario: Scenario, prepared: PreparedTask, platform: PlatformRecord) -> Manifest:
+    """Return the manifest of a run of the scenario that begins now."""
+    trainer, labels, own = prepared.trainer_kind, prepared.test_labels, scenario.plugin
     profiles = [
         profile
         for name in scenario.fleet.devices
         for profile in load_devices(name, files=scenario.files)
     ]
-    manifest = Manifest(
+    return Manifest(
         name=scenario.name,
         status="running",
         seed=scenario.seed,
         trainer=trainer,
-        plugin=plugin,
+        plugin=None
+        if own is None
+        else PluginRecord(name=own.name, source_sha256=own.source_sha256),
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
@@ -348,33 +314,3 @@ def _folder(
         warnings=tuple(scenario_warnings(scenario, train=trainer != UNTRAINED)),
         baseline=None if labels is None else Baseline.of(labels),
     )
-    create_folder(folder, scenario=scenario.to_yaml(), manifest=manifest)
-    if resume:
-        on_note(f"{folder}: there is no run to resume yet, it begins here")
-    return folder, manifest
-
-
-def _require_same_run(
-    folder: Path,
-    manifest: Manifest,
-    scenario: Scenario,
-    plugin: PluginRecord | None,
-    *,
-    trainer: str,
-) -> None:
-    """Check that a resumed run has the scenario, plugin and trainer with which it began.
-
-    Raises:
-        ScenarioError: one of them differs.
-    """
-    require_same_plugin(folder, manifest.plugin, plugin)
-    if manifest.scenario_hash != scenario.content_hash:
-        raise ScenarioError(
-            f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
-            f" --seed and --set, or with {folder / 'scenario.yaml'}"
-        )
-    if manifest.trainer != trainer:
-        raise ScenarioError(
-            f"{folder}: was run with {manifest.trainer}, not with {trainer}; give or leave out"
-            " --no-train as in that run"
-        )

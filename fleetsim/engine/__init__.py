@@ -3,7 +3,9 @@
 - `event_order`: order of events at the same instant, and the clock.
 - `eligibility`: rule by which clients may take part, and when it holds.
 - `client_state`: batteries, radio tails and condition of clients during tasks.
-- `world`: changing state of all clients.
+- `idle_state`: the same state between tasks.
+- `eligible_clients`: clients that are eligible at a moment, and how long they stay so.
+- `world`: changing state of all clients, their meters and its rows in checkpoints.
 - `tasks`: timelines, interruptions and results of tasks.
 - `servers`: servers that select clients, dispatch tasks and aggregate updates.
 """

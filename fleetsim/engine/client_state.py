@@ -5,7 +5,7 @@ The state belongs to the task alone; the world receives it when the task has end
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,16 +54,14 @@ class ClientState:
 
     def with_charge(self, charge: Charge, condition: FloatArray) -> ClientState:
         """Return a copy with other batteries and another condition."""
-        return ClientState(
-            self.fleet,
-            self.clients,
-            self.idle_w,
-            charge.level_j,
-            charge.is_off,
-            charge.flows_j,
-            self.tail_until_s.copy(),
-            self.tail_radio.copy(),
-            condition,
+        return replace(
+            self,
+            level_j=charge.level_j,
+            is_off=charge.is_off,
+            flows_j=charge.flows_j,
+            tail_until_s=self.tail_until_s.copy(),
+            tail_radio=self.tail_radio.copy(),
+            condition=condition,
         )
 
     def take(self, rows: IntArray) -> ClientState:

@@ -176,11 +176,8 @@ class Rule:
     ) -> None:
         """Compute the schedules of the rule.
 
-        Args:
-            settings: the conditions.
-            fleet: the clients.
-            spare_byte: memory that apps may take; a client is eligible only while they take no more
-                [N]. None: apps may take any amount.
+        A client is eligible only while apps take no more memory than `spare_byte` [N]; None: they
+        may take any amount.
 
         Raises:
             ScenarioError: the rule needs free memory beside apps of too many different sizes.
@@ -278,15 +275,9 @@ class Absences:
     def next_after(
         self, rows: IntArray, at_s: FloatArray, *, needs_rule: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return when clients are available next, `at_s` [k] if they are then, and until when.
+        """Return when clients [k] are available next, `at_s` [k] if they are then, and until when.
 
-        Args:
-            rows: rows of the clients [k].
-            at_s: moment of each [k].
-            needs_rule: true if they must be eligible, or only online.
-
-        Returns:
-            (moments [k], moments after them [k]); inf if never, and then both.
+        They must be eligible if `needs_rule`, else only online. Both are inf if that never comes.
         """
         clients, battery_rank = self.clients[rows], self.battery_rank[rows]
 

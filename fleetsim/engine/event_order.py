@@ -100,11 +100,7 @@ class Clock(simpy.Environment):
         )
 
     def at(self, time_s: float, rank: Rank, task: int = 0) -> simpy.Event:
-        """Return an event that succeeds at exactly `time_s`, after those of a lower rank.
-
-        Raises:
-            ValueError: `time_s` is not at or after now, or not finite.
-        """
+        """Return an event that succeeds at exactly `time_s`, after those of a lower rank."""
         return self.place(time_s, priority(rank, task))
 
     def place(self, time_s: float, priority_: int) -> simpy.Event:

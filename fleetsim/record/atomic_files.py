@@ -44,14 +44,10 @@ def one_line_error(path: Path, says: str, way_out: str) -> Iterator[None]:
 
 
 def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool = True) -> None:
-    """Replace a file atomically and durably.
+    """Replace a file atomically and durably; its folder exists.
 
-    Args:
-        path: the file; its folder exists.
-        data: all of its content.
-        way_out: ends the message of the error.
-        syncs_folder: False for several files, after which the caller calls `sync_folder`; until
-            then their content is on the disk, but maybe not their names.
+    Without `syncs_folder` the content is on the disk, but maybe not the name until the caller calls
+    `sync_folder`, once for several files.
 
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
@@ -144,11 +140,7 @@ def remove(path: Path) -> None:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove the files that a kill during `write` left in a folder.
-
-    Raises:
-        DataError: one cannot be removed.
-    """
+    """Remove the files that a kill during `write` left in a folder."""
     for path in sorted(folder.glob(_TEMPORARY)):
         remove(path)
 

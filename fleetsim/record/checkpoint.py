@@ -1,20 +1,17 @@
 """Checkpoints, from which a run resumes after a kill at any moment.
 
-`checkpoint/latest.json` names one state file and the segments that hold all rows up to it, each
-with its SHA-256. A checkpoint is made in this order, every file atomically:
+docs/outputs.md describes the files. A checkpoint is made in this order, every file atomically:
 
 1. new segments `rounds-FIRST-LAST.arrow` and `tasks-FIRST-LAST.arrow` (numbers of rows from 0);
-2. a new segment `clients-ROUNDS.npz`: the state of the clients that changed since the segment
-   before. A client in no segment has its initial state, one in several that of the last;
+2. a new segment `clients-ROUNDS.npz` of the clients that changed since the segment before;
 3. `state-ROUNDS.npz`, all other state after that many rounds;
 4. `latest.json`, which makes them valid;
 5. removal of the files that only the previous `latest.json` named.
 
-So all files that `latest.json` names exist, and other files do not count. A new segment absorbs
-the last ones while they hold less than twice its rows (the logarithmic method of Bentley and Saxe,
-"Decomposable searching problems I", 1980). So n rows lie in O(log n) segments, and each row is
-written O(log n) times. Over the run, the cost of a checkpoint grows with its new rows, not with
-the size of the fleet.
+So all files that `latest.json` names exist. A new segment absorbs the last ones while they hold
+less than twice its rows (the logarithmic method of Bentley and Saxe, "Decomposable searching
+problems I", 1980). So n rows lie in O(log n) segments, and each row is written O(log n) times. Over
+the run, the cost of a checkpoint grows with its new rows, not with the size of the fleet.
 """
 
 from __future__ import annotations
@@ -107,14 +104,10 @@ def save(
     new_rows: Mapping[RowTable, pa.Table],
     changed: ClientRows | None,
 ) -> Latest:
-    """Make a checkpoint (steps 1 to 4); call `prune` next.
+    """Make a checkpoint (steps 1 to 4) of a state without the clients; call `prune` next.
 
-    Args:
-        folder: the checkpoint folder.
-        previous: the checkpoint that is valid now.
-        state: state after the last round, without the clients.
-        new_rows: rows of each table, up to that round, that `previous` does not hold.
-        changed: the clients that have changed since `previous`, after that round; None: no client.
+    `new_rows` are the rows of each table, and `changed` the clients, that are not in `previous`,
+    the checkpoint that is valid now.
 
     Raises:
         DataError: a file cannot be written, or one of `previous` is damaged; `previous` stays
@@ -141,11 +134,7 @@ def save(
 
 
 def prune(folder: Path, previous: Latest, latest: Latest) -> None:
-    """Remove the files that only the previous checkpoint named.
-
-    Raises:
-        DataError: one cannot be removed.
-    """
+    """Remove the files that only the previous checkpoint named."""
     kept = {saved.file for saved in latest.saved_files}
     for saved in previous.saved_files:
         if saved.file not in kept:
@@ -153,11 +142,7 @@ def prune(folder: Path, previous: Latest, latest: Latest) -> None:
 
 
 def sweep(folder: Path, latest: Latest | None) -> None:
-    """Remove files that a kill left behind: temporary ones, and those that do not count.
-
-    Raises:
-        DataError: one cannot be removed.
-    """
+    """Remove files that a kill left behind: temporary ones, and those that do not count."""
     atomic_files.remove_temporaries(folder)
     kept = {saved.file for saved in latest.saved_files} if latest else set()
     for path in sorted(folder.glob("*")):
@@ -197,30 +182,18 @@ def check(folder: Path, latest: Latest) -> None:
 
 
 def read_state(folder: Path, latest: Latest) -> State:
-    """Return the state of a checkpoint, without the clients.
-
-    Raises:
-        DataError: the file is missing, cut short or changed.
-    """
+    """Return the state of a checkpoint, without the clients; errors are those of `check`."""
     return _read_npz(folder, latest.state)
 
 
 def read_clients(folder: Path, latest: Latest) -> ClientRows | None:
-    """Return the state of all clients that have ever changed; None if none has.
-
-    Raises:
-        DataError: a segment is missing, cut short or changed.
-    """
+    """Return the state of all clients that have ever changed; None if none has."""
     parts = [_read_npz(folder, segment) for segment in latest.clients]
     return latest_rows(parts) if parts else None
 
 
 def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
-    """Return all rows of a table that the checkpoint holds.
-
-    Raises:
-        DataError: a segment is missing, cut short or changed.
-    """
+    """Return all rows of a table that the checkpoint holds."""
     segments = latest.segments(name) if latest else ()
     return tables.concat(name, [_read_segment(folder, name, segment) for segment in segments])
 

@@ -105,8 +105,10 @@ class RunHistory:
     outcome: NDArray[np.str_]
 
     @classmethod
-    def of(cls, rounds: pa.Table, tasks: pa.Table) -> RunHistory:
-        """Return the columns of a rounds table and a tasks table."""
+    def read(cls, folder: Path) -> RunHistory:
+        """Return the columns of a run folder whose tables are complete."""
+        rounds = pq.ParquetFile(folder / "rounds.parquet").read()
+        tasks = pq.ParquetFile(folder / "tasks.parquet").read(columns=_TASK_COLUMNS)
         is_train = _words(tasks["purpose"]) == str(Purpose.TRAIN)
         return cls(
             accuracy=_numbers(rounds["accuracy"]),
@@ -118,12 +120,6 @@ class RunHistory:
             client=_numbers(tasks["client"]).astype(np.int64)[is_train],
             outcome=_words(tasks["outcome"])[is_train],
         )
-
-    @classmethod
-    def read(cls, folder: Path) -> RunHistory:
-        """Return the columns of a run folder whose tables are complete."""
-        tasks = pq.ParquetFile(folder / "tasks.parquet").read(columns=_TASK_COLUMNS)
-        return cls.of(pq.ParquetFile(folder / "rounds.parquet").read(), tasks)
 
 
 def _numbers(column: pa.ChunkedArray) -> FloatArray:
@@ -145,12 +141,7 @@ def failures(
 ) -> list[Failure]:
     """Return the failures of a run that has ended, the most severe first.
 
-    Args:
-        history: what happened.
-        baseline: baseline of the test set; None: the run did not train.
-        stop_rule: rule that ended the run.
-        stop_text: sentence on why it ended.
-        selector: kind of the selector.
+    Without a `baseline` the run did not train; `selector` is the kind of the selector.
     """
     if not history.accuracy.size:
         return [

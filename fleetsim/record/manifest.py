@@ -141,11 +141,7 @@ class Manifest(Settings):
 
 
 def scenario_hash(data: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of everything in a resolved scenario that can change the result.
-
-    Args:
-        data: the scenario as plain data; `checkpoint` changes no result.
-    """
+    """Return the SHA-256 of all keys of a scenario that can change the result, not `checkpoint`."""
     return overrides.content_hash({key: data[key] for key in data if key != "checkpoint"})
 
 
@@ -188,43 +184,45 @@ def read_manifest(folder: Path) -> Manifest:
     return faults.check(Manifest, Document(data, str(path)), DataError)
 
 
-def require_same_plugin(
-    folder: Path, before: PluginRecord | None, now: PluginRecord | None
-) -> None:
-    """Check that a run resumes with the selector with which it began.
+def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
+    """Check that a resumed run has the scenario, plugin and trainer with which it began.
 
     Raises:
-        ScenarioError: it does not.
+        ScenarioError: one of them differs.
     """
-    if before == now:
-        return
-    if before is None:
-        raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
-    if now is None or now.name != before.name:
-        without = "" if now is None else f", not {now.name}"
+    old, new = before.plugin, now.plugin
+    if old != new:
+        if old is None:
+            raise ScenarioError(f"{folder}: was run without a plug-in; leave it out, or run afresh")
+        if new is None or new.name != old.name:
+            without = "" if new is None else f", not {new.name}"
+            raise ScenarioError(
+                f"{folder}: was run with the plug-in {old.name}{without}; give it again with"
+                f" --plugin {old.name}, or run afresh"
+            )
         raise ScenarioError(
-            f"{folder}: was run with the plug-in {before.name}{without}; give it again with"
-            f" --plugin {before.name}, or run afresh"
+            f"{folder}: the file of {old.name} is not as it was when the run began; restore it, or"
+            " run afresh"
         )
-    raise ScenarioError(
-        f"{folder}: the file of {before.name} is not as it was when the run began; restore it, or"
-        " run afresh"
-    )
+    if before.scenario_hash != now.scenario_hash:
+        raise ScenarioError(
+            f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
+            f" --seed and --set, or with {folder / 'scenario.yaml'}"
+        )
+    if before.trainer != now.trainer:
+        raise ScenarioError(
+            f"{folder}: was run with {before.trainer}, not with {now.trainer}; give or leave out"
+            " --no-train as in that run"
+        )
 
 
 def with_platform(
     folder: Path, manifest: Manifest, now: PlatformRecord, *, allow_other: bool
 ) -> Manifest:
-    """Return the manifest of a resumed run, with the platform that resumes it.
-
-    Args:
-        folder: run folder.
-        manifest: manifest of the run.
-        now: platform of this process.
-        allow_other: whether another platform is allowed; it is recorded.
+    """Return the manifest of a resumed run, with the platform of this process.
 
     Raises:
-        ScenarioError: the platform is another one, and that is not allowed.
+        ScenarioError: the platform is another one, and `allow_other` is false.
     """
     if now in manifest.platforms:
         return manifest

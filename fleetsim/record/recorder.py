@@ -83,10 +83,8 @@ class RunRecorder:
     def resume(cls, folder: Path, *, every_rounds: int) -> tuple[RunRecorder, State | None]:
         """Return the recorder of a run folder, and the state from which the run goes on.
 
-        Files that a kill left behind are removed. Rounds after the state are simulated again.
-
-        Returns:
-            (recorder, state); state is None if there is no checkpoint yet: the run begins.
+        Files that a kill left behind are removed. Rounds after the state are simulated again. The
+        state is None if there is no checkpoint yet: the run begins.
 
         Raises:
             ValueError: `every_rounds` is below 1.
@@ -116,9 +114,8 @@ class RunRecorder:
     def checkpoint(self, state: State, changed: ClientRows) -> None:
         """Keep the state after the round just recorded; save a checkpoint when one is due.
 
-        Args:
-            state: named arrays; copied if writeable, so that the caller may change its own.
-            changed: rows of the clients that changed since the previous call; copied likewise.
+        `changed` are the rows of the clients that changed since the previous call. Arrays are
+        copied if writeable, so that the caller may change its own.
 
         Raises:
             ValueError: an array holds Python objects.

@@ -12,7 +12,7 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,55 @@ from filelock import FileLock, Timeout
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files, checkpoint
-from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from fleetsim.record.manifest import (
+    MANIFEST,
+    Manifest,
+    read_manifest,
+    require_same_run,
+    write_manifest,
+)
 from fleetsim.schema import strict_yaml
 
+RUNS = Path("runs")
+"""Home of the folders of runs without a place of their own."""
 SCENARIO = "scenario.yaml"
+_HASH_LENGTH = 8
 _LOCK = ".lock"
 _ELSEWHERE = "choose another place with --out"
+
+
+def choose_folder(
+    out: str | Path | None,
+    begun: Manifest,
+    *,
+    scenario: str,
+    resume: bool,
+    on_note: Callable[[str], None],
+) -> tuple[Path, Manifest]:
+    """Return the folder of a run and its manifest; for a run that begins it is made.
+
+    Without `out` it is one in `RUNS`, named after the run. `begun` is the manifest of the run if it
+    begins now, and `scenario` the text of `scenario.yaml`. With `resume` the run that is there,
+    complete or not, continues; `on_note` is told if it is complete or missing.
+
+    Raises:
+        ScenarioError: the run to resume had another scenario, plugin or trainer.
+        DataError: the folder is taken, or cannot be read or made.
+    """
+    stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
+    if resume:
+        found = Path(out) if out is not None else find_run(RUNS, stem)
+        if found is not None and not is_free(found):
+            manifest = read_manifest(found)
+            require_same_run(found, manifest, begun)
+            if manifest.status == "done":
+                on_note(f"{found}: the run is complete, there is nothing to resume")
+            return found, manifest
+    folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
+    create_folder(folder, scenario=scenario, manifest=begun)
+    if resume:
+        on_note(f"{folder}: there is no run to resume yet, it begins here")
+    return folder, begun
 
 
 def fresh_folder(home: Path, stem: str) -> Path:
@@ -83,12 +126,7 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
     """Make the folder of a new run and write its scenario and manifest.
 
     The manifest is written last: a folder without it holds no run, and the next run that begins or
-    resumes there makes it again.
-
-    Args:
-        folder: missing, empty, or half made by a process that was killed; missing parents are made.
-        scenario: text of `scenario.yaml`.
-        manifest: content of `manifest.json`.
+    resumes there makes it again. Missing parents are made.
 
     Raises:
         DataError: a run or something else is there already, another process makes one there, or
@@ -106,11 +144,7 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
 
 
 def _require_free(folder: Path) -> None:
-    """Check that a run may begin in a folder.
-
-    Raises:
-        DataError: a run or something else is in it.
-    """
+    """Check that a run may begin in a folder."""
     if is_free(folder):
         return
     with atomic_files.one_line_error(folder, "cannot be looked into", _ELSEWHERE):

@@ -1,7 +1,7 @@
 """A run folder for reading: its scenario, manifest and tables, and its measures.
 
 The measures by which papers on client selection compare runs are methods, computed from the tables
-on each call. docs/outputs.md lists them.
+on each call. docs/outputs.md defines them and lists the choices that the papers leave open.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Run:
 
     A run that is not done (`manifest.status`) has rounds and tasks as far as they are saved: up to
     the last checkpoint while it runs or after a kill, up to the last row after a fault or an
-    interrupt. It has no clients table. Each table is compared with its digest in the manifest, and
-    refused if it was changed after the run.
+    interrupt. It has no clients table. Each table is compared with its digest in the manifest.
+    Whatever reads a table raises a `DataError` if it is missing, damaged, has other columns, or was
+    changed after the run.
     """
 
     folder: Path
@@ -56,38 +57,22 @@ class Run:
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
-        """Rounds table, one row per round in order; null is NaN.
-
-        Raises:
-            DataError: the table is missing, damaged, or has other columns.
-        """
+        """Rounds table, one row per round in order; null is NaN."""
         return self._saved.rows("rounds")
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """Tasks table, one row per task in the order of recording; null is NaN.
-
-        Raises:
-            DataError: the table is missing, damaged, or has other columns.
-        """
+        """Tasks table, one row per task in the order of recording; null is NaN."""
         return self._saved.rows("tasks")
 
     @cached_property
     def clients(self) -> pd.DataFrame:
-        """Clients table, one row per client in the order of their numbers; null is NaN.
-
-        Raises:
-            DataError: the table is missing, damaged, or has other columns; the run is not done.
-        """
+        """Clients table, one row per client in the order of their numbers; null is NaN."""
         return self._saved.clients()
 
     @cached_property
     def recorded_tasks(self) -> pd.DataFrame:
-        """Tasks of the recorded rounds, without those of a round that was cut off.
-
-        Raises:
-            DataError: a table is missing, damaged, or has other columns.
-        """
+        """Tasks of the recorded rounds, without those of a round that was cut off."""
         return self.tasks[self.tasks["round"].isin(self.rounds["round"])]
 
     def rounds_to_accuracy(self, target: float) -> int | None:
@@ -123,9 +108,8 @@ class Run:
     def accuracy_at(self, fraction: float) -> float | None:
         """Return the accuracy after a share of `horizon_rounds` (GPFL, Table II: 15 and 50 %).
 
-        A run that stopped because it was accurate enough keeps its last model (FedGCS, Table 1,
-        stops at 99 %). None if a run has not reached that round, if nothing was evaluated up to
-        it, or if the horizon is unknown.
+        None if a run has not reached that round, if nothing was evaluated up to it, or if the
+        horizon is unknown.
 
         Raises:
             ValueError: the share is not in (0, 1].
@@ -141,7 +125,7 @@ class Run:
     def ending(self, num_rounds: int = 10) -> selection_measures.Ending | None:
         """Return mean and largest deviation of the accuracy over the last rounds (GPFL, Table II).
 
-        Rounds among them that were not evaluated are left out; None if none was.
+        None if none of them was evaluated.
 
         Raises:
             ValueError: `num_rounds` is below 1.
@@ -151,12 +135,8 @@ class Run:
     def average_waiting_s(self, *, computing_alone: bool = False) -> float | None:
         """Return seconds that the fastest client waits for the slowest (FedGRA, VI-D).
 
-        It is the mean over rounds with two delivered train tasks or more. None if there are none,
-        and for a buffered server, where no client waits.
-
-        Args:
-            computing_alone: compare the computing times of clients, as the paper's text does, and
-                not the durations of their tasks with download and upload.
+        None without a round of two delivered train tasks, and for a buffered server. With
+        `computing_alone` computing times are compared, and not the durations of tasks.
         """
         if not self.is_synchronous:
             return None
@@ -178,10 +158,7 @@ class Run:
         return np.bincount(clients, minlength=self.num_clients).astype(np.int64)
 
     def share_seen(self) -> FloatArray:
-        """Return the share of the fleet selected at least once, by round (GPFL, Fig. 4) [R].
-
-        With a buffered server a client counts from the round in which its first task ended.
-        """
+        """Return the share of the fleet selected at least once, by round (GPFL, Fig. 4) [R]."""
         train = self._train
         return selection_measures.share_seen(
             train["round"].to_numpy(),
@@ -205,18 +182,16 @@ class Run:
     def selection_ratio(self) -> FloatArray | None:
         """Return the selected share of the fleet in each round (FedGCS, Fig. 6) [R].
 
-        None for a buffered server, whose rounds are no selections.
+        None for a buffered server.
         """
         if not self.is_synchronous:
             return None
         return self.rounds["num_selected"].to_numpy(dtype=np.float64) / self.num_clients
 
     def selected_devices(self) -> pd.DataFrame | None:
-        """Return the share of each kind of device among the selected clients, by round.
+        """Return the share of each kind of device (columns) among the selected clients, by round.
 
-        Returns:
-            Frame with a column per device and a row per round with a selected client, by its
-            number; None for a buffered server.
+        None for a buffered server.
         """
         if not self.is_synchronous:
             return None
@@ -234,8 +209,7 @@ class Run:
     ) -> float | None:
         """Return the last accuracy, reduced by time and energy over budget (FedGCS, eq. 1).
 
-        The time is from the start of the run to the end of its last round. The energy is that of
-        the whole fleet. Budgets are for the run. None if nothing was evaluated.
+        Budgets are for the run. None if nothing was evaluated.
 
         Raises:
             ValueError: a budget is not above 0.
@@ -262,8 +236,7 @@ class Run:
     ) -> FloatArray | None:
         """Return the same score for every selection, with budgets for a round [R].
 
-        Accuracy is that after the round, NaN where not evaluated. The time is the round's without
-        `idle_s`, the energy its `energy_j`, probes included. None for a buffered server.
+        NaN where not evaluated; None for a buffered server.
 
         Raises:
             ValueError: a budget is not above 0.
@@ -283,18 +256,10 @@ class Run:
         )
 
     def regret(self, best: Run, *, slot_rounds: int = 1) -> FloatArray:
-        """Return the accuracy lost to the best fixed set, summed over slots.
+        """Return the accuracy lost to the best fixed set, summed over slots up to each [T].
 
-        The reward of a slot is the accuracy on the server's test set after its last round, as in
-        section VI of the paper (Tong et al., equation 12). A slot that was not evaluated in both
-        runs counts 0. Only slots that both runs have are compared.
-
-        Args:
-            best: run with selector `fixed` and the best clients, in the same world.
-            slot_rounds: rounds of a slot, 15 in the paper.
-
-        Returns:
-            Reg(t) for t = 1 ... T slots, in units of accuracy [T].
+        `best` is a run with selector `fixed` and the best clients, in the same world (Tong et al.,
+        equation 12).
 
         Raises:
             ValueError: the runs have different worlds, a server is buffered, or `slot_rounds` is
@@ -312,25 +277,15 @@ class Run:
         return selection_measures.regret(own[:num_slots], others[:num_slots])
 
     def opinions(self) -> pd.DataFrame:
-        """Return the accuracy that clients measured after each slot (Tong et al., equation 3).
-
-        Returns:
-            Frame with round (of the evaluated model), client, opinion (accuracy on the client's
-            own data) and belief (in its own worth, NaN unless clients exchange beliefs), ordered
-            by round and client; empty unless the selector asks for opinions.
-        """
+        """Return the accuracy that clients measured after each slot (Tong et al., equation 3)."""
         return opinions(self.recorded_tasks)
 
     def ledger(self) -> pd.DataFrame:
         """Return the energy ledger, see docs/outputs.md.
 
-        Returns:
-            Frame with client, device, purpose, fate, component and energy_j, a row for each
-            combination with energy. Tasks of a round that was cut off are left out.
-
         Raises:
-            DataError: a table is missing or damaged, or the tables contradict each other: joules
-                do not add up to what the rounds and the clients' meters say.
+            DataError: the tables contradict each other: joules do not add up to what the rounds and
+                the clients' meters say.
         """
         entries = ledger.ledger(self.rounds, self.tasks)
         clients = self.clients if self.manifest.status == "done" else None
@@ -364,11 +319,7 @@ class Run:
         return self.recorded_tasks[self.recorded_tasks["purpose"] == Purpose.TRAIN]
 
     def require_unchanged(self) -> None:
-        """Read and so verify every table; reports and comparisons begin with this.
-
-        Raises:
-            DataError: a table or scenario.yaml is missing or damaged, or was changed after the run.
-        """
+        """Read and so verify every table; reports and comparisons begin with this."""
         _ = self.scenario, self.rounds, self.tasks
         if self.manifest.status == "done":
             _ = self.clients

@@ -31,11 +31,7 @@ class SavedTables:
     manifest: Manifest
 
     def rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
-        """Return the rounds or tasks, as far as they are saved.
-
-        Raises:
-            DataError: the table is missing, damaged, or has other columns.
-        """
+        """Return the rounds or tasks, as far as they are saved."""
         status = self.manifest.status
         is_whole = status == "done" or (status != "running" and paths.is_file(self._path(name)))
         if is_whole:
@@ -53,7 +49,7 @@ class SavedTables:
         """Return the clients.
 
         Raises:
-            DataError: the table is missing, damaged, or has other columns; the run is not done.
+            DataError: the run is not done; else as `tables.read`.
         """
         way_out = RUN_AGAIN
         if self.manifest.status != "done":
@@ -67,7 +63,7 @@ class SavedTables:
         """Return a table as the run wrote it.
 
         Raises:
-            DataError: it is missing or damaged, has other columns, or was changed after the run.
+            DataError: it was changed after the run; else as `tables.read`.
         """
         path = self._path(name)
         table = tables.read(path, name, way_out=way_out)

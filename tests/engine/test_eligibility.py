@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
 from fleetsim.engine.eligibility import Condition, EligibilitySettings, least_values
-from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
 from fleetsim.units import BYTE_PER_GIB
+from tests.engine.batches import world_of
 from tests.engine.tiny import Tiny
 
 CAPACITY_J = 4614e-3 * 3600 * 3.85  # Pixel 6
@@ -85,7 +85,7 @@ def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
     fleet = tiny.fleet()
     rule = {"min_battery_fraction": least, "any_of": [condition]}
     spare_byte = None if spare_gib is None else np.array(spare_gib) * BYTE_PER_GIB
-    world = World(fleet, EligibilitySettings.model_validate(rule), spare_byte=spare_byte)
+    world = world_of(fleet, spare_byte=spare_byte, **rule)
     capacity_j, has_battery = fleet.batteries.capacity_j, np.isfinite(fleet.batteries.capacity_j)
 
     was: list[int] | None = None
@@ -118,9 +118,9 @@ def test_eligible_is_what_the_words_of_the_rule_say_at_every_moment(
             )
         ]
 
-        assert world.candidates(t_s).tolist() == expected
+        assert world.eligible.candidates(t_s).tolist() == expected
         assert was is None or was == expected or change_s <= t_s
-        was, change_s = expected, world.next_change_s(t_s)
+        was, change_s = expected, world.eligible.next_change_s(t_s)
 
 
 def test_the_next_change_is_when_the_battery_reaches_a_level_that_matters(tiny):
@@ -128,14 +128,12 @@ def test_the_next_change_is_when_the_battery_reaches_a_level_that_matters(tiny):
     tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
     tiny.battery = {"initial_fraction": [0.6, 0.6]}
     tiny.trace("0,1,0,1,0 100,1,1,0,0", span_s=100_000)
-    rule = {
-        "any_of": [{"unmetered": True, "min_battery_fraction": 0.7}, {"min_battery_fraction": 0.8}]
-    }
-    world = World(tiny.fleet(), EligibilitySettings.model_validate(rule))
+    at_seven = {"unmetered": True, "min_battery_fraction": 0.7}
+    world = world_of(tiny.fleet(), any_of=[at_seven, {"min_battery_fraction": 0.8}])
 
-    assert world.candidates(0.0).size == 0
-    assert world.next_change_s(0.0) == pytest.approx(100.0 + 0.2 * CAPACITY_J / 7.5)
-    assert world.candidates(world.next_change_s(0.0)).tolist() == [0]
+    assert world.eligible.candidates(0.0).size == 0
+    assert world.eligible.next_change_s(0.0) == pytest.approx(100.0 + 0.2 * CAPACITY_J / 7.5)
+    assert world.eligible.candidates(world.eligible.next_change_s(0.0)).tolist() == [0]
 
 
 CHARGING_OR_FULL = {"any_of": [{"charging": True}, {"min_battery_fraction": 0.8}]}
@@ -196,10 +194,8 @@ def test_free_memory_that_nobody_knows_cannot_be_asked_for():
 def test_apps_of_too_many_sizes_are_refused_with_the_way_out(tiny):
     tiny.trace(" ".join(f"{t_s},1,1,1,0,{t_s}" for t_s in range(1025)), span_s=2000)
     tiny.memory = {"kind": "share", "free_fraction": [0.5, 0.5]}
-    rule = EligibilitySettings(min_free_ram_gib=1.0)
-
     with pytest.raises(ScenarioError, match="1025 different amounts of memory; round ram_byte"):
-        World(tiny.fleet(), rule)
+        world_of(tiny.fleet(), min_free_ram_gib=1.0)
 
 
 def test_a_rule_survives_being_written_out_and_read_again(tmp_path: Path):
@@ -213,12 +209,12 @@ def test_a_rule_survives_being_written_out_and_read_again(tmp_path: Path):
 def test_a_rule_without_further_conditions_is_the_charger_the_meter_and_the_level(tiny: Tiny):
     tiny.trace("0,1,1,1,0 5,1,0,1,0 9,0,1,1,0", span_s=12)
     fleet = tiny.fleet()
-    world = World(fleet, EligibilitySettings(charging=True, unmetered=True))
+    world = world_of(fleet, charging=True, unmetered=True)
     schedule = fleet.usage.eligible_schedule(charging_required=True, unmetered_required=True)
 
     for t_s in np.arange(0.0, 40.0, 0.5).tolist():
-        assert bool(world.candidates(t_s).size) == schedule.is_at_one(0, t_s)
-        assert world.next_change_s(t_s) == schedule.next_change_after_one(0, t_s)
+        assert bool(world.eligible.candidates(t_s).size) == schedule.is_at_one(0, t_s)
+        assert world.eligible.next_change_s(t_s) == schedule.next_change_after_one(0, t_s)
 
 
 @pytest.mark.parametrize("charge_w", [7.5, 1e3, 1e4])
@@ -227,12 +223,12 @@ def test_the_next_change_is_never_now(tiny, charge_w):
     tiny.devices, tiny.size = {"pixel-6": 1.0}, 1
     tiny.battery = {"charge_w": charge_w, "initial_fraction": [0.4, 0.4]}
     tiny.trace("0,1,0,1,0 500,1,1,1,0", span_s=1000)
-    rule = {"min_battery_fraction": 0.4 + 1e-9}  # 6e-5 J more than it has
-    world = World(tiny.fleet(), EligibilitySettings.model_validate(rule))
+    # 6e-5 J more than it has
+    world = world_of(tiny.fleet(), min_battery_fraction=0.4 + 1e-9)
 
     now_s, changes = 500.0, 0
-    while world.candidates(now_s).size == 0:
-        change_s = world.next_change_s(now_s)
+    while world.eligible.candidates(now_s).size == 0:
+        change_s = world.eligible.next_change_s(now_s)
         assert change_s > now_s
         now_s, changes = change_s, changes + 1
     # A moment is rounded, so that the battery may lack a little of the level then.

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import FloatArray, Outcome
-from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.world import World
+from fleetsim.contracts import FloatArray
 from fleetsim.errors import SimulationError
+from tests.engine.batches import world_of
 from tests.engine.tiny import Tiny
 
 CAPACITY_J = 3600.0
@@ -53,8 +52,7 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
     any_of = [{"min_battery_fraction": least} for least in others]
     any_of += [{"charging": True}] if wants_charger else []
     fleet = tiny.fleet()
-    rule = {"min_battery_fraction": 0.11, "any_of": any_of}
-    world = World(fleet, EligibilitySettings.model_validate(rule))
+    world = world_of(fleet, min_battery_fraction=0.11, any_of=any_of)
     asked = sorted({0.11, *others})
 
     was: bool | None = None
@@ -69,7 +67,7 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
         on, plug, _ = states[int(t_s % (100 * len(states))) // 100]
         is_wanted = any(fraction >= least for least in others) or (wants_charger and plug)
         expected = bool(on and not off and fraction >= 0.11 and is_wanted)
-        got = world.candidates(t_s).tolist()
+        got = world.eligible.candidates(t_s).tolist()
 
         if min(abs(fraction - least) for least in asked) > 1e-9:
             assert got == ([0, 1] if expected else [])
@@ -77,7 +75,7 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
             was = expected
         else:
             was = None
-        change_s = world.next_change_s(t_s)
+        change_s = world.eligible.next_change_s(t_s)
         assert change_s > t_s
 
 
@@ -91,15 +89,15 @@ def test_a_phone_leaves_and_returns_at_the_moments_of_the_closed_forms(tiny):
         initial_fraction=[0.5, 0.5],
         discharging={"kind": "lossless"},
     )
-    world = World(tiny.fleet(), EligibilitySettings(min_battery_fraction=0.11))
-    leaves_s = world.next_change_s(0.0)
+    world = world_of(tiny.fleet(), min_battery_fraction=0.11)
+    leaves_s = world.eligible.next_change_s(0.0)
 
-    assert world.candidates(0.0).tolist() == [0]
+    assert world.eligible.candidates(0.0).tolist() == [0]
     assert leaves_s == pytest.approx((1800.0 - 396.0) / 0.5)
-    assert world.candidates(leaves_s).size == 0
-    assert world.next_change_s(leaves_s) == pytest.approx(5090.0)
-    assert world.candidates(5089.9).size == 0
-    assert world.candidates(5090.0).tolist() == [0]
+    assert world.eligible.candidates(leaves_s).size == 0
+    assert world.eligible.next_change_s(leaves_s) == pytest.approx(5090.0)
+    assert world.eligible.candidates(5089.9).size == 0
+    assert world.eligible.candidates(5090.0).tolist() == [0]
 
 
 def test_a_phone_that_is_off_with_joules_in_its_battery_is_off_after_a_resume(tiny):
@@ -107,10 +105,10 @@ def test_a_phone_that_is_off_with_joules_in_its_battery_is_off_after_a_resume(ti
     trace = "0,1,0,1,0.3 2000,1,1,1,0 2050,1,0,1,0.3"
     living(tiny, trace, 100_000, initial_fraction=[0.05, 0.05], charging={"kind": "constant"})
     fleet = tiny.fleet()
-    world, resumed = (World(fleet, EligibilitySettings()) for _ in range(2))
-    charge = world.charge_at(3000.0)
+    world, resumed = (world_of(fleet) for _ in range(2))
+    charge = world.idle.charge_at(3000.0)
     resumed.restore(world.take_changed())
-    later = resumed.charge_at(4000.0)
+    later = resumed.idle.charge_at(4000.0)
 
     assert charge.level_j.tolist() == pytest.approx([500.0])
     assert charge.is_off.tolist() == later.is_off.tolist() == [True]
@@ -121,13 +119,19 @@ def test_questions_between_change_nothing_but_the_last_bits_of_nobody(tiny):
     living(tiny, "0,1,0,1,0.3 500,1,1,1,0 900,0,0,1,0.8", 1200, initial_fraction=[0.4, 0.9])
     tiny.size = 5
     fleet = tiny.fleet()
-    often, once = (World(fleet, EligibilitySettings()) for _ in range(2))
+    often, once = (world_of(fleet) for _ in range(2))
     for t_s in np.linspace(0.0, 7000.0, 83).tolist():
-        often.candidates(t_s)
-        often.charge_at(t_s)
+        often.eligible.candidates(t_s)
+        often.idle.charge_at(t_s)
 
-    assert often.charge_at(7000.0).level_j.tobytes() == once.charge_at(7000.0).level_j.tobytes()
-    assert often.charge_at(7000.0).flows_j.tobytes() == once.charge_at(7000.0).flows_j.tobytes()
+    assert (
+        often.idle.charge_at(7000.0).level_j.tobytes()
+        == once.idle.charge_at(7000.0).level_j.tobytes()
+    )
+    assert (
+        often.idle.charge_at(7000.0).flows_j.tobytes()
+        == once.idle.charge_at(7000.0).flows_j.tobytes()
+    )
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -154,26 +158,23 @@ def test_what_went_into_batteries_came_out_or_is_in_them(tmp_path, states, initi
     tiny.stop = {"rounds": 10, "time_s": 3000.0}
     tiny.run()
     columns = tiny.server_ran.clients()
+    initial_j, charged_j, owner_j, loss_j, final_j, capacity_j = (
+        np.array(getattr(columns, f"battery_{name}_j"))
+        for name in ("initial", "charged", "owner", "loss", "final", "capacity")
+    )
 
-    assert columns.battery_initial_j is not None
-    assert columns.battery_charged_j is not None
-    assert columns.battery_owner_j is not None
-    assert columns.battery_loss_j is not None
-    assert columns.battery_final_j is not None
-    assert columns.battery_capacity_j is not None
     task_j = np.zeros(6)
     for row in tiny.recorder.tasks:
         task_j[row.client] += row.energy_j
-    put_in_j = columns.battery_initial_j + columns.battery_charged_j
-    out_j = task_j + columns.battery_owner_j + columns.battery_loss_j + columns.battery_final_j
-    assert put_in_j == pytest.approx(out_j, rel=1e-9, abs=1e-6)
-    assert (columns.battery_final_j <= columns.battery_capacity_j).all()
-    assert (columns.battery_capacity_j <= CAPACITY_J).all()
+    out_j = task_j + owner_j + loss_j + final_j
+    assert initial_j + charged_j == pytest.approx(out_j, rel=1e-9, abs=1e-6)
+    assert (final_j <= capacity_j).all()
+    assert (capacity_j <= CAPACITY_J).all()
 
 
 def test_a_battery_that_gives_what_it_never_got_stops_the_run(tiny):
     living(tiny, "0,1,0,1,0", 1000)
-    world = World(tiny.fleet(), EligibilitySettings())
+    world = world_of(tiny.fleet())
     world.check_batteries(0.0)
     world.energy_j[0, 0] += 1.0
 
@@ -191,7 +192,7 @@ def test_a_tail_loses_its_share_too_and_takes_no_more_than_there_is(tiny):
     loss = tail_w * 0.18 / volt**2
 
     def after_tail(fraction: float) -> tuple[FloatArray, float, float]:
-        world = World(fleet, EligibilitySettings())
+        world = world_of(fleet)
         standing = world.begin(np.array([0]), 0.0, np.array([0]))
         standing.level_j[:] = fraction * CAPACITY_J
         tail_j = standing.pay_tails(radio, np.zeros(1))
@@ -227,7 +228,6 @@ def test_a_fleet_whose_batteries_do_not_live_says_nothing_of_them(tiny):
 
     assert tiny.recorder.rounds[0].num_off is None
     assert tiny.server_ran.clients().battery_charged_j is None
-    assert all(row.outcome is Outcome.DELIVERED for row in tiny.recorder.tasks)
     assert math.isnan(tiny.server_ran.clients().battery_fraction[0])
 
 
@@ -258,9 +258,9 @@ def test_a_full_phone_that_rests_at_the_level_asked_for_reaches_it(tiny):
     # 360 J at 10 W, f .344 and .169: full after 180 / 3.44 + 180 / 1.69 s, and then it stays full.
     discharging = {"kind": "lossless"}
     living(tiny, "0,1,1,1,0", 5000, initial_fraction=[0.9, 0.9], discharging=discharging)
-    world = World(tiny.fleet(), EligibilitySettings(min_battery_fraction=1.0))
-    full_s = world.next_change_s(0.0)
+    world = world_of(tiny.fleet(), min_battery_fraction=1.0)
+    full_s = world.eligible.next_change_s(0.0)
 
     assert full_s == pytest.approx(180 / 3.44 + 180 / 1.69)
-    assert world.candidates(full_s).tolist() == [0]
-    assert world.candidates(full_s + 100_000.0).tolist() == [0]
+    assert world.eligible.candidates(full_s).tolist() == [0]
+    assert world.eligible.candidates(full_s + 100_000.0).tolist() == [0]

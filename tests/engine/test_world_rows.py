@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fleetsim.contracts import ClientRows, IntArray, Outcome, Purpose, Report, latest_rows
-from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.world import World
-from tests.engine.tasks.test_task_batch import fleet_of, laid_out, task
+from tests.engine.batches import ended, fleet_of, laid_out, task, world_of
 from tests.engine.tiny import Tiny
 
 
 def throttled_world(tiny: Tiny, seed: int) -> World:
     tiny.thermal = {"kind": "skin"}
-    return World(fleet_of(tiny, size=24, seed=seed), EligibilitySettings())
+    return world_of(fleet_of(tiny, size=24, seed=seed))
 
 
 def everything(world: World) -> dict[str, bytes]:
@@ -26,9 +24,7 @@ def live(world: World, stream: np.random.Generator, round_: int) -> None:
     now_s = 1000.0 * round_
     clients: IntArray = stream.choice(24, 5, replace=False)
     tasks = [task(5 * round_ + at, client) for at, client in enumerate(clients.tolist())]
-    batch = laid_out(world, tasks, now_s=now_s)
-    batch.cut(now_s + float(stream.uniform(0.0, 40.0)), priority(Rank.STOP), Outcome.CANCELLED)
-    batch.settle()
+    ended(laid_out(world, tasks, now_s), at_s=now_s + float(stream.uniform(0.0, 40.0)))
     counted = stream.choice(24, 2, replace=False).tolist()
     world.count(
         [Report(client, Purpose.TRAIN, Outcome.DELIVERED, now_s, now_s, 10) for client in counted]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.servers.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.servers.global_model import Learning
-from fleetsim.engine.servers.server import Parts
+from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.engine.servers.synchronous import SynchronousServer, SynchronousSettings
 from fleetsim.engine.servers.waiting_clients import EnergySettings
@@ -179,18 +180,31 @@ class Tiny:
 
         A line is `t_s,online,charging,unmetered,load`, then `ram_byte` if in all of them.
         """
+        self.traces({"u": text}, span_s)
+
+    def traces(self, texts: Mapping[str, str], span_s: int) -> None:
+        """Give clients the states of several users, by name; lines are as for `trace`."""
         home = self.folder / "trace"
         home.mkdir(exist_ok=True)
-        rows = "\n".join(f"u,{line}" for line in text.split())
+        rows = [f"{user},{line}" for user, text in texts.items() for line in text.split()]
         columns = ["user", "t_s", "online", "charging", "unmetered", "load", "ram_byte"]
-        header = ",".join(columns[: rows.partition("\n")[0].count(",") + 1])
-        (home / "states.csv").write_text(f"{header}\n{rows}\n", encoding="utf-8")
-        (home / "users.csv").write_text(f"user,span_s\nu,{span_s}\n", encoding="utf-8")
+        header = ",".join(columns[: rows[0].count(",") + 1])
+        (home / "states.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+        users = ["user,span_s", *(f"{user},{span_s}" for user in texts), ""]
+        (home / "users.csv").write_text("\n".join(users), encoding="utf-8")
         self.usage = {
             "trace": str(home),
             "shift": "none",
             "kinds": ["phone", "board", "vm"],
         }
+
+    def varied(self) -> None:
+        """Give the run eight phones and boards of different speed, whose owners come and go."""
+        self.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
+        self.channel = {"kind": "fading"}
+        self.size, self.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+        self.crash_per_hour = 4.0
+        self.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
 
     def fleet(self) -> Fleet:
         settings = FleetSettings.model_validate(
@@ -254,3 +268,31 @@ class Tiny:
     def run(self) -> StopReason:
         self.server_ran = self.build()
         return self.server_ran.run()
+
+
+def goes_on(
+    tiny: Tiny, new: Callable[[State | None], Server], after: Sequence[int]
+) -> MemoryRecorder:
+    """Check that runs resumed after these rounds record the rest, to the last bit.
+
+    `new` builds a server at a state, anew with all that a run changes.
+
+    Returns:
+        The record of the whole run.
+    """
+    whole = tiny.recorder = MemoryRecorder()
+    server = new(None)
+    server.run()
+    clients = server.clients()
+    for round_ in after:
+        rest = tiny.recorder = MemoryRecorder()
+        resumed = new(whole.states[round_ - 1])
+        resumed.run()
+        again = resumed.clients()
+
+        assert rest.rounds == whole.rounds[round_:]
+        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
+        for column in fields(clients):
+            name = column.name
+            np.testing.assert_array_equal(getattr(again, name), getattr(clients, name), name)
+    return whole

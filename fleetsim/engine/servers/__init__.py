@@ -1,6 +1,7 @@
 """Servers: selection of clients, dispatch of tasks, aggregation and closing of rounds.
 
-- `server`: parts of a run, and what both servers share.
+- `parts`: parts of a run, from which a server is made.
+- `server`: what both servers share.
 - `synchronous`: rounds that wait for a cohort.
 - `buffered`: rounds that aggregate updates as they come.
 - `flights`: tasks in flight of a buffered server, and their columns in a checkpoint.

@@ -19,7 +19,7 @@ needs nothing but the tasks, because the world is a pure function of time.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Annotated
 
 import numpy as np
@@ -35,17 +35,13 @@ from fleetsim.engine.servers.flights import (
     saved_flights,
     state_of_flights,
 )
-from fleetsim.engine.servers.rounds import Span, report_of, task_rows
-from fleetsim.engine.servers.server import Parts, Server
-from fleetsim.engine.servers.stop import (
-    MOST_WAIT_S,
-    StopSettings,
-    no_client_will_come,
-    waited_too_long,
-)
+from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.rounds import Span
+from fleetsim.engine.servers.server import Server
+from fleetsim.engine.servers.stop import StopSettings, too_few_clients
 from fleetsim.engine.servers.windows import window_end_s
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
-from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
+from fleetsim.engine.tasks.task import Task, TaskResult
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.schema.effects import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
@@ -112,7 +108,6 @@ class BufferedServer(Server):
                 "fleet.shared_links: tasks of a buffered server begin at any time and are"
                 " computed one by one; leave it out, or use server.mode = 'synchronous'"
             )
-        now_s = 0.0 if state is None else float(state["server/now_s"])
         super().__init__(
             parts,
             stop,
@@ -121,9 +116,8 @@ class BufferedServer(Server):
             cohort=settings.concurrency,
             wanted=settings.concurrency,
             probe_deadline_s=None,
-            now_s=now_s,
-            begins_s=now_s if state is None else min(now_s, first_dispatch_s(state)),
-            is_resumed=state is not None,
+            state=state,
+            first_dispatch_s=math.inf if state is None else first_dispatch_s(state),
         )
         self._settings = settings
         self._num_selections = 0
@@ -135,14 +129,13 @@ class BufferedServer(Server):
         """Number of delivered tasks among them."""
         self._wake: tuple[float, simpy.Event] | None = None
         """Time and event of the last wake-up that was placed."""
-        self._closed_at_s = now_s
+        self._closed_at_s = 0.0 if state is None else float(state["server/now_s"])
         self._last = 0
         """Priority of the event on which the server acts."""
         self._freed = self._clock.event()
         self._done = self._clock.event()
         if state is not None:
-            self._restore(state)
-            self._replay_flights(state, now_s)
+            self._replay_flights(state)
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         reason = self._reached() if self._closer.round else None
@@ -176,29 +169,36 @@ class BufferedServer(Server):
     def _keep_busy(self) -> Steps:
         """Keep `concurrency` clients at work, as far as enough are eligible."""
         while not self._done.triggered:
-            candidates = self._world.candidates(self.now_s)
+            candidates = self._world.eligible.candidates(self.now_s)
             self._num_eligible = int(candidates.size)
             num_free = self._settings.concurrency - len(self._flights)
             if num_free and candidates.size:
                 self._num_selections += 1
                 self._selection.refuse_probes(self._num_selections)
-                self._dispatch(self._selection.select(self._num_selections, [], at_most=num_free))
+                for request in self._selection.select(self._num_selections, [], at_most=num_free):
+                    task = self._training(request, self._num_selections)
+                    self._launch(task, self._num_selections)
             self._freed = self._clock.event()
             ends = [self._freed, self._done]
             if len(self._flights) < self._settings.concurrency:
-                change_s = self._world.next_change_s(self.now_s)
+                change_s = self._world.eligible.next_change_s(self.now_s)
                 # Tasks end in the order of the list: the last one is the latest.
                 busy_until_s = self._closed_at_s
                 if self._ended:
                     busy_until_s = max(busy_until_s, self._ended[-1].finished_at_s)
-                if not self._flights and self.now_s - busy_until_s > MOST_WAIT_S:
-                    self._done.succeed(waited_too_long(now_s=self.now_s, minimum=1, num_eligible=0))
+                reason = None
+                if not self._flights:
+                    reason = too_few_clients(
+                        now_s=self.now_s,
+                        since_s=busy_until_s,
+                        change_s=change_s,
+                        minimum=1,
+                        num_eligible=0,
+                    )
+                if reason is not None:
+                    self._done.succeed(reason)
                 elif change_s < math.inf:
                     ends.append(self._wake_at(change_s))
-                elif not self._flights:
-                    self._done.succeed(
-                        no_client_will_come(now_s=self.now_s, minimum=1, num_eligible=0)
-                    )
             yield self._clock.any_of(ends)
 
     def _wake_at(self, time_s: float) -> simpy.Event:
@@ -206,17 +206,6 @@ class BufferedServer(Server):
         if self._wake is None or self._wake[0] != time_s or self._wake[1].processed:
             self._wake = (time_s, self._clock.at(time_s, Rank.WAKE))
         return self._wake[1]
-
-    def _dispatch(self, requests: Sequence[TrainingRequest]) -> None:
-        for request in requests:
-            task = self._dispatcher.training(
-                request,
-                round_=self._closer.round + 1,
-                selection=self._num_selections,
-                base=self._model.parameters,
-                version=self._model.version,
-            )
-            self._launch(task, self._num_selections)
 
     def _launch(self, task: Task, selection: int) -> None:
         if len(self._flights) == self._settings.concurrency:
@@ -273,61 +262,22 @@ class BufferedServer(Server):
             self._last = priority(Rank.DEADLINE)
             self._close()
 
-    def _staleness(self, task: Task) -> int:
-        staleness = self._model.version - task.version
-        if staleness < 0:
-            raise SimulationError(
-                f"staleness {staleness} is below 0",
-                self.now_s,
-                client=task.client,
-                task=task.number,
-            )
-        return staleness
-
     def _close(self) -> None:
         """Close the round: aggregate the buffer."""
-        collected = self._dispatcher.collect(self._ended)
-        self._ended, self._num_buffered = [], 0
-        results = [result for result, _ in collected]
-        staleness = [self._staleness(result.task) for result in results]
-        reports = [
-            report_of(result, yielded, staleness=versions)
-            for (result, yielded), versions in zip(collected, staleness, strict=True)
-        ]
-        delivered = [report for report in reports if report.is_delivered]
-        if delivered:
-            try:
-                self._model.aggregate(delivered)
-            except ValueError as fault:
-                raise SimulationError(str(fault), self.now_s) from fault
-        self._world.count(reports)
-        rows = task_rows(
-            results,
-            self._world.fleet,
-            round_=self._closer.round + 1,
-            train_losses=[report.loss for report in reports],
-            staleness=staleness,
-            waiting_j=self._dispatcher.take_waiting_j(results),
-        )
-        row = self._closer.close(
-            Span(self._closed_at_s, self.now_s, 0.0, 0.0, self._num_eligible),
-            sorted(rows, key=lambda row: row.task),
-            reports=reports,
-            aggregated=bool(delivered),
-        )
+        ended, self._ended, self._num_buffered = self._ended, [], 0
+        span = Span(self._closed_at_s, self.now_s, 0.0, 0.0, self._num_eligible)
         self._closed_at_s = self.now_s
-        self._recorder.checkpoint(self._with_flights(), self._world.take_changed())
-        self._closer.announce(row)
+        self._close_round(span, ended, minimum=1)
         reason = self._reached()
         if reason is not None and not self._done.triggered:
             self._done.succeed(reason)
 
     # --- stop and resume --------------------------------------------------------------------------
 
-    def _with_flights(self) -> State:
-        """Return everything that a resumed run needs, with the tasks in flight."""
+    def _state(self) -> State:
+        """Add the tasks in flight."""
         return (
-            self._state()
+            super()._state()
             | state_of_flights(self._flights.values())
             | {
                 "server/num_selections": np.array(self._num_selections),
@@ -335,7 +285,7 @@ class BufferedServer(Server):
             }
         )
 
-    def _replay_flights(self, state: State, now_s: float) -> None:
+    def _replay_flights(self, state: State) -> None:
         """Repeat the tasks that were in flight, up to the moment of the checkpoint."""
         self._num_selections = int(state["server/num_selections"])
         self._num_eligible = int(state["server/num_eligible"])
@@ -351,6 +301,6 @@ class BufferedServer(Server):
                 version=saved.version,
             )
             self._launch(task, saved.selection)
-        if now_s > self.now_s:
-            self._clock.run(until=self._clock.at(now_s, Rank.DELIVERY))
+        if self._closed_at_s > self.now_s:
+            self._clock.run(until=self._clock.at(self._closed_at_s, Rank.DELIVERY))
         self._dispatcher.next_task = int(state["server/next_task"])

@@ -20,9 +20,9 @@ from fleetsim.contracts import (
 )
 from fleetsim.counts import ceil_product, num_batches
 from fleetsim.engine.event_order import Clock, Rank, priority
-from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import check_bytes
-from fleetsim.engine.servers.waiting_clients import EnergySettings, WaitingClients
+from fleetsim.engine.servers.waiting_clients import WaitingClients
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
@@ -38,25 +38,23 @@ class Dispatcher:
 
     def __init__(
         self,
+        parts: Parts,
         *,
         clock: Clock,
         world: World,
-        learning: Learning,
         stop_at_s: float,
         interruption: InterruptionSettings,
-        energy: EnergySettings,
-        next_task: int = 0,
     ) -> None:
         self._clock = clock
         self._world = world
-        self._learning = learning
+        self._learning = learning = parts.learning
         # Asked for every task, and computed once a round.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
         self._interruption = interruption
-        self._waiting = WaitingClients(world, energy)
+        self._waiting = WaitingClients(world, parts.energy)
         self._tickets: dict[int, int] = {}
         """Tickets of the trainer by the number of the task, until they are collected."""
-        self.next_task = next_task
+        self.next_task = 0
         self._stop_at_s = stop_at_s
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
         """Event at the end of the run's virtual time."""
@@ -73,14 +71,8 @@ class Dispatcher:
         """Return a training task, numbered; it begins when it is given to `run` or `launch`.
 
         The job of a training that continues a probe is the whole training, with the draws of the
-        probe: its first epochs are the probe's.
-
-        Args:
-            request: request to the client.
-            round_: round that determines the learning rate.
-            selection: number of the selection, part of the address of its draws.
-            base: global model [P].
-            version: version of that model.
+        probe: its first epochs are the probe's. The round determines the learning rate, and the
+        number of the selection is part of the address of its draws.
         """
         address: tuple[int, ...] = (_TRAIN_ADDRESS, selection)
         before, work, draws = request.continues, request.work, address
@@ -104,12 +96,8 @@ class Dispatcher:
     ) -> Task:
         """Return a probe task, numbered; it begins when it is given to `run`.
 
-        Args:
-            request: request to the client.
-            round_: round that it belongs to.
-            stage: stage of probing, part of the address of its draws.
-            base: global model [P], for requests without a model of their own.
-            version: version of that model.
+        The stage of probing is part of the address of its draws. `base`, the global model [P], is
+        for requests without a model of their own.
         """
         if request.parameters is not None:
             base, version = request.parameters, -1

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fleetsim.contracts import (
     Progress,
-    Recorder,
     Report,
     RoundOutcome,
     RoundRow,
-    Selector,
     State,
     TaskRow,
 )
-from fleetsim.engine.servers.global_model import GlobalModel, Learning
+from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span, battery_levels, check_conserved, round_row
 from fleetsim.engine.world import World
 
@@ -25,23 +24,12 @@ class RoundCloser:
     """Rounds of a run so far."""
 
     def __init__(
-        self,
-        *,
-        world: World,
-        model: GlobalModel,
-        selector: Selector,
-        recorder: Recorder,
-        learning: Learning,
-        last_round: int | None,
-        on_progress: Callable[[Progress], None] | None,
+        self, parts: Parts, *, world: World, model: GlobalModel, last_round: int | None
     ) -> None:
+        self._parts = parts
         self._world = world
         self._model = model
-        self._selector = selector
-        self._recorder = recorder
-        self._evaluate_every_rounds = learning.evaluate_every_rounds
         self._last_round = last_round
-        self._on_progress = on_progress
         self.round = 0
         """Rounds closed so far."""
         self.energy_total_j = 0.0
@@ -55,19 +43,14 @@ class RoundCloser:
         reports: Sequence[Report],
         aggregated: bool,
     ) -> RoundRow:
-        """Close the next round.
-
-        Args:
-            span: time of the round.
-            rows: rows of all tasks that ended in it.
-            reports: reports of its train tasks, in the order of the selection.
-            aggregated: true if there is a new global model.
+        """Close the next round, of rows of all tasks and of reports of its train tasks.
 
         Raises:
             SimulationError: joules are not conserved.
         """
         self.round += 1
-        is_due = self.round % self._evaluate_every_rounds == 0 or self.round == self._last_round
+        every_rounds = self._parts.learning.evaluate_every_rounds
+        is_due = self.round % every_rounds == 0 or self.round == self._last_round
         row = round_row(
             rows,
             span,
@@ -80,9 +63,9 @@ class RoundCloser:
         check_conserved(self._world, row)
         self.energy_total_j = row.energy_total_j
         for task_row in rows:
-            self._recorder.task(task_row)
-        self._recorder.round(row)
-        self._selector.observe(
+            self._parts.recorder.task(task_row)
+        self._parts.recorder.round(row)
+        self._parts.selector.observe(
             RoundOutcome(
                 round=self.round,
                 started_at_s=row.started_at_s,
@@ -98,8 +81,8 @@ class RoundCloser:
 
     def announce(self, row: RoundRow) -> None:
         """Report the progress of a run after a round is closed and saved."""
-        if self._on_progress is not None:
-            self._on_progress(
+        if self._parts.on_progress is not None:
+            self._parts.on_progress(
                 Progress(
                     round=self.round,
                     now_s=row.finished_at_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,14 @@ _SEEN_BY_SERVER = (
     Outcome.STALE,
     Outcome.REFUSED,
 )
+
+
+_OF_RESULT = (
+    *("download_s", "compute_s", "upload_s", "finished_at_s", "outcome", "num_samples"),
+    *("refused", "num_pauses", "paused_s", "opinion", "belief"),
+)
+"""Columns of the tasks table that are attributes of a result."""
+_ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Component)
 
 
 def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int = 0) -> Report:
@@ -102,54 +111,31 @@ def task_rows(
     staleness: Sequence[int],
     waiting_j: Sequence[float | None],
 ) -> list[TaskRow]:
-    """Return the table rows of tasks that ended in a round.
-
-    Args:
-        results: the ended tasks [n].
-        fleet: their fleet.
-        round_: number of the round.
-        train_losses: mean local loss of each training [n].
-        staleness: staleness of each update [n].
-        waiting_j: joules of waiting, enlisted, after each task [n].
-    """
+    """Return the table rows of tasks that ended in a round; all sequences are [n]."""
     if not results:
         return []
     tasks = [result.task for result in results]
     names = [profile.name for profile in fleet.profiles]
     clients = [task.client for task in tasks]
-    compute_j, receive_j, transmit_j, tail_j, idle_j = zip(
-        *(result.energy_j for result in results), strict=True
-    )
     # By columns: making each row by name takes three times as long.
     columns: dict[str, Sequence[Any]] = {
+        name: list(map(attrgetter(name), results)) for name in _OF_RESULT
+    }
+    energy_j = zip(*(result.energy_j for result in results), strict=True)
+    columns |= zip(_ENERGY_COLUMNS, energy_j, strict=True)
+    columns |= {
         "task": [task.number for task in tasks],
         "round": [round_] * len(tasks),
         "client": clients,
         "device": [names[index] for index in fleet.device[clients].tolist()],
         "purpose": [task.purpose for task in tasks],
         "dispatched_at_s": [task.dispatched_at_s for task in tasks],
-        "download_s": [result.download_s for result in results],
-        "compute_s": [result.compute_s for result in results],
-        "upload_s": [result.upload_s for result in results],
-        "finished_at_s": [result.finished_at_s for result in results],
-        "outcome": [result.outcome for result in results],
-        "energy_compute_j": compute_j,
-        "energy_receive_j": receive_j,
-        "energy_transmit_j": transmit_j,
-        "energy_tail_j": tail_j,
-        "energy_idle_j": idle_j,
         "download_byte": [int(result.downloaded_bit // BIT_PER_BYTE) for result in results],
         "upload_byte": [int(result.uploaded_bit // BIT_PER_BYTE) for result in results],
         "train_flop": [result.flop for result in results],
-        "num_samples": [result.num_samples for result in results],
         "train_loss": train_losses,
         "staleness": staleness,
-        "refused": [result.refused for result in results],
         "completed_fraction": [result.reported_fraction for result in results],
-        "num_pauses": [result.num_pauses for result in results],
-        "paused_s": [result.paused_s for result in results],
-        "opinion": [result.opinion for result in results],
-        "belief": [result.belief for result in results],
         "energy_enlisted_idle_j": waiting_j,
     }
     in_order = (columns[name] for name in TaskRow._fields)
@@ -184,7 +170,7 @@ def battery_levels(world: World, now_s: float) -> BatteryLevels | None:
     if batteries.num_flows == 0 or not batteries.has_any:
         return None
     mine = np.isfinite(batteries.capacity_j)
-    charge = world.charge_at(now_s).take(mine)
+    charge = world.idle.charge_at(now_s).take(mine)
     fractions = np.quantile(charge.level_j / batteries.capacity_j[mine], _SHOWN_QUANTILES)
     return BatteryLevels(int(charge.is_off.sum()), *fractions.tolist())
 
@@ -285,7 +271,7 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
     """Return the clients table at the end of a run, with joules of waiting if they are charged."""
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
-    charge = world.charge_at(now_s)
+    charge = world.idle.charge_at(now_s)
     final_j, capacity_j = charge.level_j, fleet.batteries.capacity_j
     balance: dict[str, FloatArray] = {}
     if fleet.batteries.num_flows:
@@ -304,11 +290,7 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
         num_samples=fleet.num_samples,
         num_selected=world.num_selected,
         num_delivered=world.num_delivered,
-        energy_compute_j=world.energy_j[:, Component.COMPUTE],
-        energy_receive_j=world.energy_j[:, Component.RECEIVE],
-        energy_transmit_j=world.energy_j[:, Component.TRANSMIT],
-        energy_tail_j=world.energy_j[:, Component.TAIL],
-        energy_idle_j=world.energy_j[:, Component.IDLE],
+        **dict(zip(_ENERGY_COLUMNS, world.energy_j.T, strict=True)),
         battery_fraction=final_j / capacity_j,
         **balance,
         energy_enlisted_idle_j=world.enlisted_idle_j if charges_enlisted else None,

@@ -23,7 +23,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.dispatch import Dispatcher
-from fleetsim.engine.servers.global_model import GlobalModel, Learning
+from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import refused_probe, report_of
 from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
@@ -41,20 +42,19 @@ class Selection:
 
     def __init__(
         self,
-        selector: Selector,
+        parts: Parts,
         *,
         clock: Clock,
         world: World,
         dispatcher: Dispatcher,
         model: GlobalModel,
-        learning: Learning,
         cohort: int,
         wanted: int,
         probe_deadline_s: float | None,
         planned_rounds: int | None,
         is_resumed: bool,
     ) -> None:
-        self._selector = selector
+        self._selector, learning = parts.selector, parts.learning
         self._clock = clock
         self._world = world
         self._dispatcher = dispatcher
@@ -66,12 +66,14 @@ class Selection:
         """Candidates of the last view, and their numbers of samples."""
         self._trained: dict[int, Task] = {}
         """Last delivered probe of each client that trained the global model in this round."""
+        num_samples = world.fleet.num_samples.copy()
+        freeze(num_samples)
         requests = self._requests(
             "setup",
-            selector.setup,
+            self._selector.setup,
             FleetView(
                 seed=world.fleet.seed,
-                num_samples=_read_only(world.fleet.num_samples),
+                num_samples=num_samples,
                 cohort=cohort,
                 epochs=learning.training.epochs,
                 steps=learning.training.steps,
@@ -105,10 +107,8 @@ class Selection:
     ) -> Generator[simpy.Event, None, None]:
         """Let the selector probe, stage by stage, until it asks nothing more.
 
-        Args:
-            round_: number of the round.
-            reports: list to which reports are appended, in order of arrival.
-            probes: list to which results of probes are appended, in order of dispatch.
+        Reports are appended to `reports` in order of arrival, results to `probes` in order of
+        dispatch.
         """
         self._trained = {c: task for c, task in self._trained.items() if task.round == round_}
         if self._setup_requests:
@@ -137,7 +137,7 @@ class Selection:
         probes: list[TaskResult],
     ) -> Generator[simpy.Event, None, None]:
         """Run one stage of probing: all clients at once, until all have answered or failed."""
-        present = set(self._world.candidates(self._now_s).tolist())
+        present = set(self._world.eligible.candidates(self._now_s).tolist())
         reports += [
             refused_probe(request.client, self._now_s)
             for request in requests
@@ -167,7 +167,9 @@ class Selection:
         self._trained |= {
             result.task.client: result.task
             for result, _ in collected
-            if self._can_be_continued(result)
+            if result.is_delivered
+            and result.task.work.kind is WorkKind.TRAIN
+            and result.task.version == self._model.version
         }
         collected.sort(key=lambda one: (one[0].finished_at_s, one[0].task.number))
         reports += [report_of(result, yielded) for result, yielded in collected]
@@ -176,11 +178,6 @@ class Selection:
         self, round_: int, reports: list[Report], *, at_most: int | None = None
     ) -> list[TrainingRequest]:
         """Return the requests of the selector to the present candidates, possibly none.
-
-        Args:
-            round_: number of the selection.
-            reports: reports of the probes for it.
-            at_most: number of wanted clients, if not the usual one.
 
         Raises:
             SimulationError: the selector broke its contract.
@@ -223,11 +220,7 @@ class Selection:
     def _requests(
         self, name: str, ask: Callable[[Any], Sequence[ProbeRequest]], view: FleetView | RoundView
     ) -> list[ProbeRequest]:
-        """Return the probes that a selector asks for.
-
-        Raises:
-            SimulationError: the selector broke its contract.
-        """
+        """Return the probes that a selector asks for, checked."""
         answer: Any = ask(view)
         if isinstance(answer, Sequence) and all(isinstance(a, ProbeRequest) for a in answer):
             return list(answer)
@@ -238,11 +231,7 @@ class Selection:
         )
 
     def _start(self, start: Parameters) -> Parameters:
-        """Return the model from which a selector lets its cohort start.
-
-        Raises:
-            SimulationError: the selector broke its contract.
-        """
+        """Return the model from which a selector lets its cohort start, checked."""
         parameters = np.asarray(start, dtype=np.float32)
         size = self._model.parameters.size
         if parameters.shape != (size,) or not np.isfinite(parameters).all():
@@ -253,14 +242,6 @@ class Selection:
             )
         return parameters
 
-    def _can_be_continued(self, probe: TaskResult) -> bool:
-        """Return whether a probe trained the global model, so that its client can continue."""
-        return (
-            probe.is_delivered
-            and probe.task.work.kind is WorkKind.TRAIN
-            and probe.task.version == self._model.version
-        )
-
     @property
     def _now_s(self) -> float:
         return float(self._clock.now)
@@ -268,7 +249,7 @@ class Selection:
     def _view(
         self, round_: int, reports: list[Report], stage: int, at_most: int | None = None
     ) -> RoundView:
-        candidates = self._world.candidates(self._now_s)
+        candidates = self._world.eligible.candidates(self._now_s)
         if self._shown is None or self._shown[0] is not candidates:
             num_samples = self._world.fleet.num_samples[candidates]
             freeze(num_samples)
@@ -328,10 +309,3 @@ def _are_among(clients: IntArray, candidates: IntArray) -> bool:
     """Return whether all clients are among the candidates, which ascend."""
     place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
     return bool((candidates[place] == clients).all())
-
-
-def _read_only(array: IntArray) -> IntArray:
-    """Return a copy that a selector cannot change."""
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy

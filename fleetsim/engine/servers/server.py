@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import simpy
 
 from fleetsim.contracts import (
     ClientColumns,
-    Progress,
-    Recorder,
-    Selector,
     State,
     StopReason,
 )
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.dispatch import Dispatcher
-from fleetsim.engine.servers.global_model import GlobalModel, Learning
+from fleetsim.engine.servers.global_model import GlobalModel
+from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.round_closer import RoundCloser
-from fleetsim.engine.servers.rounds import client_columns
+from fleetsim.engine.servers.rounds import Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, state_of
 from fleetsim.engine.servers.stop import StopSettings
-from fleetsim.engine.servers.waiting_clients import EnergySettings
 from fleetsim.engine.tasks.interruption import NOT_SHARED, InterruptionSettings, LoseSettings
+from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
-from fleetsim.errors import ScenarioError
-from fleetsim.fleet.population import Fleet
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Parts of a run."""
-
-    fleet: Fleet
-    learning: Learning
-    selector: Selector
-    recorder: Recorder
-    energy: EnergySettings
-    on_progress: Callable[[Progress], None] | None = None
+from fleetsim.errors import ScenarioError, SimulationError
 
 
 class Server(ABC):
@@ -57,24 +42,14 @@ class Server(ABC):
         cohort: int,
         wanted: int,
         probe_deadline_s: float | None,
-        now_s: float,
-        begins_s: float,
-        is_resumed: bool,
+        state: State | None,
+        first_dispatch_s: float = math.inf,
     ) -> None:
         """Join the parts.
 
-        Args:
-            parts: parts of the run.
-            stop: rules that end it.
-            rule: eligibility rule.
-            interruption: treatment of interrupted tasks.
-            cohort: clients at work for one round, as selectors are told.
-            wanted: clients that a selection asks for.
-            probe_deadline_s: longest duration of a stage of probing; None: unlimited.
-            now_s: virtual time from which it continues.
-            begins_s: virtual time at which the clock begins, before `now_s` if tasks in flight are
-                repeated.
-            is_resumed: true if the selector was set up in an earlier process.
+        Selectors are told of `cohort` clients at work for one round, and asked for `wanted`. With a
+        `state` the run continues, but for tasks in flight: they are repeated by the subclass, and
+        the clock begins with the first of them.
 
         Raises:
             ScenarioError: interrupted tasks may continue, but the fleet shares links.
@@ -82,10 +57,7 @@ class Server(ABC):
         if parts.fleet.links is not None and not isinstance(interruption, LoseSettings):
             raise ScenarioError(f"server.interruption.kind = {interruption.kind!r} {NOT_SHARED}")
         self._stop = stop
-        self._learning = parts.learning
-        self._recorder = parts.recorder
-        self._selector = parts.selector
-        self._energy = parts.energy
+        self._parts = parts
         fleet, spare_byte = parts.fleet, None
         if fleet.memory is not None:
             spare_byte = fleet.memory.spare_byte(
@@ -96,36 +68,31 @@ class Server(ABC):
         self._world = World(fleet, rule, spare_byte=spare_byte)
         self._model = GlobalModel(parts.learning)
         self._closer = RoundCloser(
-            world=self._world,
-            model=self._model,
-            selector=parts.selector,
-            recorder=parts.recorder,
-            learning=parts.learning,
-            last_round=stop.rounds,
-            on_progress=parts.on_progress,
+            parts, world=self._world, model=self._model, last_round=stop.rounds
         )
-        self._clock = Clock(begins_s, clients_at_work=wanted)
+        now_s = 0.0 if state is None else float(state["server/now_s"])
+        self._clock = Clock(min(now_s, first_dispatch_s), clients_at_work=wanted)
         self._dispatcher = Dispatcher(
+            parts,
             clock=self._clock,
             world=self._world,
-            learning=parts.learning,
             stop_at_s=max(stop.time_s, now_s),
             interruption=interruption,
-            energy=parts.energy,
         )
         self._selection = Selection(
-            parts.selector,
+            parts,
             clock=self._clock,
             world=self._world,
             dispatcher=self._dispatcher,
             model=self._model,
-            learning=parts.learning,
             cohort=cohort,
             wanted=wanted,
             probe_deadline_s=probe_deadline_s,
             planned_rounds=stop.rounds,
-            is_resumed=is_resumed,
+            is_resumed=state is not None,
         )
+        if state is not None:
+            self._restore(state)
 
     @property
     def now_s(self) -> float:
@@ -154,7 +121,7 @@ class Server(ABC):
 
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
-        is_charged = self._energy.idle == "charged"
+        is_charged = self._parts.energy.idle == "charged"
         return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 
     def _reached(self) -> StopReason | None:
@@ -167,8 +134,72 @@ class Server(ABC):
             energy_total_j=self._closer.energy_total_j,
         )
 
+    def _training(self, request: TrainingRequest, selection: int) -> Task:
+        """Return a task of the next round that trains the global model."""
+        return self._dispatcher.training(
+            request,
+            round_=self._closer.round + 1,
+            selection=selection,
+            base=self._model.parameters,
+            version=self._model.version,
+        )
+
+    def _staleness(self, task: Task) -> int:
+        staleness = self._model.version - task.version
+        if staleness < 0:
+            raise SimulationError(
+                f"staleness {staleness} is below 0",
+                self.now_s,
+                client=task.client,
+                task=task.number,
+            )
+        return staleness
+
+    def _close_round(
+        self,
+        span: Span,
+        ended: Sequence[TaskResult],
+        *,
+        minimum: int,
+        probes: Sequence[TaskResult] = (),
+    ) -> None:
+        """Aggregate the delivered updates, if at least `minimum`, and close and save the round.
+
+        `ended` are its train tasks, in the order of the selection.
+        """
+        collected = self._dispatcher.collect(ended)
+        staleness = [self._staleness(result.task) for result, _ in collected]
+        reports = [
+            report_of(result, yielded, staleness=versions)
+            for (result, yielded), versions in zip(collected, staleness, strict=True)
+        ]
+        delivered = [report for report in reports if report.is_delivered]
+        if len(delivered) >= minimum:
+            try:
+                self._model.aggregate(delivered)
+            except ValueError as fault:
+                raise SimulationError(str(fault), self.now_s) from fault
+        self._world.count(reports)
+        results = [*probes, *(result for result, _ in collected)]
+        rows = task_rows(
+            results,
+            self._world.fleet,
+            round_=self._closer.round + 1,
+            train_losses=[*(None for _ in probes), *(report.loss for report in reports)],
+            staleness=[*(0 for _ in probes), *staleness],
+            waiting_j=self._dispatcher.take_waiting_j(results),
+        )
+        row = self._closer.close(
+            span,
+            sorted(rows, key=lambda row: row.task),
+            reports=reports,
+            aggregated=len(delivered) >= minimum,
+        )
+        self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
+        self._closer.announce(row)
+
     def _state(self) -> State:
-        """Return the state of every server, without the clients."""
+        """Return everything that a resumed run needs, without the clients."""
         state: State = {
             "server/now_s": np.array(self.now_s),
             "server/next_task": np.array(self._dispatcher.next_task),
@@ -176,8 +207,8 @@ class Server(ABC):
         parts = {
             "model": self._model.state(),
             "rounds": self._closer.state(),
-            "selector": state_of(self._selector, time_s=self.now_s),
-            "uplink": self._learning.uplink.state(),
+            "selector": state_of(self._parts.selector, time_s=self.now_s),
+            "uplink": self._parts.learning.uplink.state(),
         }
         for name, part in parts.items():
             state |= {f"{name}/{key}": value for key, value in part.items()}
@@ -195,6 +226,6 @@ class Server(ABC):
         self._world.restore(part("clients"))
         self._model.restore(part("model"))
         self._closer.restore(part("rounds"))
-        self._selector.restore(part("selector"))
-        self._learning.uplink.restore(part("uplink"))
+        self._parts.selector.restore(part("selector"))
+        self._parts.learning.uplink.restore(part("uplink"))
         self._dispatcher.next_task = int(state["server/next_task"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from fleetsim.contracts import StopReason
 from fleetsim.schema.effects import TRAINING, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, PositiveFraction, Rounds
@@ -73,21 +75,24 @@ class StopSettings(Settings):
         return StopReason("time_s", text)
 
 
-def waited_too_long(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
-    """Return the reason that too few clients became eligible within `MOST_WAIT_S`."""
-    return StopReason(
-        "no_clients",
-        f"waited {MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s, for {minimum} eligible"
-        f" client(s) at once; {num_eligible} are; see server.eligibility and"
-        " server.minimum_reports",
-    )
+def too_few_clients(
+    *, now_s: float, since_s: float, change_s: float, minimum: int, num_eligible: int
+) -> StopReason | None:
+    """Return why a server need not wait for clients any longer, if so.
 
-
-def no_client_will_come(*, now_s: float, minimum: int, num_eligible: int) -> StopReason:
-    """Return the reason that too few clients are eligible and this will never change."""
-    return StopReason(
-        "no_clients",
-        f"only {num_eligible} of the {minimum} client(s) that a round needs are eligible at"
-        f" {now_s:g} s, and no further client will become eligible; see server.eligibility and"
-        " server.minimum_reports",
-    )
+    It has waited since `since_s` for `minimum` clients, and their number changes next at
+    `change_s`.
+    """
+    if now_s - since_s > MOST_WAIT_S:
+        says = (
+            f"waited {MOST_WAIT_S / S_PER_DAY:g} days, until {now_s:g} s, for {minimum} eligible"
+            f" client(s) at once; {num_eligible} are"
+        )
+    elif change_s == math.inf:
+        says = (
+            f"only {num_eligible} of the {minimum} client(s) that a round needs are eligible at"
+            f" {now_s:g} s, and no further client will become eligible"
+        )
+    else:
+        return None
+    return StopReason("no_clients", f"{says}; see server.eligibility and server.minimum_reports")

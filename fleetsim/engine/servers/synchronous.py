@@ -16,7 +16,6 @@ learning at scale: system design", MLSys 2019. Computation of the server takes n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -32,17 +31,12 @@ from fleetsim.contracts import (
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank
-from fleetsim.engine.servers.rounds import Span, report_of, task_rows
-from fleetsim.engine.servers.server import Parts, Server
-from fleetsim.engine.servers.stop import (
-    MOST_WAIT_S,
-    StopSettings,
-    no_client_will_come,
-    waited_too_long,
-)
+from fleetsim.engine.servers.parts import Parts
+from fleetsim.engine.servers.rounds import Span
+from fleetsim.engine.servers.server import Server
+from fleetsim.engine.servers.stop import StopSettings, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import TaskResult, TrainingRequest
-from fleetsim.errors import SimulationError
 from fleetsim.schema.effects import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
 from fleetsim.settings import Settings
@@ -98,7 +92,6 @@ class SynchronousServer(Server):
         state: State | None = None,
     ) -> None:
         """Set up at virtual time 0, or at the moment of `state` (from a checkpoint)."""
-        now_s = 0.0 if state is None else float(state["server/now_s"])
         super().__init__(
             parts,
             stop,
@@ -107,13 +100,9 @@ class SynchronousServer(Server):
             cohort=settings.cohort,
             wanted=ceil_product(settings.over_commit, settings.cohort),
             probe_deadline_s=settings.deadline_s,
-            now_s=now_s,
-            begins_s=now_s,
-            is_resumed=state is not None,
+            state=state,
         )
         self._settings = settings
-        if state is not None:
-            self._restore(state)
 
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         while True:
@@ -140,16 +129,7 @@ class SynchronousServer(Server):
             if not self._is_time_up:
                 requests = self._selection.select(round_.round, round_.reports)
             is_refused = True
-        tasks = [
-            self._dispatcher.training(
-                request,
-                round_=round_.round,
-                selection=round_.round,
-                base=self._model.parameters,
-                version=self._model.version,
-            )
-            for request in requests
-        ]
+        tasks = [self._training(request, round_.round) for request in requests]
         round_.trained = yield from self._dispatcher.run(
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
@@ -162,18 +142,21 @@ class SynchronousServer(Server):
         minimum = self._settings.minimum_reports
         began_s = self.now_s
         while not self._is_time_up:
-            num_eligible = int(self._world.candidates(self.now_s).size)
+            num_eligible = int(self._world.eligible.candidates(self.now_s).size)
             if num_eligible >= minimum and not after_change:
                 round_.num_eligible = num_eligible
                 round_.idle_s += self.now_s - began_s
                 return None
-            if self.now_s - round_.started_at_s > MOST_WAIT_S:
-                return waited_too_long(now_s=self.now_s, minimum=minimum, num_eligible=num_eligible)
-            change_s = self._world.next_change_s(self.now_s)
-            if change_s == math.inf:
-                return no_client_will_come(
-                    now_s=self.now_s, minimum=minimum, num_eligible=num_eligible
-                )
+            change_s = self._world.eligible.next_change_s(self.now_s)
+            reason = too_few_clients(
+                now_s=self.now_s,
+                since_s=round_.started_at_s,
+                change_s=change_s,
+                minimum=minimum,
+                num_eligible=num_eligible,
+            )
+            if reason is not None:
+                return reason
             wake = self._clock.at(change_s, Rank.WAKE)
             yield self._clock.any_of([wake, self._dispatcher.time_is_up])
             after_change = False
@@ -181,21 +164,7 @@ class SynchronousServer(Server):
         return self._stop.time_is_up(num_waiting_for=minimum)
 
     def _finish(self, round_: _Round) -> None:
-        """Aggregate the delivered updates and close the round."""
-        collected = self._dispatcher.collect(round_.trained)
-        reports = [report_of(result, yielded) for result, yielded in collected]
-        aggregated = self._aggregate(reports)
-        self._world.count(reports)
-        results = [*round_.probes, *(result for result, _ in collected)]
-        rows = task_rows(
-            results,
-            self._world.fleet,
-            round_=round_.round,
-            train_losses=[*(None for _ in round_.probes), *(report.loss for report in reports)],
-            staleness=[0] * len(results),
-            waiting_j=self._dispatcher.take_waiting_j(results),
-        )
-        row = self._closer.close(
+        self._close_round(
             Span(
                 round_.started_at_s,
                 self.now_s,
@@ -203,23 +172,10 @@ class SynchronousServer(Server):
                 round_.probe_s,
                 round_.num_eligible,
             ),
-            rows,
-            reports=reports,
-            aggregated=aggregated,
+            round_.trained,
+            minimum=self._settings.minimum_reports,
+            probes=round_.probes,
         )
-        self._recorder.checkpoint(self._state(), self._world.take_changed())
-        self._closer.announce(row)
-
-    def _aggregate(self, reports: list[Report]) -> bool:
-        """Aggregate the delivered updates; return whether there were enough."""
-        delivered = [report for report in reports if report.is_delivered]
-        if len(delivered) < self._settings.minimum_reports:
-            return False
-        try:
-            self._model.aggregate(delivered)
-        except ValueError as fault:
-            raise SimulationError(str(fault), time_s=self.now_s) from fault
-        return True
 
     @property
     def _is_time_up(self) -> bool:

@@ -15,12 +15,10 @@ from fleetsim.engine.tasks.task import Task, TrainingRequest
 
 
 def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> list[TrainingRequest]:
-    """Return the requests of a selector's answer, in its order.
+    """Return the requests of a selector's answer, in its order; its clients are checked already.
 
-    Args:
-        cohort: the answer; its clients are checked already.
-        usual: training of the scenario.
-        trained: delivered probes of this round that trained the global model, by client.
+    `usual` is the training of the scenario. `trained` are delivered probes of this round that
+    trained the global model, by client.
 
     Raises:
         ValueError: the answer is not valid; the message says what must be given instead.
@@ -74,13 +72,8 @@ def in_part(
 ) -> list[TrainingRequest]:
     """Return the requests where some clients train a part only: 1 to E - 1 epochs (or steps).
 
-    A client that was asked for another amount than usual, or continues a probe, trains all of it.
-
-    Args:
-        requests: requests of the selector.
-        usual: training of the scenario.
-        chance: probability that a client trains only a part.
-        address: seed and number of the selection, completed by the client's number.
+    Each client does with probability `chance`, by draws at the address of seed and number of the
+    selection. One that was asked for another amount than usual, or continues a probe, trains all.
 
     Source: Li et al., "Federated optimization in heterogeneous networks", MLSys 2020, section 5.2,
     and litian96/FedProx@d2a4501, which draws a fixed share of every cohort instead.

@@ -17,10 +17,7 @@ _MAX_WINDOWS = 2**50
 def window_end_s(at_s: float, length_s: float, *, is_after: bool) -> float:
     """Return the first end of a window at or after a moment (>= 0), never 0.
 
-    Args:
-        at_s: the moment.
-        length_s: length of every window, above 0.
-        is_after: true if an end at the moment itself does not count.
+    With `is_after` an end at the moment itself does not count.
 
     Raises:
         SimulationError: too many windows lie before the moment for their ends to differ.

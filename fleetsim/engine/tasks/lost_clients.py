@@ -25,10 +25,8 @@ def until_lost(
 ) -> TransferTimelines:
     """Return the transfers of n tasks in which a client holds its share only until it is lost.
 
-    Args:
-        lay_out: function from the moments at which clients are lost [n] to their transfers.
-        state: state of the clients before them [n].
-        lost_at_s: moments at which clients are lost, but for their batteries, or inf [n].
+    `lay_out` gives the transfers for the moments at which clients are lost [n]. They are lost at
+    `lost_at_s` [n], or inf, but for their batteries, whose state is that before the transfers.
     """
     while True:
         laid_out = lay_out(lost_at_s)

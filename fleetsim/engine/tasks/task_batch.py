@@ -31,13 +31,11 @@ from fleetsim.contracts import (
     IntArray,
     Job,
     ModelCost,
-    Outcome,
     Work,
     WorkKind,
 )
 from fleetsim.counts import num_batches
 from fleetsim.engine.client_state import ClientState
-from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import (
     InterruptionSettings,
     LoseSettings,
@@ -46,7 +44,8 @@ from fleetsim.engine.tasks.interruption import (
 )
 from fleetsim.engine.tasks.lost_clients import TransferTimelines, until_lost
 from fleetsim.engine.tasks.phase_segments import Phase, Used
-from fleetsim.engine.tasks.task import Task, TaskResult
+from fleetsim.engine.tasks.resources import resources_of
+from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, TaskOutcomes
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
@@ -57,11 +56,10 @@ _NONE = np.empty(0, dtype=np.int64)
 _LOSE = LoseSettings()
 
 
-class TaskBatch:
+class TaskBatch(TaskOutcomes):
     """Timelines of n tasks from their dispatch to their end.
 
-    Rows of its arrays are tasks in the order given. All is computed when the batch is made; `cut`
-    takes back what comes after a moment.
+    All is computed when the batch is made; `cut` takes back what comes after a moment.
     """
 
     def __init__(
@@ -77,33 +75,22 @@ class TaskBatch:
     ) -> None:
         """Compute the timelines.
 
-        Args:
-            world: the fleet and its changing state.
-            tasks: tasks to dispatch.
-            now_s: moment of the dispatch.
-            cost: cost of the model.
-            batch_size: samples of a full batch.
-            interruption: treatment of tasks whose clients are interrupted.
-            cut_at_s: moment at which unfinished tasks will be cut off. No timeline goes beyond it:
-                a task that lasts longer ends just after it until it is cut off.
+        Unfinished tasks will be cut off at `cut_at_s`. No timeline goes beyond it: a task that
+        lasts longer ends just after it until it is cut off.
 
         Raises:
             SimulationError: a client is in a task already, or its battery left [0, capacity].
         """
-        self.tasks = tasks
-        self._world, self._cost, self._batch_size = world, cost, batch_size
-        clients = np.array([task.client for task in tasks], dtype=np.int64)
-        self._pause_policy: PausePolicy | None = None
-        """Pause policy; None: an interrupted task is lost."""
+        policy = None
         if not isinstance(interruption, LoseSettings):
-            self._pause_policy = PausePolicy(interruption, world.absences(clients, now_s), tasks)
-        self._outcomes = TaskOutcomes(
-            world, tasks, self._pause_policy, now_s=now_s, cut_at_s=cut_at_s
-        )
+            clients = np.array([task.client for task in tasks], dtype=np.int64)
+            policy = PausePolicy(interruption, world.eligible.absences(clients, now_s), tasks)
+        super().__init__(world, tasks, policy, now_s=now_s, cut_at_s=cut_at_s)
+        self._cost, self._batch_size = cost, batch_size
         self._arrives: BoolArray | None = None
         """Uploads that arrive if they are not cut off [n]; None: all."""
         if (arrivals := world.fleet.channel.arrivals) is not None:
-            self._arrives = arrivals.of(clients, [task.address for task in tasks])
+            self._arrives = arrivals.of(self.clients, [task.address for task in tasks])
         self._most_steps: dict[int, int] = {}
         """Whole steps of trainings that are handed in in part, by row."""
         rows = np.arange(len(tasks))
@@ -122,10 +109,10 @@ class TaskBatch:
         for again in itertools.count():
             if moving.size == 0:
                 break
-            index, moving, state = self._outcomes.begin(phase, again, moving)
+            index, moving, state = self.begin(phase, again, moving)
             if moving.size:
                 stays += self._move(index, moving, state, bit[moving])
-            moving = self._interrupted(phase, moving)
+            moving = self._surviving(phase, moving)
             if moving.size:
                 self._keep_bits(index, moving, bit)
         return _in_order(stays)
@@ -134,12 +121,8 @@ class TaskBatch:
         self, index: int, moving: IntArray, state: ClientState, bit: FloatArray
     ) -> list[IntArray]:
         """Compute a segment of transfers [k]; return the tasks that continue after it."""
-        outcomes, fleet, phase = (
-            self._outcomes,
-            self._world.fleet,
-            self._outcomes.segments.phases[index],
-        )
-        clients, start_s = outcomes.clients[moving], outcomes.end_s[moving]
+        fleet, phase = self._world.fleet, self.segments.phases[index]
+        clients, start_s = self.clients[moving], self.end_s[moving]
         direction = Direction.DOWN if phase == Phase.DOWNLOAD else Direction.UP
         radio = fleet.radios_at(clients, start_s)
         is_asleep = state.is_asleep(radio, start_s)
@@ -154,13 +137,13 @@ class TaskBatch:
             ]
 
         stays = []
-        for at, laid_out in until_lost(lay_out, state, outcomes.lost_at_s(moving)):
+        for at, laid_out in until_lost(lay_out, state, self.lost_at_s(moving)):
             timelines = laid_out
             if phase == Phase.UPLOAD and self._arrives is not None:
                 is_complete = laid_out.is_complete & self._arrives[moving[at]]
                 timelines = replace(laid_out, is_complete=is_complete)
             plan = SegmentPlan(index, moving[at], timelines, state.take(at), radio[at])
-            stays.append(outcomes.carry_out(plan))
+            stays.append(self.carry_out(plan))
         return stays
 
     def _compute(self, rows: IntArray) -> IntArray:
@@ -175,44 +158,46 @@ class TaskBatch:
                 continue
             if _takes_steps(work):
                 # Checked once, at the begin: the system does not take memory from running training.
-                dies = self._world.dies_of_memory(
-                    self._outcomes.clients[same], self._outcomes.end_s[same]
+                dies = self._world.eligible.dies_of_memory(self.clients[same], self.end_s[same])
+                # A device without memory for a step gets through one batch's forward pass.
+                first_batch = Work(
+                    WorkKind.EVALUATE,
+                    num_samples=self._batch_size,
+                    clock_fraction=work.clock_fraction,
                 )
-                self._work(same[dies], self._first_batch(work), ends_as=MEMORY)
+                self._work(same[dies], first_batch, ends_as=MEMORY)
                 same = same[~dies]
             stays += self._work(same, work)
         return _in_order(stays)
 
     def _work(self, rows: IntArray, work: Work, *, ends_as: int = DELIVERED) -> list[IntArray]:
         """Compute the timelines of one work of these tasks; return those that continue after it."""
-        outcomes, fleet, pause_policy = self._outcomes, self._world.fleet, self._pause_policy
-        held = fleet.samples_for(work)[outcomes.clients[rows]]
-        outcomes.flop[rows] = work_flop(
-            self._cost, work, num_samples=held, batch_size=self._batch_size
-        )
+        fleet, pause_policy = self._world.fleet, self._pause_policy
+        held = fleet.samples_for(work)[self.clients[rows]]
+        self.flop[rows] = work_flop(self._cost, work, num_samples=held, batch_size=self._batch_size)
         stays: list[IntArray] = []
         rest_s = whole_s = np.zeros(len(self.tasks))
         for again in itertools.count():
             if rows.size == 0:
                 break
-            index, rows, state = outcomes.begin(Phase.COMPUTE, again, rows)
+            index, rows, state = self.begin(Phase.COMPUTE, again, rows)
             if rows.size == 0:
                 break
             has_begun = again > 0
             resume_s = pause_policy.resume_s if has_begun and pause_policy is not None else 0.0
             timelines = fleet.computations(
-                outcomes.clients[rows],
-                outcomes.end_s[rows],
+                self.clients[rows],
+                self.end_s[rows],
                 state.condition,
                 self._cost,
                 work,
                 self._batch_size,
                 left_s=rest_s[rows] + resume_s if has_begun else None,
-                matters_until_s=np.minimum(outcomes.lost_at_s(rows), outcomes.cut_at_s),
+                matters_until_s=np.minimum(self.lost_at_s(rows), self.cut_at_s),
             )
             of_whole_s = whole_s[rows] if has_begun else None
             stays.append(
-                outcomes.carry_out(
+                self.carry_out(
                     SegmentPlan(index, rows, timelines, state, None, work, ends_as, of_whole_s)
                 )
             )
@@ -222,52 +207,45 @@ class TaskBatch:
                 whole_s[rows] = timelines.progress[:, -1]
                 rest_s = whole_s.copy()
                 if ends_as == DELIVERED:
-                    stays.append(self._hand_in(index, outcomes.interrupted(rows), work))
-            rows = self._interrupted(Phase.COMPUTE, rows)
-            done_s = np.maximum(outcomes.segments.used[Used.DONE, index, rows] - resume_s, 0.0)
+                    stays.append(self._hand_in(index, self.interrupted(rows), work))
+            rows = self._surviving(Phase.COMPUTE, rows)
+            done_s = np.maximum(self.segments.used[Used.DONE, index, rows] - resume_s, 0.0)
             rest_s[rows] = np.maximum(rest_s[rows] - done_s, 0.0)
         return stays
-
-    def _first_batch(self, work: Work) -> Work:
-        """Return the work of a device without memory for a step: one batch's forward pass."""
-        return Work(
-            WorkKind.EVALUATE,
-            num_samples=self._batch_size,
-            clock_fraction=work.clock_fraction,
-        )
 
     def _ask_resources(self, rows: IntArray) -> None:
         for row in rows.tolist():
             if self.tasks[row].asks_resources:
-                self._outcomes.resources[row] = self._world.resources(
+                self.resources[row] = resources_of(
+                    self._world.fleet,
                     self.tasks[row].client,
-                    float(self._outcomes.end_s[row]),
-                    level_j=float(self._outcomes.state.level_j[row]),
+                    float(self.end_s[row]),
+                    level_j=float(self.state.level_j[row]),
                     cost=self._cost,
                     batch_size=self._batch_size,
                 )
 
     # --- interruptions ----------------------------------------------------------------------------
 
-    def _interrupted(self, phase: Phase, rows: IntArray) -> IntArray:
+    def _surviving(self, phase: Phase, rows: IntArray) -> IntArray:
         """Return those of some tasks that were interrupted in a phase and survive it."""
         if self._pause_policy is None:
             return _NONE
-        taken = self._outcomes.interrupted(rows)
+        taken = self.interrupted(rows)
         return taken[self._pause_policy.tolerates(taken, phase)]
 
     def _keep_bits(self, index: int, rows: IntArray, bit: FloatArray) -> None:
         """Deduct from `bit` [n] what interrupted transfers [k] need not move again."""
         assert self._pause_policy is not None
-        done = self._outcomes.segments.used[Used.DONE, index]
+        done = self.segments.used[Used.DONE, index]
         # Whole bytes only, and never the last one, or nothing would be left.
         moved = np.floor(done[rows] / BIT_PER_BYTE) * BIT_PER_BYTE
         done[rows] = moved = np.minimum(moved, bit[rows] - BIT_PER_BYTE)
         if self._pause_policy.settings.transfers == "resume":
             bit[rows] -= moved
             return
-        is_down = self._outcomes.segments.phases[index] == Phase.DOWNLOAD
-        self._outcomes.repeated_bit[rows, 0 if is_down else 1] += moved
+        is_down = self.segments.phases[index] == Phase.DOWNLOAD
+        self.repeated_bit[rows, 0 if is_down else 1] += moved
 
     def _hand_in(self, index: int, rows: IntArray, work: Work) -> IntArray:
         """Return those of interrupted trainings whose completed steps are to be uploaded."""
@@ -275,8 +253,8 @@ class TaskBatch:
         settings, rows = self._pause_policy.settings, rows[self._pause_policy.hands_in_part[rows]]
         if rows.size == 0 or not isinstance(settings, PartialSettings):
             return _NONE
-        fleet, clients = self._world.fleet, self._outcomes.clients[rows]
-        share = self._outcomes.segments.used[Used.SHARE, index, rows]
+        fleet, clients = self._world.fleet, self.clients[rows]
+        share = self.segments.used[Used.SHARE, index, rows]
         steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
         num_samples = fleet.num_samples[clients]
         # The answer includes the training of a continued probe.
@@ -286,39 +264,12 @@ class TaskBatch:
         part = made / (before + num_steps(work, num_samples, self._batch_size))
         is_enough = (made >= 1) & (part >= settings.min_fraction)
         rows, part = rows[is_enough], part[is_enough]
-        self._outcomes.completed_fraction[rows] = part
+        self.completed_fraction[rows] = part
         if settings.weight == "processed":
-            self._outcomes.weight_fraction[rows] = part
+            self.weight_fraction[rows] = part
         self._most_steps |= dict(zip(rows.tolist(), made[is_enough].tolist(), strict=True))
-        self._outcomes.continue_with_next(rows)
+        self.continue_with_next(rows)
         return rows
-
-    # --- ends -------------------------------------------------------------------------------------
-
-    @property
-    def end_s(self) -> FloatArray:
-        """Moments at which the tasks end [n]."""
-        return self._outcomes.end_s
-
-    def closing(self, enough: int) -> tuple[float, int]:
-        """Return (time, priority) of the `enough`-th delivery, or else of the last end."""
-        return self._outcomes.closing(enough)
-
-    def give_up(self, at_s: float) -> None:
-        """Cut off the tasks that have not ended at the server's deadline."""
-        self._outcomes.cut(at_s, Rank.DEADLINE, priority(Rank.DEADLINE), Outcome.LATE)
-
-    def cut(self, at_s: float, after: int, outcome: Outcome) -> None:
-        """Cut off the tasks that have not ended at `at_s`, at the event of priority `after`."""
-        self._outcomes.cut(at_s, Rank.STOP, after, outcome)
-
-    def is_delivered(self) -> BoolArray:
-        """Return which tasks deliver unless they are cut off [n]."""
-        return self._outcomes.is_delivered()
-
-    def lost_at_s(self, rows: IntArray) -> FloatArray:
-        """Return when clients of delivered tasks [k] leave by themselves, but for batteries [k]."""
-        return self._outcomes.lost_at_s(rows)
 
     def jobs(self) -> list[tuple[Task, Job]]:
         """Return the tasks that deliver, unless they are cut off, and compute, with their jobs."""
@@ -328,10 +279,6 @@ class TaskBatch:
             for row, task in enumerate(self.tasks)
             if task.job is not None and delivers[row]
         ]
-
-    def settle(self) -> list[TaskResult]:
-        """Charge the ended tasks to the world and return their results, in their order."""
-        return self._outcomes.settle()
 
 
 def _takes_steps(work: Work) -> bool:

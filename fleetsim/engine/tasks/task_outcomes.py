@@ -7,7 +7,7 @@ was used by then. Nothing is charged to the world before `settle`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,20 +64,21 @@ class SegmentPlan:
 
     def take(self, at: IntArray) -> SegmentPlan:
         """Return the plan for some of the tasks."""
-        return SegmentPlan(
-            self.index,
-            self.rows[at],
-            self.timelines.take(at),
-            self.state.take(at),
-            None if self.radio is None else self.radio[at],
-            self.work,
-            self.ends_as,
-            None if self.whole_s is None else self.whole_s[at],
+        return replace(
+            self,
+            rows=self.rows[at],
+            timelines=self.timelines.take(at),
+            state=self.state.take(at),
+            radio=None if self.radio is None else self.radio[at],
+            whole_s=None if self.whole_s is None else self.whole_s[at],
         )
 
 
 class TaskOutcomes:
-    """Outcomes of n tasks; rows of arrays are tasks in the order given."""
+    """Outcomes of n tasks; rows of arrays are tasks in the order given.
+
+    Base of `TaskBatch`, which computes the timelines of the segments.
+    """
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class TaskOutcomes:
         self._before = [world.begin(self.clients, now_s, self._number)]
         """States of the clients before each segment, and after the last."""
         self._plans: list[SegmentPlan] = []
-        self._gone_s = world.gone_after_s(self.clients, now_s)
+        self._gone_s = world.eligible.gone_after_s(self.clients, now_s)
         self._crash_s = np.full(size, np.inf)
         if world.fleet.crash_per_hour > 0.0:
             self._crash_s[:] = [
@@ -142,10 +143,7 @@ class TaskOutcomes:
     def begin(self, phase: Phase, again: int, rows: IntArray) -> tuple[int, IntArray, ClientState]:
         """Begin a segment of some tasks, after a pause where the owner uses the device.
 
-        Args:
-            phase: phase of the segment.
-            again: number of earlier segments of this phase.
-            rows: rows of the tasks.
+        `again` is the number of earlier segments of the phase.
 
         Returns:
             (index of the segment, tasks that begin it, state of their clients).
@@ -276,11 +274,16 @@ class TaskOutcomes:
         row = delivers[enough - 1] if delivers.size >= enough else order[-1]
         return float(self.end_s[row]), int(self._priority[row])
 
-    def cut(self, at_s: float, by: Rank, after: int, outcome: Outcome) -> None:
-        """Cut off the tasks that have not ended at `at_s`, at the event of priority `after`.
+    def give_up(self, at_s: float) -> None:
+        """Cut off the tasks that have not ended at the server's deadline."""
+        self._cut(at_s, Rank.DEADLINE, priority(Rank.DEADLINE), Outcome.LATE)
 
-        Their ends have the rank `by` from then on.
-        """
+    def cut(self, at_s: float, after: int, outcome: Outcome) -> None:
+        """Cut off the tasks that have not ended at `at_s`, at the event of priority `after`."""
+        self._cut(at_s, Rank.STOP, after, outcome)
+
+    def _cut(self, at_s: float, by: Rank, after: int, outcome: Outcome) -> None:
+        """Cut off tasks, whose ends have the rank `by` from then on."""
         is_cut = comes_after(self.end_s, self._priority, at_s, after)
         if not is_cut.any():
             return

@@ -29,21 +29,13 @@ def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
 
 
 def time_to_accuracy(rounds: pd.DataFrame, target: float) -> float | None:
-    """Return virtual seconds from the start to the end of that round; arguments as above.
-
-    Raises:
-        ValueError: the target is not in (0, 1].
-    """
+    """Return virtual seconds from the start to the end of that round; arguments as above."""
     position = _first(rounds, target)
     return None if position is None else float(rounds["finished_at_s"].iloc[position])
 
 
 def energy_to_accuracy(rounds: pd.DataFrame, target: float) -> float | None:
-    """Return joules of the whole fleet up to the end of that round; arguments as above.
-
-    Raises:
-        ValueError: the target is not in (0, 1].
-    """
+    """Return joules of the whole fleet up to the end of that round; arguments as above."""
     position = _first(rounds, target)
     return None if position is None else float(rounds["energy_total_j"].iloc[position])
 

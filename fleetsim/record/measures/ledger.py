@@ -80,11 +80,7 @@ def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return the ledger of the recorded rounds.
-
-    Args:
-        rounds: the rounds table.
-        tasks: the tasks table; tasks of a round that was cut off are left out.
+    """Return the ledger of the recorded rounds; tasks of a round that was cut off are left out.
 
     Returns:
         Frame with `COLUMNS`, a row for each combination with energy, ordered by client, purpose,
@@ -114,11 +110,7 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def energy_by(entries: pd.DataFrame, *keys: str) -> pd.Series[float]:
-    """Return joules of a ledger summed by some of its keys, in their usual order.
-
-    Args:
-        entries: a ledger.
-        keys: any of `KEYS`, each once.
+    """Return joules of a ledger summed by some of its `KEYS`, in their usual order.
 
     Raises:
         ValueError: a key is none of them, or there twice, or there is none.
@@ -138,13 +130,7 @@ def check_balance(
     *,
     run: str,
 ) -> None:
-    """Check that a ledger agrees with the rounds and with the clients' meters.
-
-    Args:
-        entries: the ledger.
-        rounds: the rounds table.
-        clients: the clients table; None if the run has none yet.
-        run: name of the run in the message.
+    """Check that a ledger agrees with the rounds and with the clients' meters, if there are any.
 
     Raises:
         DataError: it differs by more than rounding explains.

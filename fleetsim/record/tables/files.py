@@ -25,11 +25,7 @@ _EXCEPTION_NAME = re.compile(r"\b[A-Z]\w*(?:Exception|Error): ")
 
 
 def write(path: Path, table: pa.Table) -> None:
-    """Write a table as parquet, atomically; equal tables give equal bytes.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write a table as parquet, atomically; equal tables give equal bytes."""
     atomic_files.write(path, encode(table))
 
 
@@ -98,11 +94,7 @@ def pack(table: pa.Table) -> bytes:
 
 
 def unpack(data: bytes, name: TableName, *, source: str, way_out: str) -> pa.Table:
-    """Return the table in the bytes of `pack`; `source` names it in messages.
-
-    Raises:
-        DataError: they are not an Arrow file, or hold other columns.
-    """
+    """Return the table in the bytes of `pack`; arguments and errors as of `decode`."""
     try:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()

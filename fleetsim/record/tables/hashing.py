@@ -29,17 +29,7 @@ class Digests:
 
 
 def digest(tables: Mapping[str, pa.Table]) -> str:
-    """Return the SHA-256 of the values of tables; chunks, encoding and compression do not matter.
-
-    Hashed are, for each table by name:
-
-    - its name, number of columns and of rows;
-    - for each column in order its name, its type, a byte per value that is 1 for null, and the
-      values: int64 and float64 in little-endian (0 for null, one bit pattern for every NaN), bool
-      as a byte, strings as their lengths in bytes (int64) and then their UTF-8.
-
-    Names, types and value blocks are preceded by their length in bytes. All numbers are 8 bytes,
-    little-endian.
+    """Return the SHA-256 of the values of tables; docs/outputs.md defines what is hashed.
 
     Raises:
         ValueError: a column is none of int64, float64, bool and string.
@@ -48,11 +38,7 @@ def digest(tables: Mapping[str, pa.Table]) -> str:
 
 
 def digests(tables: Mapping[str, pa.Table]) -> Digests:
-    """Return `digest` of all tables and of each alone, in one pass.
-
-    Raises:
-        ValueError: a column is none of int64, float64, bool and string.
-    """
+    """Return `digest` of all tables and of each alone, in one pass; errors as of `digest`."""
     whole = hashlib.sha256()
     of_table: dict[str, str] = {}
     for name in sorted(tables):

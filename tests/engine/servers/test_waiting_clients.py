@@ -25,7 +25,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.devices.profile import load_device
-from tests.engine.tiny import FirstCome, Tiny
+from tests.engine.tiny import FirstCome, Tiny, goes_on
 
 IDLE_W = 2.1
 NOTHING = Work(WorkKind.NONE)
@@ -267,13 +267,10 @@ LIVE = {
 }
 
 
-def mixed(tiny: Tiny, recorder, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
-    tiny.devices = {"pixel-6": 0.5, "jetson-nano-cpu": 0.5}
-    tiny.channel = {"kind": "fading"}
-    tiny.size, tiny.samples = 8, [50, 400, 120, 80, 300, 60, 90, 200]
+def mixed(tiny: Tiny, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
+    tiny.varied()
     tiny.server = {"cohort": 4, "over_commit": 1.5, "deadline_s": 400.0}
     tiny.battery, tiny.crash_per_hour, tiny.seed = battery, crash_per_hour, seed
-    tiny.trace("0,1,0,1,0 130,1,1,1,0.3 500,0,0,1,0 560,1,0,0,0.1", span_s=700)
     tiny.stop, tiny.idle = {"rounds": 8}, "charged"
     slow = Work(WorkKind.EVALUATE, num_samples=30)
     tiny.selector = FirstCome(
@@ -282,28 +279,14 @@ def mixed(tiny: Tiny, recorder, *, battery, crash_per_hour=4.0, seed=1) -> Tiny:
             for round_ in range(1, 20, 2)
         }
     )
-    tiny.recorder = recorder
     return tiny
 
 
 @pytest.mark.parametrize("battery", [{}, LIVE], ids=["plain", "live"])
 def test_a_resumed_run_charges_the_same_waits(tiny, battery):
-    whole = MemoryRecorder()
-    mixed(tiny, whole, battery=battery).run()
-    clients = tiny.server_ran.clients()
+    whole = goes_on(mixed(tiny, battery=battery), tiny.build, after=(1, 4, 7))
+
     assert sum(waited_j(row) > 0.0 for row in whole.tasks) > 10
-
-    for round_ in (1, 4, 7):
-        rest = MemoryRecorder()
-        mixed(tiny, rest, battery=battery)
-        resumed = tiny.build(whole.states[round_ - 1])
-        resumed.run()
-
-        assert rest.rounds == whole.rounds[round_:]
-        assert rest.tasks == [row for row in whole.tasks if row.round > round_]
-        again = resumed.clients()
-        assert np.array_equal(again.energy_enlisted_idle_j, clients.energy_enlisted_idle_j)
-        assert np.array_equal(again.battery_fraction, clients.battery_fraction, equal_nan=True)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -316,8 +299,8 @@ def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
     tiny, seed, crash_per_hour, battery
 ):
     """The run itself checks that the joules of every battery are conserved."""
-    recorder = MemoryRecorder()
-    mixed(tiny, recorder, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
+    tiny.recorder = recorder = MemoryRecorder()
+    mixed(tiny, battery=battery, crash_per_hour=crash_per_hour, seed=seed)
     tiny.stop = {"rounds": 6, "time_s": 50_000.0}
     tiny.run()
     watts = {name: load_device(name).power.idle_awake_w for name in tiny.devices}

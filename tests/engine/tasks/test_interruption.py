@@ -25,13 +25,10 @@ from fleetsim.contracts import (
     Outcome,
     ProbeRequest,
     Purpose,
-    Report,
     TaskRow,
     Work,
     WorkKind,
 )
-from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_batch import TaskBatch
@@ -39,13 +36,25 @@ from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
-from tests.engine.away import Stay, walked
-from tests.engine.tasks.test_task_batch import PAYLOAD_BIT, PHONES, standing, task, world_of
+from tests.engine.batches import (
+    PAYLOAD_BIT,
+    PHONES,
+    ended,
+    go_together_as_alone,
+    is_what_had_been_until_each_cut,
+    laid_out,
+    rows_of,
+    task,
+    world_of,
+)
+from tests.engine.tasks.away import Stay, walked
 from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny
 
 STEP_S = 0.02 + 0.0105 + 150 / 4.958
 COMPUTE_S = 2 * STEP_S
 TAIL_J = 0.04
+TEN_SECONDS = dataclasses.replace(COST, payload_byte=10_000_000)
+"""A model that takes ten seconds each way."""
 PAUSE = {"kind": "pause"}
 PARTIAL = {"kind": "partial"}
 POLICIES: list[dict[str, Any]] = [
@@ -102,7 +111,7 @@ def test_each_resumption_of_a_computation_costs_its_seconds_even_if_they_were_in
 
 @pytest.mark.parametrize(("transfers", "moved_again"), [("resume", 0.0), ("restart", 4.0)])
 def test_an_interrupted_transfer_goes_on_or_begins_anew(tiny, transfers, moved_again):
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)  # 10 s each way
+    tiny.cost = TEN_SECONDS
     tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
     row = one_task(tiny, {**PAUSE, "transfers": transfers})
 
@@ -116,8 +125,7 @@ def test_an_interrupted_transfer_goes_on_or_begins_anew(tiny, transfers, moved_a
 
 def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     """A phone's LTE tail of 10 s outlives a pause of 3 s: no promotion, and one tail in all."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
     tiny.channel = {**tiny.channel, "metered_radio": "lte-2012"}
     tiny.trace("0,1,0,0,0 4,0,0,0,0 7,1,0,0,0", span_s=1000)
     short = one_task(tiny, PAUSE)
@@ -147,19 +155,21 @@ def test_a_client_that_is_not_back_in_time_is_lost_at_the_end_of_its_patience(ti
     assert row.train_flop == pytest.approx(100 * 3e9 * 25.0 / COMPUTE_S)
 
 
-def test_who_is_back_at_the_very_end_of_its_patience_goes_on(tiny):
-    tiny.trace("0,1,0,1,0 21,0,0,1,0 41,1,0,1,0", span_s=1000)
+@pytest.mark.parametrize(
+    ("back", "patience_s", "outcome"),
+    [
+        ("41,1,0,1,0", 20.0, Outcome.DELIVERED),
+        ("41,1,0,1,0", 19.5, Outcome.OFFLINE),
+        ("", 70.0, Outcome.OFFLINE),
+    ],
+    ids=["at the very end", "too late", "never"],
+)
+def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_s, outcome):
+    tiny.trace(f"0,1,0,1,0 21,0,0,1,0 {back}", span_s=10**9)
+    row = one_task(tiny, {**PAUSE, "max_pause_s": patience_s})
 
-    assert one_task(tiny, {**PAUSE, "max_pause_s": 20.0}).outcome is Outcome.DELIVERED
-    assert one_task(tiny, {**PAUSE, "max_pause_s": 19.9}).outcome is Outcome.OFFLINE
-
-
-def test_a_client_that_never_comes_back_is_lost_at_the_end_of_its_patience(tiny):
-    # Wi-Fi is lost for good after the first 1000 s of every lap, of which there is one.
-    tiny.trace("0,1,0,1,0 21,0,0,1,0", span_s=10**9)
-    row = one_task(tiny, {**PAUSE, "max_pause_s": 70.0})
-
-    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 91.0)
+    assert row.outcome is outcome
+    assert (row.finished_at_s == 21.0 + patience_s) == (outcome is Outcome.OFFLINE)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +196,7 @@ def test_a_deadline_may_come_inside_a_pause(tiny, deadline_s, outcome, paused_s,
 
 def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
     """A pause that outlasts the deadline by ten minutes draws nothing for a task."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)  # 10 s each way
+    tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
     tiny.trace("0,1,0,1,0 4,0,0,1,0 640,1,0,1,0", span_s=1000)
     late = one_task(tiny, PAUSE, deadline_s=40.0)
     lost = one_task(tiny, {"kind": "lose"})
@@ -199,7 +208,7 @@ def test_a_battery_is_as_it_was_when_a_deadline_comes_inside_a_pause(tiny):
 
 
 def test_a_transfer_that_would_go_on_at_the_very_deadline_pays_no_second_tail(tiny):
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.cost = TEN_SECONDS
     tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
     row = one_task(tiny, PAUSE, deadline_s=6.0)
 
@@ -213,11 +222,8 @@ def test_a_task_that_is_cancelled_in_a_pause_costs_what_it_had_cost(tiny, pause_
     tiny.trace(f"0,1,0,1,0 {pause_at_s},0,0,1,0 1000,1,0,1,0", span_s=5000)
     tasks = [task(0, 0), task(1, 1)]
     world = world_of(tiny.fleet())
-    batch = TaskBatch(
-        world, tasks, now_s=0.0, cost=COST, batch_size=50, interruption=policy_of(PAUSE)
-    )
-    batch.cut(500.0, priority(Rank.STOP), Outcome.CANCELLED)
-    for each in batch.settle():
+    batch = laid_out(world, tasks, batch_size=50, interruption=policy_of(PAUSE))
+    for each in ended(batch, at_s=500.0):
         assert (each.outcome, each.finished_at_s) == (Outcome.CANCELLED, 500.0)
         assert (each.num_pauses, each.paused_s) == (1, 500.0 - pause_at_s)
         assert each.energy_j[Component.COMPUTE] == pytest.approx(3.3 * (pause_at_s - 1.0))
@@ -365,10 +371,9 @@ def test_pauses_are_those_of_a_walk_second_by_second(
     )
     bit = payload_s * 8_000_000
     one = task(0, 0, download_bit=bit, upload_bit=bit)
-    world = world_of(tiny.fleet())
-    batch = TaskBatch(world, [one], now_s=0.0, cost=tiny.cost, batch_size=50, interruption=policy)
+    batch = laid_out(world_of(tiny.fleet()), [one], batch_size=50, interruption=policy)
     batch.give_up(float(deadline_s))
-    [ended] = batch.settle()
+    [done] = batch.settle()
     compute_s = math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958
     expected = walked(
         [Stay(at, index % 2 == 0) for index, at in enumerate(changes)],
@@ -379,31 +384,32 @@ def test_pauses_are_those_of_a_walk_second_by_second(
         deadline_s=deadline_s,
     )
 
-    assert ended.outcome is expected.outcome
-    assert ended.finished_at_s == pytest.approx(expected.end_s)
-    assert ended.num_pauses == expected.num_pauses
-    assert ended.paused_s == pytest.approx(expected.paused_s)
-    seconds = (ended.download_s, ended.compute_s, ended.upload_s)
+    assert done.outcome is expected.outcome
+    assert done.finished_at_s == pytest.approx(expected.end_s)
+    assert done.num_pauses == expected.num_pauses
+    assert done.paused_s == pytest.approx(expected.paused_s)
+    seconds = (done.download_s, done.compute_s, done.upload_s)
     assert seconds == pytest.approx(expected.seconds, abs=1e-5)  # bytes are whole
     download_s, compute_s, upload_s = expected.seconds
-    assert ended.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
-    assert ended.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
-    assert ended.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
-    assert ended.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
+    assert done.energy_j[Component.COMPUTE] == pytest.approx(3.3 * compute_s, abs=1e-4)
+    assert done.energy_j[Component.RECEIVE] == pytest.approx(2.0 * download_s, abs=1e-4)
+    assert done.energy_j[Component.TRANSMIT] == pytest.approx(2.0 * upload_s, abs=1e-4)
+    assert done.energy_j[Component.IDLE] == pytest.approx(2.1 * sum(expected.seconds), abs=1e-4)
     tails_j = TAIL_J * expected.num_transfers
-    assert ended.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
-    moved = (ended.downloaded_bit, ended.uploaded_bit)
+    assert done.energy_j[Component.TAIL] == pytest.approx(tails_j, rel=1e-4)
+    moved = (done.downloaded_bit, done.uploaded_bit)
     assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
 
 
 # --- partial --------------------------------------------------------------------------------------
 
 
-def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny):
+@pytest.mark.parametrize(("weight", "weighs"), [("samples", 1.0), ("processed", 0.5)])
+def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny, weight, weighs):
     # On the charger until 41 s: of 40 s one step of 30.3 s is whole. Still online: up at once.
     tiny.trace("0,1,1,1,0 41,1,0,1,0", span_s=1000)
     tiny.trainer = KnownTrainer()
-    row = one_task(tiny, PARTIAL, eligibility={"charging": True})
+    row = one_task(tiny, {**PARTIAL, "weight": weight}, eligibility={"charging": True})
 
     assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 42.0)
     assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 0, 0.0)
@@ -411,22 +417,25 @@ def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny):
     assert row.train_flop == pytest.approx(100 * 3e9 * 40.0 / COMPUTE_S)
     assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
     assert tiny.trainer.steps == [1]
+    (report,) = tiny.selector.outcomes[0].reports
+    assert (report.completed_fraction, report.weight_fraction) == (0.5, weighs)
+    assert report.num_samples == 100
 
 
-def test_the_upload_of_a_part_waits_until_the_device_is_online(tiny):
-    tiny.trace("0,1,1,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
-    row = one_task(tiny, PARTIAL, eligibility={"charging": True})
+@pytest.mark.parametrize(
+    ("when", "trace"),
+    [
+        ("online", "0,1,1,1,0 41,0,0,1,0 60,1,0,1,0"),
+        ("eligible", "0,1,1,1,0 41,1,0,1,0 60,1,1,1,0"),
+    ],
+)
+def test_the_upload_of_a_part_waits_until_the_device_is_online_or_eligible(tiny, when, trace):
+    tiny.trace(trace, span_s=1000)
+    row = one_task(tiny, {**PARTIAL, "upload_when": when}, eligibility={"charging": True})
 
     assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 61.0)
     assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 1, 19.0)
     assert energies(row) == pytest.approx((3.3 * 40.0, 2.0, 2.0, 2.1 * 42.0))
-
-
-def test_the_upload_of_a_part_may_have_to_wait_for_all_that_eligibility_asks(tiny):
-    tiny.trace("0,1,1,1,0 41,1,0,1,0 60,1,1,1,0", span_s=1000)
-    row = one_task(tiny, {**PARTIAL, "upload_when": "eligible"}, eligibility={"charging": True})
-
-    assert (row.finished_at_s, row.completed_fraction, row.paused_s) == (61.0, 0.5, 19.0)
 
 
 def test_a_part_that_cannot_be_uploaded_in_time_is_lost(tiny):
@@ -460,10 +469,7 @@ def test_too_small_a_part_is_lost(tiny, taken_at_s, min_fraction, outcome):
 
 def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
     """4 of 10 s on Wi-Fi, then on the metered radio, with its own power and tail."""
-    tiny.devices = {"pixel-6": 1.0}
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
-    computed_s = 10.0
-    tiny.samples = [50]
+    tiny.devices, tiny.cost, tiny.samples = {"pixel-6": 1.0}, TEN_SECONDS, [50]
     eligibility = {"unmetered": True}
     tiny.trace("0,1,0,1,0", span_s=1000)
     whole = one_task(tiny, PARTIAL, eligibility=eligibility)
@@ -475,7 +481,6 @@ def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
         int(fleet.radios_at(np.array([0]), np.array([t]))[0]) for t in (0.0, leaves_s + 0.5)
     )
     assert fleet.radios.name[wifi] != fleet.radios.name[mobile]
-    assert computed_s > 0.0
     promotion_s = float(fleet.radios.promotion_s[mobile])
     on_wifi_s = leaves_s - (whole.finished_at_s - whole.upload_s)
     tails = fleet.radios.tail_w * fleet.radios.tail_s
@@ -488,29 +493,16 @@ def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
 
 
 def test_under_partial_an_interrupted_download_or_probe_is_lost(tiny):
-    tiny.cost = dataclasses.replace(COST, payload_byte=10_000_000)
+    tiny.cost = TEN_SECONDS
     tiny.trace("0,1,0,1,0 4,0,0,1,0 6,1,0,1,0", span_s=1000)
     assert one_task(tiny, PARTIAL).outcome is Outcome.OFFLINE
 
     tiny.cost = COST
     tiny.trace("0,1,0,1,0 41,0,0,1,0 60,1,0,1,0", span_s=1000)
     probe = task(0, 0, purpose=Purpose.PROBE)
-    [ended] = laid_out(world_of(tiny.fleet()), [probe], 0.0, policy_of(PARTIAL)).settle()
+    [lost] = laid_out(world_of(tiny.fleet()), [probe], interruption=policy_of(PARTIAL)).settle()
 
-    assert (ended.outcome, ended.finished_at_s, ended.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
-
-
-@pytest.mark.parametrize(("weight", "expected"), [("samples", 1.0), ("processed", 0.5)])
-def test_a_part_weighs_as_it_is_told(tiny, weight, expected):
-    tiny.trace("0,1,1,1,0 41,1,0,1,0", span_s=1000)
-    selector = FirstCome()
-    tiny.selector = selector
-    one_task(tiny, {**PARTIAL, "weight": weight}, eligibility={"charging": True})
-    (report,) = selector.outcomes[0].reports
-
-    assert isinstance(report, Report)
-    assert (report.completed_fraction, report.weight_fraction) == (0.5, expected)
-    assert report.num_samples == 100
+    assert (lost.outcome, lost.finished_at_s, lost.paused_s) == (Outcome.OFFLINE, 41.0, 0.0)
 
 
 def test_a_deadline_may_come_while_a_part_waits(tiny):
@@ -545,18 +537,13 @@ def busy_fleet(seed: int, *, drains: bool = False) -> Fleet:
     return tiny.fleet()
 
 
-def laid_out(
-    world: World, tasks: list[Task], now_s: float, interruption: InterruptionSettings
-) -> TaskBatch:
-    return TaskBatch(world, tasks, now_s=now_s, cost=COST, batch_size=10, interruption=interruption)
-
-
 def busy_world(fleet: Fleet) -> World:
-    return World(fleet, EligibilitySettings(unmetered=True))
+    return world_of(fleet, unmetered=True)
 
 
+# Three examples of each policy: each lays the tasks out one by one, twice.
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@settings(max_examples=10)
+@settings(max_examples=3)
 @example(seed=18, cut_share=1.0, enough=9, drains=False)
 @given(
     seed=st.integers(1, 20),
@@ -566,7 +553,7 @@ def busy_world(fleet: Fleet) -> World:
 )
 def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share, enough, drains):
     fleet = busy_fleet(seed, drains=drains)
-    worlds = [busy_world(fleet), busy_world(fleet)]
+    worlds = (busy_world(fleet), busy_world(fleet))
     before_j = ended_s = 0.0
     kinds: list[dict[str, Any]] = [
         {"work": Work(WorkKind.TRAIN, epochs=40)},
@@ -574,79 +561,63 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
         {"work": Work(WorkKind.NONE)},
         {"work": Work(WorkKind.TRAIN, epochs=400), "purpose": Purpose.PROBE},
     ]
-    interruption = policy_of(policy)
     for earliest_s in (0.0, 7200.0):
         # Who may pause for hours may still be at it.
         now_s = max(earliest_s, ended_s)
-        clients = worlds[0].candidates(now_s).tolist()
-        assert clients == worlds[1].candidates(now_s).tolist()
+        clients = worlds[0].eligible.candidates(now_s).tolist()
+        assert clients == worlds[1].eligible.candidates(now_s).tolist()
         if not clients:
             continue
-        alone, together = [
-            [task(c, c, **kinds[c % 4], dispatched_at_s=now_s) for c in clients] for _ in range(2)
-        ]
-        batch = laid_out(worlds[0], together, now_s, interruption)
-        closes_s, _ = batch.closing(enough)
-        cut_s = now_s + cut_share * (closes_s - now_s)
-        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        results = batch.settle()
-        singles = []
-        for each in alone:
-            single = laid_out(worlds[1], [each], now_s, interruption)
-            single.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-            singles += single.settle()
-
-        assert results == singles
-        assert standing(worlds[0]) == standing(worlds[1])
+        results, ended_s = go_together_as_alone(
+            worlds,
+            [task(c, c, **kinds[c % 4], dispatched_at_s=now_s) for c in clients],
+            cut_share=cut_share,
+            enough=enough,
+            interruption=policy_of(policy),
+        )
         spent_j = math.fsum(joules for each in results for joules in each.energy_j)
         metered_j = float(worlds[0].energy_j.sum())
         assert metered_j - before_j == pytest.approx(spent_j, rel=1e-9, abs=1e-9)
         before_j = metered_j
-        ended_s = float(batch.end_s.max())
         worlds[0].check_batteries(ended_s)
-        for ended in results:
-            at_work_s = ended.download_s + ended.compute_s + ended.upload_s
-            assert ended.finished_at_s - now_s == pytest.approx(at_work_s + ended.paused_s)
-            awake_w = worlds[0].fleet.profile(ended.task.client).power.idle_awake_w
-            assert ended.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
+        for each in results:
+            at_work_s = each.download_s + each.compute_s + each.upload_s
+            assert each.finished_at_s - now_s == pytest.approx(at_work_s + each.paused_s)
+            awake_w = fleet.profile(each.task.client).power.idle_awake_w
+            assert each.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
+
+
+def tasks_of(fleet: Fleet) -> list[Task]:
+    clients = busy_world(fleet).eligible.candidates(0.0).tolist()
+    return [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
-@pytest.mark.parametrize("seed", [3])
-def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy, seed):
-    def batch_of(world: World) -> TaskBatch:
-        clients = world.candidates(0.0).tolist()
-        tasks = [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
-        return laid_out(world, tasks, 0.0, policy_of(policy))
+def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy):
+    fleet = busy_fleet(3)
+    cut = is_what_had_been_until_each_cut(
+        lambda: busy_world(fleet), tasks_of(fleet), moments=12, interruption=policy_of(policy)
+    )
 
-    fleet = busy_fleet(seed)
-    whole = batch_of(busy_world(fleet))
-    moments = np.unique(np.concatenate([whole.end_s, np.linspace(0.0, whole.end_s.max(), 12)]))
-    before_j, num_in_pause = 0.0, 0
-    for cut_s in moments.tolist():
-        world = busy_world(fleet)
-        late = batch_of(world)
-        late.give_up(1.5 * cut_s + 1.0)  # a cut that another one precedes
-        late.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        late_results = late.settle()
-        levels = world.charge_at(1e5).level_j
-        again = busy_world(fleet)
-        batch = batch_of(again)
-        batch.cut(cut_s, priority(Rank.STOP), Outcome.CANCELLED)
-        results = batch.settle()
+    assert any(one.outcome is Outcome.CANCELLED and one.paused_s > 0.0 for one in cut)
 
-        assert late_results == results
-        assert np.array_equal(levels, again.charge_at(1e5).level_j, equal_nan=True)
-        spent_j = sum(math.fsum(t.energy_j) for t in results)
-        assert spent_j == pytest.approx(again.energy_j.sum(), rel=1e-12)
-        assert spent_j >= before_j - 1e-9
-        for t in results:
-            at_work_s = t.download_s + t.compute_s + t.upload_s
-            assert t.finished_at_s == pytest.approx(at_work_s + t.paused_s)
-            num_in_pause += t.outcome is Outcome.CANCELLED and t.paused_s > 0.0
-        before_j = spent_j
-    assert before_j == pytest.approx(sum(math.fsum(t.energy_j) for t in whole.settle()))
-    assert num_in_pause > 0
+
+@pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
+def test_a_cut_that_a_later_one_preceded_is_as_if_it_were_the_only_one(policy):
+    fleet = busy_fleet(3)
+    tasks = tasks_of(fleet)
+
+    def batch_in(world: World) -> TaskBatch:
+        return laid_out(world, tasks, interruption=policy_of(policy))
+
+    last_s = float(batch_in(busy_world(fleet)).end_s.max())
+    for cut_s in np.linspace(0.0, last_s, 6).tolist():
+        twice, once = busy_world(fleet), busy_world(fleet)
+        batch = batch_in(twice)
+        batch.give_up(1.5 * cut_s + 1.0)
+
+        assert ended(batch, at_s=cut_s) == ended(batch_in(once), at_s=cut_s)
+        assert rows_of(twice) == rows_of(once)
 
 
 def test_a_fleet_that_shares_links_cannot_have_its_tasks_go_on(tiny):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
-from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.world import World
+from fleetsim.engine.tasks.resources import resources_of
 from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.compute import unloaded_s
@@ -85,10 +84,10 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules() -
 
 def test_a_client_reports_the_rate_of_its_own_unit() -> None:
     spread = fleet(devices={"pixel-6": 1.0}, unit_spread_sigma=0.2)
-    world = World(spread, EligibilitySettings())
 
     resources = [
-        world.resources(client, 0.0, level_j=1.0, cost=MODEL, batch_size=10) for client in range(50)
+        resources_of(spread, client, 0.0, level_j=1.0, cost=MODEL, batch_size=10)
+        for client in range(50)
     ]
     reported = [asked.flop_per_s for asked in resources]
 

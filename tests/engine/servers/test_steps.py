@@ -7,16 +7,13 @@ backward pass of a sample are 3 GFLOP at the rate of its convolutions. A megabyt
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import numpy as np
 import pytest
 
-from fleetsim.contracts import Cohort, MemoryRecorder, Outcome, TaskRow, Work, WorkKind
-from fleetsim.errors import SimulationError
+from fleetsim.contracts import MemoryRecorder, Outcome, TaskRow, Work, WorkKind
 from fleetsim.fleet.devices.profile import load_device
-from tests.engine.test_cohort import Particular
-from tests.engine.tiny import FirstCome, KnownTrainer, Tiny
+from tests.engine.servers.test_cohort import Particular
+from tests.engine.tiny import KnownTrainer, Tiny
 
 NANO = load_device("jetson-nano-cpu")
 BATCH_S = NANO.compute.dispatch_s + 1e6 * NANO.compute.parameter_s
@@ -53,15 +50,10 @@ def test_every_client_takes_so_many_steps_whatever_its_samples(by_steps):
     assert small.compute_s == pytest.approx(5 * BATCH_S + 150 * SAMPLE_S, rel=1e-12)
     assert (large.train_flop, small.train_flop) == (220 * 3e9, 150 * 3e9)
     assert (large.num_samples, small.num_samples) == (120, 30)
-
-
-def test_the_joules_are_those_of_the_seconds(by_steps):
-    large, _ = rows_of(by_steps)
-    compute_s = 5 * BATCH_S + 220 * SAMPLE_S
-
-    assert large.energy_compute_j == pytest.approx(NANO.power.train_above_idle_w * compute_s)
+    watts = NANO.power.train_above_idle_w
+    assert large.energy_compute_j == pytest.approx(watts * large.compute_s)
     # Idle power from the first bit down to the last one up.
-    assert large.energy_idle_j == pytest.approx(IDLE_W * (compute_s + 2.0))
+    assert large.energy_idle_j == pytest.approx(IDLE_W * (large.compute_s + 2.0))
 
 
 def test_trainers_are_asked_for_epochs_that_end_after_so_many_steps(by_steps):
@@ -76,16 +68,6 @@ def test_trainers_are_asked_for_epochs_that_end_after_so_many_steps(by_steps):
     rows_of(by_steps)
 
     assert jobs == [(2, None, 5), (5, None, 5)]
-
-
-def test_half_the_clock_takes_the_steps_twice_as_long(by_steps):
-    usual = rows_of(by_steps)
-    by_steps.selector = Particular(clock_fraction=[1.0, 0.5])
-    same, half = rows_of(by_steps)
-
-    assert same == usual[0]
-    assert half.compute_s == pytest.approx(2 * usual[1].compute_s, rel=1e-12)
-    assert half.train_flop == usual[1].train_flop
 
 
 def test_a_selector_may_ask_for_steps_of_each_or_epochs_instead(by_steps):
@@ -106,23 +88,6 @@ def test_steps_may_be_asked_for_where_the_scenario_counts_epochs(tiny):
     assert (one.train_flop, three.train_flop) == (50 * 3e9, 150 * 3e9)
 
 
-@pytest.mark.parametrize(
-    ("asked", "complaint"),
-    [
-        ({"steps": [1, 0]}, "2 whole numbers of at least 1 as steps, got [1, 0]"),
-        ({"steps": [2.0, 1.0]}, "as steps, got [2.0, 1.0]"),
-        ({"steps": [2, 1], "epochs": [1, 1]}, "steps or epochs, got both"),
-    ],
-)
-def test_steps_that_cannot_be_asked_end_the_run(tiny, asked, complaint):
-    tiny.selector = Particular(**asked)
-
-    with pytest.raises(SimulationError) as raised:
-        tiny.run()
-
-    assert complaint in str(raised.value)
-
-
 def test_an_interrupted_client_hands_in_its_share_of_the_steps(by_steps):
     # Taken away half a step after the fourth of 50, 50, 20, 50, 50.
     taken_s = round(1.0 + 4 * BATCH_S + 170 * SAMPLE_S + (BATCH_S + 50 * SAMPLE_S) / 2)
@@ -139,31 +104,3 @@ def test_an_interrupted_client_hands_in_its_share_of_the_steps(by_steps):
     assert by_steps.trainer.steps == [4]
     [report] = by_steps.selector.outcomes[0].reports
     assert (report.completed_fraction, report.weight_fraction) == (0.8, 0.8)
-
-
-class CyclingSteps(FirstCome):
-    """Alternates between the scenario's steps, other steps, and epochs."""
-
-    def select(self, view):
-        clients = super().select(view)
-        number = view.round + np.arange(clients.size)
-        asked: list[dict[str, Any]] = [{}, {"steps": 1 + number % 4}, {"epochs": 1 + number % 2}]
-        return Cohort(clients, **asked[view.round % 3])
-
-
-def test_flights_by_steps_are_repeated(by_steps):
-    by_steps.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
-    by_steps.size, by_steps.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
-    by_steps.server = {"concurrency": 4, "buffer_size": 2}
-    by_steps.stop = {"rounds": 8}
-    by_steps.selector, by_steps.trainer = CyclingSteps(), KnownTrainer()
-    by_steps.build_buffered().run()
-    rows, states = list(by_steps.recorder.tasks), list(by_steps.recorder.states)
-    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in states)
-
-    for state in states[:-1]:
-        by_steps.recorder.tasks.clear()
-        by_steps.selector, by_steps.trainer = CyclingSteps(), KnownTrainer()
-        by_steps.build_buffered(state).run()
-
-        assert by_steps.recorder.tasks == rows[-len(by_steps.recorder.tasks) :]

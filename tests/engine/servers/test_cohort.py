@@ -19,14 +19,16 @@ from fleetsim.contracts import (
     ProbeRequest,
     Purpose,
     RoundOutcome,
+    State,
     Work,
     WorkKind,
 )
+from fleetsim.engine.servers.server import Server
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
-from tests.engine.tiny import COST, FirstCome, KnownTrainer
+from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny, goes_on
 
 
 class Particular(FirstCome):
@@ -77,16 +79,6 @@ def one_epoch_s(num_samples: int = 100) -> float:
 
 
 def test_epochs_of_its_own_take_a_client_so_many_times_as_long(tiny):
-    tiny.selector = Particular(epochs=[1, 3])
-    tiny.run()
-    one, three = tiny.recorder.tasks
-
-    assert one.compute_s == pytest.approx(one_epoch_s(), rel=1e-12)
-    assert three.compute_s == pytest.approx(3 * one_epoch_s(), rel=1e-12)
-    assert three.train_flop == pytest.approx(3 * one.train_flop, rel=1e-12)
-
-
-def test_the_trainer_is_asked_for_each_ones_epochs(tiny):
     epochs = []
 
     class Watcher(KnownTrainer):
@@ -95,10 +87,14 @@ def test_the_trainer_is_asked_for_each_ones_epochs(tiny):
             return super().submit(job)
 
     tiny.trainer = Watcher()
-    tiny.selector = Particular(epochs=[4, 2])
+    tiny.selector = Particular(epochs=[1, 3])
     tiny.run()
+    one, three = tiny.recorder.tasks
 
-    assert epochs == [4, 2]
+    assert epochs == [1, 3]
+    assert one.compute_s == pytest.approx(one_epoch_s(), rel=1e-12)
+    assert three.compute_s == pytest.approx(3 * one_epoch_s(), rel=1e-12)
+    assert three.train_flop == pytest.approx(3 * one.train_flop, rel=1e-12)
 
 
 def test_a_lower_clock_takes_longer_by_its_inverse(tiny):
@@ -193,6 +189,8 @@ def test_aggregators_without_a_mean_refuse_weights(tiny):
         ({"weights": [1.0]}, "2 finite numbers above 0 as weights, got [1.0]"),
         ({"weights": [1.0, 0.0]}, "as weights, got [1.0, 0.0]"),
         ({"weights": [1.0, math.inf]}, "as weights, got [1.0, inf]"),
+        ({"steps": [1, 0]}, "2 whole numbers of at least 1 as steps, got [1, 0]"),
+        ({"steps": [2, 1], "epochs": [1, 1]}, "steps or epochs, got both"),
         ({"weights": [1.0, math.nan]}, "as weights, got [1.0, nan]"),
         ({"are_shares": True}, "weights where they are shares, got None"),
         ({"continues": [True, False]}, "in a probe of this round, which client 0 has not"),
@@ -216,34 +214,42 @@ def test_what_cannot_be_asked_ends_the_run_with_the_selectors_name(tiny, asked, 
     assert complaint in str(raised.value)
 
 
+class CyclingSteps(FirstCome):
+    """Alternates between the scenario's epochs, steps, and other epochs."""
+
+    def select(self, view):
+        clients = super().select(view)
+        number = view.round + np.arange(clients.size)
+        asked: list[dict[str, Any]] = [{}, {"steps": 1 + number % 4}, {"epochs": 1 + number % 2}]
+        return Cohort(clients, **asked[view.round % 3])
+
+
 def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
     """Return what the selector received, without the arrays."""
     reports = [report._replace(vector=None, base=None) for report in outcome.reports]
     return outcome.parameters.tolist(), reports
 
 
-@pytest.mark.parametrize("asked", [CyclingEpochs, CyclingShares])
-def test_flights_with_particular_work_are_repeated(tiny, asked):
+@pytest.mark.parametrize("asked", [CyclingEpochs, CyclingShares, CyclingSteps])
+def test_flights_with_particular_work_are_repeated(tiny: Tiny, asked: type[FirstCome]) -> None:
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
     tiny.server = {"concurrency": 4, "buffer_size": 2}
     tiny.stop = {"rounds": 8}
-    tiny.selector = asked()
-    tiny.trainer = KnownTrainer()
-    tiny.build_buffered().run()
-    rows, outcomes = list(tiny.recorder.tasks), tiny.selector.outcomes
-    states = list(tiny.recorder.states)
-    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in states)
+    selectors: list[FirstCome] = []
 
-    for number, state in enumerate(states[:-1], start=1):
-        tiny.recorder.tasks.clear()
-        tiny.selector, tiny.trainer = asked(), KnownTrainer()
-        tiny.build_buffered(state).run()
+    def new(state: State | None) -> Server:
+        selectors.append(asked())
+        tiny.selector, tiny.trainer = selectors[-1], KnownTrainer()
+        return tiny.build_buffered(state)
 
-        assert tiny.recorder.tasks == rows[-len(tiny.recorder.tasks) :]
-        for resumed, straight in zip(tiny.selector.outcomes, outcomes[number:], strict=True):
-            assert seen(resumed) == seen(straight)
+    whole = goes_on(tiny, new, after=range(1, 9))
+    straight, *resumed = ([seen(outcome) for outcome in each.outcomes] for each in selectors)
+
+    assert any(len(state["flight/dispatched_at_s"]) > 1 for state in whole.states)
+    for done, outcomes in enumerate(resumed, start=1):
+        assert outcomes == straight[done:]
 
 
 class Restarting(FirstCome):

@@ -44,14 +44,16 @@ def walked(
     seconds = [0.0, 0.0, 0.0]
     loading_s, has_computed, moves = 0.0, False, False
     num_pauses = num_transfers = paused_s = 0
+
+    def ended(outcome: Outcome, end_s: float) -> Ended:
+        return Ended(outcome, end_s, tuple(seconds), num_pauses, paused_s, num_transfers)
+
     for second in range(deadline_s + 1):
         is_there = there.get(second, is_there)
         if not is_there and paused_s == max_pause_s:
-            return Ended(
-                Outcome.OFFLINE, second, tuple(seconds), num_pauses, paused_s, num_transfers
-            )
+            return ended(Outcome.OFFLINE, second)
         if second == deadline_s:
-            return Ended(Outcome.LATE, second, tuple(seconds), num_pauses, paused_s, num_transfers)
+            return ended(Outcome.LATE, second)
         if not is_there:
             if not waits:
                 waits, moves = True, False
@@ -81,13 +83,5 @@ def walked(
                 moves = False
                 phase += 1
                 if phase == 3:
-                    end_s = second + 1.0 - budget_s
-                    return Ended(
-                        Outcome.DELIVERED,
-                        end_s,
-                        tuple(seconds),
-                        num_pauses,
-                        paused_s,
-                        num_transfers,
-                    )
+                    return ended(Outcome.DELIVERED, second + 1.0 - budget_s)
     raise AssertionError("a task ends by its deadline")

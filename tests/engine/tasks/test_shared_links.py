@@ -15,27 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from fleetsim.engine.eligibility import EligibilitySettings
-from fleetsim.engine.event_order import Rank, priority
-from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
-from tests.engine.tasks.test_task_batch import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
+from tests.engine.batches import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 WIDE = {"server_in_bit_per_s": 1e15, "server_out_bit_per_s": 1e15}
 NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
-
-
-class Leaving(World):
-    """World whose clients leave at given moments."""
-
-    def __init__(self, fleet, gone_s):
-        super().__init__(fleet, EligibilitySettings())
-        self.gone_s = np.array(gone_s)
-
-    def gone_after_s(self, clients, now_s):
-        return self.gone_s[clients]
 
 
 def settled(world, tasks):
@@ -121,10 +107,12 @@ def test_an_upload_that_begins_later_slows_the_one_before(tiny):
     assert second.finished_at_s - first.finished_at_s == pytest.approx(d)
 
 
-def test_a_client_that_goes_leaves_its_share_to_the_others(tiny):
+def test_a_client_that_goes_leaves_its_share_to_the_others(tiny, monkeypatch):
     tiny.size, tiny.shared_links = 2, {"server_in_bit_per_s": 8e6}
     gone_s = 1.0 + 10 * 0.0305 + 300 / 4.958 + 1.0  # after half of its upload
-    gone, stays = settled(Leaving(tiny.fleet(), [gone_s, np.inf]), [task(0, 0), task(1, 1)])
+    world = world_of(tiny.fleet())
+    monkeypatch.setattr(world.eligible, "gone_after_s", lambda *_: np.array([gone_s, np.inf]))
+    gone, stays = settled(world, [task(0, 0), task(1, 1)])
 
     assert (gone.outcome, gone.uploaded_bit) == (Outcome.OFFLINE, pytest.approx(PAYLOAD_BIT / 2))
     assert stays.upload_s == pytest.approx(1.5)
@@ -218,24 +206,6 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
             assert left_j == pytest.approx(cutoff_j, abs=1e-6)
         else:
             assert left_j >= cutoff_j
-
-
-def test_what_is_cut_off_is_what_would_have_been_until_then(tiny):
-    tiny.shared_links = {"cells": 2, "cell_up_bit_per_s": 2e7, "cell_down_bit_per_s": 3e7}
-    fleet = fleet_of(tiny, size=12, seed=3)
-    whole = laid_out(world_of(fleet), [task(c, c) for c in range(12)])
-    before_j = 0.0
-    for cut_s in np.unique(np.append(whole.end_s, np.linspace(0.0, whole.end_s.max(), 20))):
-        world, tasks = world_of(fleet), [task(c, c) for c in range(12)]
-        batch = laid_out(world, tasks)
-        batch.cut(float(cut_s), priority(Rank.STOP), Outcome.CANCELLED)
-        results = batch.settle()
-        spent_j = sum(math.fsum(t.energy_j) for t in results)
-
-        assert spent_j == pytest.approx(world.energy_j.sum(), rel=1e-12)
-        assert all(t.finished_at_s <= cut_s for t in results)
-        assert spent_j >= before_j - 1e-9
-        before_j = spent_j
 
 
 @settings(max_examples=20, suppress_health_check=NO_FIXTURE_CHECK)

@@ -15,10 +15,11 @@ from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.fleet.population import Fleet
-from tests.engine.tasks.test_task_batch import laid_out, task, world_of
+from tests.engine.batches import laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, Tiny
 
 PHONE = {"pixel-6": 1.0}
+PEOPLE = {"synthetic": {"availability": 0.99, "users": 3}}
 WIFI = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}
 DEAD_CELL = {"kind": "constant", "down_bit_per_s": 1.0, "up_bit_per_s": 1.0, "give_up_s": 60.0}
 LTE_DOWN_W = 0.369 + 15.02e-3 * 8.0
@@ -46,18 +47,14 @@ def done_all(tiny: Tiny, at_s: float, clients: list[int]) -> list[TaskResult]:
     return laid_out(world_of(tiny.fleet()), tasks, at_s).settle()
 
 
-def test_without_usage_a_phone_draws_the_watts_of_the_cellular_radio(tiny: Tiny) -> None:
+def test_without_usage_a_phone_draws_the_watts_of_the_metered_radio(tiny: Tiny) -> None:
     row = done(phones(tiny, CONSTANT))
 
     # The upload begins in the tail of the download, which is paid for and prolonged by a second.
     assert row.energy_j[1] == pytest.approx(LTE_DOWN_W)
     assert row.energy_j[2] == pytest.approx(LTE_UP_W - LTE_TAIL_W)
     assert row.energy_j[3] == pytest.approx(LTE_TAIL_W * (LTE_TAIL_S + 1.0))
-
-
-def test_the_metered_radio_acts_without_usage(tiny: Tiny) -> None:
     row = done(phones(tiny, {**CONSTANT, "metered_radio": "3g"}))
-
     assert row.download_s == pytest.approx(0.5821 + 1.0)
     assert row.energy_j[1] == pytest.approx(0.6594 * 0.5821 + 0.81788 + 0.12212 * 8.0)
 
@@ -102,7 +99,7 @@ def test_clients_may_be_split_over_the_networks_whatever_their_usage(
     tiny: Tiny, people: str
 ) -> None:
     if people == "synthetic":
-        tiny.usage = {"synthetic": {"availability": 0.99, "users": 3}}
+        tiny.usage = PEOPLE
     elif people == "intervals":
         (tiny.folder / "intervals.csv").write_text("user,start_s,end_s\nu,0,90000\n")
         (tiny.folder / "users.csv").write_text("user,span_s\nu,100000\n")
@@ -129,9 +126,9 @@ def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: T
         sorted(("lte", "wifi", "wired")).index(n) for n in ("lte", "wifi", "wired")
     )
     for usage, network, of_boards in (
-        ({"trace": "people-week"}, None, wifi),
+        (PEOPLE, None, wifi),
         ({}, None, cellular),
-        ({"trace": "people-week"}, {"kind": "cellular"}, cellular),
+        (PEOPLE, {"kind": "cellular"}, cellular),
     ):
         tiny.usage, tiny.network = usage, network
         fleet = tiny.fleet()
@@ -142,7 +139,7 @@ def test_a_board_with_people_around_is_on_wifi_and_a_cable_stays_a_cable(tiny: T
 
 
 def test_a_trace_that_nobody_lives_through_puts_nobody_on_wifi(tiny: Tiny) -> None:
-    tiny.usage = {"trace": "people-week"}
+    tiny.usage = PEOPLE
     fleet = phones(tiny, CONSTANT, devices={"jetson-nano-cpu": 1.0}).fleet()
 
     assert not fleet.usage.is_unmetered_at(np.arange(4), np.zeros(4)).any()

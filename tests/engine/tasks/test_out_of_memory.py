@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose, StepMemory, Work, WorkKind
-from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.tasks.task import TaskResult
-from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
 from fleetsim.units import BYTE_PER_MIB
-from tests.engine.tasks.test_task_batch import laid_out, task
-from tests.engine.test_throttled import instance
+from tests.engine.batches import laid_out, task, world_of
+from tests.engine.tasks.test_throttled import instance
 from tests.engine.tiny import COST, Tiny
 
 # 220 MiB of the engine + 50 samples a batch of 20 MiB: 1,220 MiB.
@@ -51,7 +49,9 @@ def test_who_is_short_of_memory_is_never_asked(mixed):
 def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed):
     mixed.memory = share("fails")
     mixed.run()
-    [small, _] = [row for row in mixed.recorder.tasks if row.device == "t2.small"]
+    devices = [row.device for row in mixed.recorder.tasks]
+    small, large = (mixed.recorder.tasks[devices.index(name)] for name in mixed.devices)
+    round_ = mixed.recorder.rounds[0]
 
     assert small.outcome is Outcome.MEMORY
     assert small.download_s > 0.0
@@ -60,29 +60,12 @@ def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed)
     assert (small.upload_s, small.upload_byte) == (0.0, 0)
     assert (small.num_samples, small.train_flop) == (50, 50e9)
     assert small.energy_compute_j == pytest.approx(2.76 * FIRST_BATCH_S)
-
-
-def test_a_death_for_want_of_memory_is_a_lost_task_and_wasted_energy(mixed):
-    mixed.memory = share("fails")
-    mixed.run()
-    rows = {row.device: row for row in mixed.recorder.tasks}
-    round_ = mixed.recorder.rounds[0]
-
+    assert large.outcome is Outcome.DELIVERED
     assert (round_.num_delivered, round_.num_lost) == (2, 2)
-    assert rows["t2.medium"].outcome is Outcome.DELIVERED
-    assert round_.energy_wasted_j == pytest.approx(2 * rows["t2.small"].energy_j)
-
-
-def test_a_server_is_told_that_it_lost_the_client_but_not_why(mixed):
-    mixed.memory = share("fails")
-    mixed.run()
-    reports = mixed.selector.outcomes[0].reports
-    devices = [mixed.server_ran._world.fleet.profile(report.client).name for report in reports]
-
-    told = {
-        report.outcome for report, name in zip(reports, devices, strict=True) if "small" in name
-    }
-    assert told == {Outcome.OFFLINE}
+    assert round_.energy_wasted_j == pytest.approx(2 * small.energy_j)
+    # The server is not told why.
+    told = {report.client: report.outcome for report in mixed.selector.outcomes[0].reports}
+    assert (told[small.client], told[large.client]) == (Outcome.OFFLINE, Outcome.DELIVERED)
 
 
 def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
@@ -105,24 +88,26 @@ def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
     ],
 )
 def test_only_backward_passes_need_the_memory_of_a_step(mixed, work, outcome):
-    mixed.memory, mixed.devices = share("fails"), {"t2.small": 1.0}
-    fleet = mixed.fleet()
-    world = World(fleet, EligibilitySettings(), spare_byte=np.full(fleet.size, -1.0))
     probe = task(0, 0, work=work, purpose=Purpose.PROBE)
-    [ended] = laid_out(world, [probe]).settle()
+    [ended] = laid_out(refusing(mixed, "t2.small"), [probe]).settle()
 
     assert ended.outcome is outcome
+
+
+def refusing(mixed: Tiny, device: str) -> World:
+    """World of clients none of whom has memory for a step."""
+    mixed.memory, mixed.devices = share("fails"), {device: 1.0}
+    fleet = mixed.fleet()
+    return world_of(fleet, spare_byte=np.full(fleet.size, -1.0))
 
 
 @pytest.mark.parametrize(("launch", "clock_fraction", "speed"), [(30, 0.5, 0.5), (0, 1.0, 0.2)])
 def test_a_first_batch_is_slowed_as_training_is(mixed, launch, clock_fraction, speed):
     # By a lower clock, or without CPU credits, which leaves a t2.small 20 % of its vCPU.
-    mixed.memory, mixed.devices = share("fails"), {instance(mixed.folder, launch): 1.0}
-    fleet = mixed.fleet()
-    world = World(fleet, EligibilitySettings(), spare_byte=np.full(fleet.size, -1.0))
+    world = refusing(mixed, instance(mixed.folder, launch))
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock_fraction)
     slowed = task(0, 0, work=work, download_bit=0)
-    [ended] = TaskBatch(world, [slowed], now_s=0.0, cost=COST, batch_size=50).settle()
+    [ended] = laid_out(world, [slowed], batch_size=50).settle()
 
     assert ended.outcome is Outcome.MEMORY
     assert ended.compute_s == pytest.approx(FIRST_BATCH_S / speed)
@@ -174,20 +159,22 @@ def playing(mixed: Tiny) -> Tiny:
 def at_work(tiny: Tiny, when_short: str, now_s: float) -> TaskResult:
     """Result of a task of a short download and 8 s of computation, dispatched at a moment."""
     tiny.memory = share(when_short)
-    fleet = tiny.fleet()
-    spare_byte = np.array([float(SPARE_BYTE)])
-    world = World(fleet, EligibilitySettings(), spare_byte=spare_byte)
-    alone = task(0, 0)
-    batch = TaskBatch(world, [alone], now_s=now_s, cost=COST, batch_size=50)
-    return batch.settle()[0]
+    world = world_of(tiny.fleet(), spare_byte=np.array([float(SPARE_BYTE)]))
+    return laid_out(world, [task(0, 0)], now_s, batch_size=50).settle()[0]
 
 
 def test_who_is_short_because_of_an_app_is_not_asked_until_it_is_closed(playing):
     playing.memory = share("ineligible")
     fleet = playing.fleet()
-    world = World(fleet, EligibilitySettings(), spare_byte=np.array([float(SPARE_BYTE)]))
+    world = world_of(fleet, spare_byte=np.array([float(SPARE_BYTE)]))
 
-    assert [world.candidates(t_s).size for t_s in (0.0, 59.9, 60.0, 99.9, 100.0)] == [1, 1, 0, 0, 1]
+    assert [world.eligible.candidates(t_s).size for t_s in (0.0, 59.9, 60.0, 99.9, 100.0)] == [
+        1,
+        1,
+        0,
+        0,
+        1,
+    ]
     assert fleet.usage.state_at_one(0, 60.0).ram_byte == GAME_BYTE
 
 
@@ -196,8 +183,8 @@ def test_an_app_that_leaves_exactly_enough_disturbs_nobody(playing):
     fleet = playing.fleet()
 
     def eligible(spare_byte: float) -> int:
-        world = World(fleet, EligibilitySettings(), spare_byte=np.array([spare_byte]))
-        return int(world.candidates(70.0).size)
+        world = world_of(fleet, spare_byte=np.array([spare_byte]))
+        return int(world.eligible.candidates(70.0).size)
 
     assert (eligible(GAME_BYTE - 1.0), eligible(GAME_BYTE)) == (0, 1)
 

@@ -1,0 +1,116 @@
+"""Clients that are eligible at a moment, and how long they stay so.
+
+Eligibility is kept as a pair per client, (eligible, valid until). Only clients whose pair has
+expired are computed again, so a round costs in proportion to the changes since the last one and not
+to the size of the fleet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.engine.eligibility import Absences, EligibilitySettings, Rule
+from fleetsim.engine.idle_state import IdleState
+from fleetsim.fleet.batteries.base import Watch
+from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.traces.periodic import Schedule, freeze
+
+
+class EligibleClients:
+    """Eligibility of N clients by a rule and by their batteries between tasks."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        rule: EligibilitySettings,
+        idle: IdleState,
+        *,
+        spare_byte: FloatArray | None,
+    ) -> None:
+        self._usage = fleet.usage
+        self._idle = idle
+        fails = fleet.memory is not None and fleet.memory.when_short == "fails"
+        self._dying_below_byte = spare_byte if fails else None
+        self._rule = Rule(rule, fleet, spare_byte=None if fails else spare_byte)
+        self._online: Schedule | None = None
+        """Schedule of when clients are online; computed at its first use."""
+        self._is_eligible = np.zeros(fleet.size, dtype=np.bool_)
+        self._valid_until_s = np.full(fleet.size, -np.inf)
+        self._candidates: tuple[float, IntArray] | None = None
+
+    def candidates(self, now_s: float) -> IntArray:
+        """Return the clients that are eligible and idle now, ascending; read-only."""
+        if self._candidates is None or self._candidates[0] != now_s:
+            self._refresh(now_s)
+            clients = (self._is_eligible & ~self._idle.is_busy).nonzero()[0]
+            freeze(clients)
+            self._candidates = (now_s, clients)
+        return self._candidates[1]
+
+    def next_change_s(self, now_s: float) -> float:
+        """Return the next moment at which the eligibility of a client may change; inf if never."""
+        self._refresh(now_s)
+        return float(self._valid_until_s.min())
+
+    def gone_after_s(self, clients: IntArray, now_s: float) -> FloatArray:
+        """Return when eligible clients [n] stop being so because of their owners [n].
+
+        Batteries are ignored; inf if never.
+        """
+        battery_rank = np.full(clients.size, self._rule.top, dtype=np.int64)
+        if not self._rule.needs_top:
+            battery_rank = self._watch(clients, now_s).standing
+        is_on, change_s = self._rule.state_and_change(clients, battery_rank, now_s)
+        return np.where(is_on, change_s, now_s)
+
+    def absences(self, clients: IntArray, now_s: float) -> Absences:
+        """Return the absences of idle clients [n] during a task that begins now."""
+        if self._online is None:
+            self._online = self._usage.schedule_where(np.ones_like(self._usage.states.online))
+        return Absences(self._rule, self._online, clients, self._watch(clients, now_s).standing)
+
+    def dies_of_memory(self, clients: IntArray, t_s: FloatArray) -> BoolArray:
+        """Return whether trainings [n] fail for lack of memory if they begin at `t_s` [n]."""
+        if self._dying_below_byte is None:
+            return np.zeros(clients.size, dtype=np.bool_)
+        dies: BoolArray = self._dying_below_byte[clients] < self._usage.ram_byte_at(clients, t_s)
+        return dies
+
+    def forget_candidates(self) -> None:
+        """Take in that clients began tasks."""
+        self._candidates = None
+
+    def expire(self, clients: IntArray) -> None:
+        """Take in that the batteries or tasks of these clients changed."""
+        self._valid_until_s[clients] = -np.inf
+        self._candidates = None
+
+    def _refresh(self, now_s: float) -> None:
+        stale = (self._valid_until_s <= now_s).nonzero()[0]
+        if stale.size == 0:
+            return
+        self._idle.catch_up(stale, now_s)
+        watch = self._watch(stale, now_s)
+        is_on, until_s = self._rule.state_and_change(stale, watch.standing, now_s)
+        rows = watch.may_pass()
+        while rows.size:
+            passed_s, battery_rank, known_until_s = watch.next(rows, until_s[rows])
+            until_s[rows] = np.minimum(until_s[rows], known_until_s)
+            is_first = passed_s < until_s[rows]
+            rows, passed_s, battery_rank = (
+                rows[is_first],
+                passed_s[is_first],
+                battery_rank[is_first],
+            )
+            is_on_then, until_then_s = self._rule.state_and_change(
+                stale[rows], battery_rank, passed_s
+            )
+            turns = is_on_then != is_on[rows]
+            until_s[rows] = np.where(turns, passed_s, until_then_s)
+            rows = watch.goes_on(rows[~turns])
+        self._is_eligible[stale] = is_on
+        self._valid_until_s[stale] = until_s
+
+    def _watch(self, clients: IntArray, now_s: float) -> Watch:
+        return self._idle.watch(clients, now_s, self._rule.battery_fractions)

@@ -1,0 +1,165 @@
+"""State of clients between tasks: batteries, radio tails and condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.engine.client_state import ClientState
+from fleetsim.errors import SimulationError
+from fleetsim.fleet.batteries.base import Charge, Watch
+from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.timeline import blank
+
+_MOST_AT_ONCE = 1 << 16
+"""Clients whose batteries are computed at once, to bound the memory of large fleets."""
+
+
+class IdleState:
+    """State of N clients since their last tasks; a client in a task has the state before it."""
+
+    def __init__(self, fleet: Fleet, changed: list[IntArray]) -> None:
+        """Make all clients idle at virtual time 0; `changed` gets those whose rows change."""
+        size = fleet.size
+        self.charge: Charge = fleet.batteries.initial(fleet.initial_j)
+        """Batteries as they were at `_level_at_s`."""
+        self.is_busy: BoolArray = np.zeros(size, dtype=np.bool_)
+        """Clients in tasks [N]."""
+        self._fleet = fleet
+        self._changed = changed
+        self._level_at_s = np.zeros(size)
+        self._ended_at_s = np.zeros(size)
+        self._tail_until_s = np.zeros(size)
+        self._tail_radio = np.full(size, -1, dtype=np.int64)
+        self._condition = fleet.throttle.initial()
+        per_profile_w = [profile.power.idle_awake_w for profile in fleet.profiles]
+        self._idle_w: FloatArray = np.array(per_profile_w)[fleet.device]
+
+    def begin(self, clients: IntArray, now_s: float, tasks: IntArray) -> ClientState:
+        """Begin tasks; return the state of their clients [n].
+
+        Raises:
+            SimulationError: a client is in a task already.
+        """
+        is_busy = self.is_busy[clients]
+        if is_busy.any() or len(set(clients.tolist())) < clients.size:
+            first = np.unique(clients, return_index=True)[1]
+            is_busy[np.delete(np.arange(clients.size), first)] = True
+            again = int(np.argmax(is_busy))
+            raise SimulationError(
+                "the client is in another task",
+                time_s=now_s,
+                client=int(clients[again]),
+                task=int(tasks[again]),
+            )
+        self.is_busy[clients] = True
+        condition = self._condition[clients]
+        if condition.shape[1]:
+            since_s, until_s = self._ended_at_s[clients], np.full(clients.size, now_s)
+            condition = self._fleet.throttle.rested(clients, condition, since_s, until_s)
+        return self._client_state(clients, self._charge_of(clients, now_s), condition)
+
+    def settle(self, clients: IntArray, state: ClientState, at_s: FloatArray) -> None:
+        """End tasks of clients [n], which have been idle in this state since `at_s` [n]."""
+        self.charge.put(clients, state.charge)
+        self._level_at_s[clients] = at_s
+        self._ended_at_s[clients] = at_s
+        self._tail_until_s[clients] = state.tail_until_s
+        self._tail_radio[clients] = state.tail_radio
+        self._condition[clients] = state.condition
+        self.is_busy[clients] = False
+        self._changed.append(clients)
+
+    def wait(
+        self, clients: IntArray, from_s: FloatArray, until_s: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Keep idle clients [n] awake; see `World.wait`."""
+        idle_w, nothing_j = self._idle_w[clients], np.zeros(clients.size)
+        before = self.charge.take(clients)
+        stretch = blank(from_s, until_s)
+        work = self._fleet.batteries.work
+        after, empty_s = work(clients, before, stretch, nothing_j, idle_w, until_s)
+        ends_s = np.minimum(until_s, empty_s)
+        if (ends_s < until_s).any():
+            after, _ = work(clients, before, stretch, nothing_j, idle_w, ends_s)
+        joules = idle_w * (ends_s - from_s)
+        state = self._client_state(clients, before, self._condition[clients])
+        state.check_drained(after, joules, ends_s - from_s, ends_s)
+        self.charge.put(clients, after)
+        self._level_at_s[clients] = ends_s
+        self._changed.append(clients)
+        return joules, ends_s
+
+    def watch(self, clients: IntArray, now_s: float, fractions: FloatArray) -> Watch:
+        """Return a watch of idle clients' batteries [n] for these levels from now on."""
+        return self._fleet.batteries.watch(
+            clients,
+            self.charge.take(clients),
+            self._level_at_s[clients],
+            now_s,
+            fractions,
+            # As far ahead as it has been idle: a long wait then needs only a few calls.
+            ahead_s=now_s - self._ended_at_s[clients],
+        )
+
+    def catch_up(self, clients: IntArray, now_s: float) -> None:
+        """Move batteries of idle clients to their last change, so that it is computed once.
+
+        Only for batteries that are walked.
+        """
+        if self.charge.flows_j.shape[1] == 0:
+            return
+        clients = clients[~self.is_busy[clients]]
+        charge, at_s = self._fleet.batteries.last_change(
+            clients, self.charge.take(clients), self._level_at_s[clients], now_s
+        )
+        self.charge.put(clients, charge)
+        self._level_at_s[clients] = at_s
+        self._changed.append(clients)
+
+    def charge_at(self, now_s: float) -> Charge:
+        """Return the batteries of all clients [N]; those in a task as if it had not begun."""
+        size, parts = self._fleet.size, []
+        for first in range(0, size, _MOST_AT_ONCE):
+            clients = np.arange(first, min(first + _MOST_AT_ONCE, size), dtype=np.int64)
+            self.catch_up(clients, now_s)
+            parts.append(self._charge_of(clients, now_s))
+        return Charge(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes between tasks, by name: a row for every client [N, ...]."""
+        rows: dict[str, NDArray[Any]] = {
+            "level_j": self.charge.level_j,
+            "level_at_s": self._level_at_s,
+            "ended_at_s": self._ended_at_s,
+            "tail_until_s": self._tail_until_s,
+            "tail_radio": self._tail_radio,
+        }
+        if self._condition.shape[1]:
+            rows["condition"] = self._condition
+        if self.charge.flows_j.shape[1]:
+            rows["is_off"], rows["flows_j"] = self.charge.is_off, self.charge.flows_j
+        return rows
+
+    def _charge_of(self, clients: IntArray, now_s: float) -> Charge:
+        return self._fleet.batteries.idle(
+            clients, self.charge.take(clients), self._level_at_s[clients], now_s
+        )
+
+    def _client_state(
+        self, clients: IntArray, charge: Charge, condition: FloatArray
+    ) -> ClientState:
+        return ClientState(
+            fleet=self._fleet,
+            clients=clients,
+            idle_w=self._idle_w[clients],
+            level_j=charge.level_j,
+            is_off=charge.is_off,
+            flows_j=charge.flows_j,
+            tail_until_s=self._tail_until_s[clients],
+            tail_radio=self._tail_radio[clients],
+            condition=condition,
+        )

@@ -1,0 +1,23 @@
+"""Parts of a run, from which a server is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleetsim.contracts import Progress, Recorder, Selector
+from fleetsim.engine.servers.global_model import Learning
+from fleetsim.engine.servers.waiting_clients import EnergySettings
+from fleetsim.fleet.population import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of a run."""
+
+    fleet: Fleet
+    learning: Learning
+    selector: Selector
+    recorder: Recorder
+    energy: EnergySettings
+    on_progress: Callable[[Progress], None] | None = None
