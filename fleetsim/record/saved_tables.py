@@ -6,7 +6,6 @@ An unfinished run has its rounds and tasks in its last checkpoint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -79,16 +78,12 @@ class SavedTables:
 
     def _require_whole(self) -> None:
         """Check the digest of all tables together, where an older run has none of each."""
-        if self.manifest.digest is not None and self._digest_found != self.manifest.digest:
+        if self.manifest.digest is None:
+            return
+        names = get_args(tables.TableName)
+        found = {name: tables.read(self._path(name), name, way_out=RUN_AGAIN) for name in names}
+        if tables.digest(found) != self.manifest.digest:
             raise DataError(
                 f"{self.folder}: a table was changed after the run, their digest is not the one in"
                 f" {MANIFEST}; restore the files, or {RUN_AGAIN}"
             )
-
-    @cached_property
-    def _digest_found(self) -> str:
-        """Digest of all tables as they are now."""
-        names = get_args(tables.TableName)
-        return tables.digest(
-            {name: tables.read(self._path(name), name, way_out=RUN_AGAIN) for name in names}
-        )

@@ -39,10 +39,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def tables_of(folder: Path) -> dict[str, bytes]:
-    return {name: data for name, data in files_of(folder).items() if "/" not in name}
-
-
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
     is_before: bool, disk: Disk, tmp_path: Path
@@ -72,7 +68,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(
             assert promised.num_rows("tasks") == sum(map(num_tasks_in, range(1, done + 1)))
         simulate(recorder, state, ROUNDS)
         assert recorder.finish(client_columns()) == expected
-        assert tables_of(folder) == tables_of(reference)
+        assert files_of(folder) == files_of(reference)
 
 
 def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_else(
@@ -85,35 +81,6 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_els
 
     # Segments of rounds, of tasks and of clients, state; then their names at once; latest.json.
     assert disk.log == [*["fsync", "replace"] * 4, "fsync", "fsync", "replace", "fsync"]
-
-
-def test_kill_never_costs_more_than_the_rounds_since_the_last_checkpoint(
-    disk: Disk, tmp_path: Path
-):
-    disk.arm(10_000)
-    recorder = new_recorder(tmp_path, every_rounds=EVERY)
-    simulate(recorder, None, 7)
-
-    _, state = RunRecorder.resume(tmp_path, every_rounds=EVERY)
-
-    assert state is not None
-    assert int(state["round"]) == 6
-
-
-def test_folder_of_a_killed_run_ends_like_that_of_a_whole_one(disk: Disk, tmp_path: Path):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    whole.mkdir()
-    killed.mkdir()
-    run_new(whole)
-    for kill_at in (20, 5, 11, 24, 3):
-        disk.arm(kill_at)
-        with pytest.raises(Kill):
-            run_resumed(killed)
-    disk.arm(None)
-
-    run_resumed(killed)
-
-    assert files_of(killed) == files_of(whole)
 
 
 @pytest.mark.parametrize("patience", [17, 19, 23])

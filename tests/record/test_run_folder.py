@@ -159,14 +159,6 @@ def test_a_kill_at_any_moment_of_the_making_leaves_a_folder_where_a_run_can_begi
     assert num_half_made >= 5
 
 
-def test_a_kill_before_anything_but_the_lock_leaves_a_folder_where_a_run_can_begin(tmp_path: Path):
-    with locked(tmp_path):
-        pass
-
-    assert is_free(tmp_path)
-    assert read_manifest(make(tmp_path)) == STARTED
-
-
 @pytest.mark.parametrize(
     "names",
     [["scenario.yaml"], [".lock", "thesis.tex"], [".lock", "checkpoint/latest.json"]],

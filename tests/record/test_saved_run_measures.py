@@ -105,11 +105,9 @@ def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
     assert run.average_waiting_s(computing_alone=True) == 4.0
 
 
-def test_nobody_waits_for_a_buffered_server_nor_alone(tmp_path: Path):
+def test_nobody_waits_alone(tmp_path: Path):
     alone = made(tmp_path / "alone", [task_row(0, 0, **spent(400.0))])
 
-    assert buffered(tmp_path).average_waiting_s() is None
-    assert buffered(tmp_path / "again").average_waiting_s(computing_alone=True) is None
     assert alone.average_waiting_s(computing_alone=True) is None
 
 
@@ -152,6 +150,10 @@ def test_rounds_of_a_buffered_server_are_no_choices(tmp_path: Path):
     assert run.selected_devices() is None
     assert run.selection_scores(budget_s=1.0, budget_j=1.0) is None
     assert run.share_seen().tolist() == [0.6, 0.6, 0.8, 0.8]
+    assert run.average_waiting_s() is None
+    assert run.average_waiting_s(computing_alone=True) is None
+    with pytest.raises(ValueError, match="buffered: a buffered server has no slots"):
+        run.regret(run)
 
 
 # --- comprehensive score --------------------------------------------------------------------------
@@ -201,11 +203,6 @@ def test_regret_by_hand(tmp_path: Path):
     assert best.regret(best).tolist() == [0.0] * 5
     with pytest.raises(ValueError, match=r"other: has another world than .*run$"):
         run.regret(with_accuracy("other", 0.5, seed=2))
-
-
-def test_a_buffered_server_has_no_slots(run: Run, tmp_path: Path):
-    with pytest.raises(ValueError, match="buffered: a buffered server has no slots"):
-        run.regret(buffered(tmp_path))
 
 
 # --- opinions -------------------------------------------------------------------------------------

@@ -122,28 +122,6 @@ def test_a_column_of_another_type_has_no_digest():
         digest(pa.table({"when": pa.array([1], pa.date32())}))
 
 
-def test_only_fields_that_may_be_none_are_nullable():
-    nullable = {
-        (name, field.name)
-        for name, schema in tables.SCHEMAS.items()
-        for field in schema
-        if field.nullable
-    }
-
-    assert nullable == {
-        ("rounds", "accuracy"),
-        ("rounds", "loss"),
-        ("rounds", "waiting_s"),
-        ("tasks", "train_loss"),
-        ("tasks", "refused"),
-        ("tasks", "completed_fraction"),
-        ("clients", "battery_fraction"),
-        *(("rounds", column) for column in tables.OPTIONAL["rounds"]),
-        *(("tasks", column) for column in tables.OPTIONAL["tasks"]),
-        *(("clients", column) for column in tables.OPTIONAL["clients"]),
-    }
-
-
 def test_rows_come_back_from_the_file_as_they_were(tmp_path: Path):
     rows = [task_row(task) for task in range(4)]
 
@@ -248,11 +226,6 @@ def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(encode, deco
     for length in range(0, len(whole) - 1, 97):
         with pytest.raises(DataError, match=rf"^here: is not a whole {kind} file .*again$"):
             decode(whole[:length], "rounds", source="here", way_out=WAY_OUT)
-
-
-def test_missing_table_is_named_with_the_way_out(tmp_path: Path):
-    with pytest.raises(DataError, match=r"rounds\.parquet: cannot be read: .*; run it again$"):
-        tables.read(tmp_path / "rounds.parquet", "rounds", way_out=WAY_OUT)
 
 
 def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path: Path):

@@ -24,13 +24,9 @@ class Ending(NamedTuple):
 
 
 def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
-    """Return mean and largest deviation of accuracy over the last rounds; None if not evaluated.
+    """Return mean and largest deviation of accuracy [R] over the last rounds.
 
-    Rounds among them that were not evaluated are left out.
-
-    Args:
-        accuracy: accuracy after every round, NaN where not evaluated [R].
-        num_rounds: number of last rounds.
+    Rounds among them that were not evaluated (NaN) are left out; None if none was.
 
     Raises:
         ValueError: `num_rounds` is below 1.
@@ -53,16 +49,11 @@ def ending(accuracy: FloatArray, num_rounds: int = 10) -> Ending | None:
 def accuracy_at(accuracy: FloatArray, fraction: float, horizon_rounds: int) -> float | None:
     """Return the accuracy of the model after a share of the planned rounds.
 
-    The share ends with round ceil(fraction * horizon). The last model evaluated up to then counts.
-    None if there are fewer rounds, or if none of them was evaluated.
-
-    Args:
-        accuracy: accuracy after every round, NaN where not evaluated [R].
-        fraction: share of the horizon, 0 < fraction <= 1.
-        horizon_rounds: planned rounds, >= 1.
+    The share ends with round ceil(fraction * horizon). The last model evaluated up to then counts;
+    accuracy is NaN where not evaluated [R]. None if there are fewer rounds, or none was evaluated.
 
     Raises:
-        ValueError: an argument is outside of that.
+        ValueError: not 0 < fraction <= 1, or `horizon_rounds` is below 1.
 
     Source: "GPFL: gradient projection-based client selection", Table II (15 and 50 % of 500 or
     2000 rounds).
@@ -86,12 +77,9 @@ def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
     """Return seconds that the fastest client of every round waited for the slowest.
 
     There is one value per round with two delivered tasks or more, in the order of the rounds. The
-    average waiting time is their mean. Durations of the whole task give the `waiting_s` of the
-    rounds table; the paper's text speaks of the computing times.
-
-    Args:
-        rounds: round of every delivered train task [T].
-        duration_s: its duration [T].
+    average waiting time is their mean. Both arguments are of every delivered train task [T].
+    Durations of the whole task give the `waiting_s` of the rounds table; the paper's text speaks of
+    the computing times.
 
     Raises:
         ValueError: a duration is negative or NaN.
@@ -118,13 +106,9 @@ def waiting_s(rounds: IntArray, duration_s: FloatArray) -> FloatArray:
 def share_seen(
     rounds: IntArray, clients: IntArray, num_rounds: int, num_clients: int
 ) -> FloatArray:
-    """Return the share of clients that were selected at least once, up to each round [R].
+    """Return the share of N clients that were selected at least once, up to each round [R].
 
-    Args:
-        rounds: round of every train task, from 1 [T].
-        clients: client of every train task [T].
-        num_rounds: R.
-        num_clients: N, including those never selected.
+    `rounds`, from 1, and `clients` are of every train task [T].
 
     Raises:
         ValueError: a round is not in 1 ... R, a client not in 0 ... N - 1, or there is none.
@@ -178,11 +162,8 @@ def regret(rewards: FloatArray, best_rewards: FloatArray | float) -> FloatArray:
 
     The best set is fixed, but its reward may change from slot to slot as its model improves. Give
     the rewards of a run with `fixed` clients and the same seed, or one number for a bandit with
-    constant expected rewards. Slots in which a run was not evaluated (NaN) count 0.
-
-    Args:
-        rewards: mean accuracy over all clients in every slot [T].
-        best_rewards: the same for the best fixed set [T], or its expected reward.
+    constant expected rewards. A reward is the mean accuracy over all clients in a slot; slots in
+    which a run was not evaluated (NaN) count 0.
 
     Raises:
         ValueError: the numbers of slots differ.
