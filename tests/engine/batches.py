@@ -12,6 +12,7 @@ import pytest
 from fleetsim.contracts import FloatArray, Outcome, ProbeRequest, Purpose, Work, WorkKind
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
+from fleetsim.engine.tasks.interruption import LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.engine.world import World
@@ -76,15 +77,10 @@ def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any)
     return World(fleet, EligibilitySettings.model_validate(rule), spare_byte=spare_byte)
 
 
-def laid_out(
-    world: World,
-    tasks: Sequence[Task],
-    now_s: float = 0.0,
-    *,
-    batch_size: int = 10,
-    **settings: Any,
-) -> TaskBatch:
-    return TaskBatch(world, tasks, now_s=now_s, cost=COST, batch_size=batch_size, **settings)
+def laid_out(world: World, tasks: Sequence[Task], now_s: float = 0.0, **settings: Any) -> TaskBatch:
+    """Return a batch; tasks are lost at an interruption unless settings say otherwise."""
+    usual: dict[str, Any] = {"batch_size": 10, "interruption": LoseSettings(), "cut_at_s": math.inf}
+    return TaskBatch(world, tasks, now_s=now_s, cost=COST, **(usual | settings))
 
 
 def ended(batch: TaskBatch, *, at_s: float = math.inf) -> list[TaskResult]:

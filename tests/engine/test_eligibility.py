@@ -61,7 +61,8 @@ STATES = st.tuples(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Thirty examples: each asks the world 130 times.
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     condition=CONDITIONS,
     states=st.lists(STATES, min_size=1, max_size=6),

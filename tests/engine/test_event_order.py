@@ -45,22 +45,6 @@ def test_events_of_one_instant_follow_the_written_rule_whatever_their_order_of_c
     assert happened == [f"{rank} {task}" for rank in ranks for task in (1, 2)]
 
 
-def test_the_instant_is_the_same_however_many_steps_lead_to_it():
-    clock = Clock()
-    happened: list[str] = []
-
-    def many_steps():
-        for step in range(1, 11):
-            yield clock.at(step / 10, Rank.DELIVERY)
-        happened.append("task")
-
-    clock.process(many_steps())
-    clock.at(1.0, Rank.DEADLINE).callbacks.append(lambda _: happened.append("deadline"))
-    clock.run()
-
-    assert happened == ["task", "deadline"]
-
-
 def test_a_task_number_never_outweighs_a_rank():
     assert priority(Rank.DELIVERY, 2**40) < priority(Rank.LOSS, 0)
 

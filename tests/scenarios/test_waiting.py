@@ -31,16 +31,11 @@ def runs(tmp_path_factory) -> dict[tuple[str, str], Run]:
     }
 
 
-def test_waiting_is_charged_unless_a_scenario_says_otherwise():
-    assert load("quickstart").energy.idle == "charged"
+def test_waiting_is_charged_unless_a_scenario_says_otherwise_which_is_another_world():
+    usual, free = load("quickstart"), load("quickstart", ["energy.idle=not_charged"])
 
-
-def test_runs_of_different_settings_are_of_different_worlds():
-    one, other = (
-        load("quickstart", [f"energy.idle={idle}"]) for idle in ("charged", "not_charged")
-    )
-
-    assert one.world_hash != other.world_hash
+    assert usual.energy.idle == "charged"
+    assert usual.world_hash != free.world_hash
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -53,7 +53,6 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.units import BIT_PER_BYTE
 
 _NONE = np.empty(0, dtype=np.int64)
-_LOSE = LoseSettings()
 
 
 class TaskBatch(TaskOutcomes):
@@ -70,8 +69,8 @@ class TaskBatch(TaskOutcomes):
         now_s: float,
         cost: ModelCost,
         batch_size: int,
-        interruption: InterruptionSettings = _LOSE,
-        cut_at_s: float = np.inf,
+        interruption: InterruptionSettings,
+        cut_at_s: float,
     ) -> None:
         """Compute the timelines.
 

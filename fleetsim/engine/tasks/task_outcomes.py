@@ -87,7 +87,7 @@ class TaskOutcomes:
         pause_policy: PausePolicy | None,
         *,
         now_s: float,
-        cut_at_s: float = np.inf,
+        cut_at_s: float,
     ) -> None:
         """Begin tasks, of which those that have not ended at `cut_at_s` will be cut off.
 

@@ -7,6 +7,7 @@ a whole update; local epochs on the Nano take as long as `one_epoch_s` each.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,31 +45,6 @@ class Particular(FirstCome):
     def select(self, view):
         clients: IntArray = super().select(view)
         return Cohort(clients, **self.asked)
-
-
-class CyclingEpochs(FirstCome):
-    """Epochs, clocks and shares that differ in every selection."""
-
-    def select(self, view):
-        clients: IntArray = super().select(view)
-        number = view.round + np.arange(clients.size)
-        return Cohort(
-            clients,
-            epochs=1 + number % 3,
-            clock_fraction=1.0 - 0.2 * (number % 2),
-            upload_fraction=1.0 - 0.25 * (number % 3),
-            asks_epoch_losses=bool(view.round % 2),
-            weights=1.0 + number % 4,
-        )
-
-
-class CyclingShares(FirstCome):
-    """Shares of the next model that differ in every selection."""
-
-    def select(self, view):
-        clients: IntArray = super().select(view)
-        shares = (1.0 + view.round % 3 + np.arange(clients.size)) / 16
-        return Cohort(clients, weights=shares, are_shares=True)
 
 
 def one_epoch_s(num_samples: int = 100) -> float:
@@ -214,24 +190,48 @@ def test_what_cannot_be_asked_ends_the_run_with_the_selectors_name(tiny, asked, 
     assert complaint in str(raised.value)
 
 
-class CyclingSteps(FirstCome):
-    """Alternates between the scenario's epochs, steps, and other epochs."""
-
-    def select(self, view):
-        clients = super().select(view)
-        number = view.round + np.arange(clients.size)
-        asked: list[dict[str, Any]] = [{}, {"steps": 1 + number % 4}, {"epochs": 1 + number % 2}]
-        return Cohort(clients, **asked[view.round % 3])
-
-
 def seen(outcome: RoundOutcome) -> tuple[Any, ...]:
     """Return what the selector received, without the arrays."""
     reports = [report._replace(vector=None, base=None) for report in outcome.reports]
     return outcome.parameters.tolist(), reports
 
 
-@pytest.mark.parametrize("asked", [CyclingEpochs, CyclingShares, CyclingSteps])
-def test_flights_with_particular_work_are_repeated(tiny: Tiny, asked: type[FirstCome]) -> None:
+class Cycling(FirstCome):
+    """Asks for something else in every selection, of each client by its place and the round."""
+
+    def __init__(self, asked: Callable[[int, IntArray], dict[str, Any]]) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def select(self, view):
+        clients: IntArray = super().select(view)
+        return Cohort(clients, **self.asked(view.round, np.arange(clients.size)))
+
+
+def epochs_and_clocks(round_: int, place: IntArray) -> dict[str, Any]:
+    number = round_ + place
+    return {
+        "epochs": 1 + number % 3,
+        "clock_fraction": 1.0 - 0.2 * (number % 2),
+        "upload_fraction": 1.0 - 0.25 * (number % 3),
+        "asks_epoch_losses": bool(round_ % 2),
+        "weights": 1.0 + number % 4,
+    }
+
+
+def shares(round_: int, place: IntArray) -> dict[str, Any]:
+    return {"weights": (1.0 + round_ % 3 + place) / 16, "are_shares": True}
+
+
+def steps_or_epochs(round_: int, place: IntArray) -> dict[str, Any]:
+    number = round_ + place
+    return [{}, {"steps": 1 + number % 4}, {"epochs": 1 + number % 2}][round_ % 3]
+
+
+@pytest.mark.parametrize("asked", [epochs_and_clocks, shares, steps_or_epochs])
+def test_flights_with_particular_work_are_repeated(
+    tiny: Tiny, asked: Callable[[int, IntArray], dict[str, Any]]
+) -> None:
     """Devices of different speed, so that tasks are in flight whenever a round is closed."""
     tiny.devices = {"jetson-nano-cpu": 0.5, "jetson-tx2": 0.5}
     tiny.size, tiny.samples = 8, [50, 100, 150, 200, 250, 300, 350, 400]
@@ -240,7 +240,7 @@ def test_flights_with_particular_work_are_repeated(tiny: Tiny, asked: type[First
     selectors: list[FirstCome] = []
 
     def new(state: State | None) -> Server:
-        selectors.append(asked())
+        selectors.append(Cycling(asked))
         tiny.selector, tiny.trainer = selectors[-1], KnownTrainer()
         return tiny.build_buffered(state)
 

@@ -139,17 +139,6 @@ class OfLastRound(Halving):
         return Cohort(clients, continues=np.full(clients.size, view.round == 2))
 
 
-@pytest.mark.parametrize("minimum_reports", [1, 3])
-def test_nobody_goes_on_from_a_probe_of_another_round(halving, minimum_reports):
-    """Also where the model is unchanged, because too few answered: a resumed run knows no probe."""
-    halving.server = {"cohort": 2, "minimum_reports": minimum_reports}
-    halving.stop = {"rounds": 2}
-    halving.selector = OfLastRound()
-
-    with pytest.raises(SimulationError, match="client 0 has not"):
-        halving.run()
-
-
 class OfAnotherModel(Halving):
     """Lets clients train a model of its own in the probe."""
 
@@ -161,8 +150,14 @@ class OfAnotherModel(Halving):
         ]
 
 
-def test_nobody_goes_on_from_another_model(halving):
-    halving.selector = OfAnotherModel()
+@pytest.mark.parametrize(
+    ("selector", "minimum_reports"), [(OfLastRound, 1), (OfLastRound, 3), (OfAnotherModel, 1)]
+)
+def test_nobody_goes_on_from_a_probe_of_another_round_or_model(halving, selector, minimum_reports):
+    """Also where the model is unchanged, because too few answered: a resumed run knows no probe."""
+    halving.server = {"cohort": 2, "minimum_reports": minimum_reports}
+    halving.stop = {"rounds": 2}
+    halving.selector = selector()
 
     with pytest.raises(SimulationError, match="client 0 has not"):
         halving.run()

@@ -131,14 +131,6 @@ def test_over_commitment_takes_the_fastest_and_cancels_the_rest(tiny):
     assert tiny.recorder.rounds[0].num_cancelled == 2
 
 
-def test_of_equal_answers_the_first_dispatched_are_taken(tiny):
-    tiny.server = {"cohort": 2, "over_commit": 2.0}
-    tiny.run()
-
-    delivered = [row.client for row in tiny.recorder.tasks if row.outcome is Outcome.DELIVERED]
-    assert delivered == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("then", "rule", "outcome"),
     [
@@ -221,16 +213,6 @@ def test_a_lost_upload_costs_all_that_a_delivered_one_costs(tiny, tmp_path):
         assert here == there._replace(outcome=Outcome.LINK, completed_fraction=None)
     assert lost.recorder.rounds[0].num_delivered == 0
     assert lost.recorder.rounds[0].energy_wasted_j == tiny.recorder.rounds[0].energy_j
-
-
-def test_so_many_uploads_are_lost_as_the_probability_says(tiny):
-    tiny.size, tiny.server, tiny.stop = 20, {"cohort": 20}, {"rounds": 50}
-    tiny.channel = {**CONSTANT, "upload_success": [{"probability": 0.75}]}
-    tiny.run()
-    num_delivered = sum(row.num_delivered for row in tiny.recorder.rounds)
-
-    # 1,000 uploads: 750 with a standard deviation of sqrt(1000 * 0.75 * 0.25) = 13.7, 4 of them
-    assert abs(num_delivered - 750) < 55
 
 
 def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):

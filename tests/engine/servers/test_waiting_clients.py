@@ -289,7 +289,8 @@ def test_a_resumed_run_charges_the_same_waits(tiny, battery):
     assert sum(waited_j(row) > 0.0 for row in whole.tasks) > 10
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Ten examples: each is a run of six rounds.
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     crash_per_hour=st.sampled_from([0.0, 20.0]),

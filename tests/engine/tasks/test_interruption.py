@@ -343,7 +343,8 @@ def test_a_probe_is_paused_too(tiny):
 stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Forty examples: each builds a fleet and walks 200 seconds.
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stays=stays,
     samples=st.integers(1, 120),
