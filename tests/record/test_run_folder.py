@@ -17,6 +17,7 @@ from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
     read_manifest,
+    require_same_run,
     versions,
     with_platform,
     write_manifest,
@@ -272,6 +273,18 @@ def test_a_run_is_written_by_one_process_alone(tmp_path: Path):
         holder.wait()
     with locked(folder):
         pass
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"scenario_hash": HASH}, "quick: was run with another scenario or seed; .*--set"),
+        ({"trainer": "none"}, "quick: was run with serial, not with none; .*--no-train"),
+    ],
+)
+def test_a_run_is_not_resumed_as_another(change: dict[str, str], says: str):
+    with pytest.raises(ScenarioError, match=says):
+        require_same_run(Path("quick"), STARTED, STARTED.model_copy(update=change))
 
 
 THEN = PlatformRecord.of({"torch": "2.13.0", "processor": "Zen"}, {"products": "MKL"})

@@ -190,14 +190,6 @@ def test_scenario_that_is_not_the_one_that_was_run_is_refused(done: Path):
         _ = open_run(done).scenario
 
 
-def test_table_that_another_tool_packed_anew_is_still_readable(done: Path):
-    before = open_run(done).rounds
-    table = pq.read_table(done / "rounds.parquet")
-    pq.write_table(table, done / "rounds.parquet", compression="gzip", row_group_size=2)
-
-    pd.testing.assert_frame_equal(open_run(done).rounds, before)
-
-
 def test_scenario_that_is_gone_or_damaged_is_refused_by_name(done: Path):
     (done / "scenario.yaml").write_text("name: [")
     with pytest.raises(DataError, match=r"scenario\.yaml"):

@@ -57,7 +57,6 @@ def test_heat_slows_phones_alone(plain, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (["task.local.clock_fraction=0"], "task.local.clock_fraction"),
         (["task.local.clock_fraction=1.2"], "task.local.clock_fraction"),
         (["fleet.thermal={kind: hot}"], "fleet.thermal"),
         (["fleet.thermal={kind: none, ambient_c: 20}"], "ambient_c"),
