@@ -66,8 +66,6 @@ class RunRecorder:
     """
 
     def __init__(self, folder: Path, *, every_rounds: int, latest: Latest | None) -> None:
-        if every_rounds < 1:
-            raise ValueError(f"every_rounds must be at least 1, got {every_rounds}")
         self._folder = folder
         self._every_rounds = every_rounds
         self._latest = latest
@@ -87,7 +85,6 @@ class RunRecorder:
         state is None if there is no checkpoint yet: the run begins.
 
         Raises:
-            ValueError: `every_rounds` is below 1.
             DataError: a file of the checkpoint is missing, cut short or changed.
         """
         latest = checkpoint.read_latest(folder / FOLDER)
