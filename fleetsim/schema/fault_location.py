@@ -1,69 +1,23 @@
 """Key, settings class and limits that a pydantic error location refers to.
 
 A pydantic location mixes keys with labels of union members: `("selector", "oort", "alpha")` is the
-key `selector.alpha` of the class with the tag `oort`. Only the annotations distinguish them, so
-they are followed along the location.
+key `selector.alpha` of the class with the tag `oort`. Only the core schema, by which pydantic
+validates, distinguishes them, so it is followed along the location.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from fleetsim.schema.strict_yaml import KeyPath
 
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Types that are allowed at a key, and its limits."""
-
-    types: tuple[Any, ...]
-    """Alternatives without None; empty if the annotations do not say."""
-    metadata: tuple[Any, ...] = ()
-
-    @property
-    def discriminator(self) -> str | None:
-        """Key that distinguishes the alternatives; None if there is no such key."""
-        for item in self.metadata:
-            if isinstance(name := getattr(item, "discriminator", None), str):
-                return name
-        return None
-
-    def tags(self) -> dict[str, type[BaseModel]]:
-        """Return settings classes by values of the discriminator."""
-        if (name := self.discriminator) is None:
-            return {}
-        return {
-            str(tag): model
-            for alternative in self.types
-            for model in _peeled(alternative).types
-            for tag in get_args(model.model_fields[name].annotation)
-        }
-
-    def limits(self) -> str:
-        """Return limits such as `> 0 and <= 1`, the tightest on each side; may be empty."""
-
-        def bounds(name: str) -> Iterator[Any]:
-            for item in _flat(self.metadata):
-                if (bound := getattr(item, name, None)) is not None:
-                    yield bound
-
-        above = [(bound, True) for bound in bounds("gt")]
-        least = max([*above, *((bound, False) for bound in bounds("ge"))], default=None)
-        below = [(bound, False) for bound in bounds("lt")]
-        most = min([*below, *((bound, True) for bound in bounds("le"))], default=None)
-        found = []
-        if least is not None:
-            found.append(f"{'>' if least[1] else '>='} {str(least[0]).removesuffix('.0')}")
-        if most is not None:
-            found.append(f"{'<=' if most[1] else '<'} {str(most[0]).removesuffix('.0')}")
-        return " and ".join(found)
+Node = Mapping[str, Any]
+"""Part of a core schema (`pydantic_core.core_schema`); empty where the location is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +25,37 @@ class KeyPlace:
     """The place that a location refers to."""
 
     key_path: KeyPath
-    expected: Expected
-    """Allowed values there, or allowed keys if `is_key`."""
+    node: Node
+    """What is allowed there: as the value, or as the key if `is_key`."""
+    tags: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    """Settings classes that are allowed there by their tags, if they have tags."""
     owner: type[BaseModel] | None = None
     """Settings class of the last key, known to it or not."""
     alternatives: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """All alternatives to the owner by their tags, if they have tags."""
+    keys: Node = field(default_factory=dict)
+    """What is allowed as the last key, if that is a key of a mapping."""
     is_key: bool = False
     """True if the location refers to a key of a mapping, not to its value."""
     is_branch: bool = False
     """True if the last step was the label of one alternative."""
+
+    @property
+    def discriminator(self) -> str | None:
+        """Key that distinguishes the alternatives; None if there is no such key."""
+        return self.node.get("discriminator")
+
+    def limits(self) -> str:
+        """Return limits such as `> 0 and <= 1`, the tightest on each side; may be empty."""
+        node = self.node
+        least = max(((node[by], by == "gt") for by in ("ge", "gt") if by in node), default=None)
+        most = min(((node[by], by == "le") for by in ("le", "lt") if by in node), default=None)
+        found = []
+        if least is not None:
+            found.append(f"{'>' if least[1] else '>='} {str(least[0]).removesuffix('.0')}")
+        if most is not None:
+            found.append(f"{'<=' if most[1] else '<'} {str(most[0]).removesuffix('.0')}")
+        return " and ".join(found)
 
 
 class Locator:
@@ -91,115 +66,81 @@ class Locator:
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
-        self._walked: dict[tuple[str | int, ...], _Walk] = {
-            (): _Walk(KeyPlace((), Expected((model,))))
-        }
+        schema: Node = model.__pydantic_core_schema__
+        self._definitions = {each["ref"]: each for each in schema.get("definitions", ())}
+        self._places: dict[KeyPath, KeyPlace] = {(): KeyPlace((), self._plain(schema))}
 
-    def locate(self, location: tuple[str | int, ...]) -> KeyPlace:
-        """Return the place that a location refers to."""
-        return self._walk(location, is_kept=False).place
-
-    def _walk(self, location: tuple[str | int, ...], *, is_kept: bool) -> _Walk:
-        known = self._walked.get(location)
-        if known is not None:
+    def locate(self, location: KeyPath, *, is_kept: bool = False) -> KeyPlace:
+        """Return the place that a location refers to; keep it for longer ones if `is_kept`."""
+        if (known := self._places.get(location)) is not None:
             return known
-        walked = self._walk(location[:-1], is_kept=True).on(location[-1])
+        place = self._next(self.locate(location[:-1], is_kept=True), location[-1])
+        if "discriminator" in place.node:
+            choices = place.node["choices"].items()
+            place = replace(place, tags={str(tag): self._plain(one)["cls"] for tag, one in choices})
         if is_kept:
-            self._walked[location] = walked
-        return walked
+            self._places[location] = place
+        return place
 
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """A location followed so far."""
-
-    place: KeyPlace
-    alternatives: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    """Alternatives of the last step, by their tags."""
-    keys: Expected = Expected(())
-    """Allowed keys of the mapping, if the last step led to one of its values."""
-
-    def on(self, step: str | int) -> _Walk:
-        """Return the walk after one more step."""
-        expected = self.place.expected
-        if self.place.is_key:
-            return self
+    def _next(self, place: KeyPlace, step: str | int) -> KeyPlace:
+        """Return the place after one more step, without its tags."""
+        node = place.node
+        if place.is_key:
+            return place
         if step == "[key]":
-            return _Walk(KeyPlace(self.place.key_path, self.keys, is_key=True))
-        if len(expected.types) > 1:
-            below = _branch(expected, str(step))
-            place = replace(self.place, expected=below, is_branch=True)
-            return _Walk(place, expected.tags(), self.keys)
-        here = expected.types[0] if expected.types else None
-        keys = _peeled(get_args(here)[0]) if get_args(here) else Expected(())
-        owner = here if isinstance(here, type) and issubclass(here, BaseModel) else None
-        below = _field(owner, str(step)) if owner else _element(here, step)
-        return _Walk(
-            KeyPlace((*self.place.key_path, step), below, owner, self.alternatives), {}, keys
+            return replace(place, node=place.keys, is_key=True)
+        if "choices" in node:
+            chosen = self._chosen(node["choices"], str(step))
+            return replace(
+                place, node=chosen, tags={}, alternatives=place.tags, keys={}, is_branch=True
+            )
+        return KeyPlace(
+            (*place.key_path, step),
+            self._below(node, step),
+            owner=node.get("cls"),
+            alternatives=place.alternatives if place.is_branch else {},
+            keys=self._plain(node.get("keys_schema", {})),
         )
+
+    def _chosen(self, choices: Any, label: str) -> Node:
+        """Return the choice with a pydantic label: a tag, or a text with the name of its type."""
+        if isinstance(choices, dict):
+            return self._plain(choices.get(label, {}))
+        for choice in map(self._plain, choices):
+            name = choice["cls"].__name__ if "cls" in choice else choice["type"]
+            if re.search(rf"\b{re.escape(name)}\b", label):
+                return choice
+        return {}
+
+    def _below(self, node: Node, step: str | int) -> Node:
+        """Return what is allowed below a key of a class or mapping, or below an index of a list."""
+        match node.get("type"):
+            case "model":
+                fields = self._plain(node["schema"])["fields"].items()
+                found = [one for name, one in fields if step in (name, one.get("validation_alias"))]
+            case "dict":
+                found = [node["values_schema"]]
+            case "list":
+                found = [node["items_schema"]]
+            case "tuple":
+                index = min(int(step), node.get("variadic_item_index", step))
+                found = node["items_schema"][index : index + 1]
+            case _:
+                found = []
+        return self._plain(found[0]) if found else {}
+
+    def _plain(self, node: Node) -> Node:
+        """Return a part of the schema without defaults, validators and None around it."""
+        while node.get("type") != "model":
+            if "schema_ref" in node:
+                node = self._definitions[node["schema_ref"]]
+            elif "schema" in node:
+                node = node["schema"]
+            else:
+                break
+        return node
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
     """Return the keys of a settings class, in the order of its fields."""
     return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _field(model: type[BaseModel], key: str) -> Expected:
-    for name, info in model.model_fields.items():
-        if key in (name, info.alias):
-            below = _peeled(info.annotation)
-            return Expected(below.types, (info, *below.metadata))
-    return Expected(())
-
-
-def _element(container: Any, step: str | int) -> Expected:
-    """Return what is allowed below a list index or mapping key."""
-    items = [item for item in get_args(container) if item is not Ellipsis]
-    if isinstance(step, int):
-        fixed = get_origin(container) is tuple and Ellipsis not in get_args(container)
-        index = step if fixed else 0
-        return _peeled(items[index]) if index < len(items) else Expected(())
-    return _peeled(items[-1]) if len(items) == 2 else Expected(())
-
-
-def _branch(expected: Expected, label: str) -> Expected:
-    """Return the alternative with a pydantic label: a tag, or the names of its types."""
-    if (tagged := expected.tags().get(label)) is not None:
-        return Expected((tagged,))
-    for alternative in expected.types:
-        below = _peeled(alternative)
-        if below.types and all(re.search(_label(item), label) for item in below.types):
-            return below
-    return Expected(())
-
-
-def _label(alternative: Any) -> str:
-    """Return a pattern of pydantic's name of a type: a word, or `literal[...]`."""
-    origin = get_origin(alternative) or alternative
-    name = "literal" if origin is Literal else getattr(origin, "__name__", str(origin))
-    return rf"\b{re.escape(name)}\b"
-
-
-def _peeled(annotation: Any) -> Expected:
-    """Return an annotation without Annotated and None."""
-    metadata: tuple[Any, ...] = ()
-    while True:
-        if get_origin(annotation) is Annotated:
-            annotation, *more = get_args(annotation)
-            metadata += tuple(more)
-        elif get_origin(annotation) in (Union, UnionType):
-            members = tuple(item for item in get_args(annotation) if item is not NoneType)
-            if len(members) > 1:
-                return Expected(members, metadata)
-            annotation = members[0]
-        else:
-            return Expected((annotation,), metadata)
-
-
-def _flat(metadata: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield constraints, with those of a FieldInfo."""
-    for item in metadata:
-        if isinstance(item, FieldInfo):
-            yield from _flat(tuple(item.metadata))
-        else:
-            yield item

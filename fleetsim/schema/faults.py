@@ -168,7 +168,7 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
             return _unknown(place)
         case "missing":
             return _missing(place)
-        case "union_tag_not_found" | "union_tag_invalid" if name := place.expected.discriminator:
+        case "union_tag_not_found" | "union_tag_invalid" if name := place.discriminator:
             return _tag(place, name, value)
         case "dict_type" | "model_type" | "model_attributes_type":
             return _mapping(place, value)
@@ -183,11 +183,11 @@ def _fault(details: ErrorDetails, place: KeyPlace) -> _Fault:
             fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
         case _ if kind in _RANGE_SIGNS:
             bound, sign = _RANGE_SIGNS[kind]
-            noun = "a whole number" if int in place.expected.types else "a number"
-            limits = place.expected.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
+            noun = "a whole number" if place.node.get("type") == "int" else "a number"
+            limits = place.limits() or f"{sign} {str(context[bound]).removesuffix('.0')}"
             fault = _Fault(key_path, f"must be {noun} {limits}")
         case _ if kind in _TYPE_NOUNS:
-            says = f"must be {_TYPE_NOUNS[kind]} {place.expected.limits()}".rstrip()
+            says = f"must be {_TYPE_NOUNS[kind]} {place.limits()}".rstrip()
             hint = _type_hint(kind, value)
             fault = _Fault(key_path, says, hint, yields_to_deeper=place.is_branch)
         case _:
@@ -243,7 +243,7 @@ def _missing(place: KeyPlace) -> _Fault:
 
 def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
     """Return the fault of a missing or unknown discriminator."""
-    tags = sorted(place.expected.tags())
+    tags = sorted(place.tags)
     allowed = ", ".join(map(repr, tags))
     if name in value:
         hint = did_you_mean(str(value[name]), tags)
@@ -255,7 +255,7 @@ def _tag(place: KeyPlace, name: str, value: dict[str, Any]) -> _Fault:
 
 def _mapping(place: KeyPlace, value: Any) -> _Fault:
     """Return the fault of another value in the place of a mapping."""
-    name, tags = place.expected.discriminator, sorted(place.expected.tags())
+    name, tags = place.discriminator, sorted(place.tags)
     says, hint = "must be a mapping {key: value}", ""
     if name is not None:
         says = f"must be a mapping whose {name} is one of {', '.join(map(repr, tags))}"
