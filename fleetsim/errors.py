@@ -2,8 +2,9 @@
 
 ```
 FleetsimError
-|-- ScenarioError     the scenario or the command is wrong: file, line, key, way out   (exit 2)
-|-- DataError         a device file, trace, data set or run folder is wrong: file, row (exit 2)
+|-- FaultsError       what a user gave is wrong
+|   |-- ScenarioError   the scenario or the command: file, line, key, way out          (exit 2)
+|   `-- DataError       a device file, trace, data set or run folder: file, row        (exit 2)
 |-- TrainingError     a process that trains failed or was killed                       (exit 1)
 |-- DivergenceError   the global model is no longer finite                             (exit 1)
 `-- SimulationError   an invariant broke: virtual time, client, task                   (exit 1)
@@ -19,11 +20,11 @@ class FleetsimError(Exception):
     """Base of all exceptions that fleetsim raises on purpose."""
 
 
-class ScenarioError(FleetsimError):
-    """Faults of the scenario or of the command line, one line each.
+class FaultsError(FleetsimError):
+    """Faults of what a user gave, one line each.
 
     Attributes:
-        faults: one finished line per fault, each naming file, line or key and the way out.
+        faults: one finished line per fault, each naming the place and the way out.
     """
 
     def __init__(self, *faults: str) -> None:
@@ -34,19 +35,12 @@ class ScenarioError(FleetsimError):
         return "\n".join(self.faults)
 
 
-class DataError(FleetsimError):
-    """Faults of a file that the simulation reads, one line each.
+class ScenarioError(FaultsError):
+    """Faults of the scenario or of the command line: file, line or key, and the way out."""
 
-    Attributes:
-        faults: one finished line per fault, each naming file and row and the way out.
-    """
 
-    def __init__(self, *faults: str) -> None:
-        self.faults = tuple(map(one_line, faults))
-        super().__init__(*self.faults)
-
-    def __str__(self) -> str:
-        return "\n".join(self.faults)
+class DataError(FaultsError):
+    """Faults of a file that the simulation reads: file and row, and the way out."""
 
 
 class TrainingError(FleetsimError):

@@ -23,9 +23,8 @@ import typer
 from fleetsim.cli.application import app
 from fleetsim.cli.terminal import say
 from fleetsim.errors import (
-    DataError,
     DivergenceError,
-    ScenarioError,
+    FaultsError,
     SimulationError,
     TrainingError,
 )
@@ -51,7 +50,7 @@ def main() -> None:
         if str(fault):
             say(f"error: {_usage(fault)}")
         sys.exit(2)
-    except (ScenarioError, DataError) as fault:
+    except FaultsError as fault:
         for line in str(fault).split("\n"):
             say(f"error: {line}")
         sys.exit(2)

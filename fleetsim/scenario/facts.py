@@ -17,15 +17,28 @@ from fleetsim.fleet.network.wifi_or_cellular import (
 )
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.usage.loading import load_trace
+from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.scenario.settings import BufferedServerSettings, Scenario
+from fleetsim.schema.effects import Facts
 from fleetsim.units import BYTE_PER_GIB
 
 
-@dataclass(frozen=True)
-class ScenarioFacts:
-    """Facts of one scenario, see `fleetsim.schema.effects.Facts`.
+def facts_of(scenario: Scenario) -> Facts:
+    """Return the facts of a loaded scenario; files are read at first use."""
+    return _ScenarioFacts(
+        fleet=scenario.fleet,
+        files=scenario.files,
+        seed=scenario.seed,
+        is_buffered=isinstance(scenario.server, BufferedServerSettings),
+        can_train=not isinstance(scenario.task.dataset, BlankSettings),
+        partition=scenario.task.partition.kind,
+        last_round=scenario.stop.last_round,
+    )
 
-    Files are read at first use.
-    """
+
+@dataclass(frozen=True)
+class _ScenarioFacts:
+    """Facts of one scenario; `Facts` says what each is."""
 
     fleet: FleetSettings
     files: HardwareFiles
@@ -44,17 +57,14 @@ class ScenarioFacts:
 
     @cached_property
     def least_ram_gib(self) -> float:
-        """Least memory of any device that clients have."""
         return min(profile.ram_byte for profile in self._profiles) / BYTE_PER_GIB
 
     @cached_property
     def assigned_devices(self) -> frozenset[str]:
-        """Names in `fleet.devices` that at least one client has."""
         return frozenset(self.fleet.assigned_devices)
 
     @cached_property
     def battery_devices(self) -> frozenset[str]:
-        """Names in `fleet.devices` whose devices run on a battery."""
         return frozenset(
             name
             for name in self.fleet.devices
@@ -65,27 +75,22 @@ class ScenarioFacts:
 
     @property
     def names_people(self) -> bool:
-        """True if `fleet.usage` names a trace or synthetic people."""
         return self.fleet.usage.trace is not None or self.fleet.usage.synthetic is not None
 
     @property
     def has_people(self) -> bool:
-        """True if any client follows a record of these people."""
         return self.names_people and not self.device_kinds.isdisjoint(self.fleet.usage.kinds)
 
     @cached_property
     def has_cellular(self) -> bool:
-        """True if any transfer ever goes over the cellular network."""
         return self.has_wireless and (self.has_metered or self._goes_over("cellular"))
 
     @property
     def has_unmetered(self) -> bool:
-        """True if any wireless client is ever on an unmetered network."""
         return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[0]
 
     @cached_property
     def has_wifi(self) -> bool:
-        """True if any transfer ever goes over Wi-Fi."""
         return self._goes_over("wifi")
 
     def _goes_over(self, network: Network) -> bool:
@@ -99,7 +104,6 @@ class ScenarioFacts:
 
     @cached_property
     def has_metered(self) -> bool:
-        """True if any wireless client is ever on a metered network."""
         if not isinstance(self._network, ByUsageSettings):
             return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
@@ -114,20 +118,16 @@ class ScenarioFacts:
 
     @property
     def has_batteries(self) -> bool:
-        """True if any device of the fleet runs on a battery."""
         return any(profile.battery_j is not None for profile in self._profiles)
 
     @property
     def has_wireless(self) -> bool:
-        """True if any device of the fleet is not wired."""
         return any(profile.wired is None for profile in self._profiles)
 
     @property
     def has_distances(self) -> bool:
-        """True if the channel places clients at distances."""
         return self.fleet.channel.has_distances
 
     @cached_property
     def device_kinds(self) -> frozenset[str]:
-        """Kinds of device in the fleet: phone, board, vm."""
         return frozenset(profile.kind for profile in self._profiles)

@@ -10,13 +10,12 @@ from typing import Any
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
-from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.plugin import load_plugin, refuse_missing_plugin
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
-from fleetsim.scenario.facts import ScenarioFacts
+from fleetsim.scenario.facts import facts_of
 from fleetsim.scenario.inert_keys import Inert, inert_keys
 from fleetsim.scenario.least_memory import require_memory
 from fleetsim.scenario.samples import too_few_samples
@@ -91,16 +90,7 @@ def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:
     Raises:
         ScenarioError: an entry is refused.
     """
-    facts = ScenarioFacts(
-        fleet=scenario.fleet,
-        files=scenario.files,
-        seed=scenario.seed,
-        is_buffered=isinstance(scenario.server, BufferedServerSettings),
-        can_train=not isinstance(scenario.task.dataset, BlankSettings),
-        partition=scenario.task.partition.kind,
-        last_round=scenario.stop.last_round,
-    )
-    found = list(inert_keys(scenario, document.data, facts))
+    found = list(inert_keys(scenario, document.data, facts_of(scenario)))
     if any(each.is_refused for each in found):
         raise ScenarioError(*_lines(document, [each for each in found if each.is_refused]))
     scenario._inert = tuple(_lines(document, found))
