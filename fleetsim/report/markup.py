@@ -34,8 +34,6 @@ class Table:
 class Picture:
     """A figure in a page."""
 
-    stem: str
-    """Name of its files, without the ending."""
     svg: bytes
     description: str
     """Description of the figure, for readers who cannot see it."""

@@ -17,11 +17,7 @@ def has_batteries(rounds: pd.DataFrame) -> bool:
 
 @style.house_style()
 def levels(rounds: pd.DataFrame) -> Figure:
-    """Draw battery levels, and clients that can take part or are off, at the end of every round.
-
-    Args:
-        rounds: a rounds table with battery columns.
-    """
+    """Draw battery levels, and clients that can take part or are off, at the end of every round."""
     figure = style.new_figure(style.WIDTH_IN, 5.4, title="Batteries of the fleet over time")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     factor, unit = quantities.unit_for(float(rounds["finished_at_s"].max()), "s")
@@ -30,15 +26,7 @@ def levels(rounds: pd.DataFrame) -> Figure:
         rounds[f"battery_{which}_fraction"].to_numpy(dtype=np.float64)
         for which in ("low", "median", "high")
     )
-    upper.fill_between(
-        at,
-        low,
-        high,
-        color=style.SKY_BLUE,
-        alpha=0.35,
-        linewidth=0,
-        label="10th to 90th percentile",
-    )
+    style.band(upper, at, low, high, label="10th to 90th percentile")
     upper.plot(at, median, color=style.BLUE, label="median")
     upper.set(ylim=(0.0, 1.02), ylabel="battery level")
     style.in_percent(upper, "y")

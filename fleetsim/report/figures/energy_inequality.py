@@ -59,9 +59,7 @@ def energy_by_client(
     )
     total_j = float(energy_j.sum())
     if not total_j:
-        figure = style.new_figure(style.WIDTH_IN, 2.4, title="Energy by client")
-        style.say(figure.subplots(), "no energy was spent")
-        return figure
+        return style.empty_figure("Energy by client", "no energy was spent")
     size = len(energy_j)
     top = energy_j.sort_values(ascending=False, kind="stable").index[:MAX_CLIENTS]
     num_most = max(1, round(size / 10))

@@ -50,14 +50,14 @@ def stragglers(
     """
     shown_round = round_with_longest_waiting(rounds) if round_ is None else round_
     if shown_round is None:
-        return _nothing("No round with train tasks")
+        return style.empty_figure("No round with train tasks", "no train tasks")
     found = rounds[rounds["round"] == shown_round]
     if found.empty:
         raise ValueError(f"round_ must be a round of the table, got {shown_round}")
     row = found.iloc[0]
     of_round = tasks[(tasks["round"] == shown_round) & (tasks["purpose"] == Purpose.TRAIN)]
     if of_round.empty:
-        return _nothing(f"Round {shown_round}")
+        return style.empty_figure(f"Round {shown_round}", "no train tasks")
     of_round = of_round.assign(duration_s=of_round["finished_at_s"] - of_round["dispatched_at_s"])
     of_round = of_round.sort_values(["duration_s", "client"], kind="stable")
     shown = of_round.tail(MAX_ROWS)
@@ -69,12 +69,6 @@ def stragglers(
     if len(shown) < len(of_round):
         axes.set_title(f"the {len(shown)} longest of {len(of_round)} tasks")
     style.legend_below(figure, axes)
-    return figure
-
-
-def _nothing(title: str) -> Figure:
-    figure = style.new_figure(style.WIDTH_IN, 2.4, title=title)
-    style.say(figure.subplots(), "no train tasks")
     return figure
 
 
@@ -119,28 +113,19 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
             linestyle=":",
             label="deadline",
         )
-    for lane, end, outcome in zip(lanes, finished, outcomes, strict=True):
-        axes.plot(
-            end,
-            lane,
-            marker=_MARKERS[outcome],
-            color=style.OUTCOMES[outcome],
-            markersize=6,
-            markeredgecolor=style.INK,
-            markeredgewidth=0.6,
-            linestyle="",
-            clip_on=False,
-        )
     for outcome, color in style.OUTCOMES.items():
-        if (outcomes == outcome).any():
+        ended = outcomes == outcome
+        if ended.any():
             axes.plot(
-                [],
-                [],
+                finished[ended],
+                lanes[ended],
                 marker=_MARKERS[outcome],
                 color=color,
+                markersize=6,
                 markeredgecolor=style.INK,
                 markeredgewidth=0.6,
                 linestyle="",
+                clip_on=False,
                 label=outcome,
             )
     names = [

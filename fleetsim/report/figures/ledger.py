@@ -50,9 +50,7 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
     )
     purposes = present(entries, "purpose", PURPOSES)
     if not purposes:
-        figure = style.new_figure(style.WIDTH_IN, 2.4, title="Energy ledger")
-        style.say(figure.subplots(), "no energy was spent")
-        return figure
+        return style.empty_figure("Energy ledger", "no energy was spent")
     components = present(entries, "component", COMPONENTS)[::-1]
     figure = style.new_figure(style.WIDTH_IN, 1.9 + 0.34 * max(3, len(components)), title=title)
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
@@ -68,20 +66,15 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
 
 @style.house_style()
 def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw the ledgers of runs: joules by component, and by energy outcome.
-
-    Args:
-        ledgers: ledger of each run by its label.
-    """
+    """Draw the ledgers of runs by their labels: joules by component, and by energy outcome."""
     labels = list(ledgers)[::-1]
     entries = pd.concat(
         [found.assign(run=label) for label, found in ledgers.items()], ignore_index=True
     )
+    if entries.empty:
+        return style.empty_figure("Energy ledgers", "no energy was spent")
     height_in = 2.5 + 0.34 * max(2, len(labels))
     figure = style.new_figure(style.WIDTH_IN, height_in, title="Energy ledgers")
-    if entries.empty:
-        style.say(figure.subplots(), "no energy was spent")
-        return figure
     left, right = figure.subplots(1, 2, sharey=True)
     components = present(entries, "component", COMPONENTS)
     parts: Parts = {name: style.COMPONENTS[COMPONENTS[name]] for name in components}

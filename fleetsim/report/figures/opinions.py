@@ -74,15 +74,7 @@ def _opinions(axes: Axes, entries: pd.DataFrame, rounds: pd.DataFrame) -> None:
     by_round = entries.groupby("round")["opinion"]
     low, high = by_round.quantile(0.1), by_round.quantile(0.9)
     means = averages(entries)
-    axes.fill_between(
-        means.index,
-        low,
-        high,
-        color=style.SKY_BLUE,
-        alpha=0.35,
-        linewidth=0,
-        label="10th to 90th percentile",
-    )
+    style.band(axes, means.index, low, high, label="10th to 90th percentile")
     axes.plot(means.index, means, color=style.BLUE, marker=_marker(means), label="mean opinion")
     evaluated = rounds[rounds["round"].isin(means.index) & rounds["accuracy"].notna()]
     axes.plot(

@@ -58,9 +58,7 @@ def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
     who = "clients" if is_whole_fleet else "clients with a task"
     title = f"Selections: {total:,} train tasks for {num_clients:,} {who}"
     if not num_clients:
-        figure = style.new_figure(style.WIDTH_IN, 2.4, title=title)
-        style.say(figure.subplots(), "no client was selected")
-        return figure
+        return style.empty_figure(title, "no client was selected")
     clients = with_few_devices(clients)
     if num_clients <= MAX_CLIENTS:
         return _each_client(clients, title)

@@ -81,15 +81,8 @@ def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
     if width.max() > 1:
         low = np.minimum.reduceat(ratio, edges[:-1])
         high = np.maximum.reduceat(ratio, edges[:-1])
-        axes.fill_between(
-            edges + 0.5,
-            np.append(low, low[-1]),
-            np.append(high, high[-1]),
-            step="post",
-            color=style.SKY_BLUE,
-            alpha=0.35,
-            linewidth=0,
-        )
+        low, high = np.append(low, low[-1]), np.append(high, high[-1])
+        style.band(axes, edges + 0.5, low, high, step="post")
     axes.stairs(means, edges + 0.5, baseline=None, color=style.BLUE, linewidth=1.6)
     axes.set(
         title="selected share of the fleet"

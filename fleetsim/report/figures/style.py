@@ -143,6 +143,18 @@ def say(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)
 
 
+def empty_figure(title: str, words: str) -> Figure:
+    """Return a low figure that says in words that there is nothing to draw."""
+    figure = new_figure(WIDTH_IN, 2.4, title=title)
+    say(figure.subplots(), words)
+    return figure
+
+
+def band(axes: Axes, x: Any, low: Any, high: Any, **looks: Any) -> None:
+    """Draw the area of a range around a line."""
+    axes.fill_between(x, low, high, color=SKY_BLUE, alpha=0.35, linewidth=0, **looks)
+
+
 def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:
     """Make room for bars at 0 to `number` - 1, or for more, so that a single bar stays thin."""
     axes.set_ylim(number - 0.6 - max(number, room_for), number - 0.4)

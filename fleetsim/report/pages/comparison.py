@@ -14,9 +14,15 @@ from fleetsim.errors import ScenarioError
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
-from fleetsim.report.figures import accuracy, coverage, ledger, opinions, regret_curves, style
-from fleetsim.report.markup import Picture
-from fleetsim.report.pages import ledger_tables, prices, regret, scenario_differences, summary
+from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
+from fleetsim.report.pages import (
+    ledger_tables,
+    prices,
+    regret,
+    run_figures,
+    scenario_differences,
+    summary,
+)
 from fleetsim.report.pages.comparison_tables import (
     Comparison,
     Entry,
@@ -30,16 +36,12 @@ from fleetsim.report.pages.comparison_tables import (
 )
 from fleetsim.report.pages.measures import Budgets
 from fleetsim.report.pages.prices import Prices
+from fleetsim.report.pages.run_figures import Drawn
 
 __all__ = ["Comparison", "Entry", "compare", "frame", "text_table", "write"]
 
-PAGE = "comparison.html"
-CSV = "comparison.csv"
 STEM = "comparison"
-LEDGER = "comparison-ledger"
-SELECTION = "comparison-selection"
-REGRET = "comparison-regret"
-OPINIONS = "comparison-opinions"
+LEDGER = f"{STEM}-ledger"
 
 _MAX_TARGETS = 6
 
@@ -114,33 +116,14 @@ def write(comparison: Comparison, folder: Path) -> Path:
     way_out = "choose another place with --out"
     atomic_files.make_folder(folder, way_out=way_out)
     for name, table in (
-        (CSV, frame(comparison)),
+        (f"{STEM}.csv", frame(comparison)),
         (f"{LEDGER}.csv", ledger_tables.frame(comparison.ledgers)),
     ):
         text = table.to_csv(index=False, lineterminator="\n")
         atomic_files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
-    figure = accuracy.accuracy(
-        {entry.label: entry.run.rounds for entry in comparison.entries},
-        against=("time", "energy", "rounds"),
-        targets=comparison.targets,
-    )
-    picture = Picture(
-        STEM,
-        style.save(figure, folder, STEM),
-        "test accuracy of all runs against virtual time, energy and rounds",
-        "Further left is faster, with less energy, or in fewer rounds. A dot marks where a run"
-        " first reached an accuracy of the tables (dotted lines).",
-    )
-    ledgers = Picture(
-        LEDGER,
-        style.save(ledger.side_by_side(comparison.ledgers), folder, LEDGER),
-        "joules of all runs by component and by energy outcome",
-        "Left, joules by component; right, the same joules by energy outcome. Energy in plain green"
-        " went into a model or a selection.",
-    )
     number = len(comparison.entries)
     heading = "One run" if number == 1 else f"{number} runs side by side"
-    path = folder / PAGE
+    path = folder / f"{STEM}.html"
     markup.write(
         path,
         "compare.html.j2",
@@ -148,7 +131,7 @@ def write(comparison: Comparison, folder: Path) -> Path:
         heading=heading,
         worlds=worlds_say(comparison) if comparison.world_differences else "",
         notes=comparison.notes,
-        pictures=(picture, *_of_selection(comparison, folder), ledgers),
+        pictures=run_figures.saved(_figures(comparison), folder),
         tables=tables(comparison),
         differences=differences_table(comparison),
         runs=runs_table(comparison),
@@ -156,40 +139,47 @@ def write(comparison: Comparison, folder: Path) -> Path:
     return path
 
 
-def _of_selection(comparison: Comparison, folder: Path) -> Iterator[Picture]:
-    """Yield the figures of selections, and of regret and opinions if there are any."""
+def _figures(comparison: Comparison) -> Drawn:
+    """Draw accuracy, selections, regret and opinions if there are any, and ledgers."""
     runs = comparison.runs
-    figure = coverage.coverage(
-        {label: run.share_seen() for label, run in runs.items()},
-        {label: run.selection_counts() for label, run in runs.items()},
+    yield (
+        STEM,
+        accuracy.accuracy(
+            {label: run.rounds for label, run in runs.items()},
+            against=("time", "energy", "rounds"),
+            targets=comparison.targets,
+        ),
+        "test accuracy of all runs against virtual time, energy and rounds",
+        "Further left is faster, with less energy, or in fewer rounds. A dot marks where a run"
+        " first reached an accuracy of the tables (dotted lines).",
     )
-    yield Picture(
-        SELECTION,
-        style.save(figure, folder, SELECTION),
-        "share of the fleet selected at least once by round, and how often clients were selected",
-        "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right, the"
-        " number of clients by times selected: clients far to the right are preferred.",
-    )
+    yield run_figures.coverage_figure(f"{STEM}-selection", runs)
     found = comparison.regrets
     if found is not None:
-        figure = regret_curves.regret(
-            found.curves, list(runs), best=found.best, slot_rounds=found.slot_rounds
-        )
-        yield Picture(
-            REGRET,
-            style.save(figure, folder, REGRET),
+        yield (
+            f"{STEM}-regret",
+            regret_curves.regret(
+                found.curves, list(runs), best=found.best, slot_rounds=found.slot_rounds
+            ),
             "regret of the runs against the best fixed clients by slot",
             "A curve that flattens has found the best clients. " + regret.caption(found),
         )
     by_run = {label: run.opinions() for label, run in runs.items()}
     if any(map(len, by_run.values())):
-        yield Picture(
-            OPINIONS,
-            style.save(opinions.side_by_side(by_run), folder, OPINIONS),
+        yield (
+            f"{STEM}-opinions",
+            opinions.side_by_side(by_run),
             "mean accuracy on the clients' own data by round",
             "Mean over the clients that answered after each slot; runs whose selector asks no"
             " client for an opinion have no line.",
         )
+    yield (
+        LEDGER,
+        ledger.side_by_side(comparison.ledgers),
+        "joules of all runs by component and by energy outcome",
+        "Left, joules by component; right, the same joules by energy outcome. Energy in plain green"
+        " went into a model or a selection.",
+    )
 
 
 def _refuse_doubles(runs: Sequence[Run]) -> None:

@@ -1,13 +1,6 @@
 """Costs of a run in money and carbon, by prices of joules and hours.
 
-Prices belong to a report and not to the run: they change no table, and other prices can be applied
-to the same run. docs/reports.md says what is charged for which device:
-
-* carbon = joules / 3.6e6 * grid_gram_per_kwh, for every device;
-* electricity = joules / 3.6e6 * usd_per_kwh, for devices that are not rented by the hour: a rent
-  contains the power;
-* rent = hours * usd_per_hour, twice: for the hours of tasks alone (an instance that is started for
-  each task), and for the whole run, every client of that device from its start to its end.
+docs/reports.md defines the amounts, and says what is charged for which device.
 """
 
 from __future__ import annotations
@@ -15,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -101,16 +93,10 @@ def load(name: str) -> Prices:
     Raises:
         DataError: it is not there, or wrong; one line per fault.
     """
-    path = _path(name)
-    if path is None:
+    path = bundled.find("prices", name)
+    if path is None or not paths.is_file(path):
         raise DataError(f"--prices {quoted(name)}: {bundled.not_found('prices', name)}")
     return faults.check(Prices, strict_yaml.read(path, DataError), DataError)
-
-
-def _path(name: str) -> Path | None:
-    """Return the file of a name; None if there is none."""
-    path = bundled.find("prices", name)
-    return path if path is not None and paths.is_file(path) else None
 
 
 def bill(run: Run, prices: Prices) -> Bill:

@@ -24,14 +24,15 @@ from fleetsim.report.figures import (
 )
 from fleetsim.report.markup import Picture
 
-Drawn = Iterator[tuple[str, Figure, str, str]]
+DrawnFigure = tuple[str, Figure, str, str]
 """Stem, figure, description, caption."""
+Drawn = Iterator[DrawnFigure]
 
 
 def saved(drawn: Drawn, folder: Path) -> list[Picture]:
     """Return the figures, each saved as it is drawn."""
     return [
-        Picture(stem, style.save(figure, folder, stem), description, caption)
+        Picture(style.save(figure, folder, stem), description, caption)
         for stem, figure, description, caption in drawn
     ]
 
@@ -80,14 +81,7 @@ def cost_figures(tasks: pd.DataFrame) -> Drawn:
 def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     """Draw coverage, selection ratio, selections and opinions."""
     if len(run.rounds) > 1:
-        yield (
-            "coverage",
-            coverage.coverage({"run": run.share_seen()}, {"run": run.selection_counts()}),
-            "share of the fleet selected at least once by round, and how often clients were"
-            " selected",
-            "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right,"
-            " the number of clients by times selected: clients far to the right are preferred.",
-        )
+        yield coverage_figure("coverage", {"run": run})
     selected, devices = run.selection_ratio(), run.selected_devices()
     if selected is not None and devices is not None and len(run.rounds) > 1:
         yield (
@@ -113,6 +107,20 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
             "The selector learns from each client's accuracy on its own data after a slot. Clients"
             " of some selectors form beliefs from it by messages to neighbours.",
         )
+
+
+def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
+    """Draw the coverage of one run or of several."""
+    return (
+        stem,
+        coverage.coverage(
+            {label: run.share_seen() for label, run in runs.items()},
+            {label: run.selection_counts() for label, run in runs.items()},
+        ),
+        "share of the fleet selected at least once by round, and how often clients were selected",
+        "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right, the"
+        " number of clients by times selected: clients far to the right are preferred.",
+    )
 
 
 def _device_shares(run: Run, clients: pd.DataFrame) -> dict[str, float] | None:

@@ -75,11 +75,7 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
             quantities.text(sums.virtual_s, "s"),
             f"{quantities.digits(sums.virtual_s)} s",
         ),
-        (
-            "energy",
-            quantities.text(sums.energy_j, "j"),
-            f"{quantities.digits(sums.energy_j)} J",
-        ),
+        ("energy", quantities.text(sums.energy_j, "j"), f"{quantities.digits(sums.energy_j)} J"),
         ("wasted", quantities.percent(sums.wasted_fraction), f"{wasted} of the energy"),
         ("rounds", f"{sums.num_rounds:,}", ""),
         (
@@ -87,23 +83,12 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
             quantities.percent(share),
             f"{sums.num_delivered:,} of {sums.num_selected:,}",
         ),
-        *(
-            [
-                (
-                    "mean waiting",
-                    quantities.text(sums.waiting_mean_s, "s"),
-                    "last minus first answer of a round",
-                )
-            ]
-            if run.is_synchronous
-            else []
-        ),
-        (
-            "host time",
-            quantities.text(run.manifest.host_s or None, "s"),
-            "duration of the simulation",
-        ),
     ]
+    if run.is_synchronous:
+        waiting = quantities.text(sums.waiting_mean_s, "s")
+        found.append(("mean waiting", waiting, "last minus first answer of a round"))
+    host = quantities.text(run.manifest.host_s or None, "s")
+    found.append(("host time", host, "duration of the simulation"))
     return [(label, value, "" if note == value else note) for label, value, note in found]
 
 
@@ -143,9 +128,7 @@ def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
 
 def outcomes_table(tasks: pd.DataFrame) -> Table:
     """Return tasks, their durations and energy, by outcome."""
-    tasks = tasks.assign(
-        energy_j=energy_of(tasks), duration_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
-    )
+    tasks = _with_totals(tasks)
     spent_j = float(tasks["energy_j"].sum())
     rows = []
     for outcome in style.OUTCOMES:
@@ -176,15 +159,8 @@ def outcomes_table(tasks: pd.DataFrame) -> Table:
 
 
 def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
-    """Return tasks, their durations and energy, by kind of device.
-
-    Args:
-        tasks: the tasks table.
-        clients: frame with device and num_selected, a row per client.
-    """
-    tasks = tasks.assign(
-        energy_j=energy_of(tasks), duration_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
-    )
+    """Return tasks, their durations and energy, by device; `clients` has a row per client."""
+    tasks = _with_totals(tasks)
     rows = []
     for device, own in clients.groupby("device"):
         done = tasks[tasks["device"] == device]
@@ -214,6 +190,11 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
         "wasted",
     )
     return Table(columns, rows)
+
+
+def _with_totals(tasks: pd.DataFrame) -> pd.DataFrame:
+    duration_s = tasks["finished_at_s"] - tasks["dispatched_at_s"]
+    return tasks.assign(energy_j=energy_of(tasks), duration_s=duration_s)
 
 
 def _mean(values: pd.Series[float]) -> float | None:
