@@ -1,4 +1,4 @@
-"""Most tests of pages need their figures only as SVG; PDF takes longer than all the rest."""
+"""Most tests of pages need no picture of their figures, which takes longer than all the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleetsim.report.figures import style
 
 
 @pytest.fixture
-def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are saved as SVG alone."""
-    for suffix in ("png", "pdf"):
-        monkeypatch.delitem(style.FORMATS, suffix)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made, but not encoded: their files hold an empty picture."""
+    empty = dict.fromkeys(style.FORMATS, b"<svg/>")
+    monkeypatch.setattr(style, "encode", lambda figure: empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from fleetsim import rng
-from fleetsim.contracts import ClientColumns, Outcome, Purpose, RoundRow, TaskRow
+from fleetsim.contracts import (
+    ClientColumns,
+    FloatArray,
+    IntArray,
+    Outcome,
+    Purpose,
+    RoundRow,
+    TaskRow,
+)
 from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
@@ -22,11 +28,13 @@ from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.record.run_folder import create_folder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.schema import strict_yaml
+from fleetsim.schema.overrides import content_hash
 from tests.record.rows import new_recorder
-from tests.report.rows import task_row
+from tests.report.rows import round_row, task_row
 
 SPEED_S = {"pixel-6": 9.0, "realme-q3s": 22.0, "jetson-nano-cpu": 34.0, "t2.small": 14.0}
 """Kinds of devices, and how long each computes."""
+_ROUND_S = 50.0
 
 
 @dataclass
@@ -43,8 +51,6 @@ class MadeUp:
     num_probes: int = 0
     deadline_s: float = 45.0
     is_trained: bool = True
-    speed: float = 1.0
-    """How fast accuracy rises."""
     status: str = "done"
     stop_text: str | None = None
     version: str = "0.1.0"
@@ -71,12 +77,10 @@ def make_run(folder: Path, made: MadeUp) -> Run:
     """Write the folder of a made-up run and open it."""
     rounds: list[RoundRow] = []
     tasks: list[TaskRow] = []
-    now_s, total_j = 0.0, 0.0
     for round_ in range(1, made.num_rounds + 1):
-        of_round = _tasks(made, round_, now_s, first=len(tasks))
-        rounds.append(_round(made, of_round, round_, now_s, total_j))
+        of_round = _tasks(made, round_, first=len(tasks))
         tasks += of_round
-        now_s, total_j = rounds[-1].finished_at_s, rounds[-1].energy_total_j
+        rounds.append(_round(made, of_round, round_, spent_j=sum(task.energy_j for task in tasks)))
     return write_run(folder, made, rounds, tasks)
 
 
@@ -97,7 +101,7 @@ def write_run(
         trainer="serial" if made.is_trained else "none",
         checkpoint_every_rounds=1,
         scenario_hash=scenario_hash(made.scenario()),
-        world_hash=_hash(f"{made.seed}/{made.size}/{sorted(made.devices)}"),
+        world_hash=content_hash([made.seed, made.size, sorted(made.devices)]),
         platforms=tuple(PlatformRecord.of(features, {}) for features in made.platforms),
         versions={"fleetsim": made.version, "python": "3.11.0"},
     )
@@ -158,119 +162,67 @@ def _device(made: MadeUp, client: int) -> str:
     return sorted(made.devices)[client % len(made.devices)]
 
 
-def _tasks(made: MadeUp, round_: int, now_s: float, *, first: int) -> list[TaskRow]:
-    stream = rng.stream(made.seed, f"made-up/{dict(made.selector)}", round_)
-    probed = stream.choice(made.size, made.num_probes, replace=False)
-    # Low numbers more often, so that some clients pay more than others.
-    weights = 1.0 / (1.0 + np.arange(made.size))
-    chosen = stream.choice(made.size, made.cohort, replace=False, p=weights / weights.sum())
-    rows: list[TaskRow] = []
-    for purpose, clients in ((Purpose.PROBE, probed), (Purpose.TRAIN, chosen)):
-        for client in clients.tolist():
-            draws = stream.exponential(size=3)
-            device = _device(made, client)
-            speed_s = 1.0 if purpose is Purpose.PROBE else made.devices[device]
-            rows.append(
-                _task(made, first + len(rows), round_, client, purpose, now_s, speed_s, draws)
-            )
+def _tasks(made: MadeUp, round_: int, *, first: int) -> list[TaskRow]:
+    """Probes, then train tasks; one of four is late, another offline."""
+    outcomes = (Outcome.DELIVERED, Outcome.DELIVERED, Outcome.LATE, Outcome.OFFLINE)
+    began_s, rows = _ROUND_S * (round_ - 1), []
+    for number in range(made.num_probes + made.cohort):
+        # Low numbers more often, so that some clients pay more than others.
+        client = number * (1 + round_ % 3) % made.size
+        device, is_probe = _device(made, client), number < made.num_probes
+        compute_s = 1.0 if is_probe else made.devices[device]
+        row = task_row(
+            first + number,
+            client,
+            device,
+            round=round_,
+            purpose=Purpose.PROBE if is_probe else Purpose.TRAIN,
+            outcome=Outcome.DELIVERED if is_probe else outcomes[number % 4],
+            dispatched_at_s=began_s,
+            compute_s=compute_s,
+            energy_compute_j=2.1 * compute_s,
+            finished_at_s=began_s + 4.0 + compute_s,
+        )
+        rows.append(row)
     return rows
 
 
-def _task(
-    made: MadeUp,
-    number: int,
-    round_: int,
-    client: int,
-    purpose: Purpose,
-    now_s: float,
-    speed_s: float,
-    draws: np.ndarray[Any, Any],
-) -> TaskRow:
-    phases = [2.0 * draws[0], speed_s * (0.7 + 0.3 * draws[1]), 3.0 * draws[2]]
-    outcome, limit_s = Outcome.DELIVERED, made.deadline_s
-    if number % 11 == 3:
-        outcome, limit_s = Outcome.OFFLINE, 0.6 * sum(phases)
-    elif number % 17 == 5:
-        outcome, limit_s = Outcome.BATTERY, 0.8 * sum(phases)
-    elif sum(phases) > made.deadline_s:
-        outcome = Outcome.LATE
-    lived: list[float] = []
-    for phase_s in phases:
-        lived.append(min(phase_s, max(0.0, limit_s - sum(lived))))
-    is_loss_known = outcome is Outcome.DELIVERED and purpose is Purpose.TRAIN and made.is_trained
-    return TaskRow(
-        task=number,
-        round=round_,
-        client=client,
-        device=_device(made, client),
-        purpose=purpose,
-        dispatched_at_s=now_s,
-        download_s=lived[0],
-        compute_s=lived[1],
-        upload_s=lived[2],
-        finished_at_s=now_s + sum(lived),
-        outcome=outcome,
-        energy_compute_j=2.1 * lived[1],
-        energy_receive_j=0.8 * lived[0],
-        energy_transmit_j=1.2 * lived[2],
-        energy_tail_j=0.5 if lived[2] else 0.0,
-        energy_idle_j=0.4 * sum(lived),
-        download_byte=1000,
-        upload_byte=1000,
-        train_flop=1e9,
-        num_samples=20,
-        train_loss=1.0 / round_ if is_loss_known else None,
-        staleness=0,
-    )
-
-
-def _round(
-    made: MadeUp, tasks: list[TaskRow], round_: int, now_s: float, total_j: float
-) -> RoundRow:
+def _round(made: MadeUp, tasks: list[TaskRow], round_: int, *, spent_j: float) -> RoundRow:
     train = [task for task in tasks if task.purpose is Purpose.TRAIN]
-    done_s = [task.finished_at_s - now_s for task in train if task.outcome is Outcome.DELIVERED]
-    lost = (Outcome.OFFLINE, Outcome.BATTERY)
-    energy_j = sum(task.energy_j for task in tasks)
-    wobble = float(rng.stream(made.seed, "made-up/wobble", round_).normal(scale=0.012))
-    accuracy = min(1.0, 0.93 * (1.0 - np.exp(-made.speed * round_ / 6.0)) + wobble)
-    return RoundRow(
-        round=round_,
-        started_at_s=now_s,
-        finished_at_s=max(task.finished_at_s for task in tasks) + 1.0,
-        accuracy=max(0.1, accuracy) if made.is_trained and round_ % 5 else None,
-        loss=2.0 / round_ if made.is_trained and round_ % 5 else None,
+    done_s = [task.finished_at_s for task in train if task.outcome is Outcome.DELIVERED]
+    # Every fifth round is not evaluated.
+    is_evaluated = made.is_trained and round_ % 5 != 0
+    return round_row(
+        round_,
+        0.93 * (1.0 - np.exp(-round_ / 6.0)) if is_evaluated else None,
+        started_at_s=_ROUND_S * (round_ - 1),
+        finished_at_s=_ROUND_S * round_,
         num_eligible=made.size,
         num_probed=len(tasks) - len(train),
         num_selected=len(train),
         num_delivered=len(done_s),
         num_late=sum(task.outcome is Outcome.LATE for task in train),
-        num_lost=sum(task.outcome in lost for task in train),
-        num_cancelled=0,
-        aggregated=bool(done_s),
-        idle_s=0.0,
-        probe_s=0.0,
+        num_lost=sum(task.outcome is Outcome.OFFLINE for task in train),
         waiting_s=max(done_s) - min(done_s) if len(done_s) > 1 else None,
-        energy_j=energy_j,
+        energy_j=sum(task.energy_j for task in tasks),
         energy_probe_j=sum(task.energy_j for task in tasks if task.purpose is Purpose.PROBE),
         energy_wasted_j=sum(
             task.energy_j for task in tasks if task.outcome is not Outcome.DELIVERED
         ),
-        energy_total_j=total_j + energy_j,
+        energy_total_j=spent_j,
     )
 
 
 def _clients(made: MadeUp, tasks: Sequence[TaskRow]) -> ClientColumns:
-    def total(column: str) -> np.ndarray[Any, Any]:
-        sums = np.zeros(made.size)
-        for task in tasks:
-            sums[task.client] += getattr(task, column)
-        return sums
+    clients = np.array([task.client for task in tasks], dtype=np.int64)
 
-    def count(*outcomes: Outcome) -> np.ndarray[Any, Any]:
-        counts = np.zeros(made.size, dtype=np.int64)
-        for task in tasks:
-            counts[task.client] += task.purpose is Purpose.TRAIN and task.outcome in outcomes
-        return counts
+    def total(column: str) -> FloatArray:
+        spent = np.array([getattr(task, column) for task in tasks], dtype=np.float64)
+        return np.asarray(np.bincount(clients, spent, made.size), dtype=np.float64)
+
+    def count(*outcomes: Outcome) -> IntArray:
+        counted = [task.purpose is Purpose.TRAIN and task.outcome in outcomes for task in tasks]
+        return np.bincount(clients[counted], minlength=made.size)
 
     return ClientColumns(
         client=np.arange(made.size),
@@ -285,8 +237,3 @@ def _clients(made: MadeUp, tasks: Sequence[TaskRow]) -> ClientColumns:
         energy_idle_j=total("energy_idle_j"),
         battery_fraction=np.full(made.size, np.nan),
     )
-
-
-def _hash(text: str) -> str:
-
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -5,57 +5,24 @@ import sys
 from pathlib import Path
 
 import matplotlib
-import matplotlib.text
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.report.figures import accuracy, device_costs, gantt, selection, style
+from tests.report.drawn import bars, begins, dots, line, tick_labels, widths, words, x_of, y_of
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
 
 HOUR_S = 3600.0
 
 
-def lines(axes: Axes, *, label: str | None = None) -> list[Line2D]:
-    return [line for line in axes.get_lines() if label is None or line.get_label() == label]
-
-
-def x_of(line: Line2D) -> list[float]:
-    return [float(x) for x in np.asarray(line.get_xdata())]
-
-
-def y_of(line: Line2D) -> list[float]:
-    return [float(y) for y in np.asarray(line.get_ydata())]
-
-
-def bars(axes: Axes, label: str) -> BarContainer:
-    """The bars of one entry of the legend."""
-    (found,) = [each for each in axes.containers if each.get_label() == label]
-    assert isinstance(found, BarContainer)
-    return found
-
-
-def widths(axes: Axes, label: str) -> list[float]:
-    return [bar.get_width() for bar in bars(axes, label)]
-
-
 def encoded(figure: Figure, suffix: str) -> bytes:
     return style.encode(figure, [suffix])[suffix]
-
-
-def words(figure: Figure) -> str:
-    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
-
-
-def tick_labels(axes: Axes) -> list[str]:
-    return [tick.get_text() for tick in axes.get_yticklabels()]
 
 
 RISING = round_frame(
@@ -82,29 +49,28 @@ def test_accuracy_is_drawn_where_it_was_evaluated(
     against: accuracy.Against, x: list[float], label: str
 ) -> None:
     axes = accuracy.accuracy({"run": RISING}, against=[against]).axes[0]
-    (line,) = lines(axes, label="run")
+    drawn = line(axes, "run")
 
-    assert x_of(line) == x
-    assert y_of(line) == [0.2, 0.7, 0.6]
-    assert line.get_drawstyle() == "steps-post"
+    assert x_of(drawn) == x
+    assert y_of(drawn) == [0.2, 0.7, 0.6]
+    assert drawn.get_drawstyle() == "steps-post"
     assert axes.get_xlabel() == label
 
 
 def test_a_dot_marks_where_a_target_was_first_reached() -> None:
     axes = accuracy.accuracy({"run": RISING}, against=["time"], targets=[0.1, 0.6, 0.9]).axes[0]
-    (dots,) = [line for line in lines(axes) if line.get_marker() == "o"]
 
-    assert x_of(dots) == [1.0, 6.0]
-    assert y_of(dots) == [0.2, 0.7]
+    assert x_of(dots(axes)) == [1.0, 6.0]
+    assert y_of(dots(axes)) == [0.2, 0.7]
 
 
 def test_overlaid_runs_share_panels_and_differ_in_look() -> None:
     figure = accuracy.accuracy({"a": RISING, "b": RISING}, against=["time", "energy", "rounds"])
     *panels, legend = figure.axes
 
-    assert [len(lines(axes, label=label)) for axes in panels for label in "ab"] == [1] * 6
+    assert len([line(axes, label) for axes in panels for label in "ab"]) == 6
     assert {text.get_text() for text in legend.findobj(matplotlib.text.Text)} >= {"a", "b"}
-    assert lines(panels[0], label="a")[0].get_color() != lines(panels[0], label="b")[0].get_color()
+    assert line(panels[0], "a").get_color() != line(panels[0], "b").get_color()
 
 
 def test_28_lines_can_be_told_apart() -> None:
@@ -114,8 +80,8 @@ def test_28_lines_can_be_told_apart() -> None:
 def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
     axes = accuracy.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
 
-    assert len(x_of(lines(axes, label="a")[0])) == 3
-    assert len(x_of(lines(axes, label="b (no accuracy)")[0])) == 0
+    assert len(x_of(line(axes, "a"))) == 3
+    assert len(x_of(line(axes, "b (no accuracy)"))) == 0
 
 
 def test_without_any_accuracy_the_figure_says_so() -> None:
@@ -283,13 +249,13 @@ def test_a_task_is_drawn_from_dispatch_to_its_end() -> None:
     axes = gantt.stragglers(rounds, tasks, deadline_s=12.0).axes[0]
 
     assert tick_labels(axes) == ["phone  #4", "board  #9"]
-    assert [bar.get_x() for bar in bars(axes, "compute")] == [1.0, 1.0]
+    assert begins(axes, "compute") == [1.0, 1.0]
     assert widths(axes, "compute") == [6.0, 8.0]
-    assert [bar.get_x() for bar in bars(axes, "upload")] == [7.0, 9.0]
+    assert begins(axes, "upload") == [7.0, 9.0]
     assert widths(axes, "done, waiting") == [2.0]
-    assert x_of(lines(axes, label="round closed")[0]) == [12.0, 12.0]
-    assert x_of(lines(axes, label="deadline")[0]) == [12.0, 12.0]
-    assert lines(axes, label="late")
+    assert x_of(line(axes, "round closed")) == [12.0, 12.0]
+    assert x_of(line(axes, "deadline")) == [12.0, 12.0]
+    assert line(axes, "late").get_marker() == "X"
 
 
 def test_pauses_are_drawn_before_the_upload_where_there_are_any() -> None:
@@ -300,7 +266,7 @@ def test_pauses_are_drawn_before_the_upload_where_there_are_any() -> None:
     axes = gantt.stragglers(round_frame(round_row(1, finished_at_s=13.0)), tasks).axes[0]
 
     assert widths(axes, "paused (total)") == [0.0, 3.0]
-    assert [bar.get_x() for bar in bars(axes, "upload")] == [7.0, 10.0]
+    assert begins(axes, "upload") == [7.0, 10.0]
 
 
 def test_only_the_longest_tasks_of_a_large_round_are_shown() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib.text
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,23 +12,18 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import coverage, opinions, regret_curves, selection_ratio
 from fleetsim.report.pages import comparison, regret
+from tests.report.drawn import dots, line, words, x_of, y_of
 from tests.report.made_runs import MadeUp, reworded, write_run
 from tests.report.rows import round_frame, round_row
 
 
 def panel(figure: Figure, title: str) -> Axes:
     (found,) = [axes for axes in figure.axes if title in axes.get_title(loc="left")]
-    return found
-
-
-def line(axes: Axes, label: str) -> Line2D:
-    (found,) = [each for each in axes.get_lines() if each.get_label() == label]
     return found
 
 
@@ -42,30 +36,16 @@ def heights(patch: StepPatch) -> list[float]:
     return [float(value) for value in patch.get_data()[0]]
 
 
-def x_of(drawn: Line2D) -> list[float]:
-    return [float(x) for x in np.asarray(drawn.get_xdata())]
-
-
-def y_of(drawn: Line2D) -> list[float]:
-    return [float(y) for y in np.asarray(drawn.get_ydata())]
-
-
-def words(figure: Figure) -> str:
-    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
-
-
 # --- coverage -------------------------------------------------------------------------------------
 
 
 def test_the_share_seen_begins_at_nothing_and_has_a_dot_at_ninety_percent_and_all() -> None:
     shares = {"run": np.array([0.5, 0.5, 0.95, 1.0])}
     axes = panel(coverage.coverage(shares, {"run": np.array([1, 1])}), "at least once")
-    dots = [each for each in axes.get_lines() if each.get_marker() == "o"]
 
     assert x_of(line(axes, "run")) == [0, 1, 2, 3, 4]
     assert y_of(line(axes, "run")) == [0.0, 0.5, 0.5, 0.95, 1.0]
-    assert [x_of(dot) for dot in dots] == [[3, 4]]
-    assert [y_of(dot) for dot in dots] == [[0.95, 1.0]]
+    assert (x_of(dots(axes)), y_of(dots(axes))) == ([3, 4], [0.95, 1.0])
 
 
 def test_the_histogram_counts_clients_by_times_selected() -> None:
@@ -268,7 +248,7 @@ def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
     assert regret.regrets({"good": runs["good"], "b": open_run(runs["bandit"].folder)}) is None
 
 
-@pytest.mark.usefixtures("only_svg")
+@pytest.mark.usefixtures("undrawn")
 def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
     runs: dict[str, Run], tmp_path: Path
 ) -> None:
