@@ -27,17 +27,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetsim.contracts import (
-    Cohort,
-    FleetView,
-    IntArray,
-    ProbeRequest,
-    Progress,
-    RoundOutcome,
-    RoundView,
-    Selector,
-    State,
-)
+from fleetsim.contracts import ProbeRequest, Progress, RoundView, Selector
 from fleetsim.engine.world import World
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
@@ -88,41 +78,21 @@ def arrays_in(
         yield from arrays_in(getattr(thing, name), f"{path}.{name}", seen)
 
 
-class MemoryMeasuringSelector:
-    """Selector that wraps another and measures the memory before the first choice."""
+def measured_at_rest(selector: Selector) -> list[str]:
+    """Measure the memory before the first choice of a selector; return the lines, empty till then.
 
-    def __init__(self, selector: Selector) -> None:
-        self._selector = selector
-        self.needs_losses = selector.needs_losses
-        self.needs_probes = selector.needs_probes
-        self.rest: list[str] = []
-        """Report lines on the memory at rest."""
+    The selector's `probe` is replaced, which the server calls first in every round.
+    """
+    lines: list[str] = []
+    probe = selector.probe
 
-    def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        """Forward the call."""
-        return self._selector.setup(fleet)
+    def measuring(view: RoundView) -> Sequence[ProbeRequest]:
+        if not lines:
+            lines.extend(_at_rest())
+        return probe(view)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Forward the call; measure the memory in the first one."""
-        if not self.rest:
-            self.rest = list(_at_rest())
-        return self._selector.probe(view)
-
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        """Forward the call."""
-        return self._selector.select(view)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Forward the call."""
-        self._selector.observe(outcome)
-
-    def state(self) -> State:
-        """Forward the call."""
-        return self._selector.state()
-
-    def restore(self, state: State) -> None:
-        """Forward the call."""
-        self._selector.restore(state)
+    selector.probe = measuring  # type: ignore[method-assign]
+    return lines
 
 
 def _at_rest() -> Iterator[str]:
@@ -164,7 +134,8 @@ def main() -> None:
         *options.set,
     ]
     scenario = load("hundred-thousand-devices", changes)
-    measured = MemoryMeasuringSelector(build_selector(scenario.server.selector))
+    selector = build_selector(scenario.server.selector)
+    at_rest = measured_at_rest(selector) if options.at_rest else []
     wall_s, busy_s, rounds_peak_mib = [], [], []
 
     def note(progress: Progress) -> None:
@@ -182,7 +153,7 @@ def main() -> None:
             scenario,
             out=Path(home) / "run",
             train=False,
-            selector=measured if options.at_rest else None,
+            selector=selector if options.at_rest else None,
             on_progress=note,
         )
         profiler.disable()
@@ -208,7 +179,7 @@ def main() -> None:
                 f" {took_ms.max():.2f} at most"
             )
     print(f"modules       {before_mib:.0f} MiB resident before the set-up")
-    for line in measured.rest:
+    for line in at_rest:
         print(line)
     for mib in rounds_peak_mib:
         print(f"peak memory   {mib:.0f} MiB up to the last round")
