@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ from fleetsim.scenario import Scenario, load
 
 _REPORT_PERIOD_S = 30.0
 _MANIFEST = "manifest.json"
+
+
+@cache
+def _scenario(name: str, changes: tuple[str, ...], seed: int) -> Scenario:
+    """Load a scenario; once, as its hash is asked for again and again."""
+    return load(name, changes, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class StudyRun:
         Raises:
             ScenarioError: the bundled scenario does not take the changes.
         """
-        return load(self.study.scenario, list(self._changes), seed=self.seed)
+        return _scenario(self.study.scenario, self._changes, self.seed)
 
     def origin(self) -> Origin:
         """Return the identity of the finished run."""

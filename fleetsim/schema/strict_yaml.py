@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_VALUE, cut, quoted
 from fleetsim.schema.yaml_scalar import Scalar, float_text, meaning
@@ -44,7 +44,7 @@ __all__ = [
 
 KeyPath = tuple[str | int, ...]
 """Place of a value: keys of mappings and indices of lists, from the top."""
-InputError = type[ScenarioError] | type[DataError]
+InputError = type[FaultsError]
 """Error to raise about a bad file: of the scenario or of data."""
 
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -218,7 +218,7 @@ class _Reader:
                 loader.line + 1, "not YAML: number or escape out of range; correct the line"
             ) from None
 
-    def fault(self, line: int, says: str) -> ScenarioError | DataError:
+    def fault(self, line: int, says: str) -> FaultsError:
         return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {says}")
 
     def stream(self) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.processes import FinishedCommand, run
 
-CHILD = "x = bytearray(80_000_000)\nimport time; time.sleep(2)"
+CHILD = "x = bytearray(80_000_000)\nimport time; time.sleep(1.2)"
 PARENT = f"""
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], start_new_session=True)
@@ -32,15 +32,15 @@ def test_memory_and_output_and_exit_code_are_those_of_all_processes(tmp_path):
     assert 76.0 < max(sample.memory_mib for sample in found.samples) < 200.0
     assert (tmp_path / "log").read_text(encoding="utf-8") == "started\n"
     assert found.returncode == 3
-    assert 2.0 < found.ended_at_s - found.started_at_s < 30.0
+    assert 1.2 < found.ended_at_s - found.started_at_s < 30.0
 
 
 def test_processor_time_grows_and_is_about_that_of_the_work(tmp_path):
-    code = "import time\nwhile time.process_time() < 1.2: pass"
+    code = "import time\nwhile time.process_time() < 0.6: pass"
     spent = [sample.cpu_s for sample in watched(tmp_path, code).samples]
 
     assert spent == sorted(spent)
-    assert 0.4 < spent[-1] < 2.0
+    assert 0.2 < spent[-1] < 1.0
 
 
 def test_a_command_that_takes_too_long_is_ended(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.errors import DataError, ScenarioError
@@ -352,6 +352,7 @@ DATA = st.recursive(
 )
 
 
+@settings(max_examples=50)  # each of up to ten values; generating them takes the time
 @given(st.dictionaries(TEXT, DATA, min_size=1))
 def test_what_is_written_reads_back_with_the_same_values_types_and_order(data):
     # As JSON text, 1, 1.0, true and -0.0 differ, and NaN equals NaN.
