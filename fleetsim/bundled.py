@@ -40,11 +40,8 @@ def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
 def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
     """Return the path of a bundled name or of a file of the user's own; None if there is neither.
 
-    Args:
-        kind: kind of file.
-        name: bundled name, or a path; a relative path is resolved from `beside` first, then from
-            the working folder.
-        beside: folder of the file that names it.
+    A relative path is resolved from `beside`, the folder of the file that names it, first, then
+    from the working folder.
 
     Raises:
         DataError: the path is neither file nor folder, or cannot be examined.
@@ -61,11 +58,6 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
 
 def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     """Return the end of a message on a name that `find` did not find, with the way out.
-
-    Args:
-        kind: kind of file.
-        name: the name or path.
-        also: further names that are allowed there.
 
     >>> not_found("devices", "pixel6")
     "no such bundled device or path; did you mean 'pixel-6'?"

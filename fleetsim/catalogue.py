@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 from fleetsim import bundled
-from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
+from fleetsim.fleet.devices.profile import (
+    DeviceProfile,
+    device_names,
+    load_device,
+    reproduction_names,
+)
 from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
@@ -33,41 +38,28 @@ def listing(what: str) -> Listing:
 
 
 def _devices() -> Listing:
-    rows = []
-    for name in device_names():
-        profile = load_device(name)
-        compute, power = profile.compute, profile.power
-        rows.append(
-            (
-                name,
-                profile.kind,
-                compute.backend,
-                f"{compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
-                f"{power.train_above_idle_w:7.2f}",
-                f"{power.idle_awake_w:6.2f}",
-                f"{profile.ram_byte / BYTE_PER_GIB:7.0f}",
-                "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}",
-                f"{len(profile.inferred)} of {profile.num_figures}",
-            )
-        )
-    columns = (
-        "name",
-        "kind",
-        "on",
-        "GFLOP/s",
-        "train W",
-        "idle W",
-        "RAM GiB",
-        "battery Wh",
-        "inferred",
-    )
+    columns: dict[str, Callable[[DeviceProfile], str]] = {
+        "name": lambda profile: profile.name,
+        "kind": lambda profile: profile.kind,
+        "on": lambda profile: profile.compute.backend,
+        "GFLOP/s": lambda profile: f"{profile.compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
+        "train W": lambda profile: f"{profile.power.train_above_idle_w:7.2f}",
+        "idle W": lambda profile: f"{profile.power.idle_awake_w:6.2f}",
+        "RAM GiB": lambda profile: f"{profile.ram_byte / BYTE_PER_GIB:7.0f}",
+        "battery Wh": lambda profile: (
+            "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}"
+        ),
+        "inferred": lambda profile: f"{len(profile.inferred)} of {profile.num_figures}",
+    }
+    profiles = [load_device(name) for name in device_names()]
+    rows = [tuple(cell(profile) for cell in columns.values()) for profile in profiles]
     note = (
         "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
         " not measured on, or published for, the device; devices/NAME.yaml has every source."
         " `market`: phones whose speeds follow the market (docs/devices.md)."
         f" Not physical, for comparison with a paper alone: {', '.join(reproduction_names())}."
     )
-    return Listing(columns, rows, note)
+    return Listing(tuple(columns), rows, note)
 
 
 def _selectors() -> Listing:
@@ -78,12 +70,8 @@ def _selectors() -> Listing:
     return Listing(("kind", "what it chooses"), list(KINDS.items()), note)
 
 
-def _kinds(union: Any) -> list[tuple[str, str]]:
-    """Return kind and first docstring line of every member of a settings union."""
-    return [_kind(member) for member in get_args(get_args(union)[0])]
-
-
 def _kind(member: type[Settings]) -> tuple[str, str]:
+    """Return kind and first docstring line of a settings class."""
     return str(member.model_fields["kind"].default), str(member.__doc__).splitlines()[0]
 
 
@@ -97,7 +85,8 @@ def _datasets() -> Listing:
 
 
 def _models() -> Listing:
-    return Listing(("kind", "what it is"), _kinds(ModelSettings))
+    rows = [_kind(member) for member in get_args(get_args(ModelSettings)[0])]
+    return Listing(("kind", "what it is"), rows)
 
 
 def _traces() -> Listing:

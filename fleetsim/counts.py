@@ -30,9 +30,7 @@ def num_batches(num_samples: Count, batch_size: int) -> Count:
 def ceil_product(number: float, count: int) -> int:
     """Return the least whole number m >= 0 with m / count >= number; 0 for a count of 0.
 
-    Args:
-        number: at least 0 and finite.
-        count: at least 0.
+    Both are at least 0, and the number is finite.
 
     >>> ceil_product(1.1, 100), ceil_product(1.1, 101), ceil_product(5 / 3, 3)
     (110, 112, 5)
@@ -48,10 +46,7 @@ def ceil_product(number: float, count: int) -> int:
 def floor_product(number: float, count: int, *, per: int = 1) -> int:
     """Return the largest whole number m with m * per / count <= number; 0 for a count of 0.
 
-    Args:
-        number: at least 0 and finite; in percent where `per` is 100.
-        count: at least 0.
-        per: base of the number: 1 for a fraction, 100 for percent.
+    As `ceil_product`; `per` is 1 for a fraction, 100 for percent.
 
     >>> floor_product(0.29, 100), floor_product(0.29, 99), floor_product(1 / 3, 9)
     (29, 28, 3)

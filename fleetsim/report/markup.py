@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import jinja2
 from markupsafe import Markup
 
 from fleetsim.record import atomic_files
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,14 @@ class Table:
     """True if cells hold words and not numbers."""
     best: frozenset[tuple[int, int]] = frozenset()
     """Cells (row, column) to highlight."""
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, Callable[[T], str]], items: Iterable[T], *, is_text: bool = False
+    ) -> Table:
+        """Return a row per item, from the functions of its cells by column."""
+        rows = [[cell(item) for cell in columns.values()] for item in items]
+        return cls(tuple(columns), rows, is_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,15 @@ def digits(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
+def count(number: int | None) -> str:
+    """Return a whole number as text.
+
+    >>> count(1234), count(None)
+    ('1,234', '-')
+    """
+    return NOTHING if number is None else f"{number:,}"
+
+
 def percent(fraction: float | None) -> str:
     """Return a fraction in percent.
 

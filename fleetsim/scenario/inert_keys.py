@@ -31,15 +31,8 @@ class Inert(NamedTuple):
 def inert_keys(settings: Settings, written: Any, facts: Facts) -> Iterator[Inert]:
     """Yield inert keys and entries of a settings object and of those below it, by field order.
 
-    Below an inert key only refused entries are reported.
-
-    Args:
-        settings: the object that was built from the mapping.
-        written: the mapping as the user wrote it, overrides applied.
-        facts: of the whole scenario.
-
-    Yields:
-        Each key or entry, once.
+    Below an inert key only refused entries are reported. `written` is the mapping as the user wrote
+    it, overrides applied.
 
     Raises:
         DataError: a device or trace file is wrong.

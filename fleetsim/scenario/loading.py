@@ -48,7 +48,11 @@ def load(
     if seed is not None:
         changes.append(f"seed={seed}")
     own = None if plugin is None else load_plugin(plugin)
-    document = overrides.apply(strict_yaml.read(_find(path)), changes)
+    name = str(path)
+    file = named_files.find("scenarios", name, None)
+    if file is None:
+        raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
+    document = overrides.apply(strict_yaml.read(file), changes)
     if own is None:
         refuse_missing_plugin(document)
     else:
@@ -113,15 +117,6 @@ def schema(plugin: str | None = None) -> dict[str, Any]:
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "fleetsim scenario"
     return schema
-
-
-def _find(path: str | Path) -> Path:
-    """Return the file of a path or of a bundled name."""
-    found = named_files.find("scenarios", str(path), None)
-    if found is not None:
-        return found
-    name = str(path)
-    raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
 
 
 def _synchronous_unless_said(document: Document) -> Document:

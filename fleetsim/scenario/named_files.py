@@ -33,10 +33,7 @@ from fleetsim.schema.faults import Fault
 def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
     """Return faults of files that a fleet names, by the keys that name them.
 
-    Args:
-        fleet: the fleet's part of a scenario.
-        beside: folder of the scenario's file, which is searched too.
-        files: device and radio files that were read before.
+    `beside` is the folder of the scenario's file, which is searched too.
 
     Raises:
         DataError: a device or radio file that is there is wrong.

@@ -16,9 +16,7 @@ from fleetsim.schema.faults import Fault
 def too_few_samples(scenario: Scenario, own_folder: Path | None = None) -> Iterator[Fault]:
     """Yield what a data set has too little of, if its size is known without its samples.
 
-    Args:
-        scenario: the scenario.
-        own_folder: folder of the user's own data set; None: its files are not read.
+    Files of the user's own data set are read only if its folder is given.
 
     Raises:
         DataError: a file of the folder is damaged or too large.

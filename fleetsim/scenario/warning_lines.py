@@ -20,12 +20,7 @@ def reproductions(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
-    """Return warnings about a loaded scenario, one line each.
-
-    Args:
-        scenario: the scenario.
-        train: whether the run will train.
-    """
+    """Return warnings about a loaded scenario that will train or not, one line each."""
     found = [
         f"fleet.devices: {name} is a reproduction, not physical: {why}"
         for name, why in reproductions(scenario)

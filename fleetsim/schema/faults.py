@@ -39,22 +39,15 @@ _NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _MAX_EXAMINED = 200
 """Faults that are examined in detail."""
 _TYPE_NOUNS = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_parsing_size": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
+    **dict.fromkeys(
+        ("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "a whole number"
+    ),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "string_type": "text",
-    "string_unicode": "text",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("string_type", "string_unicode"), "text"),
     "none_required": "null",
-    "list_type": "a list [a, b]",
-    "tuple_type": "a list [a, b]",
-    "set_type": "a list [a, b]",
-    "frozen_set_type": "a list [a, b]",
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), "a list [a, b]"),
 }
 _RANGE_SIGNS = {
     "greater_than": ("gt", ">"),
@@ -93,12 +86,7 @@ def at(key_path: KeyPath, says: str) -> PydanticCustomError:
 
 
 def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
-    """Validate a document.
-
-    Args:
-        model: the settings class of the whole document.
-        document: what was read.
-        error: what to raise.
+    """Return a document as an object of its settings class.
 
     Raises:
         error: one line per fault, in the order of the file.

@@ -31,11 +31,7 @@ _STEP = re.compile(
 
 
 def apply(document: Document, changes: Iterable[str]) -> Document:
-    """Return a copy of a document with overrides applied.
-
-    Args:
-        document: the file as read.
-        changes: `KEY.PATH=VALUE` each.
+    """Return a copy of a document with overrides applied, `KEY.PATH=VALUE` each.
 
     Raises:
         ScenarioError: one line per override that cannot be read or applied.

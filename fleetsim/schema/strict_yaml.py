@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from fleetsim.errors import FaultsError, ScenarioError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_VALUE, cut, quoted
 from fleetsim.schema.yaml_scalar import Scalar, float_text, meaning
@@ -44,7 +44,7 @@ __all__ = [
 
 KeyPath = tuple[str | int, ...]
 """Place of a value: keys of mappings and indices of lists, from the top."""
-InputError = type[FaultsError]
+InputError = type[ScenarioError] | type[DataError]
 """Error to raise about a bad file: of the scenario or of data."""
 
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -125,11 +125,7 @@ def _flow(value: Any) -> str:
 
 
 def read(path: Path, error: InputError = ScenarioError) -> Document:
-    """Read a YAML file.
-
-    Args:
-        path: the file, as the user named it.
-        error: what to raise.
+    """Read a YAML file; messages name it as the user did.
 
     Raises:
         error: the file cannot be read, is not UTF-8, or breaks a rule of this module.
@@ -149,13 +145,7 @@ def read(path: Path, error: InputError = ScenarioError) -> Document:
 def parse(
     text: str, source: str, error: InputError = ScenarioError, folder: Path | None = None
 ) -> Document:
-    """Read YAML from text.
-
-    Args:
-        text: the whole document.
-        source: its name in messages.
-        error: what to raise.
-        folder: the folder of its file, if it has one.
+    """Read YAML from text, which messages call `source`; `folder` is that of its file, if any.
 
     Raises:
         error: the text breaks a rule of this module.
@@ -218,7 +208,7 @@ class _Reader:
                 loader.line + 1, "not YAML: number or escape out of range; correct the line"
             ) from None
 
-    def fault(self, line: int, says: str) -> FaultsError:
+    def fault(self, line: int, says: str) -> ScenarioError | DataError:
         return self.error(f"{self.source}{'' if self.is_one_value else f':{line}'}: {says}")
 
     def stream(self) -> Any:

@@ -134,10 +134,5 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    return (
-        f"\\x{code:02x}"
-        if code < 1 << 8
-        else f"\\u{code:04x}"
-        if code < 1 << 16
-        else (f"\\U{code:08x}")
-    )
+    sign, width = ("x", 2) if code < 1 << 8 else ("u", 4) if code < 1 << 16 else ("U", 8)
+    return f"\\{sign}{code:0{width}x}"

@@ -1,6 +1,7 @@
 """Figures of runs, each a pure function of tables.
 
-docs/reports.md says how to read each figure.
+Tables are pandas frames with the columns of docs/outputs.md; docs/reports.md says how to read each
+figure.
 
 - `accuracy`: test accuracy against time, energy and rounds.
 - `device_costs`: time and energy by kind of device, waste by cause.

@@ -1,7 +1,4 @@
-"""Figures of test accuracy against virtual time, energy and rounds.
-
-Tables are pandas frames with the columns of docs/outputs.md.
-"""
+"""Figures of test accuracy against virtual time, energy and rounds."""
 
 from __future__ import annotations
 
@@ -37,12 +34,8 @@ def accuracy(
     """Draw test accuracy of runs against virtual time, energy or rounds, a panel each.
 
     A model counts from the end of its round until the next one is evaluated. So lines are steps,
-    which never rise before a target was reached.
-
-    Args:
-        rounds: rounds table of each run by its label.
-        against: horizontal axes of the panels.
-        targets: accuracies (fractions) to mark, with a dot where a run first reached each.
+    which never rise before a target was reached. A dot marks where a run (a rounds table by its
+    label) first reached each of the targets (fractions).
     """
     words = f" against {_AGAINST[against[0]][2]}" if len(against) == 1 else ""
     num_columns = min(2, len(against))

@@ -33,9 +33,7 @@ _LOG_FROM = 200
 def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -> Figure:
     """Draw the share of the fleet ever selected, and how often clients were selected.
 
-    Args:
-        shares: by the label of each run, share ever selected after every round [R].
-        counts: by the same labels, times that each client was selected [N].
+    Both by the labels of runs: the share after every round [R], the times of each client [N].
     """
     is_one = len(counts) == 1
     (own, *_) = counts.values()

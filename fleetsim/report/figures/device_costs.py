@@ -1,7 +1,4 @@
-"""Figures of time and energy by kind of device, and of wasted energy by cause.
-
-Tables are pandas frames with the columns of docs/outputs.md.
-"""
+"""Figures of time and energy by kind of device, and of wasted energy by cause."""
 
 from __future__ import annotations
 

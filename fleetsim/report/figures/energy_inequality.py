@@ -49,10 +49,7 @@ def energy_by_client(
 ) -> Figure:
     """Draw the Lorenz curve of joules, and the clients that spent most by energy outcome.
 
-    Args:
-        entries: the ledger.
-        clients: frame with client and device.
-        is_whole_fleet: whether clients that were never sent a task are in it.
+    `is_whole_fleet`: clients that were never sent a task are among `clients` (client, device).
     """
     energy_j = (
         entries.groupby("client")["energy_j"].sum().reindex(clients["client"], fill_value=0.0)

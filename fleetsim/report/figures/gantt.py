@@ -39,11 +39,8 @@ def stragglers(
 ) -> Figure:
     """Draw the train tasks of one round as a Gantt chart, the longest at the bottom.
 
-    Args:
-        rounds: the rounds table.
-        tasks: the tasks table.
-        round_: number of the round; the one with the longest waiting unless given.
-        deadline_s: seconds after dispatch at which a round is closed, if there is a deadline.
+    The round is the one with the longest waiting unless given. A deadline is in seconds after
+    dispatch.
 
     Raises:
         ValueError: there is no such round.

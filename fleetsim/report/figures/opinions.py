@@ -32,10 +32,7 @@ def averages(entries: pd.DataFrame) -> pd.Series[float]:
 def opinions(entries: pd.DataFrame, rounds: pd.DataFrame, counts: IntArray) -> Figure:
     """Draw opinions of the model by round, and beliefs where clients have them.
 
-    Args:
-        entries: frame with round, client, opinion and belief; not empty.
-        rounds: the rounds table.
-        counts: times that each client was selected [N].
+    The entries (round, client, opinion, belief) are not empty; `counts` are times selected [N].
     """
     has_beliefs = bool(entries["belief"].notna().any())
     figure = style.new_figure(

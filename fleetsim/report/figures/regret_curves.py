@@ -16,14 +16,7 @@ from fleetsim.report.figures import style
 def regret(
     curves: Mapping[str, FloatArray], labels: Sequence[str], *, best: str, slot_rounds: int
 ) -> Figure:
-    """Draw regret against slots.
-
-    Args:
-        curves: Reg(t) of runs by their labels [T].
-        labels: all runs, so that each keeps its colour.
-        best: label of the run with the best fixed clients.
-        slot_rounds: rounds of a slot.
-    """
+    """Draw Reg(t) of runs [T] against slots; `labels` has all runs, so each keeps its colour."""
     figure = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {best}")
     axes = figure.subplots()
     axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")

@@ -25,10 +25,9 @@ _LABEL_IN = 0.19
 
 
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return the selection columns of the clients table, for the clients with a task.
+    """Return client, device, num_selected and num_delivered of the clients with a task.
 
-    Returns:
-        Frame with client, device, num_selected, num_delivered; for runs without a clients table.
+    For runs without a clients table.
     """
     is_train = tasks["purpose"] == Purpose.TRAIN
     return (
@@ -49,9 +48,8 @@ def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
 def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
     """Draw how often clients were selected and how often they delivered, by device.
 
-    Args:
-        clients: frame with client, device, num_selected, num_delivered.
-        is_whole_fleet: whether clients that were never sent a task are in it.
+    `is_whole_fleet`: clients that were never sent a task are among `clients`, which has the columns
+    of `counts_from_tasks`.
     """
     num_clients = len(clients)
     total = int(clients["num_selected"].sum())

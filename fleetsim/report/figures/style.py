@@ -202,10 +202,7 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
 
 
 def save(figure: Figure, folder: Path, stem: str) -> bytes:
-    """Write STEM.png, STEM.svg and STEM.pdf, each atomically.
-
-    Returns:
-        The SVG, for a page to embed.
+    """Write STEM.png, STEM.svg and STEM.pdf, each atomically; return the SVG.
 
     Raises:
         DataError: a file cannot be written.

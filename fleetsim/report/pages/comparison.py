@@ -1,8 +1,6 @@
 """The page of runs side by side: accuracy against time, energy and rounds, and costs of targets.
 
-Two runs can be compared if they have the same world: seed, learning task and fleet. Other
-differences (selector, deadline, aggregation) are then the cause. Runs of different worlds are
-refused unless requested, and then the page says so first.
+docs/reports.md says which runs can be compared.
 """
 
 from __future__ import annotations
@@ -54,14 +52,10 @@ def compare(
     priced: Prices | None = None,
     budgets: Budgets | None = None,
 ) -> Comparison:
-    """Compare runs.
+    """Compare runs, also those of different worlds if that is asked for.
 
-    Args:
-        runs: at least one, each once.
-        targets: accuracies (fractions) to reach; unless given, usual ones that any run reached.
-        different_worlds: compare although seed, task or fleet differ.
-        priced: prices of joules and hours; None: no costs.
-        budgets: budgets of a run for the comprehensive score; None: no score.
+    Targets are fractions; unless given, usual ones that any run reached. Costs need prices, and
+    comprehensive scores budgets.
 
     Raises:
         ScenarioError: no runs, a run twice, a target outside (0, 1], or different worlds.
@@ -70,7 +64,10 @@ def compare(
     """
     if not runs:
         raise ScenarioError("nothing to compare; name one or more run folders")
-    _refuse_doubles(runs)
+    places = [run.folder.resolve() for run in runs]
+    for index, run in enumerate(runs):
+        if places[index] in places[:index]:
+            raise ScenarioError(f"{run.folder}: is given twice; name each run once")
     for run in runs:
         run.require_unchanged()
     world = scenario_differences.world_differences(runs)
@@ -79,7 +76,10 @@ def compare(
             f"the runs have different worlds, they differ in {some(world)}; compare runs of the"
             " same seed, task and fleet, or give --different-worlds"
         )
-    chosen = _checked(targets) if targets else summary.reached_targets([run.rounds for run in runs])
+    for target in targets or ():
+        if not 0.0 < target <= 1.0:
+            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
+    reached = summary.reached_targets([run.rounds for run in runs])
     labels = scenario_differences.labels(runs)
     entries = tuple(
         Entry(
@@ -93,7 +93,7 @@ def compare(
     )
     return Comparison(
         entries=entries,
-        targets=tuple(chosen if targets else chosen[-_MAX_TARGETS:]),
+        targets=tuple(sorted(set(targets)) if targets else reached[-_MAX_TARGETS:]),
         differences=tuple(scenario_differences.differences(runs)),
         world_differences=tuple(world),
         notes=tuple(_notes(entries)),
@@ -105,10 +105,7 @@ def compare(
 
 
 def write(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.html, its figures as .png, .svg and .pdf, and two .csv.
-
-    Returns:
-        The page.
+    """Write comparison.html, its figures and two .csv; return the page.
 
     Raises:
         DataError: the folder or a file cannot be written.
@@ -180,22 +177,6 @@ def _figures(comparison: Comparison) -> Drawn:
         "Left, joules by component; right, the same joules by energy outcome. Energy in plain green"
         " went into a model or a selection.",
     )
-
-
-def _refuse_doubles(runs: Sequence[Run]) -> None:
-    seen: dict[Path, Run] = {}
-    for run in runs:
-        place = run.folder.resolve()
-        if place in seen:
-            raise ScenarioError(f"{run.folder}: is given twice; name each run once")
-        seen[place] = run
-
-
-def _checked(targets: Sequence[float]) -> list[float]:
-    for target in targets:
-        if not 0.0 < target <= 1.0:
-            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
-    return sorted(set(targets))
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:

@@ -131,33 +131,19 @@ def worlds_say(comparison: Comparison) -> str:
 
 def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
     """Return heading, caption and table of totals, targets, measures, energy and costs."""
-    entries = comparison.entries
-    columns = (
-        "run",
-        "final accuracy",
-        "best accuracy",
-        "rounds",
-        "virtual time (s)",
-        "energy (J)",
-        "wasted (J)",
-        "wasted",
-        "mean waiting (s)",
-    )
-    rows = [
-        (
-            entry.label,
-            quantities.percent(entry.totals.final_accuracy),
-            quantities.percent(entry.totals.best_accuracy),
-            f"{entry.totals.num_rounds:,}",
-            quantities.digits(entry.totals.virtual_s),
-            quantities.digits(entry.totals.energy_j),
-            quantities.digits(entry.totals.wasted_j),
-            quantities.percent(entry.totals.wasted_fraction),
-            quantities.digits(entry.totals.waiting_mean_s),
-        )
-        for entry in entries
-    ]
-    found = [("Totals", "Each run as far as it is recorded.", Table(columns, rows))]
+    columns: dict[str, Callable[[Entry], str]] = {
+        "run": lambda entry: entry.label,
+        "final accuracy": lambda entry: quantities.percent(entry.totals.final_accuracy),
+        "best accuracy": lambda entry: quantities.percent(entry.totals.best_accuracy),
+        "rounds": lambda entry: f"{entry.totals.num_rounds:,}",
+        "virtual time (s)": lambda entry: quantities.digits(entry.totals.virtual_s),
+        "energy (J)": lambda entry: quantities.digits(entry.totals.energy_j),
+        "wasted (J)": lambda entry: quantities.digits(entry.totals.wasted_j),
+        "wasted": lambda entry: quantities.percent(entry.totals.wasted_fraction),
+        "mean waiting (s)": lambda entry: quantities.digits(entry.totals.waiting_mean_s),
+    }
+    totals = Table.of(columns, comparison.entries)
+    found = [("Totals", "Each run as far as it is recorded.", totals)]
     if comparison.targets:
         until = "until each accuracy was first reached; - is never."
         for heading, caption, measure in (
@@ -262,24 +248,18 @@ def differences_table(comparison: Comparison) -> Table:
 
 def runs_table(comparison: Comparison) -> Table:
     """Return folder, status, seed and digest of each run."""
-    return Table(
-        ("run", "folder", "status", "seed", "digest"),
-        [
-            (
-                entry.label,
-                str(entry.run.folder),
-                entry.run.manifest.status,
-                str(entry.run.manifest.seed),
-                (entry.run.manifest.digest or NOTHING)[:12],
-            )
-            for entry in comparison.entries
-        ],
-        is_text=True,
-    )
+    columns: dict[str, Callable[[Entry], str]] = {
+        "run": lambda entry: entry.label,
+        "folder": lambda entry: str(entry.run.folder),
+        "status": lambda entry: entry.run.manifest.status,
+        "seed": lambda entry: str(entry.run.manifest.seed),
+        "digest": lambda entry: (entry.run.manifest.digest or NOTHING)[:12],
+    }
+    return Table.of(columns, comparison.entries, is_text=True)
 
 
 def _number(value: int | float | None) -> str:
-    return f"{value:,}" if isinstance(value, int) else quantities.digits(value)
+    return quantities.count(value) if isinstance(value, int) else quantities.digits(value)
 
 
 def _aligned(heading: str, table: Table) -> str:

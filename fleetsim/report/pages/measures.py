@@ -88,7 +88,7 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
                 quantities.digits(run.average_waiting_s(computing_alone=True)),
                 quantities.percent(None if ratio is None or not ratio.size else ratio.mean()),
                 quantities.percent(seen[-1] if seen.size else None),
-                *(_number(run.rounds_to_seen(share)) for share in SEEN),
+                *(quantities.count(run.rounds_to_seen(share)) for share in SEEN),
             )
         )
     columns = [
@@ -195,7 +195,3 @@ def _opinions(run: Run) -> _Rows:
 def _points(fraction: float) -> str:
     """Return a difference of percentages."""
     return f"{fraction * 100:.1f} points"
-
-
-def _number(value: int | None) -> str:
-    return NOTHING if value is None else f"{value:,}"

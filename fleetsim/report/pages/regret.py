@@ -38,10 +38,8 @@ def regrets(runs: Mapping[str, Run]) -> Regrets | None:
 
     The best fixed set has the largest sum of rewards over the slots that all runs have. A slot has
     the length of the slots of the runs' bandits, or one round if there are none or they differ.
-
-    Returns:
-        None if no run has fixed clients, if there is only one run, if nothing was evaluated, or if
-        a server is buffered.
+    None if no run has fixed clients, if there is only one run, if nothing was evaluated, or if a
+    server is buffered.
     """
     fixed = [label for label, run in runs.items() if _selector(run).get("kind") == FIXED]
     if not fixed or len(runs) < 2 or not all(run.is_synchronous for run in runs.values()):

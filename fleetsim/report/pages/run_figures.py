@@ -82,27 +82,30 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     """Draw coverage, selection ratio, selections and opinions."""
     if len(run.rounds) > 1:
         yield coverage_figure("coverage", {"run": run})
+    is_done = run.manifest.status == "done"
     selected, devices = run.selection_ratio(), run.selected_devices()
+    found = clients["device"].value_counts(normalize=True).items()
+    shares = {str(device): float(share) for device, share in found}
     if selected is not None and devices is not None and len(run.rounds) > 1:
         yield (
             "selection-ratio",
-            selection_ratio.ratios(selected, devices, _device_shares(run, clients)),
+            selection_ratio.ratios(selected, devices, shares if is_done else None),
             "share of the fleet that each round selected, and its shares by kind of device",
             "Above, the share of the fleet that a round selects; below, by device: a band wider"
             " than the device's share of the fleet is a preference.",
         )
     yield (
         "selections",
-        selection.selections(clients, is_whole_fleet=run.manifest.status == "done"),
+        selection.selections(clients, is_whole_fleet=is_done),
         "how often clients were selected, by device",
         "Devices above the dashed mean of the fleet are selected more than their share. Numbers in"
         " brackets are clients.",
     )
-    found = run.opinions()
-    if len(found):
+    entries = run.opinions()
+    if len(entries):
         yield (
             "opinions",
-            opinions.opinions(found, run.rounds, run.selection_counts()),
+            opinions.opinions(entries, run.rounds, run.selection_counts()),
             "accuracy of the model on the clients' own data after every slot",
             "The selector learns from each client's accuracy on its own data after a slot. Clients"
             " of some selectors form beliefs from it by messages to neighbours.",
@@ -121,14 +124,6 @@ def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
         "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right, the"
         " number of clients by times selected: clients far to the right are preferred.",
     )
-
-
-def _device_shares(run: Run, clients: pd.DataFrame) -> dict[str, float] | None:
-    """Return the share of each device in the fleet; None if not all clients are known."""
-    if run.manifest.status != "done":
-        return None
-    sizes = clients["device"].value_counts()
-    return {str(device): number / len(clients) for device, number in sizes.items()}
 
 
 def availability_figures(run: Run, tasks: pd.DataFrame, *, deadline_s: float | None) -> Drawn:

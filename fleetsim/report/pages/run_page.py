@@ -34,14 +34,7 @@ _NO_ACCURACY = (
 
 
 def write_report(run: Run, *, priced: Prices | None = None) -> Path:
-    """Write `report.html` and `figures/` into the run folder.
-
-    Args:
-        run: the run.
-        priced: prices of joules and hours; None: no costs.
-
-    Returns:
-        The page.
+    """Write `report.html` and `figures/` into the run folder, and return the page.
 
     Raises:
         DataError: a table is missing, damaged or was changed after the run, the energy ledger does
@@ -70,13 +63,14 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         )
     }
     bill = None if priced is None else prices.bill(run, priced)
+    kind = _setting(run, "server", "selector", "kind") or NOTHING
     path = run.folder / REPORT
     markup.write(
         path,
         "page.html.j2",
         title=f"{run.manifest.name} - fleetsim",
         name=run.manifest.name,
-        subtitle=_subtitle(run),
+        subtitle=f"selector {kind}, seed {run.manifest.seed}, {_ending(run)}",
         banners=list(_banners(run)),
         numbers=summary.numbers(run, totals),
         notes=list(_notes(run)),
@@ -169,11 +163,6 @@ def _ending(run: Run) -> str:
     manifest = run.manifest
     how = "stopped" if manifest.status == "done" else manifest.status
     return f"{how}: {manifest.stop_text}" if manifest.stop_text else how
-
-
-def _subtitle(run: Run) -> str:
-    kind = _setting(run, "server", "selector", "kind") or NOTHING
-    return f"selector {kind}, seed {run.manifest.seed}, {_ending(run)}"
 
 
 def _notes(run: Run) -> Iterator[str]:

@@ -59,7 +59,15 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
     scenarios = [_compared_data(run) for run in runs]
     found = list(_walk(scenarios, ()))
     kinds = [difference for difference in found if difference.is_kind]
-    counted = [difference for difference in found if _counts(difference, kinds)]
+    counted = [
+        difference
+        for difference in found
+        if any(
+            difference.values[peer] != own
+            for index, own in enumerate(difference.values)
+            for peer in _peers(difference, kinds, index)
+        )
+    ]
     return sorted(counted, key=lambda difference: difference.path[:2] != ("server", "selector"))
 
 
@@ -133,15 +141,6 @@ def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> l
         for other in range(len(difference.values))
         if all(values[other] == values[index] for values in around)
     ]
-
-
-def _counts(difference: Difference, kinds: Sequence[Difference]) -> bool:
-    """Return whether runs of the same form differ in a key."""
-    for index in range(len(difference.values)):
-        own = difference.values[index]
-        if any(difference.values[peer] != own for peer in _peers(difference, kinds, index)):
-            return True
-    return False
 
 
 def _label(found: Sequence[Difference], index: int) -> str:

@@ -14,7 +14,6 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
-from fleetsim.report.quantities import NOTHING
 
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
 """Usual target accuracies."""
@@ -118,7 +117,7 @@ def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
         rows.append(
             (
                 quantities.target(target),
-                NOTHING if number is None else f"{number:,}",
+                quantities.count(number),
                 quantities.text(cost_to_target.time_to_accuracy(rounds, target), "s"),
                 quantities.text(cost_to_target.energy_to_accuracy(rounds, target), "j"),
             )
