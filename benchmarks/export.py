@@ -26,14 +26,9 @@ _HASH_LENGTH = 8
 def export(scenario: Scenario, home: Path) -> Path:
     """Write the arrays of a scenario; replace those of an earlier call.
 
-    Args:
-        scenario: scenario to export.
-        home: parent of the folders, which are called NAME-HASH with the hash of the world.
-
-    Returns:
-        The folder with `train_inputs [n, ...]`, `train_labels [n]`, `offsets [N + 1]`,
-        `test_inputs [m, ...]`, `test_labels [m]`, `num_classes []` and `initial [P]`, each an
-        .npy file.
+    The returned folder, NAME-HASH with the hash of the world, has `train_inputs [n, ...]`,
+    `train_labels [n]`, `offsets [N + 1]`, `test_inputs [m, ...]`, `test_labels [m]`,
+    `num_classes []` and `initial [P]`, each an .npy file.
 
     Raises:
         ScenarioError: there is nothing to export, or the server keeps validation samples.

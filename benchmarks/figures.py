@@ -1,9 +1,7 @@
 """Figures of the results page, computed from measurements.
 
-The seconds per round of a run are the median over its rounds without the first. A round covers
-selection, local training, transfer, aggregation and everything else that the tool does. Evaluation
-is subtracted from fleetsim's rounds, because no peer evaluates within its rounds. Several runs of a
-contestant are summarised by their median, smallest and largest value.
+docs/benchmarks.md, "How it is measured", defines them. Evaluation is subtracted from fleetsim's
+rounds, because no peer evaluates within its rounds.
 """
 
 from __future__ import annotations

@@ -20,10 +20,7 @@ from benchmarks.peers.worksheet import build
 def training_flop(model: str, shape: tuple[int, ...], num_classes: int) -> float:
     """Count the FLOP of one sample's forward and backward pass: matrix products and convolutions.
 
-    Args:
-        model: name of the network, as in `worksheet.build`.
-        shape: shape of one sample.
-        num_classes: number of logits.
+    The network is that of `worksheet.build`.
     """
     # On the meta device nothing is computed.
     with torch.device("meta"):

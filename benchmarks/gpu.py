@@ -77,12 +77,7 @@ class Bench:
     """Work on a device: the network, its samples, and the ways to train them."""
 
     def __init__(self, work: Work, device: torch.device) -> None:
-        """Build the network and the samples.
-
-        Args:
-            work: network and data.
-            device: device that holds both.
-        """
+        """Build the network and the samples on a device."""
         self.module: nn.Module = build_model(
             work.model, input_shape=work.shape, num_classes=_NUM_CLASSES, seed=_SEED
         ).to(device)

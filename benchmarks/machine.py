@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -14,10 +15,11 @@ _KIB_PER_GIB = 1024**2
 
 def describe() -> dict[str, str]:
     """Return processor, cores, memory, kernel, and versions of Python and libraries."""
+    meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
     return {
         "processor": parse_processor(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
         "cores": str(os.cpu_count()),
-        "memory": f"{parse_memory_gib(Path('/proc/meminfo').read_text(encoding='utf-8')):.0f} GiB",
+        "memory": f"{parse_kib(meminfo, 'MemTotal') / _KIB_PER_GIB:.0f} GiB",
         "kernel": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "fleetsim": __version__,
@@ -43,17 +45,11 @@ def parse_processor(cpuinfo: str) -> str:
     return f"{name} (family {said['cpu family']}, model {said['model']})"
 
 
-def parse_memory_gib(meminfo: str) -> float:
-    r"""Return the total memory in the text of /proc/meminfo.
+def parse_kib(text: str, name: str) -> int:
+    r"""Return the number of a line `NAME: N kB` in the text of a file of /proc; 0 without one.
 
-    >>> parse_memory_gib("MemTotal: 2097152 kB\nMemFree: 1 kB")
-    2.0
-
-    Raises:
-        ValueError: the text has no line MemTotal.
+    >>> parse_kib("Rss: 9999 kB\nPss: 2048 kB\nPss_Anon: 1 kB", "Pss"), parse_kib("", "Pss")
+    (2048, 0)
     """
-    for line in meminfo.splitlines():
-        name, _, rest = line.partition(":")
-        if name == "MemTotal":
-            return int(rest.split()[0]) / _KIB_PER_GIB
-    raise ValueError("no line MemTotal in /proc/meminfo")
+    found = re.search(rf"^{name}:\s*(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) if found else 0

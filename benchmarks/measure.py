@@ -145,7 +145,7 @@ def _measure_peers(options: Options, prepared: _Prepared, repeat: int, peers: _P
         if request is None:
             continue
         if contestant.peer in peers.faults:
-            result = runs.failed_to_install(request, peers.faults[contestant.peer])
+            result = runs.failed(request, f"not installed: {peers.faults[contestant.peer]}")
         else:
             result = runs.run_peer(
                 request,

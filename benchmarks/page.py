@@ -78,12 +78,7 @@ _LABELS = {contestant.name: contestant.label for contestant in CONTESTANTS}
 
 
 def render(results: Sequence[Result], session: Mapping[str, Any]) -> str:
-    """Return the page.
-
-    Args:
-        results: all runs of all works and contestants.
-        session: machine, versions and rates of matrix products, as of `results.Store.session`.
-    """
+    """Return the page of all runs of a session, as `results.Store` keeps both."""
     peak = _peak(session)
     parts = [_HEAD, _machine(session)]
     works = [work for work in WORKS if any(result.work == work.name for result in results)]
@@ -146,13 +141,8 @@ def _rates(session: Mapping[str, Any]) -> dict[str, list[float]]:
 
 def _peak(session: Mapping[str, Any]) -> float | None:
     """Largest rate of torch.mm on any number of threads, GFLOP/s: the "sgemm peak"."""
-    rates = [
-        rate
-        for peaks in session.get("peaks", [])
-        for name, rate in peaks.items()
-        if name.startswith("mm_")
-    ]
-    return max(rates, default=None)
+    found = [pair for peaks in session.get("peaks", []) for pair in peaks.items()]
+    return max((rate for name, rate in found if name.startswith("mm_")), default=None)
 
 
 def _summary(works: Sequence[Work], results: Sequence[Result]) -> str:
@@ -265,9 +255,7 @@ def _simulator(works: Sequence[Work], results: Sequence[Result]) -> str:
     for work in works:
         for variant in work.variants:
             name = contestant_name(variant.name)
-            cost = f.simulator_cost(
-                [x for x in results if x.work == work.name and x.contestant == name]
-            )
+            cost = f.simulator_cost([x for x in _of(results, work) if x.contestant == name])
             if cost is None:
                 continue
             rows.append(

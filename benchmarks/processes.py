@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.machine import parse_kib
+
 _MARK = "FLEETSIM_BENCHMARK_MARK"
 _PERIOD_S = 0.2
 """Time between samples. A sample takes a few milliseconds of a core."""
@@ -60,15 +62,7 @@ def run(
     log: Path,
     timeout_s: float,
 ) -> FinishedCommand:
-    """Run a command to its end and sample its processes.
-
-    Args:
-        command: command line.
-        environment: all of its environment variables.
-        folder: working folder.
-        log: file for its output.
-        timeout_s: time limit.
-    """
+    """Run a command in a folder, to its end or for `timeout_s`, and sample its processes."""
     mark = f"{_MARK}={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
     sampler = _Sampler(mark.encode())
@@ -164,7 +158,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _memory_mib(pid: int) -> float:
-    return parse_memory_mib(_read(pid, "smaps_rollup").decode())
+    return parse_kib(_read(pid, "smaps_rollup").decode(), "Pss") / _KIB_PER_MIB
 
 
 def parse_cpu_s(stat: str, ticks_per_s: int) -> float:
@@ -176,16 +170,3 @@ def parse_cpu_s(stat: str, ticks_per_s: int) -> float:
     # The name in parentheses may hold anything, parentheses and blanks too.
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / ticks_per_s if fields else 0.0
-
-
-def parse_memory_mib(rollup: str) -> float:
-    r"""Return the proportional set size in /proc/PID/smaps_rollup; 0 if the process is gone.
-
-    >>> parse_memory_mib("Rss: 9999 kB\nPss: 2048 kB\nPss_Anon: 1 kB")
-    2.0
-    """
-    for line in rollup.splitlines():
-        name, _, rest = line.partition(":")
-        if name == "Pss":
-            return int(rest.split()[0]) / _KIB_PER_MIB
-    return 0.0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 SESSION = "session.json"
 
@@ -44,29 +46,13 @@ class Result:
     """Start of the first round."""
     round_ended_at_s: tuple[float, ...] = ()
     accuracy: float | None = None
-    samples: tuple[tuple[float, float, float], ...] = field(default=())
+    samples: tuple[tuple[float, float, float], ...] = ()
     """Time, proportional set size (MiB), processor seconds since the start."""
     simulator: Simulator | None = None
     """Figures of fleetsim; None for peers."""
 
-    @classmethod
-    def from_json(cls, text: str) -> Result:
-        """Read what `to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        inner: dict[str, Any] | None = data.pop("simulator")
-        simulator = None if inner is None else Simulator(**_frozen(inner))
-        return cls(**_frozen(data), simulator=simulator)
 
-    def to_json(self) -> str:
-        """Return one JSON object; numbers are kept exactly."""
-        return json.dumps(asdict(self))
-
-
-def _frozen(value: Any) -> Any:
-    """Turn JSON lists into tuples, at any depth."""
-    if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+_RESULT = TypeAdapter(Result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +70,7 @@ class Store:
         path = self._path(work, contestant, repeat)
         if not path.is_file():
             return None
-        found = Result.from_json(path.read_text(encoding="utf-8"))
+        found = _RESULT.validate_json(path.read_bytes())
         return found if found.error is None and found.rounds == rounds else None
 
     def keep(self, result: Result) -> None:
@@ -92,15 +78,12 @@ class Store:
         path = self._path(result.work, result.contestant, result.repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text(result.to_json(), encoding="utf-8")
+        unfinished.write_bytes(_RESULT.dump_json(result))
         unfinished.replace(path)
 
     def all(self) -> list[Result]:
         """Return all results, sorted by work, contestant and repeat."""
-        found = [
-            Result.from_json(path.read_text(encoding="utf-8"))
-            for path in self.folder.glob("*/*.json")
-        ]
+        found = [_RESULT.validate_json(path.read_bytes()) for path in self.folder.glob("*/*.json")]
         return sorted(found, key=lambda result: (result.work, result.contestant, result.repeat))
 
     def session(self) -> dict[str, Any]:

@@ -8,9 +8,8 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks import processes
 from benchmarks.contestants import OURS, Contestant
@@ -48,14 +47,9 @@ def contestant_name(variant: str) -> str:
 def run_ours(
     request: RunRequest, changes: Sequence[str], *, sample_flop: float, workers: int, store: Store
 ) -> Result:
-    """Run fleetsim's command on the scenario of a work.
+    """Run fleetsim's command on the scenario of a work; the log goes to the store.
 
-    Args:
-        request: run to make.
-        changes: overrides, `KEY=VALUE` each, as for `--set`.
-        sample_flop: floating-point operations of training on one sample once.
-        workers: processes that train.
-        store: store that takes the log.
+    `sample_flop`: floating-point operations of training on one sample once.
     """
     with tempfile.TemporaryDirectory() as folder:
         sheet, out = Path(folder) / "times.json", Path(folder) / "run"
@@ -64,10 +58,9 @@ def run_ours(
         command += ["--workers", str(workers)]
         for change in changes:
             command += ["--set", change]
-        finished = _run_command(request, command, dict(os.environ), store)
-        error = _error(request, finished, sheet, store)
-        if error is not None:
-            return _failed(request, error)
+        result = _measured(request, command, dict(os.environ), sheet, store)
+        if result.error is not None:
+            return result
         times = json.loads(sheet.read_text(encoding="utf-8"))
         done = open_run(out)
         tasks = done.tasks[done.tasks["purpose"] == "train"]
@@ -81,7 +74,7 @@ def run_ours(
             used_flop=passes * sample_flop,
             trainer=done.manifest.trainer,
         )
-    return _result(request, finished, times, simulator)
+    return replace(result, simulator=simulator)
 
 
 def run_peer(
@@ -93,16 +86,7 @@ def run_peer(
     cores: int,
     store: Store,
 ) -> Result:
-    """Run a peer's adapter in the peer's environment.
-
-    Args:
-        request: run to make.
-        contestant: peer in one of its settings.
-        worksheet: work, as `works.worksheet_of` returns it.
-        python: interpreter of its environment.
-        cores: processes or threads that it may use.
-        store: store that takes the log.
-    """
+    """Run a peer's adapter by its environment's interpreter; the log goes to the store."""
     threads = contestant.threads(request.work, cores)
     with tempfile.TemporaryDirectory() as folder:
         sheet, given = Path(folder) / "sheet.json", Path(folder) / "work.json"
@@ -124,38 +108,51 @@ def run_peer(
             "OMP_NUM_THREADS": str(threads),
             "FLWR_TELEMETRY_ENABLED": "0",
         }
-        finished = _run_command(request, command, environment, store)
-        error = _error(request, finished, sheet, store)
-        if error is not None:
-            return _failed(request, error)
-        times = json.loads(sheet.read_text(encoding="utf-8"))
-    return _result(request, finished, times, None)
+        return _measured(request, command, environment, sheet, store)
 
 
-def failed_to_install(request: RunRequest, says: str) -> Result:
-    """Return the result of a run whose peer is not installed."""
-    return _failed(request, f"not installed: {says}")
+def failed(request: RunRequest, error: str) -> Result:
+    """Return the result of a run that failed."""
+    return Result(
+        request.work.name, request.contestant, request.repeat, request.rounds, error=error
+    )
 
 
-def _run_command(
-    request: RunRequest, command: list[str], environment: dict[str, str], store: Store
-) -> processes.FinishedCommand:
+def _measured(
+    request: RunRequest, command: list[str], environment: dict[str, str], sheet: Path, store: Store
+) -> Result:
+    """Run a command and return what it wrote into its sheet, without figures of the simulator."""
     log = store.log(request.work.name, request.contestant, request.repeat)
     log.parent.mkdir(parents=True, exist_ok=True)
-    return processes.run(
+    finished = processes.run(
         command, environment=environment, folder=ROOT, log=log, timeout_s=request.timeout_s
+    )
+    error = _error(request, finished, sheet, log)
+    if error is not None:
+        return failed(request, error)
+    times = json.loads(sheet.read_text(encoding="utf-8"))
+    return Result(
+        work=request.work.name,
+        contestant=request.contestant,
+        repeat=request.repeat,
+        rounds=request.rounds,
+        started_at_s=finished.started_at_s,
+        ended_at_s=finished.ended_at_s,
+        began_at_s=times["began_at_s"],
+        round_ended_at_s=tuple(times["round_ended_at_s"]),
+        accuracy=times["accuracy"],
+        samples=tuple((x.at_s, x.memory_mib, x.cpu_s) for x in finished.samples),
     )
 
 
 def _error(
-    request: RunRequest, finished: processes.FinishedCommand, sheet: Path, store: Store
+    request: RunRequest, finished: processes.FinishedCommand, sheet: Path, log: Path
 ) -> str | None:
     """Return the last error message of a run; None if it succeeded."""
     if finished.returncode is None:
         return f"stopped by the benchmark after {request.timeout_s:g} s"
     if finished.returncode == 0 and sheet.is_file():
         return None
-    log = store.log(request.work.name, request.contestant, request.repeat)
     # Paths of this machine do not belong into the results.
     said = log.read_text(errors="replace").replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
     return f"exit code {finished.returncode}: {last_words(said)}"
@@ -172,30 +169,3 @@ def last_words(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if any(map(str.isalnum, line))]
     named = [line for line in lines if _EXCEPTION.match(line)]
     return [_SILENCE, *lines, *named][-1][:_MAX_ERROR]
-
-
-def _failed(request: RunRequest, error: str) -> Result:
-    return Result(
-        request.work.name, request.contestant, request.repeat, request.rounds, error=error
-    )
-
-
-def _result(
-    request: RunRequest,
-    finished: processes.FinishedCommand,
-    times: dict[str, Any],
-    simulator: Simulator | None,
-) -> Result:
-    return Result(
-        work=request.work.name,
-        contestant=request.contestant,
-        repeat=request.repeat,
-        rounds=request.rounds,
-        started_at_s=finished.started_at_s,
-        ended_at_s=finished.ended_at_s,
-        began_at_s=times["began_at_s"],
-        round_ended_at_s=tuple(times["round_ended_at_s"]),
-        accuracy=times["accuracy"],
-        samples=tuple((x.at_s, x.memory_mib, x.cpu_s) for x in finished.samples),
-        simulator=simulator,
-    )

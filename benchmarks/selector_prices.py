@@ -140,13 +140,7 @@ def spread_ms(seconds: Sequence[float]) -> str:
 
 
 def with_rows(page: str, block: str, rows: Mapping[str, tuple[str, ...]], note: str = "") -> str:
-    """Return the page with these rows in a block; other rows do not change.
-
-    Args:
-        page: text with both marks of the block.
-        block: name of the block, one of `BLOCKS`.
-        rows: cells by the name of the row.
-        note: line below the table.
+    """Return the page with these rows in a block, and a line below; other rows do not change.
 
     Raises:
         ValueError: a mark is missing or occurs twice.

@@ -13,14 +13,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fleetsim import cli, progress
-from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Progress, Trainer
+from fleetsim.contracts import Progress, Trainer
 from fleetsim.engine.servers import parts as server_parts
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
@@ -43,58 +44,29 @@ class Times:
     """Accuracy of the last evaluation."""
 
 
+_TIMED = {
+    **dict.fromkeys(("submit", "start", "results", "cancel"), "training"),
+    **dict.fromkeys(("evaluate", "validate"), "evaluation"),
+}
+"""Methods of a trainer that are timed, and what they do."""
+
+
 class Stopwatch:
     """Trainer that times the methods of another; the rest is passed through."""
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
-        self.training_s = 0.0
-        self.evaluation_s = 0.0
-
-    def submit(self, job: Job) -> int:
-        """Submit a job."""
-        with self._training():
-            return self._trainer.submit(job)
-
-    def start(self, tickets: Sequence[int]) -> None:
-        """Start several jobs."""
-        with self._training():
-            self._trainer.start(tickets)
-
-    def results(self, tickets: Sequence[int]) -> list[JobResult]:
-        """Return the results of several jobs."""
-        with self._training():
-            return self._trainer.results(tickets)
-
-    def cancel(self, ticket: int) -> None:
-        """Cancel a job."""
-        with self._training():
-            self._trainer.cancel(ticket)
-
-    def evaluate(self, parameters: Parameters) -> Evaluation:
-        """Evaluate a model on the server's test set."""
-        with self._evaluation():
-            return self._trainer.evaluate(parameters)
-
-    def validate(self, parameters: Parameters) -> Evaluation | None:
-        """Evaluate a model on the validation samples of selectors."""
-        with self._evaluation():
-            return self._trainer.validate(parameters)
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._trainer, name)
+        found = getattr(self._trainer, name)
+        return partial(self._timed, _TIMED[name], found) if name in _TIMED else found
 
-    @contextmanager
-    def _training(self) -> Iterator[None]:
+    def _timed(self, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
         began_s = time.monotonic()
-        yield
-        self.training_s += time.monotonic() - began_s
-
-    @contextmanager
-    def _evaluation(self) -> Iterator[None]:
-        began_s = time.monotonic()
-        yield
-        self.evaluation_s += time.monotonic() - began_s
+        result = method(*arguments)
+        self.seconds[what] += time.monotonic() - began_s
+        return result
 
 
 class RunTimer:
@@ -109,7 +81,9 @@ class RunTimer:
         learning: Learning = parts["learning"]
         self._stopwatch = Stopwatch(learning.trainer)
         self.times.began_at_s = time.monotonic()
-        return Parts(**parts | {"learning": replace(learning, trainer=self._stopwatch)})
+        return Parts(
+            **parts | {"learning": replace(learning, trainer=cast(Trainer, self._stopwatch))}
+        )
 
     @contextmanager
     def watch(self, *_: Any) -> Iterator[Callable[[Progress], None]]:
@@ -122,8 +96,8 @@ class RunTimer:
             raise RuntimeError("a round ended before the server was built")
         times = self.times
         times.round_ended_at_s.append(time.monotonic())
-        times.training_s.append(self._stopwatch.training_s)
-        times.evaluation_s.append(self._stopwatch.evaluation_s)
+        times.training_s.append(self._stopwatch.seconds["training"])
+        times.evaluation_s.append(self._stopwatch.seconds["evaluation"])
         times.num_steps.append(int(self._stopwatch.num_steps))
         times.accuracy = progress.accuracy
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from benchmarks.papers.studies import SLOT_ROUNDS
 from fleetsim.record.measures import cost_to_target
 from fleetsim.record.saved_run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SMOOTHED_ROUNDS = 10
 """Number of rounds of the rolling means that FedGRA plots."""
@@ -33,19 +37,14 @@ def _deviation(run: Run) -> float | None:
     return None if found is None else found.largest_deviation
 
 
-def _best(run: Run) -> float | None:
-    accuracy = run.rounds["accuracy"].dropna()
-    return float(accuracy.max()) if len(accuracy) else None
+def _accuracy(of: Callable[[pd.Series[float]], float]) -> Callable[[Run], float | None]:
+    """Return a figure of the accuracies of all evaluated rounds."""
 
+    def figure(run: Run) -> float | None:
+        accuracy = run.rounds["accuracy"].dropna()
+        return float(of(accuracy)) if len(accuracy) else None
 
-def _mean(run: Run) -> float | None:
-    accuracy = run.rounds["accuracy"].dropna()
-    return float(accuracy.mean()) if len(accuracy) else None
-
-
-def _last(run: Run) -> float | None:
-    accuracy = run.rounds["accuracy"].dropna()
-    return float(accuracy.iloc[-1]) if len(accuracy) else None
+    return figure
 
 
 def _compute_waiting_s(run: Run) -> float | None:
@@ -71,9 +70,11 @@ def _slots_to(target: float) -> Callable[[Run], float | None]:
 MEASURES: Mapping[str, Measure] = {
     "final": Measure("accuracy, mean of the last 10 rounds", _final, ".3f"),
     "deviation": Measure("largest deviation from it", _deviation, ".3f"),
-    "best": Measure("best accuracy", _best, ".3f"),
-    "mean": Measure("mean accuracy of all rounds", _mean, ".3f"),
-    "final_slot": Measure("accuracy after the last slot", _last, ".3f"),
+    "best": Measure("best accuracy", _accuracy(lambda found: found.max()), ".3f"),
+    "mean": Measure("mean accuracy of all rounds", _accuracy(lambda found: found.mean()), ".3f"),
+    "final_slot": Measure(
+        "accuracy after the last slot", _accuracy(lambda found: found.iloc[-1]), ".3f"
+    ),
     "waiting_s": Measure("mean waiting, s", Run.average_waiting_s, ".3g"),
     "compute_waiting_s": Measure("of the computing alone, s", _compute_waiting_s, ".3g"),
     "rounds_to_all_seen": Measure("rounds until all clients were seen", Run.rounds_to_seen, ".0f"),

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.prices import Price, price
@@ -55,6 +56,9 @@ def outcome_of(run: Run, targets: Sequence[float]) -> Outcome:
     )
 
 
+_ORIGIN, _OUTCOME = TypeAdapter(Origin), TypeAdapter(Outcome)
+
+
 class OutcomeFile:
     """File of outcomes, to which new ones are added."""
 
@@ -69,10 +73,12 @@ class OutcomeFile:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         for number, line in enumerate(lines, 1):
             try:
-                origin, outcome = _decoded(json.loads(line))
-            except (ValueError, KeyError, TypeError) as fault:
+                origin = _ORIGIN.validate_json(line)
+                outcome = _OUTCOME.validate_json(line)
+            except ValidationError as fault:
+                says = " ".join(str(fault).split())
                 raise FleetsimError(
-                    f"{path}, line {number}: not an outcome ({fault}); delete the line, then its "
+                    f"{path}, line {number}: not an outcome ({says}); delete the line, then its "
                     "run is made again"
                 ) from fault
             self._kept[origin.content_hash] = origin, outcome
@@ -90,9 +96,10 @@ class OutcomeFile:
     def add(self, origin: Origin, outcome: Outcome) -> None:
         """Add an outcome; it is on disk when this returns."""
         self._kept[origin.content_hash] = origin, outcome
+        kept = [self._kept[key] for key in sorted(self._kept, key=self._place)]
         lines = [
-            json.dumps(_encoded(*self._kept[key]), allow_nan=False)
-            for key in sorted(self._kept, key=self._place)
+            json.dumps(asdict(origin) | _OUTCOME.dump_python(one, mode="json"), allow_nan=False)
+            for origin, one in kept
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(
@@ -102,22 +109,3 @@ class OutcomeFile:
     def _place(self, content_hash: str) -> tuple[str, tuple[str, ...], int, str]:
         origin, _ = self._kept[content_hash]
         return origin.experiment, origin.changes, origin.seed, content_hash
-
-
-def _encoded(origin: Origin, outcome: Outcome) -> dict[str, Any]:
-    prices = {f"{target:g}": one and asdict(one) for target, one in outcome.prices.items()}
-    return {
-        **asdict(origin),
-        "rounds": outcome.rounds,
-        "measures": dict(outcome.measures),
-        "prices": prices,
-    }
-
-
-def _decoded(line: dict[str, Any]) -> tuple[Origin, Outcome]:
-    prices = {
-        float(target): None if one is None else Price(**one)
-        for target, one in line["prices"].items()
-    }
-    origin = Origin(line["experiment"], tuple(line["changes"]), line["seed"], line["content_hash"])
-    return origin, Outcome(line["rounds"], line["measures"], prices)

@@ -92,8 +92,7 @@ def verdict(kept: Sequence[bool]) -> str:
 def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
     """Return an accuracy and the table of rounds, seconds and joules to it by arm.
 
-    Returns:
-        None if no arm reached any of the study's targets.
+    None if no arm reached any of the study's targets.
     """
     target = best_target(found, study.price_targets)
     if target is None:
@@ -114,15 +113,7 @@ def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
 
 
 def best_target(found: Outcomes, targets: Sequence[float]) -> float | None:
-    """Return the highest target that the largest number of arms reached with all seeds.
-
-    Args:
-        found: outcomes by arm, one per seed.
-        targets: accuracies to choose from.
-
-    Returns:
-        None if no arm reached any of them.
-    """
+    """Return the highest target that the most arms reached with all seeds; None if none did."""
 
     def num_arms(target: float) -> int:
         return sum(

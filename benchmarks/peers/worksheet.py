@@ -147,10 +147,7 @@ def train(network: nn.Module, inputs: Tensor, labels: Tensor, work: Worksheet) -
 def build(model: str, shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
     """Build a network by its name in scenarios.
 
-    Args:
-        model: logistic, 2nn, fedgra-cnn, or resnet18 with group normalisation.
-        shape: shape of one sample.
-        num_classes: number of logits.
+    The models are logistic, 2nn, fedgra-cnn, and resnet18 with group normalisation.
 
     Raises:
         ValueError: no such network.
