@@ -55,22 +55,16 @@ OURS = Result(
 )
 
 
-def test_rounds_last_from_the_end_of_one_to_the_end_of_the_next():
+def test_rounds_last_from_the_end_of_one_to_the_end_of_the_next_without_evaluation():
     assert round_durations_s(PEER) == [5.0, 1.0, 2.0, 3.0]
+    assert round_durations_s(OURS) == pytest.approx([2.0, 1.0, 1.7])
 
 
-def test_seconds_per_round_are_the_median_without_the_first_round():
-    assert seconds_per_round(PEER) == 2.0
-
-
-def test_seconds_per_round_of_a_single_round_are_those_of_that_round():
+def test_seconds_per_round_are_the_median_without_the_first_round_unless_it_is_the_only_one():
     one = dataclasses.replace(PEER, round_ended_at_s=(108.0,))
 
+    assert seconds_per_round(PEER) == 2.0
     assert seconds_per_round(one) == 5.0
-
-
-def test_evaluation_is_subtracted_from_the_round_it_happened_in():
-    assert round_durations_s(OURS) == pytest.approx([2.0, 1.0, 1.7])
 
 
 def test_first_round_counts_from_the_start_of_the_process():
@@ -83,13 +77,10 @@ def test_memory_peaks_before_the_moment_that_is_asked_for():
 
 
 def test_cores_are_processor_time_over_wall_time_of_the_rounds_after_the_first():
+    too_few = dataclasses.replace(PEER, samples=PEER.samples[:4])
+
     assert cores_used(PEER) == pytest.approx((13.0 - 4.0) / 6.0)
-
-
-def test_cores_are_not_told_from_too_few_looks():
-    blind = dataclasses.replace(PEER, samples=PEER.samples[:4])
-
-    assert cores_used(blind) is None
+    assert cores_used(too_few) is None
 
 
 def test_figures_span_the_repeats_and_keep_every_error_once():
@@ -101,13 +92,8 @@ def test_figures_span_the_repeats_and_keep_every_error_once():
     assert found.round_s == Spread(3.0, 2.0, 4.0)
     assert found.num_runs == 2
     assert found.errors == ("exit code 1: out of luck",)
-
-
-def test_figures_of_failures_alone_are_unknown():
-    found = figures("flower", [Result("w1", "flower", 1, 4, error="no")])
-
-    assert found.round_s is None
-    assert found.memory_mib is None
+    assert figures("flower", failed).round_s is None
+    assert figures("flower", failed).memory_mib is None
 
 
 def test_work_of_a_round_is_that_of_the_trainings_that_were_used():
@@ -125,9 +111,6 @@ def test_the_simulator_costs_what_is_neither_training_nor_evaluation():
     assert cost.task_us.median == pytest.approx(15_000.0)
     assert cost.num_tasks == 10.0
     assert cost.num_steps == 600.0
-
-
-def test_peers_have_no_simulator_to_cost_anything():
     assert simulator_cost([PEER]) is None
 
 

@@ -128,24 +128,21 @@ def test_a_sheet_with_rounds_missing_is_not_handed_in(tmp_path):
         sheet.write(worksheet(folder, rounds=2))
 
 
-def test_the_work_of_w1_is_that_of_its_scenario():
-    sheet = worksheet_of(work("w1"), scenario_of(work("w1"), ["stop.rounds=7"]), data=Path("d"))
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("w1", {"cohort": 10}),
+        # Peers train all fifteen clients.
+        ("w5", {"cohort": 15}),
+        # Peers learn of the buffer.
+        ("w6", {"cohort": 10, "concurrency": 50, "buffer_size": 10}),
+    ],
+)
+def test_the_work_of_a_peer_is_that_of_its_scenario(name, own):
+    sheet = worksheet_of(work(name), scenario_of(work(name), ["stop.rounds=7"]), data=Path("d"))
+    of_all = {"epochs": 5, "batch_size": 50, "learning_rate": 0.1, "rounds": 7}
 
-    assert sheet == {
-        "data": "d",
-        "model": "2nn",
-        "epochs": 5,
-        "batch_size": 50,
-        "learning_rate": 0.1,
-        "rounds": 7,
-        "cohort": 10,
-    }
-
-
-def test_peers_train_all_fifteen_clients_of_w5():
-    sheet = worksheet_of(work("w5"), scenario_of(work("w5"), []), data=Path("d"))
-
-    assert sheet["cohort"] == 15
+    assert sheet == {"data": "d", "model": "2nn", **of_all, **own}
 
 
 def test_every_variant_of_w5_sends_out_fifteen_clients():
@@ -154,12 +151,6 @@ def test_every_variant_of_w5_sends_out_fifteen_clients():
 
         assert isinstance(server, SynchronousServerSettings)
         assert server.cohort * server.over_commit == 15
-
-
-def test_peers_learn_of_the_buffer_in_w6():
-    sheet = worksheet_of(work("w6"), scenario_of(work("w6"), []), data=Path("d"))
-
-    assert (sheet["cohort"], sheet["concurrency"], sheet["buffer_size"]) == (10, 50, 10)
 
 
 @pytest.mark.parametrize("one", WORKS, ids=lambda one: one.name)

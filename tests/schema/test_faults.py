@@ -420,40 +420,25 @@ def test_slips_are_those_of_the_recursive_definition(word, other):
 
 # --- the words of pydantic ------------------------------------------------------------------------
 
+OF_NUMBERS = {*faults._RANGE_SIGNS, "multiple_of"}
+OF_FUNCTIONS = {"value_error", "assertion_error", "at"}
+OF_TEXT = ("type", "unicode", "too_short", "too_long", "pattern_mismatch")
 ERRORS_OF_NODES = {
+    **dict.fromkeys(("default", "definition-ref", "definitions", "no-info", "union"), frozenset()),
+    **dict.fromkeys(("function-after", "function-before"), OF_FUNCTIONS),
     "bool": {"bool_type", "bool_parsing"},
-    "default": set(),
-    "definition-ref": set(),
-    "definitions": set(),
     "dict": {"dict_type"},
-    "float": {"float_type", "float_parsing", "finite_number", *faults._RANGE_SIGNS, "multiple_of"},
-    "function-after": {"value_error", "assertion_error", "at"},
-    "function-before": {"value_error", "assertion_error", "at"},
-    "int": {
-        "int_type",
-        "int_parsing",
-        "int_parsing_size",
-        "int_from_float",
-        *faults._RANGE_SIGNS,
-        "multiple_of",
-    },
+    "float": {"float_type", "float_parsing", "finite_number", *OF_NUMBERS},
+    "int": {"int_type", "int_parsing", "int_parsing_size", "int_from_float", *OF_NUMBERS},
     "list": {"list_type", "too_short", "too_long"},
     "literal": {"literal_error"},
     "model": {"model_type", "model_attributes_type"},
     "model-field": {"missing"},
     "model-fields": {"extra_forbidden", "model_attributes_type", "model_type"},
-    "no-info": set(),
     "nullable": {"none_required"},
-    "str": {
-        "string_type",
-        "string_unicode",
-        "string_too_short",
-        "string_too_long",
-        "string_pattern_mismatch",
-    },
+    "str": {f"string_{what}" for what in OF_TEXT},
     "tagged-union": {"union_tag_invalid", "union_tag_not_found", "model_attributes_type"},
     "tuple": {"tuple_type", "too_short", "too_long", "missing"},
-    "union": set(),
 }
 """What each node of a settings class's schema can find wrong, by pydantic_core's own names."""
 

@@ -46,68 +46,37 @@ def test_table_by_hand(runs: list[Run]) -> None:
     table = comparison.frame(comparison.compare(runs, targets=[0.6, 0.8]))
     shown = table.drop(columns="folder").astype(object).where(table.notna(), None)
 
-    assert shown.to_dict("records") == [
-        {
-            "label": "random",
-            "status": "done",
-            "seed": 1,
-            "rounds": 4,
-            "virtual_s": 40.0,
-            "final_accuracy": 0.8,
-            "best_accuracy": 0.8,
-            "energy_j": 400.0,
-            "energy_wasted_j": 100.0,
-            "wasted_fraction": 0.25,
-            "waiting_mean_s": 5.0,
-            # Of 12 planned rounds 15 % are 2. One client of 40 has a task in every round, which
-            # says that 4 were selected.
-            "accuracy_at_0.15": 0.62,
-            "accuracy_at_0.5": None,
-            "accuracy_at_1": None,
-            "accuracy_last_10": pytest.approx(0.5825),
-            "accuracy_last_10_deviation": pytest.approx(0.2825),
-            "waiting_compute_mean_s": None,
-            "selected_fraction": 0.1,
-            "seen_fraction": 0.025,
-            "rounds_to_seen_0.9": None,
-            "rounds_to_seen_1": None,
-            "time_to_0.6_s": 20.0,
-            "energy_to_0.6_j": 200.0,
-            "rounds_to_0.6": 2,
-            "time_to_0.8_s": 40.0,
-            "energy_to_0.8_j": 400.0,
-            "rounds_to_0.8": 4,
-        },
-        {
-            "label": "oort",
-            "status": "done",
-            "seed": 1,
-            "rounds": 2,
-            "virtual_s": 20.5,
-            "final_accuracy": 0.7,
-            "best_accuracy": 0.7,
-            "energy_j": 1500.25,
-            "energy_wasted_j": 50.0,
-            "wasted_fraction": 50.0 / 1500.25,
-            "waiting_mean_s": None,
-            "accuracy_at_0.15": 0.7,
-            "accuracy_at_0.5": None,
-            "accuracy_at_1": None,
-            "accuracy_last_10": pytest.approx(0.675),
-            "accuracy_last_10_deviation": pytest.approx(0.025),
-            "waiting_compute_mean_s": None,
-            "selected_fraction": 0.1,
-            "seen_fraction": 0.025,
-            "rounds_to_seen_0.9": None,
-            "rounds_to_seen_1": None,
-            "time_to_0.6_s": 10.0,
-            "energy_to_0.6_j": 1234.5,
-            "rounds_to_0.6": 1,
-            "time_to_0.8_s": None,
-            "energy_to_0.8_j": None,
-            "rounds_to_0.8": None,
-        },
-    ]
+    assert shown.to_dict("list") == {
+        "label": ["random", "oort"],
+        "status": ["done", "done"],
+        "seed": [1, 1],
+        "rounds": [4, 2],
+        "virtual_s": [40.0, 20.5],
+        "final_accuracy": [0.8, 0.7],
+        "best_accuracy": [0.8, 0.7],
+        "energy_j": [400.0, 1500.25],
+        "energy_wasted_j": [100.0, 50.0],
+        "wasted_fraction": [0.25, 50.0 / 1500.25],
+        "waiting_mean_s": [5.0, None],
+        # Of 12 planned rounds 15 % are 2. One client of 40 has a task in every round, which says
+        # that 4 were selected.
+        "accuracy_at_0.15": [0.62, 0.7],
+        "accuracy_at_0.5": [None, None],
+        "accuracy_at_1": [None, None],
+        "accuracy_last_10": pytest.approx([0.5825, 0.675]),
+        "accuracy_last_10_deviation": pytest.approx([0.2825, 0.025]),
+        "waiting_compute_mean_s": [None, None],
+        "selected_fraction": [0.1, 0.1],
+        "seen_fraction": [0.025, 0.025],
+        "rounds_to_seen_0.9": [None, None],
+        "rounds_to_seen_1": [None, None],
+        "time_to_0.6_s": [20.0, 10.0],
+        "energy_to_0.6_j": [200.0, 1234.5],
+        "rounds_to_0.6": [2, 1],
+        "time_to_0.8_s": [40.0, None],
+        "energy_to_0.8_j": [400.0, None],
+        "rounds_to_0.8": [4, None],
+    }
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
@@ -329,37 +298,37 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs: list[Run]) ->
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def named(tmp_path: Path, *made: MadeUp) -> list[str]:
-    return labels([write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)])
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        # Other selectors by their kind, variants of one by what differs.
+        ([MadeUp(selector=RANDOM), MadeUp(selector=OORT)], ["random", "oort"]),
+        (
+            [
+                MadeUp(selector=RANDOM),
+                MadeUp(selector=OORT),
+                MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
+            ],
+            ["random", "oort, step_s=10", "oort, step_s=20"],
+        ),
+        # Other settings by key and value.
+        (
+            [MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9)],
+            ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"],
+        ),
+        # Equal scenarios by their folders.
+        (
+            [MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM)],
+            ["oort (run-0)", "oort (run-1)", "random"],
+        ),
+    ],
+)
+def test_runs_are_called_by_what_differs(
+    tmp_path: Path, made: list[MadeUp], expected: list[str]
+) -> None:
+    runs = [write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)]
 
-
-def test_other_selectors_are_called_by_their_kind(tmp_path: Path) -> None:
-    found = named(tmp_path, MadeUp(selector=RANDOM), MadeUp(selector=OORT))
-
-    assert found == ["random", "oort"]
-
-
-def test_variants_of_a_selector_are_called_by_what_differs(tmp_path: Path) -> None:
-    found = named(
-        tmp_path,
-        MadeUp(selector=RANDOM),
-        MadeUp(selector=OORT),
-        MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
-    )
-
-    assert found == ["random", "oort, step_s=10", "oort, step_s=20"]
-
-
-def test_other_settings_are_called_by_key_and_value(tmp_path: Path) -> None:
-    found = named(tmp_path, MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9))
-
-    assert found == ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]
-
-
-def test_equal_scenarios_are_called_by_their_folders(tmp_path: Path) -> None:
-    found = named(tmp_path, MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM))
-
-    assert found == ["oort (run-0)", "oort (run-1)", "random"]
+    assert labels(runs) == expected
 
 
 def test_equal_scenarios_in_folders_of_one_name_are_called_by_their_paths(tmp_path: Path) -> None:
@@ -382,11 +351,13 @@ def test_runs_of_different_numerical_platforms_are_compared_and_said_to_be(tmp_p
         write_run(tmp_path / "a", MadeUp(platforms=[ZEN]), SLOW),
         write_run(tmp_path / "b", MadeUp(platforms=[XEON]), SLOW),
     ]
+    same = write_run(tmp_path / "c", MadeUp(platforms=[ZEN]), SLOW)
     text = comparison.text_table(comparison.compare(runs))
 
     assert "note: the runs ran on different numerical platforms" in text
     assert "processor (Zen, Xeon)" in text
     assert "torch (" not in text
+    assert "platform" not in comparison.text_table(comparison.compare([runs[0], same]))
 
 
 def test_a_run_that_was_resumed_on_another_platform_is_said_to_be(tmp_path: Path) -> None:
@@ -397,9 +368,3 @@ def test_a_run_that_was_resumed_on_another_platform_is_said_to_be(tmp_path: Path
     assert "(a) was resumed on another numerical platform (" in text
     assert "it is not known on which numerical platform these ran:" in text
     assert "different numerical platforms" not in text
-
-
-def test_runs_of_one_platform_need_no_word_about_it(tmp_path: Path) -> None:
-    runs = [write_run(tmp_path / name, MadeUp(platforms=[ZEN]), SLOW) for name in "ab"]
-
-    assert "platform" not in comparison.text_table(comparison.compare(runs))
