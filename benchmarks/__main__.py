@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import environments, page, runs
 from benchmarks.contestants import CONTESTANTS, OURS
-from benchmarks.measure import Options, measure, print_line
+from benchmarks.measure import Options, measure
 from benchmarks.results import Store
 from benchmarks.works import WORKS, DataFolders
 from fleetsim.errors import FleetsimError
@@ -104,7 +104,7 @@ def _render(store: Store, target: Path) -> None:
     if not results:
         raise SystemExit(f"no results in {store.folder}")
     target.write_text(page.render(results, store.session()), encoding="utf-8")
-    print_line(f"page: {target}")
+    print(f"page: {target}")
 
 
 if __name__ == "__main__":

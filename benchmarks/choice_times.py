@@ -41,6 +41,7 @@ _NUM_VECTORS = 64
 _FEW, _MANY = 3, 15
 _LARGE = 100_000
 _ROUND_S = 60.0
+_A = TypeVar("_A")
 _T = TypeVar("_T")
 
 
@@ -123,7 +124,7 @@ class _Server:
             validation=Evaluation(accuracy=0.1, loss=2.3),
             position_m=self._position_m,
         )
-        requests = self._timed(lambda: self._selector.setup(fleet))
+        requests = self._timed(self._selector.setup, fleet)
         self._set_up_reports = self._answers(requests)
 
     def play(self, *, all_train: bool = False) -> None:
@@ -131,11 +132,10 @@ class _Server:
         self._round += 1
         reports, self._set_up_reports = self._set_up_reports, []
         stage = 0
-        while requests := self._probed(reports, stage):
+        while requests := self._timed(self._selector.probe, self._view(reports, stage)):
             reports = [*reports, *self._answers(requests)]
             stage += 1
-        view = self._view(reports, 0)
-        answer = self._timed(lambda: self._selector.select(view))
+        answer = self._timed(self._selector.select, self._view(reports, 0))
         chosen = answer.clients if isinstance(answer, Cohort) else answer
         if all_train:
             chosen = self._clients
@@ -152,15 +152,11 @@ class _Server:
             parameters=self._parameters,
             validation=Evaluation(accuracy=0.5 + 0.4 / self._round, loss=1.0 / self._round),
         )
-        self._timed(lambda: self._selector.observe(outcome))
+        self._timed(self._selector.observe, outcome)
 
-    def _probed(self, reports: Iterable[Report], stage: int) -> Sequence[ProbeRequest]:
-        view = self._view(reports, stage)
-        return self._timed(lambda: self._selector.probe(view))
-
-    def _timed(self, call: Callable[[], _T]) -> _T:
+    def _timed(self, call: Callable[[_A], _T], argument: _A) -> _T:
         began_s = time.process_time()
-        result = call()
+        result = call(argument)
         self.spent_s += time.process_time() - began_s
         return result
 

@@ -74,17 +74,12 @@ def measure(options: Options) -> None:
         if peer.name in peers.pythons:
             versions[peer.name] = environments.versions(peer, options.home)
     for prepared in works:
-        print_line(prepared.work.title)
+        print(prepared.work.title, flush=True)
         peaks.append(_peaks())
         store.keep_session({"machine": machine.describe(), "versions": versions, "peaks": peaks})
         for repeat in range(1, options.repeats + 1):
             _measure_ours(options, prepared, repeat)
             _measure_peers(options, prepared, repeat, peers)
-
-
-def print_line(line: str) -> None:
-    """Print a line of progress at once."""
-    print(line, flush=True)
 
 
 def _install(options: Options) -> _Peers:
@@ -94,11 +89,11 @@ def _install(options: Options) -> _Peers:
     for peer in PEERS:
         if peer.name not in wanted:
             continue
-        print_line(f"environment of {peer.name}: {peer.requirement}")
+        print(f"environment of {peer.name}: {peer.requirement}", flush=True)
         try:
             found.pythons[peer.name] = environments.ensure(peer, options.home)
         except environments.InstallError as fault:
-            print_line(f"  not installed: {fault}")
+            print(f"  not installed: {fault}", flush=True)
             found.faults[peer.name] = str(fault)
     return found
 
@@ -178,11 +173,12 @@ def _keep(store: Store, result: Result) -> None:
     store.keep(result)
     who = f"  {result.repeat}  {result.contestant:<16}"
     if result.error is not None:
-        print_line(f"{who} FAILED: {result.error}")
+        print(f"{who} FAILED: {result.error}", flush=True)
         return
     accuracy = "-" if result.accuracy is None else f"{result.accuracy:.3f}"
     memory_mib = peak_memory_mib(result, result.round_ended_at_s[-1])
-    print_line(
+    print(
         f"{who} {seconds_per_round(result):9.4f} s/round, first after"
-        f" {first_round_s(result):5.1f} s, {memory_mib:5.0f} MiB, accuracy {accuracy}"
+        f" {first_round_s(result):5.1f} s, {memory_mib:5.0f} MiB, accuracy {accuracy}",
+        flush=True,
     )

@@ -123,7 +123,8 @@ class _Sampler:
         while self._find() and time.monotonic() < until_s:
             time.sleep(_PERIOD_S)
         for pid in self._find():
-            _end(pid)
+            with suppress(ProcessLookupError):  # it ended by itself
+                os.kill(pid, signal.SIGTERM)
 
     def _find(self) -> list[int]:
         """Return the ids of live processes with the mark."""
@@ -136,13 +137,6 @@ class _Sampler:
             if environment:
                 (self._own if self._mark in environment else self._foreign).add(pid)
         return sorted(self._own)
-
-
-def _end(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return  # it ended by itself
 
 
 def _read(pid: int, name: str) -> bytes:

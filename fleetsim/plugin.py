@@ -1,15 +1,8 @@
 """Plugins: selectors of the user's own, their import, checks and identity.
 
-`--plugin MODULE:CLASS` names a class that satisfies `fleetsim.contracts.Selector`. MODULE is
-imported as Python imports it; the current folder is searched last. Only this option imports it: no
-scenario and no run folder does.
-
-* A class with its own `Settings` (a subclass of `fleetsim.settings.Settings` with a `kind`) adds
-  that kind to those of `server.selector`. It is made as `CLASS(settings)`.
-* A class without is made as `CLASS()` and replaces the scenario's selector. The resolved scenario
-  then has `kind: MODULE:CLASS`, which is valid only with the same `--plugin`.
-
-A plugin is identified by its name and by the SHA-256 of the file that defines the class.
+docs/selectors.md says how one is written, named and found. A class with its own `Settings` adds its
+kind to those of `server.selector` and is made as `CLASS(settings)`. A class without is made as
+`CLASS()` and replaces the scenario's selector; the resolved scenario then has `kind: MODULE:CLASS`.
 """
 
 from __future__ import annotations
@@ -129,15 +122,8 @@ def load_plugin(name: str) -> Plugin:
     own = _own_settings(found, name)
     if own is None:
         return _replacement(name, found, lambda settings: found())
-    kind, settings = own
-    return Plugin(
-        name,
-        kind=kind,
-        settings=settings,
-        replaces_any=False,
-        source_sha256=_source_sha256(found),
-        make=found,
-    )
+    digest = _source_sha256(found)
+    return Plugin(name, *own, replaces_any=False, source_sha256=digest, make=found)
 
 
 def plugin_of(selector: Selector) -> Plugin:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -142,15 +141,11 @@ def spread(values: Sequence[float | None], spec: Spec) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return _NEVER
-    show = spec if callable(spec) else functools.partial(_formatted, spec=spec)
+    show = spec if callable(spec) else f"{{:{spec}}}".format
     text = show(fmean(known))
     if min(known) != max(known):
         text += f" [{show(min(known))}, {show(max(known))}]"
     return text if len(known) == len(values) else f"{text} ({len(known)} of {len(values)} seeds)"
-
-
-def _formatted(value: float, spec: str) -> str:
-    return format(value, spec)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -23,6 +23,7 @@ import yaml
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
+from fleetsim.host.paths import InputError
 from fleetsim.quoting import MAX_VALUE, cut, quoted
 from fleetsim.schema.yaml_scalar import Scalar, float_text, meaning
 from fleetsim.schema.yaml_text import MAX_BYTE, MAX_DEPTH, MAX_VALUES, UNFIT, dump
@@ -44,8 +45,6 @@ __all__ = [
 
 KeyPath = tuple[str | int, ...]
 """Place of a value: keys of mappings and indices of lists, from the top."""
-InputError = type[ScenarioError] | type[DataError]
-"""Error to raise about a bad file: of the scenario or of data."""
 
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 

@@ -16,7 +16,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.record.measures.ledger import FATES
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import stack_fates
+from fleetsim.report.figures.ledger import grid, present, stack_fates
 
 MAX_CLIENTS = 12
 """Number of bars, for the clients that spent most."""
@@ -70,9 +70,7 @@ def energy_by_client(
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
     _curve(left, energy_j.to_numpy(dtype=np.float64), who)
     own = entries[entries["client"].isin(top)]
-    fates = [fate for fate in FATES if fate in set(own["fate"])]
-    joules = own.groupby(["client", "fate"])["energy_j"].sum().unstack(fill_value=0)
-    shown = joules.reindex(index=top[::-1], columns=fates, fill_value=0.0)
+    shown = grid(own, ("client", list(top[::-1])), ("fate", present(own, "fate", FATES)))
     shown = shown[shown.sum(axis=1) > 0.0]
     devices = clients.set_index("client")["device"]
     shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])

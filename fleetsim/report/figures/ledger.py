@@ -6,6 +6,7 @@ The ledger itself is `Run.ledger`; docs/outputs.md defines it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
     fates = present(entries, "fate", FATES)
     for axes, purpose in zip(panels, purposes, strict=True):
         own = entries[entries["purpose"] == purpose]
-        joules = _grid(own, ("component", components), ("fate", fates))
+        joules = grid(own, ("component", components), ("fate", fates))
         stack_fates(axes, joules.rename(index=COMPONENT_NAMES))
         axes.set_title(PURPOSES[purpose])
     style.legend_below(figure, panels[0])
@@ -78,10 +79,10 @@ def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     components = present(entries, "component", COMPONENTS)
     parts: Parts = {name: style.COMPONENTS[COMPONENTS[name]] for name in components}
-    stack(left, _grid(entries, ("run", labels), ("component", components)), parts, "j", "energy")
+    stack(left, grid(entries, ("run", labels), ("component", components)), parts, "j", "energy")
     left.set_title("by component")
     fates = present(entries, "fate", FATES)
-    stack_fates(right, _grid(entries, ("run", labels), ("fate", fates)))
+    stack_fates(right, grid(entries, ("run", labels), ("fate", fates)))
     right.set_title("by energy outcome")
     for axes in (left, right):
         # About half an inch below the axis, clear of its label, for any number of runs.
@@ -99,8 +100,8 @@ def stack_fates(axes: Axes, joules: pd.DataFrame) -> None:
                 bar.set(hatch="////", edgecolor="white", linewidth=0.0)
 
 
-def _grid(
-    entries: pd.DataFrame, rows: tuple[str, list[str]], columns: tuple[str, list[str]]
+def grid(
+    entries: pd.DataFrame, rows: tuple[str, list[Any]], columns: tuple[str, list[str]]
 ) -> pd.DataFrame:
     """Return joules by two keys of the ledger, each with the given names in their order."""
     sums = entries.groupby([rows[0], columns[0]])["energy_j"].sum().unstack(fill_value=0)

@@ -17,11 +17,8 @@ _MAX_WIDTH = 28
 _HASH_LENGTH = 12
 
 
-class _Absent:
-    """Value of a key that a scenario does not have."""
-
-
-ABSENT: Final = _Absent()
+ABSENT: Final = object()
+"""Value of a key that a scenario does not have."""
 
 
 @dataclass(frozen=True, slots=True)
