@@ -54,7 +54,8 @@ Selector = Annotated[Uniform | Oort, Field(discriminator="kind")]
 
 class Site(Settings):
     radio: Radio = Radio.WIFI
-    at_m: tuple[float, float] = (0.0, 0.0)
+    at_m: tuple[float, Annotated[float, Field(ge=0, le=9)]] = (0.0, 0.0)
+    sizes: tuple[Annotated[int, Field(ge=1, le=9)], ...] = ()
 
 
 class Server(Settings):
@@ -150,7 +151,12 @@ GOOD = "server: {cohort: 5}\n"
         ),
         ("sites:\n- {at_m: [1]}\n", "sites[0].at_m[1]: missing"),
         ("sites:\n- {at_m: [1, 2, 3]}\n", "sites[0].at_m = [1, 2, 3]: must have at most 2"),
-        ("sites:\n- {at_m: [1, x]}\n", "sites[0].at_m[1] = 'x': must be a number"),
+        ("sites:\n- {at_m: [x, 1]}\n", "sites[0].at_m[0] = 'x': must be a number"),
+        ("sites:\n- {at_m: [1, x]}\n", "sites[0].at_m[1] = 'x': must be a number >= 0 and <= 9"),
+        (
+            "sites:\n- {sizes: [1, 0]}\n",
+            "sites[0].sizes[1] = 0: must be a whole number >= 1 and <= 9",
+        ),
         ("sites: [3]", "sites[0] = 3: must be a mapping {key: value}"),
     ],
 )
@@ -385,6 +391,7 @@ def test_words_are_compared_for_the_first_faults_only(monkeypatch):
         ("ort", "oort"),
         ("Power_Of_Choice", "power-of-choice"),
         ("pixel6", "pixel-6"),
+        ("b_p_u", "b-p-u"),
         ("cosine", None),
         ("x", None),
         ("adam", None),
@@ -394,7 +401,7 @@ def test_words_are_compared_for_the_first_faults_only(monkeypatch):
 )
 def test_a_spelling_is_suggested_only_where_it_is_near(word, meant):
     known = ["constant", "none", "market", "lte", "fashion-mnist", "jetson-nano", "minimum_reports"]
-    known += ["sgd", "y", "oort", "power-of-choice", "pixel-6", "pixel-7"]
+    known += ["sgd", "y", "oort", "power-of-choice", "pixel-6", "pixel-7", "b-p-u"]
 
     assert nearest(word, known) == meant
     assert nearest(word, []) is None

@@ -75,7 +75,7 @@ def test_a_scalar_stands_for_what_it_looks_like(text, value):
 
 
 def test_a_block_scalar_is_text_and_a_byte_order_mark_is_not():
-    assert parse("\ufeffkey: |\n  5\n", "a.yaml").data == {"key": "5\n"}
+    assert parse("\ufeffkey: |-\n  5\n", "a.yaml").data == {"key": "5"}
 
 
 # --- what is refused -----------------------------------------------------------------------------
