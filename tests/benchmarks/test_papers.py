@@ -262,6 +262,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
     """A process that still ran would hold the other end of the pipe."""
     script = tmp_path / "keeper.py"

@@ -22,7 +22,7 @@ from fleetsim.record.measures.ledger import FATES, ledger
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.figures import energy_inequality, style
 from fleetsim.report.figures import ledger as shown
-from fleetsim.report.pages import ledger_tables, run_page
+from fleetsim.report.pages import ledger_tables
 from tests.report.drawn import tick_labels, widths, words, x_of, y_of
 from tests.report.made_runs import MadeUp, make_run, write_run
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
@@ -219,13 +219,3 @@ def test_a_run_without_meters_is_held_to_its_rounds(tmp_path: Path) -> None:
         DataError, match=r"b: joules do not add up: its tasks spent 20\.0 J, its ro"
     ):
         broken.ledger()
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_page_shows_the_ledger(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", MadeUp(num_rounds=1))
-    html = run_page.write_report(run).read_text()
-
-    for row in ledger_tables.table(run.ledger()).rows:
-        assert all(f">{cell}<" in html for cell in row if cell)
-    assert "Money and carbon" not in html
