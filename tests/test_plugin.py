@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from fleetsim import cli, simulate
+from fleetsim import simulate
 from fleetsim.errors import ScenarioError
+from fleetsim.plugin import load_plugin
 from fleetsim.record.manifest import PluginRecord
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
@@ -74,14 +75,6 @@ def least(own_module):
     return own_module(page_classes())
 
 
-def called(monkeypatch, *words):
-    """Exit code of the command line."""
-    monkeypatch.setattr(sys, "argv", ["fleetsim", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return end.value.code
-
-
 def plain(text="least:LeastAsked", *changes):
     return load("small.yaml", changes, plugin=text)
 
@@ -94,12 +87,14 @@ def selected(run):
 # --- what a run with it is ------------------------------------------------------------------------
 
 
-def test_the_ten_lines_of_the_page_stand_in_for_the_selector_of_a_scenario(least, monkeypatch):
-    words = ("run", "small.yaml", "--plugin", "least:LeastAsked", "--no-train", "--out", "out")
-    code = called(monkeypatch, *words)
+@pytest.mark.usefixtures("without_figures")
+def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, command):
+    ended = command(
+        "run", "small.yaml", "--plugin", "least:LeastAsked", "--no-train", "--out", "out"
+    )
 
     run = open_run("out")
-    assert code in (0, None)
+    assert ended.code == 0
     assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert run.scenario["server"]["selector"] == {"kind": "least:LeastAsked"}
     assert run.manifest.plugin == PluginRecord(
@@ -189,48 +184,33 @@ def test_processes_that_train_import_nothing_of_it(least):
 # --- how it is found again ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def stopped(least):
-    """A run that was interrupted after two rounds of four."""
-
+def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
     def stop(progress):
         if progress.round == 2:
             raise KeyboardInterrupt
 
+    def resumed(scenario):
+        return simulate.run(scenario, out=folder, train=False, resume=True)
+
     with pytest.raises(KeyboardInterrupt):
         simulate.run(plain(), train=False, on_progress=stop)
     (folder,) = Path("runs").iterdir()
-    return folder
+    least.with_name("other.py").write_text(least.read_text())
 
-
-def test_a_resumed_run_goes_on_where_its_state_says(stopped):
+    with pytest.raises(ScenarioError, match="with the plug-in least:LeastAsked, not other:Least"):
+        resumed(plain("other:LeastAsked"))
+    own_module(page_classes() + "# a note\n")
+    with pytest.raises(ScenarioError, match="the file of least:LeastAsked is not as it was"):
+        resumed(plain())
+    own_module(page_classes())
+    says = r": was run with the plug-in least:LeastAsked; give it again with --plugin least:L"
+    with pytest.raises(ScenarioError, match=says):
+        resumed(load("small.yaml"))
+    assert "least" not in sys.modules
     run = simulate.run(plain(), train=False, resume=True)
-
-    assert run.folder == stopped
+    assert run.folder == folder
     assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert run.manifest.digest == simulate.run(plain(), out="o", train=False).manifest.digest
-
-
-def test_a_run_is_not_resumed_without_its_plugin_and_nothing_is_imported(stopped):
-    del sys.modules["least"]
-
-    says = r": was run with the plug-in least:LeastAsked; give it again with --plugin least:Least"
-    with pytest.raises(ScenarioError, match=says):
-        simulate.run(load("small.yaml"), out=stopped, train=False, resume=True)
-    assert "least" not in sys.modules
-
-
-def test_a_run_is_not_resumed_with_another_plugin(stopped, least):
-    least.with_name("other.py").write_text(least.read_text())
-    with pytest.raises(ScenarioError, match="with the plug-in least:LeastAsked, not other:Least"):
-        simulate.run(plain("other:LeastAsked"), out=stopped, train=False, resume=True)
-
-
-def test_a_run_is_not_resumed_with_the_plugin_changed(stopped, own_module):
-    own_module(page_classes() + "# a note\n")
-
-    with pytest.raises(ScenarioError, match="the file of least:LeastAsked is not as it was"):
-        simulate.run(plain(), train=False, resume=True)
 
 
 def test_a_run_without_plugin_is_not_resumed_with_one(least):
@@ -341,27 +321,39 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", ["validate", "run"])
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_will_not_do_is_one_line_and_leaves_nothing(
-    case, verb, own_module, monkeypatch, capsys
-):
+def test_what_will_not_do_is_refused_in_one_line(case, own_module):
     plugin, text, *says = REFUSED[case]
     own_module(text, "mine")
-    code = called(monkeypatch, verb, "small.yaml", "--plugin", plugin)
 
-    shown = capsys.readouterr()
-    assert code == 2
-    assert shown.out == ""
-    (line,) = shown.err.splitlines()
-    assert line.startswith("error: ")
+    def use():
+        own = load_plugin(plugin)
+        own.placed(strict_yaml.read(Path("small.yaml")))
+        own.build(own.settings())
+
+    with pytest.raises(ScenarioError) as fault:
+        use()
+
+    (line,) = fault.value.faults
     assert f"--plugin {plugin}" in line
     for words in says:
         assert words in line
+
+
+@pytest.mark.parametrize("verb", ["validate", "run"])
+@pytest.mark.parametrize("text", ["1 / 0", "class Mine: pass"], ids=["module", "object"])
+def test_a_command_that_refuses_one_leaves_nothing(text, verb, own_module, command):
+    own_module(text, "mine")
+
+    ended = command(verb, "small.yaml", "--plugin", "mine:Mine")
+
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert line.startswith("error: --plugin mine:Mine: ")
     assert sorted(path.name for path in Path().iterdir()) == ["mine.py", "small.yaml"]
 
 
-def test_settings_for_a_selector_that_another_stands_in_for_are_refused(least):
+def test_settings_for_a_selector_that_another_replaces_are_refused(least):
     with pytest.raises(ScenarioError, match=r"^--set server.selector.kind=oort: has no effect"):
         plain("least:LeastAsked", "server.selector.kind=oort")
     with pytest.raises(ScenarioError, match=r"^--set server.*: has no effect"):

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from fleetsim import cli
 from tests.bad_input.good import tree
 
 
@@ -17,23 +14,33 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def refused(here, monkeypatch, capsys):
+def refused(here, command):
     """Call the command line; it must refuse in one line, which is returned, and write nothing."""
 
     def call(*words):
         before = tree(here)
-        monkeypatch.setattr(sys, "argv", ["fleetsim", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        shown = capsys.readouterr()
 
-        assert end.value.code == 2
-        assert "Traceback" not in shown.out + shown.err
-        lines = shown.err.splitlines()
-        assert len(lines) == 1, shown.err
+        ended = command(*words)
+
+        assert ended.code == 2
+        assert "Traceback" not in ended.out + ended.err
+        lines = ended.err.splitlines()
+        assert len(lines) == 1, ended.err
         assert lines[0].startswith("error: ")
         assert tree(here) == before
         return lines[0].removeprefix("error: ")
+
+    return call
+
+
+@pytest.fixture
+def refused_twice(refused):
+    """Return what `validate` says of a scenario, which must be what `run` says."""
+
+    def call(path):
+        line = refused("validate", path)
+
+        assert refused("run", path, "--out", "run") == line
+        return line
 
     return call

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fleetsim import simulate
-from fleetsim.report.pages import run_page
 from fleetsim.scenario import load
-from tests.bad_input.good import GOOD, STATES, USERS, tree, write
+from tests.bad_input.good import GOOD, STATES, USERS, write
 
 COMMANDS = {
     "no such verb": ("vaildate good.yaml", "vaildate", "'validate'"),
@@ -130,9 +127,8 @@ def complete(tmp_path_factory):
     """Folder with `good.yaml` and two complete runs of it, `run` and `other` with another seed."""
     home = tmp_path_factory.mktemp("complete")
     (home / "good.yaml").write_text(GOOD)
-    run = simulate.run(load(home / "good.yaml"), out=home / "run")
-    run_page.write_report(run)
-    simulate.run(load(home / "good.yaml", seed=2), out=home / "other")
+    for seed, name in ((1, "run"), (2, "other")):
+        simulate.run(load(home / "good.yaml", seed=seed), out=home / name)
     return home
 
 
@@ -225,38 +221,11 @@ def test_a_scenario_that_somebody_edited_is_refused_by_name(words, runs, refused
     assert refused(*words.split()).startswith("run/scenario.yaml: was changed after the run began")
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_page_that_cannot_be_written_is_one_line(runs, refused):
-    (runs / "run" / "report.html").unlink()
+    (runs / "run" / "figures").mkdir()
     (runs / "run" / "report.html").mkdir()
 
     line = refused("report", "run")
 
     assert line.startswith("run/report.html: cannot be written")
-
-
-# --- a process of its own -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["validate", "bad.yaml"], "error: bad.yaml:19: server.cohort = 99: "),
-        (["run", "bad.yaml", "--seed", "x"], "error: fleetsim run: Invalid value for '--seed'"),
-        (["run", "good.yaml", "--out", "good.yaml"], "error: good.yaml: cannot make this folder"),
-        (["report", "nowhere"], "error: nowhere: no such folder; "),
-    ],
-    ids=["scenario", "usage", "output", "run folder"],
-)
-def test_the_process_ends_with_code_2_and_one_line(words, says, here):
-    write({"good.yaml": GOOD, "bad.yaml": GOOD.replace("cohort: 3", "cohort: 99")})
-    before = tree(here)
-
-    done = subprocess.run(
-        [sys.executable, "-m", "fleetsim.cli", *words], capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(says)
-    assert done.stderr.count("\n") == 1
-    assert tree(here) == before

@@ -17,7 +17,7 @@ from fleetsim.learning.data.formats.idx import idx_shape
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.scenario import load
-from tests.bad_input.good import GOOD
+from tests.bad_input.good import GOOD, write
 
 OWNERS = np.repeat(np.arange(6), [1, 2, 3, 4, 10, 20])
 """Owners of 40 samples."""
@@ -158,35 +158,37 @@ FROM_SAMPLES: dict[str, Case] = {
 }
 
 
-def both(refused, here, text):
-    """What `validate` says of a scenario, which must be what `run` says."""
-    (here / "s.yaml").write_text(text.replace("cohort: 3", "cohort: 1"), encoding="utf-8")
-    line = refused("validate", "s.yaml")
+@pytest.fixture
+def both(refused_twice):
+    """Write a scenario, and return what `validate` and `run` say of it."""
 
-    assert refused("run", "s.yaml", "--out", "run") == line
-    return line
+    def call(text):
+        write({"s.yaml": text.replace("cohort: 3", "cohort: 1")})
+        return refused_twice("s.yaml")
+
+    return call
 
 
 @pytest.mark.parametrize("case", [*FROM_HEADERS, *FROM_SAMPLES])
-def test_validate_says_of_a_shortage_what_run_says(case, here, refused):
+def test_validate_says_of_a_shortage_what_run_says(case, here, both):
     files, text, says = (FROM_HEADERS | FROM_SAMPLES)[case]
     npz(here / "own", **files)
 
-    assert says in both(refused, here, text)
+    assert says in both(text)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_sizes_of_idx_files_are_those_of_their_headers(packed, here, refused):
+def test_sizes_of_idx_files_are_those_of_their_headers(packed, here, both):
     idx_files(here / "own", packed=packed, client=OWNERS)
 
-    many = both(refused, here, own(size=41))
-    natural = both(refused, here, own("{kind: natural}", size=7))
+    many = both(own(size=41))
+    natural = both(own("{kind: natural}", size=7))
 
     assert "fleet.size = 41: 41 clients are more than the 40 training samples" in many
     assert "fleet.size = 7: the data set has 6 clients of its own" in natural
 
 
-def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, refused):
+def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
     (here / "own").mkdir()
     rows = [f"{user},a word,{user % 2}" for user in range(10) for _ in range(5)]
     (here / "own" / "t.csv").write_text("\n".join(["user,text,label", *rows]) + "\n")
@@ -194,7 +196,7 @@ def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, refused):
     text = GOOD.replace("{kind: digits}", data).replace("size: 8", "size: 41")
 
     # A fifth of each user's five texts is for testing.
-    assert "41 clients are more than the 40 training samples" in both(refused, here, text)
+    assert "41 clients are more than the 40 training samples" in both(text)
 
 
 def test_as_many_clients_as_samples_are_taken(here):
@@ -204,30 +206,30 @@ def test_as_many_clients_as_samples_are_taken(here):
     assert load("s.yaml").fleet.size == 40
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(here, refused):
-    line = both(refused, here, own(size=100_000))
+def test_a_folder_that_is_not_there_is_said_to_be_missing(here, both):
+    line = both(own(size=100_000))
 
     assert "own is no folder with train.npz" in line
 
 
-def test_a_folder_without_labels_is_told_by_its_reader(here, refused):
+def test_a_folder_without_labels_is_told_by_its_reader(here, both):
     (here / "own").mkdir()
     np.savez(here / "own" / "train.npz", inputs=np.ones((3, 2), np.float32))
 
-    assert "needs labels and either images or inputs" in both(refused, here, own(size=100_000))
+    assert "needs labels and either images or inputs" in both(own(size=100_000))
 
 
-def test_a_damaged_file_is_named_when_the_scenario_is_loaded(here, refused):
+def test_a_damaged_file_is_named_when_the_scenario_is_loaded(here, both):
     npz(here / "own")
     (here / "own" / "train.npz").write_bytes(b"PK nothing")
 
-    assert "train.npz: damaged .npz file" in both(refused, here, own(size=100_000))
+    assert "train.npz: damaged .npz file" in both(own(size=100_000))
 
 
-def test_clients_that_are_not_one_for_each_sample_are_told_by_the_reader(here, refused):
+def test_clients_that_are_not_one_for_each_sample_are_told_by_the_reader(here, both):
     npz(here / "own", test=False, client=OWNERS[:30])
 
-    line = both(refused, here, own(size=35, dataset=", test_fraction: 0.5"))
+    line = both(own(size=35, dataset=", test_fraction: 0.5"))
 
     assert "client is for 30 samples, but there are 40 inputs" in line
 

@@ -81,11 +81,10 @@ def test_a_pipe_in_a_folder_that_is_named_does_not_hang(place, refused):
 
 
 @pytest.mark.usefixtures("placed")
-@pytest.mark.parametrize("verb", ["validate", "run"])
-def test_a_home_folder_of_nobody_is_told_with_the_key(verb, refused):
+def test_a_home_folder_of_nobody_is_told_with_the_key(refused_twice):
     PLACES["data"]("~nouser-x/data")
 
-    line = refused(verb, "named.yaml")
+    line = refused_twice("named.yaml")
 
     assert line.startswith("named.yaml:4: task.dataset.folder")
     assert "~nouser-x is no user's home folder; write the path out" in line
@@ -106,14 +105,13 @@ LABELS = {
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("verb", ["validate", "run"])
 @pytest.mark.parametrize(("labels", "says"), LABELS.values(), ids=LABELS)
-def test_labels_that_cannot_be_learned_are_found_by_validate_too(verb, labels, says, refused):
+def test_labels_that_cannot_be_learned_are_found_by_validate_too(labels, says, refused_twice):
     Path("mine").mkdir()
     np.savez("mine/train.npz", allow_pickle=False, inputs=np.zeros((40, 3)), labels=labels)
     write({"own.yaml": GOOD.replace("{kind: digits}", FOLDER.replace("PATH", "mine"))})
 
-    line = refused(verb, "own.yaml")
+    line = refused_twice("own.yaml")
 
     assert "mine/train.npz: labels holds int64 of shape (40, " in line
     assert says in line

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import strategies as st
 
 from fleetsim import bundled
-from fleetsim.errors import ScenarioError
+from fleetsim.contracts import Progress
 from fleetsim.scenario import load, schema
 from fleetsim.schema import strict_yaml
 from fleetsim.simulate import run
@@ -24,14 +24,11 @@ from tests.fuzz import damage, documents, sources
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
 """A run that ends soon."""
 _UNTRAINED: Final = (*_RUN, "--no-train")
-_SMALL: Final = 400
 _COUNTS: Final = frozenset(
-    {
-        *("size", "cohort", "concurrency", "epochs", "steps"),
-        *("hidden", "num_classes", "dimension"),
-    }
+    ("size", "cohort", "concurrency", "epochs", "steps", "hidden", "num_classes", "dimension")
 )
-"""Largest fleet and cohort of a scenario that is run."""
+_SMALL: Final = 400
+"""Limit of these counts in a scenario that is run."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +49,13 @@ class Case:
 @functools.cache
 def _scenarios() -> list[Any]:
     """Bundled scenarios that need no file, and the small one of the tests."""
-    found = [yaml.safe_load(GOOD)]
-    for name in bundled.names("scenarios"):
-        path = bundled.find("scenarios", name, beside=None)
-        assert path is not None
-        document = strict_yaml.read(path, ScenarioError).data
-        if document["task"]["dataset"]["kind"] in ("digits", "synthetic"):
-            found.append(document)
-    return found
+    made = ("digits", "synthetic")
+    of_bundle = [d for d in _bundled("scenarios") if d["task"]["dataset"]["kind"] in made]
+    return [yaml.safe_load(GOOD), *of_bundle]
+
+
+def _bundled(kind: bundled.Kind) -> list[Any]:
+    return [strict_yaml.read(path).data for path in sorted(bundled.folder(kind).rglob("*.yaml"))]
 
 
 @functools.cache
@@ -187,13 +183,9 @@ def traces(draw: st.DrawFn) -> Case:
 
 @functools.cache
 def _profiles() -> list[tuple[str, Any]]:
-    found = [("devices", yaml.safe_load(DEVICE))]
-    for kind in ("devices", "radios"):
-        for name in bundled.names(kind):
-            path = bundled.find(kind, name, beside=None)
-            assert path is not None
-            found.append((kind, strict_yaml.read(path, ScenarioError).data))
-    return found
+    devices = [yaml.safe_load(DEVICE), *_bundled("devices")]
+    found = {"devices": devices, "radios": _bundled("radios")}
+    return [(kind, whole) for kind, every in found.items() for whole in every]
 
 
 @st.composite
@@ -223,12 +215,9 @@ def _run_folders() -> list[dict[str, bytes]]:
     return found
 
 
-def _ends_after(rounds: int) -> Callable[[Any], None]:
-    seen: list[Any] = []
-
-    def on_progress(progress: Any) -> None:
-        seen.append(progress)
-        if len(seen) == rounds:
+def _ends_after(num_rounds: int) -> Callable[[Progress], None]:
+    def on_progress(progress: Progress) -> None:
+        if progress.round == num_rounds:
             raise KeyboardInterrupt
 
     return on_progress
@@ -239,26 +228,13 @@ def run_folders(draw: st.DrawFn) -> Case:
     """Report on, compare or resume a damaged run folder."""
     whole = draw(st.sampled_from(_run_folders()))
     files = _below("out", draw(_with_damage(whole)))
-    resume = (
-        "run",
-        "quickstart",
-        "--no-train",
-        "--resume",
-        "--out",
-        "out",
-        "--set",
-        "stop.rounds=30",
-    )
-    words = draw(
-        st.sampled_from(
-            [
-                ("report", "out"),
-                ("compare", "out", "--target", "0.5", "--out", "page"),
-                (*resume, "--set", "checkpoint.every_rounds=1"),
-            ]
-        )
-    )
-    return Case((words,), files)
+    commands = [
+        "report out",
+        "compare out --target 0.5 --out page",
+        "run quickstart --no-train --resume --out out --set stop.rounds=30"
+        " --set checkpoint.every_rounds=1",
+    ]
+    return Case((tuple(draw(st.sampled_from(commands)).split()),), files)
 
 
 TARGETS: Final = {

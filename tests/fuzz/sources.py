@@ -19,18 +19,11 @@ _IMAGES: Final = np.arange(12 * 16, dtype=np.uint8).reshape(12, 4, 4)
 _LABELS: Final = np.arange(12, dtype=np.int64) % 3
 
 
-def npz(**arrays: NDArray[Any]) -> bytes:
-    """Return an uncompressed .npz file."""
-    packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **arrays)
-    return packed.getvalue()
-
-
-def npz_packed(**arrays: NDArray[Any]) -> bytes:
-    """Return a compressed .npz file."""
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
-    return packed.getvalue()
+def npz(save: Any = np.savez, **arrays: NDArray[Any]) -> bytes:
+    """Return a .npz file, uncompressed unless saved by `np.savez_compressed`."""
+    file = io.BytesIO()
+    save(file, allow_pickle=False, **arrays)
+    return file.getvalue()
 
 
 def idx(array: NDArray[np.uint8]) -> bytes:
@@ -41,12 +34,15 @@ def idx(array: NDArray[np.uint8]) -> bytes:
 
 def _vectors() -> Files:
     part = npz(inputs=_INPUTS, labels=_LABELS, client=_LABELS)
-    return {"train.npz": part, "test.npz": npz_packed(inputs=_INPUTS[:4], labels=_LABELS[:4])}
+    return {
+        "train.npz": part,
+        "test.npz": npz(np.savez_compressed, inputs=_INPUTS[:4], labels=_LABELS[:4]),
+    }
 
 
 def _images() -> Files:
     return {
-        "train.npz": npz_packed(images=_IMAGES, labels=_LABELS),
+        "train.npz": npz(np.savez_compressed, images=_IMAGES, labels=_LABELS),
         "test.npz": npz(images=_IMAGES[:3], labels=_LABELS[:3]),
     }
 

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import bundled
-from fleetsim.cli import main
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import build_fleet
 from fleetsim.scenario import load, scenario_warnings, schema
 from fleetsim.schema.distinct import Distinct
 from fleetsim.selectors.baselines.fixed import ClientIds
-from fleetsim.simulate import run
+from tests.scenario.small import BASE, MADE_UP, PEOPLE
 from tests.settings_walk import all_classes, declaring, scenario_classes
-from tests.test_inert_keys import BASE, MADE_UP, PEOPLE
 
 MADE_UP_OF = "fleet.usage={{synthetic: {{availability: 0.9}}, kinds: {}}}"
 STEPS = "task.local.optimizer.decay={{kind: steps, after_rounds: {}, factor: 0.5}}"
@@ -164,13 +162,6 @@ TWICE = [
 ]
 
 
-@pytest.fixture
-def base(tmp_path):
-    path = tmp_path / "base.yaml"
-    path.write_text(BASE, encoding="utf-8")
-    return path
-
-
 def lists(annotation: Any) -> list[tuple[Any, bool]]:
     """Lists of any length and mappings in an annotation, and whether each is `Distinct`."""
     origin, args = get_origin(annotation), get_args(annotation)
@@ -214,19 +205,17 @@ def test_every_list_says_which_of_its_entries_act():
 
 
 @pytest.mark.parametrize("example", [entry for found in EXAMPLES.values() for entry in found])
-def test_an_entry_that_is_said_to_have_no_effect_has_none(example, base, tmp_path):
-    present, absent = load(base, example.present), load(base, example.absent)
-    lines = [line for line in scenario_warnings(present) if example.key in line]
-    digests = [
-        run(scenario, out=tmp_path / str(number), train=example.trains, workers=1).manifest.digest
-        for number, scenario in enumerate((present, absent))
-    ]
+def test_an_entry_that_is_said_to_have_no_effect_has_none(example, changed, digest):
+    told, others = (
+        [line for line in scenario_warnings(changed(changes)) if example.key in line]
+        for changes in (example.present, example.absent)
+    )
 
-    assert not [line for line in scenario_warnings(absent) if example.key in line]
-    (line,) = lines
+    assert not others
+    (line,) = told
     assert f": {example.key} = {example.entry}: has no effect: " in line
     assert example.says in line
-    assert digests[0] == digests[1]
+    assert digest(example.present, example.trains) == digest(example.absent, example.trains)
 
 
 @pytest.mark.parametrize(("change", "place", "first"), TWICE)
@@ -321,16 +310,11 @@ def test_a_device_that_nobody_has_brings_no_people_into_the_fleet(base):
     assert unmetered[0] == unmetered[1]
 
 
-def test_validate_prints_one_warning_for_an_entry(base, monkeypatch, capsys):
-    monkeypatch.setattr(
-        "sys.argv",
-        ["fleetsim", "validate", str(base), "--set", MADE_UP_OF.format("[phone, board]")],
-    )
-    with pytest.raises(SystemExit) as end:
-        main()
+def test_validate_prints_one_warning_for_an_entry(base, command):
+    ended = command("validate", base, "--set", MADE_UP_OF.format("[phone, board]"))
 
-    assert not end.value.code
-    (line,) = capsys.readouterr().err.splitlines()
+    assert ended.code == 0
+    (line,) = ended.err.splitlines()
     assert line.startswith("warning: --set fleet.usage=")
     assert "fleet.usage.kinds[1] = 'board': has no effect: the fleet has no board" in line
 

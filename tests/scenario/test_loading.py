@@ -40,6 +40,21 @@ def test_fleet_task_and_seed_make_another_world(change):
     assert hashes(change)[1] != hashes()[1]
 
 
+def test_the_trainer_is_part_of_the_result_but_not_of_the_world():
+    (serial, world), (stacked, same) = (
+        hashes(f"trainer.kind={kind}") for kind in ("serial", "stacked")
+    )
+
+    assert (serial != stacked, same == world) == (True, True)
+
+
+def test_a_trainer_that_cannot_train_the_model_is_a_fault_of_the_scenario():
+    changes = ["trainer.kind=stacked", "task.model={kind: lenet5}"]
+
+    with pytest.raises(ScenarioError, match=r"trainer.kind .*lenet5; use auto or serial"):
+        load("quickstart", changes)
+
+
 def test_what_cannot_change_the_result_does_not_change_the_identity():
     assert hashes("checkpoint.every_rounds=3") == hashes()
     assert hashes("server.cohort=8", "seed=1") == hashes()  # as the file says
@@ -90,11 +105,6 @@ def test_the_market_is_no_file_even_where_one_is_called_so(tmp_path, monkeypatch
     scenario = load("quickstart", ["fleet.devices={market: 0.5, pixel-6: 0.5}"])
 
     assert scenario.fleet.devices == {"market": 0.5, "pixel-6": 0.5}
-
-
-def test_units_of_one_model_are_alike_unless_a_scenario_says_otherwise():
-    assert load("quickstart").fleet.unit_spread_sigma == 0.0
-    assert load("quickstart", ["fleet.unit_spread_sigma=0.15"]).fleet.unit_spread_sigma == 0.15
 
 
 @pytest.mark.parametrize(

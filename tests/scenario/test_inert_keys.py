@@ -6,35 +6,18 @@ from dataclasses import dataclass
 
 import pytest
 
-import fleetsim
 from fleetsim import bundled
-from fleetsim.cli import main
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.scenario import load, scenario_warnings
 from fleetsim.simulate import run
+from tests.scenario.small import BASE, MADE_UP, PEOPLE
 from tests.settings_walk import all_classes, declaring, scenario_classes
-
-BASE = """\
-name: inert
-task:
-  dataset: {kind: digits}
-  model: {kind: logistic}
-  local: {epochs: 1, batch_size: 64, optimizer: {kind: sgd, learning_rate: 0.1}}
-fleet:
-  size: 6
-  devices: {pixel-6: 0.5, t2.small: 0.5}
-  channel: {kind: normalised}
-server: {cohort: 2}
-stop: {rounds: 2}
-"""
 
 ON_WIFI = "fleet.network={kind: wifi}"
 VMS = "fleet.devices={t2.small: 1.0}"
 BOARDS = "fleet.devices={jetson-nano-cpu: 1.0}"
 CONSTANT = "fleet.channel={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"
 SHARED = "fleet.shared_links={server_in_bit_per_s: 1.0e6}"
-PEOPLE = "fleet.usage.trace=people-week"
-MADE_UP = "fleet.usage.synthetic={availability: 0.9}"
 EVERYDAY = "fleet.battery.everyday={}"
 BUFFERED = "server={mode: buffered, concurrency: 2, buffer_size: 1}"
 BLANK = "task.dataset={kind: blank, input_shape: [64]}"
@@ -351,13 +334,6 @@ ALWAYS_ACT = {
 """Keys that may be left out and act in every scenario that sets them away from their default."""
 
 
-@pytest.fixture
-def base(tmp_path):
-    path = tmp_path / "base.yaml"
-    path.write_text(BASE, encoding="utf-8")
-    return path
-
-
 def test_conditions_are_of_fields_and_each_has_an_example():
     declared = {
         f"{owner.__name__}.{key}"
@@ -399,26 +375,20 @@ def test_every_key_says_when_it_acts():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_key_that_is_said_to_have_no_effect_has_none(name, base, tmp_path):
+def test_a_key_that_is_said_to_have_no_effect_has_none(name, changed, digest):
     example = EXAMPLES[name]
     key = example.change.partition("=")[0]
-    before = load(base, example.rest)
-    after = load(base, [*example.rest, example.change])
-    lines = [line for line in scenario_warnings(after) if line not in scenario_warnings(before)]
+    before, after = example.rest, (*example.rest, example.change)
+    told = scenario_warnings(changed(before))
+    lines = [line for line in scenario_warnings(changed(after)) if line not in told]
 
     assert lines
     assert all(line.startswith(f"--set {example.change}: {key}") for line in lines), lines
     assert all("has no effect" in line and "; " in line for line in lines), lines
     try:
-        digests = [
-            run(
-                scenario, out=tmp_path / str(number), train=example.trains, workers=1
-            ).manifest.digest
-            for number, scenario in enumerate((before, after))
-        ]
+        assert digest(after, example.trains) == digest(before, example.trains)
     except DataError as missing:
         pytest.skip(f"needs data that is not here: {missing}")
-    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize("name", bundled.names("scenarios"))
@@ -451,24 +421,21 @@ def test_the_key_of_a_mapping_without_effect_is_named_by_its_line(base):
     assert line.startswith(f"{base}:11: server.eligibility.charging = true: has no effect: ")
 
 
-def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(
-    base, tmp_path, monkeypatch, capsys
-):
+def test_run_and_validate_print_a_line_and_the_manifest_keeps_it(base, tmp_path, command):
     told = "fleet.usage.starts_at_s = 5: has no effect: no client has an owner"
-    for verb in (["validate"], ["run", "--no-train", "--out", str(tmp_path / "run")]):
-        words = ["fleetsim", verb[0], str(base), *verb[1:], "--set", "fleet.usage.starts_at_s=5"]
-        monkeypatch.setattr("sys.argv", words)
-        with pytest.raises(SystemExit) as end:
-            main()
-        errors = capsys.readouterr().err.splitlines()
+    change = "fleet.usage.starts_at_s=5"
+    done = run(load(base, [change]), out=tmp_path / "run", train=False)
+    # The second run is refused, as the folder has one.
+    for code, *words in ((0, "validate"), (2, "run", "--no-train", "--out", done.folder)):
+        ended = command(*words, base, "--set", change)
 
-        assert not end.value.code
-        assert [line for line in errors if line.startswith("warning: ")] == errors
-        assert told in errors[0]
-        assert len(errors) == 1
-    manifest = fleetsim.open_run(tmp_path / "run").manifest
-    assert len(manifest.warnings) == 1
-    assert told in manifest.warnings[0]
+        warnings = [line for line in ended.err.splitlines() if not line.startswith("error: ")]
+        assert ended.code == code
+        assert len(warnings) == 1
+        assert warnings[0].startswith("warning: ")
+        assert told in warnings[0]
+    (kept,) = done.manifest.warnings
+    assert told in kept
 
 
 def test_a_charger_of_a_device_without_a_battery_is_refused(base):

@@ -1,0 +1,92 @@
+"""Messages of the command line about its own bugs, and about output that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from fleetsim.cli import entry
+
+NEEDS_A_FULL_DEVICE = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+FULL = (
+    "error: the output cannot be written: [Errno 28] No space left on device; make room, or"
+    " send it elsewhere\n"
+)
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("a\nb" + 1000 * "x"), OSError(28, "full", "a")])
+def test_a_bug_is_one_line_and_its_traceback_is_in_a_file(fault, tmp_path, monkeypatch, command):
+    def broken(**_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(entry, "app", broken)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = command("run", "a b")
+    (line,) = ended.err.splitlines()
+    (path,) = tmp_path.iterdir()
+    kept = path.read_text("utf-8")
+
+    assert ended.code == 1
+    assert line.startswith(f"error: unexpected {type(fault).__name__}: ")
+    assert line.endswith(f"this is a bug of fleetsim, please report it with {path}")
+    assert len(line) < 600
+    assert "\nfleetsim run 'a b'\n" in kept
+    assert "Traceback (most recent call last):" in kept
+    assert ", in broken\n" in kept
+
+
+def test_where_no_file_can_be_written_the_traceback_is_shown(tmp_path, monkeypatch, command):
+    def broken(**_: object) -> None:
+        raise RuntimeError("a")
+
+    monkeypatch.setattr(entry, "app", broken)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    ended = command("run")
+
+    assert ended.code == 1
+    assert "Traceback (most recent call last):" in ended.err
+    assert "(no file: No such file or directory)" in ended.err.splitlines()[-1]
+
+
+@NEEDS_A_FULL_DEVICE
+@pytest.mark.parametrize("words", ["list devices", "schema", "validate quickstart"])
+def test_a_full_output_is_one_line(words, monkeypatch, command):
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ended = command(*words.split())
+
+    assert (ended.code, ended.err) == (1, FULL)
+
+
+@NEEDS_A_FULL_DEVICE
+def test_a_process_whose_output_or_errors_are_full_ends_with_its_code():
+    """Python writes what is left at the end of the process, and would change the code."""
+
+    def ended(words: str, **streams):
+        words_ = [sys.executable, "-m", "fleetsim.cli", *words.split()]
+        return subprocess.run(words_, text=True, check=False, **streams)
+
+    with Path("/dev/full").open("w") as full:
+        output = ended("--help", stdout=full, stderr=subprocess.PIPE)
+        errors = ended("vaildate", stdout=subprocess.PIPE, stderr=full)
+
+    assert (output.returncode, output.stderr) == (1, FULL)
+    assert (errors.returncode, errors.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("words", ["list devices", "schema"])
+def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        ended = command(*words.split())
+        # What is left would be written when the file is closed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)
+
+    assert (ended.code, ended.err) == (1, "")
