@@ -62,13 +62,13 @@ def placed(here):
 
 
 @pytest.mark.usefixtures("placed")
-@pytest.mark.parametrize("path", ["pipe", "loop", "/dev/zero", "x" * 300, "file/below", "file"])
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_a_path_that_cannot_be_used_is_one_line_that_names_it(place, path, refused):
-    line = refused(*place(path).split())
+def test_a_path_that_cannot_be_used_is_one_line_that_names_it(place, refused):
+    for path in ("pipe", "loop", "/dev/zero", "x" * 300, "file/below", "file"):
+        line = refused(*place(path).split())
 
-    assert path[:40] in line
-    assert "; " in line
+        assert path[:40] in line
+        assert "; " in line
 
 
 @pytest.mark.usefixtures("placed")
