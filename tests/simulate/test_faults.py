@@ -139,14 +139,15 @@ def test_a_run_killed_at_any_file_operation_is_ended_by_resume(scenario, tmp_pat
     def run(out, **more):
         return simulate.run(short, out=out, train=False, **more).manifest.digest
 
-    # A real kill runs none of what this process would do on its way out.
+    # A real kill runs none of what this process would do on its way out. Before a file gets its
+    # name, it is there under another; tests/record/test_kill.py has half of it.
     monkeypatch.setattr(RunRecorder, "flush", lambda recorder: None)
     monkeypatch.setattr(simulate, "write_manifest", written_unless_killed)
-    for name in ("fsync", "replace", "mkdir", "unlink"):
+    for name in ("replace", "mkdir", "unlink"):
         monkeypatch.setattr(os, name, killed_at(getattr(os, name)))
     expected = run(tmp_path / "whole")
     num_operations = num_done
-    assert num_operations > 40
+    assert num_operations > 20
 
     for number in range(num_operations):
         out = tmp_path / str(number)
