@@ -40,20 +40,14 @@ COMMANDS = {
         "validate good.yaml --set fleet.devices.t2.small=1", '"t2.small"', "quotes"
     ),
     "output that is a file": ("run good.yaml --out taken", "taken: ", "--out"),
-    "output below a file": ("run good.yaml --out taken/run", "taken/run: ", "--out"),
     "output below a device": ("run good.yaml --out /dev/null/run", "/dev/null/run: ", "--out"),
-    "output with a name too long": (
-        f"run good.yaml --out {'x' * 300}", "xxx: ", "too long", "--out"
-    ),
     "output folder that is not empty": (
         "run good.yaml --out folder", "folder: ", "empty it", "--out"
     ),
     "folder of something else to resume": (
         "run good.yaml --resume --out folder", "folder: is not a run folder"
     ),
-    "file to resume": ("run good.yaml --resume --out taken", "taken: is not a folder"),
     "report on nothing": ("report nowhere", "nowhere: no such folder", "fleetsim run"),
-    "report on a file": ("report taken", "taken: is not a folder", "fleetsim run"),
     "report on any folder": ("report folder", "folder: ", "manifest.json", "fleetsim run"),
     "comparison of nothing": ("compare nowhere", "nowhere: no such folder", "fleetsim run"),
     "target in percent": ("compare folder --target 85", "--target", "less than or equal to 1"),
@@ -78,9 +72,6 @@ COMMANDS = {
     "time zone beyond the globe": ("trace import flash taken new --utc-offset-h 20", "14 h"),
     "trace in the way": (
         "trace import states trace folder", "folder: exists already", "new folder"
-    ),
-    "trace below a device": (
-        "trace import states trace /dev/null/new", "/dev/null/new: ", "another folder"
     ),
 }  # fmt: skip
 
@@ -158,17 +149,7 @@ FOLDERS = {
         f"{TWO} --different-worlds --out good.yaml", {}, "good.yaml: ", "--out"
     ),
     "half a manifest": ("report run", {"manifest.json": b'{"for'}, "run/manifest.json", "again"),
-    "a manifest of nothing": ("report run", {"manifest.json": b"[]"}, "run/manifest.json", "again"),
-    "a manifest without status": (
-        "report run", {"manifest.json": b'"status": "done"->"status": "dne"'},
-        "run/manifest.json", "status = 'dne'", "'done'",
-    ),
-    "half a table": ("report run", {"rounds.parquet": b"PAR1"}, "run/rounds.parquet", TABLE),
     "no table": ("report run", {"tasks.parquet": None}, "run/tasks.parquet", TABLE),
-    "no clients": (
-        f"{TWO} --different-worlds", {"rounds.parquet": b""}, "run/rounds.parquet", TABLE
-    ),
-    "no scenario": ("report run", {"scenario.yaml": None}, "run/scenario.yaml", "no such file"),
     "half a scenario": (
         "report run", {"scenario.yaml": b"a: ["}, "run/scenario.yaml:1", "not YAML"
     ),
@@ -181,12 +162,7 @@ FOLDERS = {
 def test_a_run_folder_that_will_not_do_is_refused(words, damage, says, runs, refused):
     for name, content in damage.items():
         path = runs / "run" / name
-        if content is None:
-            path.unlink()
-        elif b"->" in content:
-            path.write_bytes(path.read_bytes().replace(*content.split(b"->")))
-        else:
-            path.write_bytes(content)
+        path.unlink() if content is None else path.write_bytes(content)
 
     line = refused(*words.split())
 
@@ -195,21 +171,16 @@ def test_a_run_folder_that_will_not_do_is_refused(words, damage, says, runs, ref
 
 
 @pytest.mark.parametrize("words", ["report run", f"{TWO} --different-worlds"])
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [("rounds", "accuracy"), ("tasks", "energy_compute_j"), ("clients", "energy_compute_j")],
-)
-def test_a_table_that_somebody_edited_is_refused_by_name(name, column, words, runs, refused):
-    path = runs / "run" / f"{name}.parquet"
+def test_a_table_that_somebody_edited_is_refused_by_name(words, runs, refused):
+    path = runs / "run" / "rounds.parquet"
     table = pq.read_table(path)
+    at = table.column_names.index("accuracy")
     better = pa.array([0.999] * table.num_rows)
-    pq.write_table(
-        table.set_column(table.column_names.index(column), table.schema.field(column), better), path
-    )
+    pq.write_table(table.set_column(at, table.schema.field(at), better), path)
 
     line = refused(*words.split())
 
-    assert line.startswith(f"run/{name}.parquet: was changed after the run, ")
+    assert line.startswith("run/rounds.parquet: was changed after the run, ")
     assert "restore the file, or run the scenario again" in line
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
-from tests.bad_input.good import bad, scenario, write
+from tests.bad_input.good import bad, scenario
 
 LEARNING = {
     "split that never comes out": bad(
@@ -36,18 +34,6 @@ LEARNING = {
         "kind: digits", "kind: mnist", "mnist", "cache", "fleetsim data fetch mnist",
         "FLEETSIM_DATA",
     ),
-    "characters that are not there": bad(
-        "kind: digits", "kind: emnist, split: letters", "emnist", "fleetsim data fetch emnist"
-    ),
-    "minutes that are not there": bad(
-        "kind: digits", "kind: extrasensory-har", "not found", "http://extrasensory.ucsd.edu/"
-    ),
-    "folder of one's own that is not there": bad(
-        "kind: digits", "kind: folder, folder: nowhere", "nowhere is no folder", "train.npz"
-    ),
-    "folder that is not there": bad(
-        "kind: digits", "kind: mnist, folder: nowhere", "nowhere", "no folder", "leave `folder` out"
-    ),
 }  # fmt: skip
 
 
@@ -68,29 +54,3 @@ def test_a_learning_task_that_cannot_be_is_refused_before_anything_is_written(
 
 def no_memory(*_: object, **__: object) -> None:
     raise MemoryError("Unable to allocate 7.28 TiB for an array")
-
-
-# --- published files in a folder of one's own -----------------------------------------------------
-
-NAMES = [
-    f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
-]
-
-
-def test_a_folder_that_lacks_a_file_is_refused(refused):
-    write({f"own/{name}": b"" for name in NAMES[:3]})
-
-    line = refused("run", scenario(bad("kind: digits", "kind: mnist, folder: own")))
-
-    assert "own lacks t10k-labels-idx1-ubyte.gz" in line
-    assert "put the published files there" in line
-
-
-def test_a_file_that_is_not_the_published_one_is_refused(refused):
-    write({f"own/{name}": b"something else" for name in NAMES})
-
-    line = refused("run", scenario(bad("kind: digits", "kind: mnist, folder: own")))
-
-    assert "own/train-images-idx3-ubyte: not the published file of mnist" in line
-    assert hashlib.sha256(b"something else").hexdigest() in line
-    assert "fleetsim data fetch mnist" in line

@@ -100,11 +100,6 @@ FROM_HEADERS: dict[str, Case] = {
         own("{kind: dirichlet, alpha: 1, min_samples: 11}"),
         "s.yaml:5: task.partition.min_samples = 11: 4 clients with 11 samples each need 44",
     ),
-    "samples per client of drawn sizes": (
-        {},
-        own("{kind: client-dirichlet, concentration: 1, min_samples: 11}"),
-        "s.yaml:5: task.partition.min_samples = 11: 4 clients with 11 samples each need 44",
-    ),
     "shards": (
         {},
         own("{kind: shards, shards_per_client: 11}"),

@@ -120,14 +120,6 @@ SCENARIOS = {
         "  interruption: {kind: pause}\n",
         "bad.yaml:19: server.interruption.kind = 'pause'", "fleet.shared_links", "'lose'",
     ),
-    "patience without an end": bad(
-        "  minimum_reports: 1", "  interruption: {kind: pause, max_pause_s: .inf}",
-        "bad.yaml:22: server.interruption.max_pause_s",
-    ),
-    "a key of another policy": bad(
-        "  minimum_reports: 1", "  interruption: {kind: partial, resume_s: 1}",
-        "bad.yaml:22: server.interruption.resume_s",
-    ),
     "unknown radio": bad(
         "kind: fading", "kind: fading, metered_radio: lt",
         "bad.yaml:16: fleet.channel.metered_radio",
@@ -171,26 +163,6 @@ SCENARIOS = {
     "access point beyond the wall": bad(
         "channel: {kind: fading}", "wifi: {kind: indoor, min_distance_m: 20}",
         "bad.yaml:16: fleet.wifi", "min_distance_m = 20 is beyond radius_m = 10",
-    ),
-    "law of fading without its parameter": bad(
-        "kind: fading", "kind: fading, fading: rician", "bad.yaml:16: fleet.channel",
-        "needs rician_k",
-    ),
-    "parameter of another law": bad(
-        "kind: fading", "kind: normalised, nakagami_m: 2", "bad.yaml:16: fleet.channel",
-        "nakagami_m is of fading: nakagami, not of rayleigh",
-    ),
-    "key of another kind of channel": bad(
-        "kind: fading", "kind: normalised, tx_power_dbm: 20",
-        "bad.yaml:16: fleet.channel.tx_power_dbm",
-    ),
-    "uploads that succeed more than always": bad(
-        "kind: fading", "kind: fading, upload_success: [{probability: 1.5}]",
-        "bad.yaml:16: fleet.channel.upload_success[0].probability = 1.5", "<= 1",
-    ),
-    "shares of clients below 1": bad(
-        "kind: fading", "kind: fading, upload_success: [{probability: 0.5, share: 0.4}]",
-        "bad.yaml:16: fleet.channel", "must sum to 1", "0.4",
     ),
     "unknown trace": bad(
         "trace: null", "trace: people-weak", "bad.yaml:17: fleet.usage.trace",
@@ -242,14 +214,6 @@ SCENARIOS = {
         "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients",
         "no client 8", "0 to 7",
     ),
-    "sets of clients outside of the fleet": bad(
-        "kind: random", "kind: random, from_sets: [[0], [1, 9]]",
-        "bad.yaml:23: server.selector.from_sets[1]", "no client 9", "0 to 7",
-    ),
-    "sets in turn with clients outside of the fleet": bad(
-        "kind: random", "kind: round-robin, sets: [[8], [1]]",
-        "bad.yaml:23: server.selector.sets[0]", "no client 8", "0 to 7",
-    ),
     "more sets of clients than are kept apart": bad(
         "kind: random", "kind: quick-init-ucb, max_sets: 55",
         "bad.yaml:23: server.selector.kind = 'quick-init-ucb'", "56 sets of 3", "fleet.size",
@@ -265,18 +229,6 @@ SCENARIOS = {
     "selector that needs the number of rounds, which is unknown": bad(
         "selector: {kind: random}\nstop: {rounds: 2}", "selector: {kind: tifl}\nstop: {time_s: 9}",
         "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited",
-    ),
-    "selector that asks clients of a buffered server": bad(
-        "server:\n  cohort: 3\n  over_commit: 1.0\n  deadline_s: 60\n  minimum_reports: 1\n"
-        "  selector: {kind: random}",
-        "server:\n  mode: buffered\n  concurrency: 3\n  buffer_size: 1\n"
-        "  selector: {kind: quick-init-ucb}",
-        "bad.yaml:22: server.selector.kind = 'quick-init-ucb': asks clients",
-        "server.mode = 'buffered'", "server.mode: synchronous",
-    ),
-    "one client named twice": bad(
-        "kind: random", "kind: fixed, clients: [1, 1]",
-        "bad.yaml:23: server.selector.clients[1] = 1", "twice", "once",
     ),
     "two devices of one name": bad(
         "t2.small: 0.5", "./pixel-6.yaml: 0.5", "bad.yaml:15: fleet.devices", "'pixel-6'", "rename",

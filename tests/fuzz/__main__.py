@@ -21,16 +21,15 @@ import argparse
 import concurrent.futures
 import multiprocessing
 import sys
+from collections import Counter
 from pathlib import Path
 
 from tests.fuzz.cases import TARGETS
-from tests.fuzz.search import Tally, search
-
-_BATCH = 200
+from tests.fuzz.search import search
 
 
 def main() -> int:
-    """Fuzz, with a line of progress per batch."""
+    """Fuzz, with a line for each target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
@@ -39,22 +38,22 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-faults"))
     asked = parser.parse_args()
     total = sum(TARGETS[name][1] for name in asked.targets)
-    batches: list[tuple[str, int, int]] = []
-    for name in asked.targets:
-        left = -(-asked.cases * TARGETS[name][1] // total)
-        while left > 0:
-            batches.append((name, asked.seed * 1_000_000 + len(batches), min(left, _BATCH)))
-            left -= _BATCH
-    tally = Tally()
     context = multiprocessing.get_context("spawn")
+    faults: Counter[str] = Counter()
     with concurrent.futures.ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
-        waiting = [pool.submit(search, *batch, keep=asked.keep) for batch in batches]
-        for number, done in enumerate(concurrent.futures.as_completed(waiting), start=1):
-            tally += done.result()
-            print(f"{number} of {len(batches)} batches: {tally.line()}", flush=True)
-    for says, count in sorted(tally.faults.items(), key=lambda item: -item[1]):
+        tallies = {
+            name: pool.submit(
+                search, name, asked.seed, -(-asked.cases * share // total), keep=asked.keep
+            )
+            for name, (_, share) in TARGETS.items()
+            if name in asked.targets
+        }
+        for name, tally in tallies.items():
+            print(f"{name}: {tally.result().line()}", flush=True)
+            faults += tally.result().faults
+    for says, count in faults.most_common():
         print(f"{count:6d}  {says}")
-    return 1 if tally.faults else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -35,18 +35,8 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of cases per fault, by its text without the parts that differ between cases."""
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.num_cases + other.num_cases,
-            self.num_commands + other.num_commands,
-            self.num_refused + other.num_refused,
-            max(self.most_s, other.most_s),
-            max(self.most_byte, other.most_byte),
-            self.faults + other.faults,
-        )
-
     def line(self) -> str:
-        """The sums, on one line."""
+        """The counts, on one line."""
         return (
             f"{self.num_cases} cases, {self.num_commands} commands, {self.num_refused} refused, "
             f"at most {self.most_s:.2f} s and {self.most_byte / 2**20:.0f} MiB, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.population import build_fleet
 from fleetsim.scenario import load, scenario_warnings, schema
 from fleetsim.schema.distinct import Distinct
 from fleetsim.selectors.baselines.fixed import ClientIds
@@ -289,34 +287,6 @@ def test_time_zones_that_all_show_virtual_time_are_warned_of(base):
     assert "fleet.usage.time_zones" in line
     assert "has no effect: all clocks show virtual time" in line
     assert "set a utc_offset_h other than 0" in line
-
-
-def test_a_charger_that_no_battery_can_use_is_refused_beside_a_fleet_without_batteries(base):
-    changes = ["fleet.devices={t2.small: 1.0}", 'fleet.battery.charge_w_of."t2.small"=5']
-    with pytest.raises(ScenarioError, match=r"no battery to charge; leave it out"):
-        load(base, changes)
-
-
-def test_a_device_that_nobody_has_brings_no_people_into_the_fleet(base):
-    of_boards = load(base, ["fleet.devices={jetson-nano-cpu: 1.0}", PEOPLE])
-    with_phone = load(base, ["fleet.devices={jetson-nano-cpu: 0.99, pixel-6: 0.01}", PEOPLE])
-    samples = np.ones(6, dtype=np.int64)
-    fleets = [
-        build_fleet(scenario.fleet, seed=1, num_samples=samples)
-        for scenario in (of_boards, with_phone)
-    ]
-
-    unmetered = [fleet.usage.states.unmetered.tolist() for fleet in fleets]
-    assert unmetered[0] == unmetered[1]
-
-
-def test_validate_prints_one_warning_for_an_entry(base, command):
-    ended = command("validate", base, "--set", MADE_UP_OF.format("[phone, board]"))
-
-    assert ended.code == 0
-    (line,) = ended.err.splitlines()
-    assert line.startswith("warning: --set fleet.usage=")
-    assert "fleet.usage.kinds[1] = 'board': has no effect: the fleet has no board" in line
 
 
 def test_editors_are_told_of_lists_without_repetition():

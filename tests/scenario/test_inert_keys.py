@@ -444,11 +444,6 @@ def test_a_charger_of_a_device_without_a_battery_is_refused(base):
         load(base, ['fleet.battery.charge_w_of."t2.small"=5'])
 
 
-def test_a_kind_that_is_named_twice_is_refused(base):
-    with pytest.raises(ScenarioError, match=r"fleet\.usage.*phone.*twice"):
-        load(base, ["fleet.usage.kinds=[phone, phone]", PEOPLE])
-
-
 def test_a_charger_of_ones_own_device_is_known_by_the_device_s_name(base, tmp_path, monkeypatch):
     text = (bundled.folder("devices") / "pixel-6.yaml").read_text("utf-8")
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")

@@ -5,24 +5,15 @@ import pytest
 from fleetsim import simulate
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario, load
+from tests.scenario.small import BASE
 
-SMALL = """\
-name: small
-task:
-  dataset: {kind: digits}
-  model: {kind: logistic}
-  local:
-    epochs: 1
-    batch_size: 32
-    optimizer: {kind: sgd, learning_rate: 0.1}
-fleet:
-  size: 8
-  devices: {pixel-6: 0.5, t2.small: 0.5}
-server: {cohort: 3, deadline_s: 60}
-stop: {rounds: 6}
+SMALL = (
+    BASE.replace("{rounds: 2}", "{rounds: 6}")
+    + """\
 checkpoint: {every_rounds: 1}
 trainer: {kind: serial}  # every client is a chunk of its own, of which a second process has some
 """
+)
 
 
 @pytest.fixture
