@@ -19,24 +19,15 @@ from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import BufferedServerSettings, Scenario, load, schema
 from fleetsim.schema import strict_yaml
+from tests.scenario.small import BASE
 
 PAGE = Path(__file__).parents[1] / "docs" / "selectors.md"
-SMALL = """\
-name: small
-task:
-  dataset: {kind: digits}
-  model: {kind: logistic}
-  local:
-    epochs: 1
-    batch_size: 32
-    optimizer: {kind: sgd, learning_rate: 0.1}
-fleet:
-  size: 12
-  devices: {t2.small: 1.0}
-server: {cohort: 3, selector: {kind: fixed, clients: [0, 1, 2]}}
-stop: {rounds: 4}
-checkpoint: {every_rounds: 1}
-"""
+SMALL = (
+    BASE.replace("size: 6", "size: 12")
+    .replace("{pixel-6: 0.5, t2.small: 0.5}", "{t2.small: 1.0}")
+    .replace("{cohort: 2}", "{cohort: 3, selector: {kind: fixed, clients: [0, 1, 2]}}")
+    .replace("{rounds: 2}", "{rounds: 4}")
+)
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
 
 
@@ -154,7 +145,7 @@ def test_a_fault_in_its_settings_is_told_with_its_line_and_the_nearest_key(least
     with pytest.raises(ScenarioError) as fault:
         load("mine.yaml", plugin="least:LeastAskedFairly")
     assert str(fault.value) == (
-        "mine.yaml:12: server.selector.tise = 'random': unknown key; did you mean 'ties'?"
+        "mine.yaml:10: server.selector.tise = 'random': unknown key; did you mean 'ties'?"
     )
 
 

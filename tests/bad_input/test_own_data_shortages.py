@@ -18,6 +18,7 @@ from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.data.own_folder import FolderSettings
 from fleetsim.scenario import load
 from tests.bad_input.good import GOOD, write
+from tests.fuzz.sources import idx
 
 OWNERS = np.repeat(np.arange(6), [1, 2, 3, 4, 10, 20])
 """Owners of 40 samples."""
@@ -35,23 +36,17 @@ def npz(folder, *, test=True, client=None):
         np.savez(folder / "test.npz", inputs=np.ones((4, 2), np.float32), labels=np.arange(4))
 
 
-def idx(array, code):
-    kind = {8: "u1", 12: ">i4"}[code]
-    sides = np.array(array.shape, ">u4").tobytes()
-    return bytes([0, 0, code, array.ndim]) + sides + array.astype(kind).tobytes()
-
-
 def idx_files(folder, *, packed=False, client=None):
     """The same 40 samples as images of bytes, in IDX files."""
     folder.mkdir(exist_ok=True)
     files = {
-        "train-images-idx3-ubyte": idx(np.ones((40, 2, 2)), 8),
-        "train-labels-idx1-ubyte": idx(LABELS, 8),
-        "test-images-idx3-ubyte": idx(np.ones((4, 2, 2)), 8),
-        "test-labels-idx1-ubyte": idx(np.arange(4), 8),
+        "train-images-idx3-ubyte": idx(np.ones((40, 2, 2), np.uint8)),
+        "train-labels-idx1-ubyte": idx(LABELS.astype(np.uint8)),
+        "test-images-idx3-ubyte": idx(np.ones((4, 2, 2), np.uint8)),
+        "test-labels-idx1-ubyte": idx(np.arange(4, dtype=np.uint8)),
     }
     if client is not None:
-        files["train-client-idx1-int"] = idx(client, 12)
+        files["train-client-idx1-int"] = idx(client.astype(np.int32))
     for name, content in files.items():
         path = folder / (f"{name}.gz" if packed else name)
         path.write_bytes(gzip.compress(content) if packed else content)

@@ -26,10 +26,11 @@ def npz(save: Any = np.savez, **arrays: NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def idx(array: NDArray[np.uint8]) -> bytes:
-    """Return bytes in MNIST's format."""
-    head = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
-    return head + array.tobytes()
+def idx(array: NDArray[Any]) -> bytes:
+    """Return bytes, or whole numbers of four bytes, in MNIST's format."""
+    code, kind = {1: (8, "u1"), 4: (12, ">i4")}[array.itemsize]
+    head = struct.pack(f">HBB{array.ndim}I", 0, code, array.ndim, *array.shape)
+    return head + array.astype(kind).tobytes()
 
 
 def _vectors() -> Files:

@@ -132,16 +132,6 @@ TWICE = [
         0,
     ),
     (
-        "server.selector={kind: round-robin, sets: [[3, 0, 3]]}",
-        "server.selector.sets[0][2] = 3",
-        0,
-    ),
-    (
-        "server.eligibility.any_of=[{min_ram_gib: 4}, {charging: true}, {min_ram_gib: 4.0}]",
-        "server.eligibility.any_of[2]",
-        0,
-    ),
-    (
         "server.eligibility.all_of=[{none_of: [{min_ram_gib: 4}, {min_ram_gib: 4}]}]",
         "server.eligibility.all_of[0].none_of[1]",
         0,
