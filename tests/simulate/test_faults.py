@@ -137,7 +137,8 @@ def test_a_run_killed_at_any_file_operation_is_ended_by_resume(scenario, tmp_pat
         return operation
 
     def run(out, **more):
-        return simulate.run(short, out=out, train=False, **more).manifest.digest
+        done = simulate.run(short, out=out, train=False, **more)
+        return done.manifest.digest, done.scenario
 
     # A real kill runs none of what this process would do on its way out. Before a file gets its
     # name, it is there under another; tests/record/test_kill.py has half of it.
