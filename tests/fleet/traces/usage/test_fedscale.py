@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -65,6 +66,20 @@ def test_a_client_that_contradicts_itself_is_left_out_and_counted(tmp_path, chan
     assert records.notes == ("1 of 2 clients", f"left out: 1 with {reason}")
     with pytest.raises(DataError, match=f"none of 1 clients can be read .1 with {reason}"):
         read_fedscale(dumped(tmp_path, {2: LIFE | change}))
+
+
+def test_a_place_in_the_memo_takes_no_memory(tmp_path):
+    """`pickle.Unpickler` makes room for 2^29 places first, which are 4 GiB."""
+    path = tmp_path / "traces.pkl"
+    path.write_bytes(b"\x80\x04K\x01r" + (2**28).to_bytes(4, "little") + b".")
+
+    tracemalloc.start()
+    value = read_plain_pickle(path, most_byte=100)
+    _, peak_byte = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert value == 1
+    assert peak_byte < 1_000_000
 
 
 class Malicious:
