@@ -244,10 +244,10 @@ ALWAYS_ACT = {
     "ExponentialDecaySettings": "every_rounds",
     "ExtraSensorySettings": "folder",
     "FashionMnistSettings": "folder pixels",
-    "FedAdagradSettings": "weights beta1 tau",
-    "FedAdamSettings": "weights beta1 beta2 tau",
+    "FedAdagradSettings": "beta1 tau",
+    "FedAdamSettings": "beta1 beta2 tau",
     "FedAsyncSettings": "mixing",
-    "FedAvgMSettings": "weights learning_rate momentum",
+    "FedAvgMSettings": "learning_rate momentum",
     "FedAvgSettings": "weights",
     "FedBuffSettings": "server_learning_rate",
     "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",
@@ -259,7 +259,7 @@ ALWAYS_ACT = {
         "every_rounds distinguishing smoothing fairness_increment fairness_bound "
         "weighting mapping overflow reset divergence_at ties"
     ),
-    "FedYogiSettings": "weights beta1 beta2 tau",
+    "FedYogiSettings": "beta1 beta2 tau",
     "FleetSettings": (
         "unit_spread_sigma heterogeneity channel transport shared_links usage thermal memory "
         "crash_per_hour"
@@ -291,6 +291,7 @@ ALWAYS_ACT = {
         "pacer_window_rounds pacer_every max_selections"
     ),
     "OortSettings": "profile",
+    "OptimizerKind": "weights",
     "PartialSettings": "min_fraction upload_when max_pause_s transfers weight",
     "PartlyIidSettings": "runs_per_client size_sigma",
     "PauseSettings": "max_pause_s resume_s transfers",
