@@ -2,7 +2,6 @@
 
 - `settings`: settings of the learning task and of its trainer.
 - `trainer_choice`: choice of the trainer and its kernel.
-- `wakeup`: wake-up of sleeping processes by an eventfd.
 - `ipc`: messages between the processes of a pool.
 - `worker_pool`: processes that compute chunks of jobs.
 - `pending_jobs`: jobs that wait until their results are requested.

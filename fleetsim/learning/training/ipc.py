@@ -6,7 +6,6 @@ sent after the pickle and received in their final memory; many small ones are se
 
 from __future__ import annotations
 
-import contextlib
 import io
 import pickle
 import socket
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import Job, JobResult
-from fleetsim.learning.training.wakeup import WakeUp
 
 _LARGE_BYTE = 65_536
 """Least size of an array that is sent outside the pickle; below, a further call costs more."""
@@ -49,14 +47,8 @@ def unpacked(element: Any) -> Any:
     return list(map(element.kind, *element.columns)) if isinstance(element, _Columns) else element
 
 
-def send(end: socket.socket, message: object, wakeup: WakeUp | None = None) -> None:
-    """Send a message, followed by its large arrays.
-
-    Args:
-        end: socket of this process.
-        message: message to send.
-        wakeup: eventfd on which the receiver sleeps; None: it sleeps on the socket.
-    """
+def send(end: socket.socket, message: object) -> None:
+    """Send a message, followed by its large arrays."""
     views: list[memoryview] = []
 
     def stays_within(buffer: pickle.PickleBuffer) -> bool:
@@ -71,13 +63,7 @@ def send(end: socket.socket, message: object, wakeup: WakeUp | None = None) -> N
     pickler.dump(message)
     head = stream.getvalue()
     sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
-    start = np.int64(len(sizes)).tobytes() + sizes.tobytes() + head
-    if wakeup is not None:
-        # Send as much as fits before the wake-up: later data would wake the receiver by the socket.
-        with contextlib.suppress(BlockingIOError):
-            start = start[end.send(start, socket.MSG_DONTWAIT) :]
-        wakeup.signal()
-    end.sendall(start)
+    end.sendall(np.int64(len(sizes)).tobytes() + sizes.tobytes() + head)
     for view in views:
         end.sendall(view)
 

@@ -33,9 +33,7 @@ from fleetsim.errors import TrainingError
 from fleetsim.learning.kernels.base import Kernel, ServerSet
 from fleetsim.learning.kernels.cpu.numerical_platform import configure_torch
 from fleetsim.learning.local.local_sgd import CHUNK
-from fleetsim.learning.training import wakeup
 from fleetsim.learning.training.ipc import packed, receive, send, unpacked
-from fleetsim.learning.training.wakeup import WakeUp
 
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
@@ -54,8 +52,6 @@ class _Helper:
 
     process: BaseProcess
     end: socket.socket
-    wakeup: WakeUp | None
-    """Eventfd on which it sleeps; None: it sleeps on its socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +205,9 @@ class Pool:
             # A helper must not hold this process's ends: it would outlive the process.
             foreign = [helper.end for helper in self._helpers] + [ours]
             is_forked = context.get_start_method() == "fork"
-            eventfd = WakeUp.create() if is_forked and wakeup.IS_AVAILABLE else None
             process = context.Process(
                 target=_serve,
-                args=(self._kernel, theirs, eventfd, foreign if is_forked else []),
+                args=(self._kernel, theirs, foreign if is_forked else []),
                 name=f"fleetsim training {len(self._helpers) + 1}",
                 daemon=True,
             )
@@ -221,7 +216,7 @@ class Pool:
                 warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
                 process.start()
             theirs.close()
-            self._helpers.append(_Helper(process, ours, eventfd))
+            self._helpers.append(_Helper(process, ours))
 
 
 def _context() -> SpawnContext | ForkContext:
@@ -260,9 +255,7 @@ def _answer(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
 # --- the two ends of a socket ---------------------------------------------------------------------
 
 
-def _serve(
-    kernel: Kernel, end: socket.socket, eventfd: WakeUp | None, foreign: Sequence[socket.socket]
-) -> None:
+def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket]) -> None:
     """Answer calls in a helper until the other end is closed."""
     # Ctrl-C, and a scheduler's SIGTERM to all processes, are handled by the process that started
     # the helpers; it ends them.
@@ -272,8 +265,6 @@ def _serve(
         other.close()
     configure_torch()
     while True:
-        if eventfd is not None:
-            eventfd.wait(end)
         try:
             verb, calls = receive(end)
         except (EOFError, ConnectionError):
@@ -297,7 +288,7 @@ def _request(helper: _Helper, message: object) -> None:
         TrainingError: the helper died.
     """
     try:
-        send(helper.end, message, helper.wakeup)
+        send(helper.end, message)
     except ConnectionError:
         raise _dead(helper) from None
 
@@ -330,8 +321,6 @@ def _end(helpers: list[_Helper]) -> None:
     """End helpers: close their sockets, and kill those that still compute."""
     for helper in helpers:
         helper.end.close()
-        if helper.wakeup is not None:
-            helper.wakeup.close()
     for helper in helpers:
         helper.process.kill()
         helper.process.join()

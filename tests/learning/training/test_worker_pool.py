@@ -19,7 +19,6 @@ from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.learning.kernels.base import Kernel, TrainerData
 from fleetsim.learning.kernels.stacked.kernel import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
-from fleetsim.learning.training import wakeup
 from fleetsim.learning.training import worker_pool as pool_module
 from fleetsim.learning.training.trainers import DataTrainer
 from fleetsim.learning.training.worker_pool import Pool, _assign
@@ -92,18 +91,6 @@ def test_fresh_interpreters_compute_the_same(monkeypatch: pytest.MonkeyPatch) ->
     jobs = jobs_of(base)
 
     assert all_same(Pool(kernel, 2).compute(jobs), Pool(kernel, 1).compute(jobs))
-
-
-def test_helpers_without_an_eventfd_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the system has no eventfd."""
-    monkeypatch.setattr(wakeup, "IS_AVAILABLE", False)
-    kernel, base = kernel_of(StackedKernel)
-    jobs = jobs_of(base)
-    pool = Pool(kernel, 2)
-    for _ in range(2):
-        assert all_same(pool.compute(jobs), Pool(kernel, 1).compute(jobs))
-
-    assert pool._helpers[0].wakeup is None
 
 
 class _Telling(Kernel):
