@@ -71,7 +71,7 @@ def plain(text="least:LeastAsked", *changes):
 
 
 def selected(run):
-    """Who was chosen in each round."""
+    """Return the clients chosen in each round."""
     return [sorted(part) for _, part in run.tasks.groupby("round")["client"]]
 
 

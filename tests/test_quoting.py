@@ -13,7 +13,7 @@ from fleetsim.quoting import MAX_LINE, MAX_VALUE, cut, one_line, quoted
 
 _RAISERS = {"ScenarioError", "DataError", "fault", "_refused", "telling", "line", "at"}
 _AS_REPR = 114
-"""How the syntax tree says `!r`."""
+"""Number of `!r` in the syntax tree."""
 
 
 @given(st.text(max_size=300))

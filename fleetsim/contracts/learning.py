@@ -99,12 +99,7 @@ class Aggregator(Protocol):
         """
 
     def state(self) -> State:
-        """Return everything that `restore` needs, such as moments of a server optimizer.
-
-        An aggregator that keeps nothing between rounds inherits this.
-        """
-        return {}
+        """Return everything that `restore` needs, such as moments of a server optimizer."""
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
-        return

@@ -26,7 +26,7 @@ class KeyPlace:
 
     key_path: KeyPath
     node: Node
-    """What is allowed there: as the value, or as the key if `is_key`."""
+    """Schema of the value there, or of the key if `is_key`."""
     tags: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """Settings classes that are allowed there by their tags, if they have tags."""
     owner: type[BaseModel] | None = None
@@ -34,7 +34,7 @@ class KeyPlace:
     alternatives: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """All alternatives to the owner by their tags, if they have tags."""
     keys: Node = field(default_factory=dict)
-    """What is allowed as the last key, if that is a key of a mapping."""
+    """Schema of the last key, if that is a key of a mapping."""
     is_key: bool = False
     """True if the location refers to a key of a mapping, not to its value."""
     is_branch: bool = False

@@ -60,7 +60,7 @@ def own(partition="{kind: iid}", *, size=4, dataset="", more=""):
 
 
 Case = tuple[dict[str, Any], str, str]
-"""How the folder differs, the scenario, and what is said of it."""
+"""Changes of the folder, the scenario, and the expected message."""
 
 FROM_HEADERS: dict[str, Case] = {
     "more clients than samples": (

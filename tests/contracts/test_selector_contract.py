@@ -70,7 +70,7 @@ def frozen(values: ArrayLike, dtype: DTypeLike = np.int64) -> NDArray[Any]:
 
 
 class Draws(NamedTuple):
-    """What happens to one client in one round."""
+    """Events of one client in one round."""
 
     fate: Outcome
     loss: float

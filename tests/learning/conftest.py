@@ -1,4 +1,4 @@
-"""What several tests of the arithmetic of clients share."""
+"""Fixtures that several tests of the arithmetic of clients share."""
 
 from __future__ import annotations
 

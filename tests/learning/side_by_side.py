@@ -147,7 +147,7 @@ class Client:
     size: int
     epochs: int = 1
     base: int = 0
-    """Which of the models it starts from."""
+    """Index of the model that it starts from."""
     most_steps: int | None = None
     """It is stopped after so many."""
     tells: bool = False
@@ -276,7 +276,7 @@ def vector_of(result: JobResult) -> Array:
 
 
 def same(one: JobResult, other: JobResult) -> bool:
-    """Whether two results are equal to the last bit."""
+    """Return whether two results are equal to the last bit."""
     vectors = [None if r.vector is None else r.vector.tobytes() for r in (one, other)]
     return vectors[0] == vectors[1] and one._replace(vector=None) == other._replace(vector=None)
 

@@ -1,4 +1,4 @@
-"""What a figure shows: its lines, bars and words."""
+"""Contents of a figure: its lines, bars and words."""
 
 from __future__ import annotations
 

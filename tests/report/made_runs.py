@@ -39,7 +39,7 @@ _ROUND_S = 50.0
 
 @dataclass
 class MadeUp:
-    """What to make up; defaults are a small run that went well."""
+    """Properties of a made-up run; defaults are a small run that went well."""
 
     name: str = "made-up"
     selector: Mapping[str, Any] = field(default_factory=lambda: {"kind": "random"})

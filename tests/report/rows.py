@@ -78,7 +78,7 @@ def task_frame(*rows: TaskRow) -> pd.DataFrame:
 
 
 def client_frame(device: list[str], num_selected: list[int]) -> pd.DataFrame:
-    """What figures of selection read."""
+    """Return the columns that figures of selection read."""
     return pd.DataFrame(
         {
             "client": np.arange(len(device)),

@@ -447,7 +447,7 @@ ERRORS_OF_NODES = {
     "tagged-union": {"union_tag_invalid", "union_tag_not_found", "model_attributes_type"},
     "tuple": {"tuple_type", "too_short", "too_long", "missing"},
 }
-"""What each node of a settings class's schema can find wrong, by pydantic_core's own names."""
+"""Faults that each node of a settings class's schema can find, by pydantic_core's own names."""
 
 
 def nodes_of(schema):

@@ -17,7 +17,7 @@ BEYOND = {
 }
 """Numbers that may be larger than `MOST`, and why."""
 WRITTEN = "fleetsim.record."
-"""Where the classes of what fleetsim itself writes are: counts of what happened."""
+"""Package of the classes that fleetsim itself writes: counts of past events."""
 WITHOUT = {Figure, LevelFigure}
 """Parents of figures: their subclasses give the range of a quantity."""
 

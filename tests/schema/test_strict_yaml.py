@@ -412,7 +412,7 @@ YAML_LIKE = st.text("{}[]:,-#&*!|>'\"%@`?~<=.\\+ \n\tabexU0159")
 
 
 def message_of(act: Callable[[], object], error: type[Exception]) -> str | None:
-    """What `act` is refused with, None if it is not; any other exception fails the test."""
+    """Return the message of the refusal of `act`, None without one; other exceptions propagate."""
     try:
         act()
     except error as refusal:

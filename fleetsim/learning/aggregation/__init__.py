@@ -1,6 +1,7 @@
 """Aggregation of client updates into the next global model.
 
 - `weighted_mean`: weighted mean of delivered models, and of their changes.
+- `stateless`: base of aggregators that keep nothing between rounds.
 - `fedavg`: FedAvg.
 - `server_optimizers`: FedAvgM, FedAdagrad, FedAdam and FedYogi.
 - `asynchronous`: FedAsync and FedBuff, with staleness weights.

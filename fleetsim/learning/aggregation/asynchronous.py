@@ -34,8 +34,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import Aggregator, BoolArray, FloatArray, Parameters, Report
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.stateless import Stateless
 from fleetsim.learning.aggregation.weighted_mean import are_shares, check_finite
 from fleetsim.schema.effects import BUFFERED, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction
@@ -129,7 +130,7 @@ class FedBuffSettings(Settings):
         return FedBuff(self, buffers=buffers)
 
 
-class FedAsync(Aggregator):
+class FedAsync(Stateless):
     """Aggregator that mixes each update into the model; without state."""
 
     def __init__(self, settings: FedAsyncSettings) -> None:
@@ -155,7 +156,7 @@ class FedAsync(Aggregator):
         return model.astype(np.float32)
 
 
-class FedBuff(Aggregator):
+class FedBuff(Stateless):
     """Aggregator that steps along the mean change of a buffer of updates; without state."""
 
     def __init__(self, settings: FedBuffSettings, *, buffers: BoolArray | None = None) -> None:

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import Aggregator, BoolArray, Parameters, Report
+from fleetsim.contracts import BoolArray, Parameters, Report
+from fleetsim.learning.aggregation.stateless import Stateless
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, weighted_mean
 from fleetsim.settings import Settings
 
@@ -24,7 +25,7 @@ class FedAvgSettings(Settings):
         return FedAvg(self)
 
 
-class FedAvg(Aggregator):
+class FedAvg(Stateless):
     """Aggregator whose next model is the weighted mean of the delivered models."""
 
     def __init__(self, settings: FedAvgSettings) -> None:

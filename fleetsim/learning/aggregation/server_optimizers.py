@@ -32,7 +32,7 @@ import numpy as np
 from annotated_types import Ge, Lt
 from pydantic import Field
 
-from fleetsim.contracts import Aggregator, BoolArray, FloatArray, Parameters, Report, State
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, mean_change, weighted_mean
 from fleetsim.schema.ranges import LearningRate, StepFactor
 from fleetsim.settings import Settings
@@ -156,7 +156,7 @@ def _adaptive_step(
     return settings.learning_rate * m / (np.sqrt(v) + settings.tau), {"m": m, "v": v}
 
 
-class ServerOptimizer(Aggregator):
+class ServerOptimizer:
     """Aggregator that takes a step of a server optimizer."""
 
     def __init__(self, settings: OptimizerKind, *, buffers: BoolArray | None = None) -> None:

@@ -34,7 +34,7 @@ _AUTHORS: dict[str, Any] = {
     "max_selections": None,
     "max_blacklist_fraction": 0.3,
 }
-"""What both of the authors' implementations have."""
+"""Figures that both implementations of the authors share."""
 
 Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
 """Source of Oort's figures."""

@@ -214,7 +214,7 @@ class Slow:
         self.restart_j = battery["everyday"]["restart_fraction"] * CAPACITY_J
         self.num_changes = 0
         self.nearest_miss_j = math.inf
-        """How close it came to starting again without doing so, or the other way round."""
+        """Least distance of the level, while off, from the one at which it starts again."""
 
     def run(
         self, level_j: float, until_s: float, load_w: Any, floor_j: float | None

@@ -109,7 +109,7 @@ def test_what_is_subtracted_from_a_core_is_what_both_kinds_draw_at_a_clock_of_ze
 
 
 class Range(NamedTuple):
-    """What was measured; derived figures lie within a factor of two of it."""
+    """Measured values; derived figures lie within a factor of two of them."""
 
     share: float
     """Of the peak."""

@@ -239,7 +239,7 @@ whole = st.integers(-1000, 1000).map(float)
 
 @given(st.lists(st.lists(whole, min_size=4, max_size=4), min_size=1, max_size=6))
 def test_with_error_feedback_nothing_is_lost_for_good(changes: list[list[float]]) -> None:
-    """What arrived and what is held back add up to what was changed; exact in whole numbers."""
+    """Sent and unsent changes add up to all changes; exact in whole numbers."""
     uplink = Uplink(FEEDBACK, seed=1)
     arrived = np.sum(
         [received(uplink, 0, round_, change) for round_, change in enumerate(changes)], axis=0

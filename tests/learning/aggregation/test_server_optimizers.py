@@ -26,7 +26,7 @@ def sent(*updates: tuple[int, Sequence[float] | Parameters]) -> list[Report]:
 
 
 def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
-    """Where a model of one weight goes from 0 if one client changes it by so much each time."""
+    """Return the path of a model of one weight from 0, if one client changes it by so much."""
     aggregator = settings.build()
     model = vector(0.0)
     path = []

@@ -15,7 +15,7 @@ def sent(*change: float) -> Parameters:
 
 
 def why(base: Parameters, vector: Parameters, max_update_norm: float | None = None) -> str | None:
-    """What is said of one model."""
+    """Return the message about one model."""
     (said,) = refusal_reasons([base], [vector], max_update_norm=max_update_norm)
     return said
 

@@ -1,4 +1,4 @@
-"""What holds for every kernel, on real digits."""
+"""Laws of every kernel, on real digits."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def job(rows: range, epochs: int = 1, most_steps: int | None = None) -> StackJob
 
 
 def batches_of(plan: Schedule, client: int) -> list[list[int]]:
-    """What a client sees, step after step, without padding."""
+    """Return the samples of a client, step after step, without padding."""
     return [
         rows[weights > 0].tolist()
         for rows, weights, owner in zip(plan.rows, plan.weights, plan.client, strict=True)

@@ -351,7 +351,7 @@ def trained(vector: Parameters, model: ModelSettings, address: int) -> Parameter
 
 
 def statistics(model: ModelSettings) -> BoolArray:
-    """Which entries of the flat vector are running statistics."""
+    """Return the mask of running statistics in the flat vector."""
     slots = layout(build(model, SMALL))
     return np.repeat([not s.is_trained for s in slots], [s.stop - s.start for s in slots])
 

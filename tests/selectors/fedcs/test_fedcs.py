@@ -10,7 +10,7 @@ from tests.selectors.rounds import met, report_of, resources_of, view_of
 
 
 def able(*, download_s, update_s, upload_s, num_samples=10, epochs=2):
-    """What a client says whose round takes so long."""
+    """Return the resources that a client reports whose round takes so long."""
     return resources_of(
         samples_per_s=num_samples * epochs / update_s,
         down_bit_per_s=1e6 / download_s,

@@ -18,7 +18,7 @@ from fleetsim.contracts import (
 
 
 class Reference(Protocol):
-    """What a selector should do, from the equations of its paper in plain Python.
+    """Expected acts of a selector, from the equations of its paper in plain Python.
 
     One whose cohorts may say more than their clients has a method `work` too: what each of a cohort
     is to do or to weigh, and what the selector says.
@@ -28,17 +28,17 @@ class Reference(Protocol):
         """Learn of the fleet."""
 
     def asked(self, view: RoundView, requests: Sequence[ProbeRequest]) -> Any:
-        """What should be asked at this stage, and what was; equal if all is well."""
+        """Return the requests expected at this stage, and those made; equal if all is well."""
 
     def choice(self, view: RoundView, chosen: list[int]) -> Any:
-        """What should be chosen, and what was; equal if all is well."""
+        """Return the expected choice, and that made; equal if all is well."""
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn of a finished round."""
 
 
 class Mismatch(NamedTuple):
-    """Where the selector and the reference part."""
+    """First round in which selector and reference differ, and both answers."""
 
     round: int
     expected: Any

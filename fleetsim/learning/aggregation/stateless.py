@@ -1,0 +1,16 @@
+"""Base of aggregators that keep nothing between rounds."""
+
+from __future__ import annotations
+
+from fleetsim.contracts import State
+
+
+class Stateless:
+    """Empty state of an aggregator; a kind that keeps anything must not inherit it."""
+
+    def state(self) -> State:
+        """Return the empty state."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Restore the empty state."""
