@@ -16,6 +16,7 @@ from fleetsim.contracts import (
     FloatArray,
     JobResult,
     Outcome,
+    ProbeRequest,
     Purpose,
     Report,
     RoundRow,
@@ -43,7 +44,7 @@ _SEEN_BY_SERVER = (
 
 _OF_RESULT = (
     *("download_s", "compute_s", "upload_s", "finished_at_s", "outcome", "num_samples"),
-    *("refused", "num_pauses", "paused_s", "opinion", "belief"),
+    *("refused", "num_pauses", "paused_s", "opinion"),
 )
 """Columns of the tasks table that are attributes of a result."""
 _ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Component)
@@ -52,9 +53,11 @@ _ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Co
 def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int = 0) -> Report:
     """Return the report of an ended task; all causes of a lost client look the same."""
     task, is_delivered = result.task, result.is_delivered
-    training = task.request if isinstance(task.request, TrainingRequest) else None
+    request = task.request
+    training = request if isinstance(request, TrainingRequest) else None
+    uploads_vector = task.uploads_vector
     return Report(
-        client=task.request.client,
+        client=request.client,
         purpose=Purpose.TRAIN if training else Purpose.PROBE,
         outcome=result.outcome if result.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
         dispatched_at_s=task.dispatched_at_s,
@@ -66,8 +69,8 @@ def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int =
         loss=yielded.loss if yielded else None,
         loss_rms=yielded.loss_rms if yielded else None,
         accuracy=yielded.accuracy if yielded else None,
-        vector=yielded.vector if yielded and task.uploads_vector else None,
-        update_norm=_update_norm(task, yielded),
+        vector=yielded.vector if yielded and uploads_vector else None,
+        update_norm=_update_norm(task, yielded) if yielded and not uploads_vector else None,
         energy_j=math.fsum(result.energy_j) if is_delivered else None,
         resources=result.resources if is_delivered else None,
         base=task.job.base if task.job and training else None,
@@ -81,11 +84,9 @@ def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int =
     )
 
 
-def _update_norm(task: Task, yielded: JobResult | None) -> float | None:
+def _update_norm(task: Task, yielded: JobResult) -> float | None:
     """Return the distance that a client reports which keeps its trained model to itself."""
-    if task.job is None or task.work.kind is not WorkKind.TRAIN or task.uploads_vector:
-        return None
-    if yielded is None or yielded.vector is None:
+    if task.job is None or task.work.kind is not WorkKind.TRAIN or yielded.vector is None:
         return None
     return float(np.linalg.norm(task.job.base.astype(np.float64) - yielded.vector))
 
@@ -115,8 +116,10 @@ def task_rows(
     if not results:
         return []
     tasks = [result.task for result in results]
+    requests = [task.request for task in tasks]
+    clients = [request.client for request in requests]
+    is_delivered = [result.outcome is Outcome.DELIVERED for result in results]
     names = [profile.name for profile in fleet.profiles]
-    clients = [task.client for task in tasks]
     # By columns: making each row by name takes three times as long.
     columns: dict[str, Sequence[Any]] = {
         name: list(map(attrgetter(name), results)) for name in _OF_RESULT
@@ -128,14 +131,26 @@ def task_rows(
         "round": [round_] * len(tasks),
         "client": clients,
         "device": [names[index] for index in fleet.device[clients].tolist()],
-        "purpose": [task.purpose for task in tasks],
+        "purpose": [
+            Purpose.TRAIN if isinstance(request, TrainingRequest) else Purpose.PROBE
+            for request in requests
+        ],
         "dispatched_at_s": [task.dispatched_at_s for task in tasks],
         "download_byte": [int(result.downloaded_bit // BIT_PER_BYTE) for result in results],
         "upload_byte": [int(result.uploaded_bit // BIT_PER_BYTE) for result in results],
         "train_flop": [result.flop for result in results],
         "train_loss": train_losses,
         "staleness": staleness,
-        "completed_fraction": [result.reported_fraction for result in results],
+        "belief": [
+            request.belief if delivered and isinstance(request, ProbeRequest) else None
+            for request, delivered in zip(requests, is_delivered, strict=True)
+        ],
+        "completed_fraction": [
+            result.completed_fraction
+            if delivered and isinstance(result.task.request, TrainingRequest)
+            else None
+            for result, delivered in zip(results, is_delivered, strict=True)
+        ],
         "energy_enlisted_idle_j": waiting_j,
     }
     in_order = (columns[name] for name in TaskRow._fields)

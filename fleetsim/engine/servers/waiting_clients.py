@@ -47,6 +47,8 @@ class WaitingClients:
 
     def dispatch(self, tasks: Sequence[Task]) -> None:
         """Stop the waiting of clients that are dispatched again."""
+        if not self._tasks:
+            return
         called = {task.client for task in tasks}
         self._keep(np.array([task.client not in called for task in self._tasks], dtype=np.bool_))
 

@@ -104,15 +104,3 @@ class TaskResult(NamedTuple):
     def is_delivered(self) -> bool:
         """True if the answer arrived in time."""
         return self.outcome is Outcome.DELIVERED
-
-    @property
-    def belief(self) -> float | None:
-        """Belief that a delivered probe puts on record."""
-        request = self.task.request
-        return request.belief if isinstance(request, ProbeRequest) and self.is_delivered else None
-
-    @property
-    def reported_fraction(self) -> float | None:
-        """Completed fraction of a delivered training; None for any other task."""
-        is_trained = self.task.purpose is Purpose.TRAIN and self.is_delivered
-        return self.completed_fraction if is_trained else None

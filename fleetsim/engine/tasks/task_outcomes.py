@@ -98,7 +98,7 @@ class TaskOutcomes:
         self.tasks = tasks
         self.cut_at_s = cut_at_s
         """Moment at which unfinished tasks will be cut off; no timeline goes beyond it."""
-        self.clients = np.array([task.client for task in tasks], dtype=np.int64)
+        self.clients = np.array([task.request.client for task in tasks], dtype=np.int64)
         self.end_s = np.full(size, now_s)
         """End of each task, as far as its timeline is known [n]."""
         self.flop = np.zeros(size)
