@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import simpy
 
@@ -48,8 +48,9 @@ class Dispatcher:
         self._clock = clock
         self._world = world
         self._learning = learning = parts.learning
-        # Asked for every task, and computed once a round.
+        # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
+        self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
         self._interruption = interruption
         self._waiting = WaitingClients(world, parts.energy)
         self._tickets: dict[int, int] = {}
@@ -88,7 +89,7 @@ class Dispatcher:
             address=address,
             version=version,
             download_byte=self._model_byte(request.client, version),
-            upload_byte=ceil_product(request.upload_fraction, self._learning.upload_byte),
+            upload_byte=self._upload_byte(request.upload_fraction),
         )
 
     def probe(
