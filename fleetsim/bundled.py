@@ -1,4 +1,4 @@
-"""Bundled devices, radios, traces, scenarios, prices and measurements, found by name.
+"""Bundled devices, radios, traces, scenarios, studies, prices and measurements, found by name.
 
 In a wheel the bundle is inside the package; in a checkout it is the folders beside the package.
 """
@@ -13,7 +13,7 @@ from typing import Literal
 from fleetsim.host import paths
 from fleetsim.schema.spelling import did_you_mean
 
-Kind = Literal["devices", "radios", "traces", "scenarios", "prices", "measurements"]
+Kind = Literal["devices", "radios", "traces", "scenarios", "studies", "prices", "measurements"]
 
 
 def folder(kind: Kind) -> Path:
@@ -63,6 +63,6 @@ def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     "no such bundled device or path; did you mean 'pixel-6'?"
     """
     known = [*names(kind), *also]
-    noun = kind if kind == "prices" else kind.removesuffix("s")
+    noun = {"prices": "prices", "studies": "study"}.get(kind, kind.removesuffix("s"))
     hint = did_you_mean(name, known) or f"; bundled are {', '.join(known)}"
     return f"no such bundled {noun} or path{hint}"

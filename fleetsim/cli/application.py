@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from fleetsim import __version__
+from fleetsim.cli import run_study
 from fleetsim.cli.check_scenario import validate
 from fleetsim.cli.fetch_data import fetch
 from fleetsim.cli.import_trace import import_
@@ -50,8 +51,10 @@ app = typer.Typer(
 )
 _data = typer.Typer(help="Data sets.", no_args_is_help=True)
 _trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
+_study = typer.Typer(help="Studies: arms compared over seeds.", no_args_is_help=True)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
+app.add_typer(_study, name="study")
 
 
 def _version(is_asked: bool) -> None:
@@ -84,3 +87,9 @@ _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetc
 _trace.command(
     "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"
 )(import_)
+_study.command("run", epilog="Example: fleetsim study run selectors-on-phones --jobs 4")(
+    run_study.run
+)
+_study.command("status", epilog="Example: fleetsim study status selectors-on-phones")(
+    run_study.status
+)

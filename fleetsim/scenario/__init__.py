@@ -13,7 +13,7 @@
 
 from fleetsim.scenario.contradictions import never_ends
 from fleetsim.scenario.least_memory import LEAST_BYTE_PER_CLIENT
-from fleetsim.scenario.loading import load, schema
+from fleetsim.scenario.loading import from_document, load, schema
 from fleetsim.scenario.samples import samples_of
 from fleetsim.scenario.settings import (
     WORLD,
@@ -29,6 +29,7 @@ __all__ = [
     "BufferedServerSettings",
     "Scenario",
     "SynchronousServerSettings",
+    "from_document",
     "load",
     "never_ends",
     "reproductions",

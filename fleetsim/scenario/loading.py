@@ -11,7 +11,7 @@ from fleetsim import bundled
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.learning.data.own_folder import FolderSettings
-from fleetsim.plugin import load_plugin, refuse_missing_plugin
+from fleetsim.plugin import Plugin, load_plugin, refuse_missing_plugin
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
@@ -21,13 +21,14 @@ from fleetsim.scenario.least_memory import require_memory
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
 from fleetsim.schema import faults, overrides, strict_yaml
+from fleetsim.schema.overrides import Override
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.selectors import build_selector, requirements
 
 
 def load(
     path: str | Path,
-    overrides_: Iterable[str] = (),
+    overrides_: Iterable[str | Override] = (),
     *,
     seed: int | None = None,
     plugin: str | None = None,
@@ -52,7 +53,11 @@ def load(
     file = named_files.find("scenarios", name, None)
     if file is None:
         raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
-    document = overrides.apply(strict_yaml.read(file), changes)
+    return from_document(overrides.apply(strict_yaml.read(file), changes), own)
+
+
+def from_document(document: Document, own: Plugin | None) -> Scenario:
+    """Check a scenario that has been read, with its plug-in if it has one; raises as `load`."""
     if own is None:
         refuse_missing_plugin(document)
     else:

@@ -170,7 +170,15 @@ class Scenario(Settings):
         own = plugin_of(selector)
         data = self.data()
         data["server"]["selector"] = {"kind": own.kind}
-        made = class_with(own).model_validate(data)
+        return self._replaced(class_with(own), data)
+
+    def with_seed(self, seed: int) -> Scenario:
+        """Return this scenario with another seed."""
+        return self._replaced(type(self), {**self.data(), "seed": seed})
+
+    def _replaced(self, of: type[Scenario], data: dict[str, Any]) -> Scenario:
+        """Return the scenario of other data, with the files and warnings of this one."""
+        made = of.model_validate(data)
         made._inert, made._files = self._inert, self._files
         return made
 

@@ -1,4 +1,4 @@
-"""Overrides of a scenario by `--set KEY.PATH=VALUE`, without editing its file.
+"""Overrides of a document by `--set KEY.PATH=VALUE` or by another file, without editing it.
 
 * `server.selector.kind=oort`, `stop.rounds=5`: the value is one YAML scalar, list or mapping by
   the rules of `fleetsim.schema.strict_yaml`. It replaces the file's value, mappings included.
@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from fleetsim.errors import ScenarioError
@@ -30,8 +31,20 @@ _STEP = re.compile(
 )
 
 
-def apply(document: Document, changes: Iterable[str]) -> Document:
-    """Return a copy of a document with overrides applied, `KEY.PATH=VALUE` each.
+@dataclass(frozen=True, slots=True)
+class Override:
+    """New value of one key."""
+
+    key: str
+    """Key path, such as `server.selector.kind`."""
+    value: Any
+    """Plain data: mappings, lists, text, numbers, booleans or null."""
+    name: str
+    """Origin of the override in messages, such as `--set server.cohort=20` or `study.yaml:7`."""
+
+
+def apply(document: Document, changes: Iterable[str | Override]) -> Document:
+    """Return a copy of a document with overrides applied, `KEY.PATH=VALUE` each if they are text.
 
     Raises:
         ScenarioError: one line per override that cannot be read or applied.
@@ -44,7 +57,7 @@ def apply(document: Document, changes: Iterable[str]) -> Document:
     faults: list[str] = []
     for change in changes:
         try:
-            target.put(change)
+            target.put(change if isinstance(change, Override) else _parsed(change))
         except ScenarioError as error:
             faults.extend(error.faults)
     if faults:
@@ -86,15 +99,10 @@ class _Target:
         self.data = copy.deepcopy(document.data)
         self.places = dict(document.places)
 
-    def put(self, change: str) -> None:
+    def put(self, change: Override) -> None:
         """Apply one override."""
-        if not change.isprintable():
-            raise ScenarioError(
-                f"--set {quoted(change)}: holds a character that is not text; remove it"
-            )
-        name = f"--set {cut(change)}"
-        steps, text = _split(change, name)
-        value = parse_value(text, name)
+        name, value = change.name, copy.deepcopy(change.value)
+        steps = _steps(change.key, name)
         here: Any = self.data
         path: KeyPath = ()
         for step in steps[:-1]:
@@ -154,18 +162,37 @@ class _Target:
             del self.places[place]
 
 
-def _split(change: str, name: str) -> tuple[list[str | int], str]:
-    """Split `a.b[0]=5` into the steps (a, b, 0) and the text of the value."""
-    steps: list[str | int] = []
+def _parsed(change: str) -> Override:
+    """Return the override of a text such as `a.b[0]=5`."""
+    if not change.isprintable():
+        raise ScenarioError(
+            f"--set {quoted(change)}: holds a character that is not text; remove it"
+        )
+    name = f"--set {cut(change)}"
     position = 0
     while match := _STEP.match(change, position):
+        position = match.end()
+    if not position or not change.startswith("=", position):
+        raise ScenarioError(f"{name}: write KEY.PATH=VALUE, such as server.cohort=20")
+    key = change[:position]
+    _steps(key, name)
+    return Override(key, parse_value(change[position + 1 :], name), name)
+
+
+def _steps(key: str, name: str) -> list[str | int]:
+    """Split a key path such as `a.b[0]` into its steps (a, b, 0)."""
+    steps: list[str | int] = []
+    position = 0
+    while match := _STEP.match(key, position):
         index = match["index"]
         steps.append(
             int(index) if index else match["bare"] or match["quoted"] or match["bracketed"]
         )
         position = match.end()
-    if not steps or not change.startswith("=", position):
-        raise ScenarioError(f"{name}: write KEY.PATH=VALUE, such as server.cohort=20")
+    if not steps or position != len(key):
+        raise ScenarioError(
+            f"{name}: {quoted(key)} is no key path; write KEY.PATH, such as server.cohort"
+        )
     if len(steps) > MAX_DEPTH:
         raise ScenarioError(f"{name}: deeper than {MAX_DEPTH} levels")
-    return steps, change[position + 1 :]
+    return steps

@@ -31,6 +31,8 @@ COMMANDS = {
     ("list",): set(),
     ("schema",): {"--plugin"},
     ("data", "fetch"): set(),
+    ("study", "run"): {"--set", "--home", "--jobs", "--plugin", "--run-reports"},
+    ("study", "status"): {"--set", "--home", "--plugin"},
     ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},
 }
 

@@ -431,6 +431,7 @@ OF_NUMBERS = {*faults._RANGE_SIGNS, "multiple_of"}
 OF_FUNCTIONS = {"value_error", "assertion_error", "at"}
 OF_TEXT = ("type", "unicode", "too_short", "too_long", "pattern_mismatch")
 ERRORS_OF_NODES = {
+    "any": set(),
     **dict.fromkeys(("default", "definition-ref", "definitions", "no-info", "union"), frozenset()),
     **dict.fromkeys(("function-after", "function-before"), OF_FUNCTIONS),
     "bool": {"bool_type", "bool_parsing"},

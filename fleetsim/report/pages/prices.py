@@ -120,6 +120,23 @@ def bill(run: Run, prices: Prices) -> Bill:
     )
 
 
+def amounts_until(run: Run, prices: Prices, last_round: int) -> dict[str, float]:
+    """Return what a complete run costs up to the end of a round, by amount, all devices.
+
+    Raises:
+        DataError: a table is missing or damaged.
+    """
+    rounds = run.rounds[run.rounds["round"] <= last_round]
+    tasks = run.tasks[run.tasks["round"] <= last_round]
+    tasks = tasks.assign(
+        energy_j=ledger.energy_of(tasks), busy_s=tasks["finished_at_s"] - tasks["dispatched_at_s"]
+    )
+    num_clients = run.clients["device"].value_counts()
+    virtual_s = float(rounds["finished_at_s"].iloc[-1])
+    found = _weighed(tasks, prices, num_clients, virtual_s)
+    return {amount: float(found[amount].sum()) for amount in prices.amounts}
+
+
 def table(found: Bill) -> Table:
     """Return costs by device, in total, and of energy that was not used."""
     amounts = found.prices.amounts

@@ -1,0 +1,139 @@
+"""The verbs `study run` and `study status`: carry out the runs of a study, and count them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetsim.cli.scenario_options import PluginOption
+from fleetsim.cli.terminal import console, ended, say
+
+if TYPE_CHECKING:
+    from fleetsim.record.saved_run import Run
+    from fleetsim.studies.study import Study
+
+_MAX_JOBS = 1024
+_FAILED = 1
+
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A YAML file or the name of a bundled study.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the study file, such as seeds=[1,2]; may be given many times.",
+    ),
+]
+HomeOption = Annotated[
+    Path, typer.Option(help="Folder of the runs, which all studies share, and of the pages.")
+]
+
+
+def run(
+    study: StudyArgument,
+    set_: SetOption = None,
+    home: HomeOption = Path("runs"),
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Runs at a time, one process each; as many as cores unless given.",
+            min=1,
+            max=_MAX_JOBS,
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+    run_reports: Annotated[
+        bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
+    ] = False,
+) -> None:
+    """Carry out the runs of a study that are missing.
+
+    Runs are found by their content: after an interrupt, with more seeds or in another study, no run
+    is made twice. Exit code 1: some runs failed.
+    """
+    from fleetsim.studies.backends import LocalProcesses
+    from fleetsim.studies.display import watch
+    from fleetsim.studies.execution import execute
+    from fleetsim.studies.run_store import RunStore
+
+    loaded = _load(study, set_, plugin)
+    store = RunStore(home)
+    try:
+        with watch(console) as watcher:
+            done = execute(
+                loaded,
+                store,
+                LocalProcesses(jobs or os.cpu_count() or 1),
+                watcher,
+                on_finished=_write_report if run_reports else lambda run: None,
+            )
+    except KeyboardInterrupt as interrupt:
+        again = shlex.join(["fleetsim", *sys.argv[1:]])
+        raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
+    if done.failures:
+        num = f"{len(done.failures)} of {len(loaded.runs)}"
+        say(f"error: {num} runs failed; `fleetsim study status` says why")
+        raise typer.Exit(_FAILED)
+
+
+def status(
+    study: StudyArgument,
+    set_: SetOption = None,
+    home: HomeOption = Path("runs"),
+    plugin: PluginOption = None,
+) -> None:
+    """Check a study file, and count its runs that are complete, under way, failed and missing."""
+    from fleetsim.studies.run_store import RunStore
+
+    loaded = _load(study, set_, plugin)
+    store = RunStore(home)
+    reasons = store.failures(loaded.settings.name)
+    found = {planned.key: store.status(planned) for planned in loaded.runs}
+    lines = []
+    for condition in loaded.conditions:
+        for arm in loaded.arms:
+            own = [
+                planned
+                for planned in loaded.runs
+                if (planned.condition, planned.arm) == (condition.label, arm)
+            ]
+            num_done = sum(found[planned.key] == "done" for planned in own)
+            name = ", ".join(filter(None, (condition.label, arm)))
+            lines.append(f"{name}: {num_done} of {len(own)} runs complete")
+    for planned in loaded.runs:
+        if found[planned.key] != "done" and planned.key in reasons:
+            lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
+    num_done = sum(one == "done" for one in found.values())
+    num_begun = sum(one == "unfinished" for one in found.values())
+    lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _load(study: str, overrides: list[str] | None, plugin: str | None) -> Study:
+    """Load a study, and print the warnings of its scenarios, each once."""
+    from fleetsim.scenario import scenario_warnings
+    from fleetsim.studies.study import load_study
+
+    loaded = load_study(study, overrides or (), plugin=plugin)
+    lines = [
+        line
+        for scenario in loaded.cells.values()
+        for line in scenario_warnings(scenario, train=loaded.settings.train)
+    ]
+    for line in dict.fromkeys(lines):
+        say(f"warning: {line}")
+    return loaded
+
+
+def _write_report(run: Run) -> None:
+    from fleetsim.report.pages import run_page
+
+    run_page.write_report(run)

@@ -1,0 +1,13 @@
+"""Studies: arms compared in conditions over seeds, from one file to a table of verdicts.
+
+- `settings`: settings of a study file.
+- `study`: a study as loaded, and its runs.
+- `inputs`: the user's own files that a scenario names, their digests and their travel.
+- `run_store`: runs on the disk, found by their content.
+- `run_order`: orders of runs, which travel to processes and machines.
+- `backends`: places where runs are carried out: local processes, any executor.
+- `execution`: execution of the runs that are missing, with repetition of failed ones.
+- `display`: progress of a study.
+- `costs`: costs of a run until it reached an accuracy.
+- `tables`: tables of a study.
+"""

@@ -1,0 +1,91 @@
+"""Costs of a run until it reached an accuracy, in several currencies.
+
+A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
+`is_reached` is false. Without a target the cost is that of the whole run.
+
+- rounds, seconds: until the end of the round that reached the target.
+- joules: of the whole fleet until then, with those of tasks that were lost.
+- dollars: rent of the devices that have a price per hour, from the start until then, and the
+  electricity of the others; by the study's prices.
+- grams: CO2e of the joules, by the study's prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.record.measures.cost_to_target import first_reached
+from fleetsim.record.saved_run import Run
+from fleetsim.report.pages import prices
+from fleetsim.report.pages.prices import Prices
+from fleetsim.studies.settings import Target
+
+WHOLE_RUN = "the whole run"
+"""Label of the cost of a run without a target."""
+CURRENCIES: Mapping[str, str] = {
+    "rounds": "rounds",
+    "seconds": "s",
+    "joules": "J",
+    "dollars": "USD",
+    "grams": "g CO2e",
+}
+"""Currencies and their units."""
+
+
+class Cost(NamedTuple):
+    """Cost of one run in one currency."""
+
+    target: str
+    currency: str
+    cost: float
+    is_reached: bool
+
+
+def costs(run: Run, targets: list[Target], priced: Prices | None) -> Iterator[Cost]:
+    """Yield the costs of a complete run until each target; those of the whole run without any.
+
+    Raises:
+        DataError: a table is missing or damaged.
+    """
+    rounds = run.rounds
+    if rounds.empty:
+        return
+    if not targets:
+        yield from _spent(run, WHOLE_RUN, None, priced)
+    for target in targets:
+        position = first_reached(rounds, target.accuracy, smooth_rounds=target.smooth_rounds)
+        yield from _spent(run, target.label, position, priced, is_reached=position is not None)
+
+
+def _spent(
+    run: Run,
+    label: str,
+    position: int | None,
+    priced: Prices | None,
+    *,
+    is_reached: bool = True,
+) -> Iterator[Cost]:
+    """Yield what a run spent until the end of a row of its rounds; until its end if None."""
+    row = run.rounds.iloc[-1 if position is None else position]
+    spent = {
+        "rounds": float(row["round"]),
+        "seconds": float(row["finished_at_s"]),
+        "joules": float(row["energy_total_j"]),
+    }
+    if priced is not None:
+        spent |= _priced(run, priced, int(row["round"]))
+    for currency, cost in spent.items():
+        yield Cost(label, currency, cost, is_reached)
+
+
+def _priced(run: Run, priced: Prices, last_round: int) -> dict[str, float]:
+    """Return dollars and grams, if the prices give them."""
+    amounts = prices.amounts_until(run, priced, last_round)
+    dollars = [amounts[name] for name in ("rent_run_usd", "electricity_usd") if name in amounts]
+    found = {"dollars": float(np.sum(dollars))} if dollars else {}
+    if "carbon_gram" in amounts:
+        found["grams"] = amounts["carbon_gram"]
+    return found

@@ -1,0 +1,189 @@
+"""Progress of a study: a live display on a terminal, else a line every 30 s."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+
+from fleetsim.progress import duration_text
+from fleetsim.studies.backends import RunProgress
+from fleetsim.studies.execution import Watcher
+from fleetsim.studies.study import PlannedRun
+
+_LINE_PERIOD_S = 30.0
+_MOST_NAMED = 4
+
+
+class Reckoning:
+    """Counts of a study under way, and an estimate of the time left."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self.num_done = self.num_failed = self._num_made = 0
+        self._num_missing = 0
+        self.names: dict[str, str] = {}
+        self.under_way: dict[str, RunProgress] = {}
+        """Last progress of every run that has told any, by key."""
+
+    def begin(self, num_done: int, missing: Sequence[PlannedRun]) -> None:
+        """Begin to count."""
+        self.num_done, self._num_missing = num_done, len(missing)
+        self._began_s = self._clock()
+
+    @property
+    def num_runs(self) -> int:
+        """Number of runs in all."""
+        return self.num_done - self._num_made + self._num_missing
+
+    def end(self, planned: PlannedRun, *, is_done: bool) -> None:
+        """Count a run that has ended for good."""
+        self.under_way.pop(planned.key, None)
+        if is_done:
+            self.num_done += 1
+            self._num_made += 1
+        else:
+            self.num_failed += 1
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated seconds of host time until the end; None without any progress yet."""
+        fractions = sum(each.fraction for each in self.under_way.values())
+        work = self._num_made + self.num_failed + fractions
+        if work <= 0.0:
+            return None
+        return (self._clock() - self._began_s) * max(0.0, self._num_missing - work) / work
+
+    def line(self) -> str:
+        """Return the state in one line."""
+        left = "" if self.left_s is None else f", about {duration_text(self.left_s)} left"
+        failed = f", {self.num_failed} failed" if self.num_failed else ""
+        return f"{self.num_done} of {self.num_runs} runs done{failed}{left}"
+
+    def run_line(self, key: str) -> str:
+        """Return the state of a run under way."""
+        told = self.under_way.get(key)
+        if told is None:
+            return "begins"
+        accuracy = "-" if told.accuracy is None else f"{told.accuracy:.3f}"
+        return f"round {told.round}  {duration_text(told.now_s)}  accuracy {accuracy}"
+
+
+class Lines:
+    """Progress as lines: each run that ends, and the state every 30 s."""
+
+    def __init__(
+        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._state = Reckoning(clock)
+        self._said_s = clock()
+
+    def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
+        """Say how many runs are complete and missing."""
+        self._state.begin(num_done, missing)
+        self._say(f"{num_done} of {self._state.num_runs} runs are complete, {len(missing)} to do")
+
+    def started(self, planned: PlannedRun) -> None:
+        """Remember the name of a run."""
+        self._state.names[planned.key] = planned.name
+
+    def progress(self, found: Sequence[RunProgress]) -> None:
+        """Say the state if 30 s have passed."""
+        self._state.under_way |= {each.key: each for each in found}
+        if self._clock() - self._said_s < _LINE_PERIOD_S:
+            return
+        self._said_s = self._clock()
+        keys = list(self._state.under_way)
+        now = [f"{self._state.names[key]}: {self._state.run_line(key)}" for key in keys]
+        more = f" and {len(now) - _MOST_NAMED} more" if len(now) > _MOST_NAMED else ""
+        under_way = f"; {'; '.join(now[:_MOST_NAMED])}{more}" if now else ""
+        self._say(f"{self._state.line()}{under_way}")
+
+    def finished(self, planned: PlannedRun) -> None:
+        """Say that a run is complete."""
+        self._state.end(planned, is_done=True)
+        self._say(f"[{self._state.num_done}/{self._state.num_runs}] {planned.name}")
+
+    def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
+        """Say why a run failed."""
+        self._say(_failure_line(planned, reason, is_final=is_final))
+        if is_final:
+            self._state.end(planned, is_done=False)
+
+
+class LiveDisplay:
+    """Progress on a terminal: a bar for the study, and one for every run under way."""
+
+    def __init__(self, bar: Bar, console: Console) -> None:
+        self._bar, self._console = bar, console
+        self._state = Reckoning()
+        self._whole = bar.add_task("study", total=None, state="")
+        self._rows: dict[str, TaskID] = {}
+
+    def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
+        """Show the bar of the study."""
+        self._state.begin(num_done, missing)
+        self._show()
+
+    def started(self, planned: PlannedRun) -> None:
+        """Show the bar of a run."""
+        self._rows[planned.key] = self._bar.add_task(planned.name, total=1.0, state="begins")
+
+    def progress(self, found: Sequence[RunProgress]) -> None:
+        """Move the bars."""
+        self._state.under_way |= {each.key: each for each in found}
+        for each in found:
+            if each.key in self._rows:
+                self._bar.update(
+                    self._rows[each.key],
+                    completed=each.fraction,
+                    state=self._state.run_line(each.key),
+                )
+        self._show()
+
+    def finished(self, planned: PlannedRun) -> None:
+        """Remove the bar of a complete run."""
+        self._state.end(planned, is_done=True)
+        self._remove(planned)
+
+    def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
+        """Print why a run failed, and remove its bar."""
+        line = _failure_line(planned, reason, is_final=is_final)
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        if is_final:
+            self._state.end(planned, is_done=False)
+        self._remove(planned)
+
+    def _remove(self, planned: PlannedRun) -> None:
+        self._bar.remove_task(self._rows.pop(planned.key))
+        self._show()
+
+    def _show(self) -> None:
+        self._bar.update(
+            self._whole,
+            total=self._state.num_runs,
+            completed=self._state.num_done + self._state.num_failed,
+            state=self._state.line(),
+        )
+
+
+def _failure_line(planned: PlannedRun, reason: str, *, is_final: bool) -> str:
+    again = "failed" if is_final else "failed, and is repeated"
+    return f"{planned.name} {again}: {reason}"
+
+
+@contextmanager
+def watch(console: Console) -> Iterator[Watcher]:
+    """Show the progress of a study: live on a terminal, else as lines."""
+    if not console.is_terminal:
+        yield Lines(lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False))
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
+    with Bar(*columns, console=console, transient=True) as bar:
+        yield LiveDisplay(bar, console)

@@ -1,0 +1,179 @@
+"""Orders of runs, which travel to the processes and machines that carry them out.
+
+An order holds plain text and bytes alone: the resolved scenario, the source of a plug-in, and the
+user's own files that the scenario names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from fleetsim.contracts import Progress
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.plugin import load_plugin
+from fleetsim.record import atomic_files
+from fleetsim.record.manifest import MANIFEST, read_manifest, write_manifest
+from fleetsim.record.run_folder import SCENARIO
+from fleetsim.record.saved_run import Run, open_run
+from fleetsim.scenario import Scenario, from_document
+from fleetsim.schema import strict_yaml
+from fleetsim.studies.inputs import Input, inputs, placed
+from fleetsim.studies.study import PlannedRun
+
+_RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
+"""Files of a finished run that come back; the manifest, which declares it done, is the last."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Held by a run, because torch's settings belong to the whole process."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSource:
+    """Module that defines a plug-in."""
+
+    name: str
+    """`MODULE:CLASS`."""
+    source: str | None
+    """Text of its file; None: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """One run to carry out."""
+
+    key: str
+    name: str
+    scenario: str
+    """Resolved scenario as YAML."""
+    train: bool
+    plugin: PluginSource | None
+    inputs: tuple[Input, ...] = ()
+    """The user's own files; empty for a process on the same machine."""
+
+
+def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
+    """Return the order of a run; with the user's own files if it travels to another machine.
+
+    Raises:
+        DataError: a file cannot be read, or is too large to travel.
+    """
+    scenario = planned.scenario
+    return RunOrder(
+        key=planned.key,
+        name=planned.name,
+        scenario=scenario.to_yaml(),
+        train=planned.train,
+        plugin=None if scenario.plugin is None else _source_of(scenario.plugin.name),
+        inputs=inputs(scenario.data()) if travels else (),
+    )
+
+
+def _source_of(plugin: str) -> PluginSource:
+    file = getattr(sys.modules.get(plugin.partition(":")[0]), "__file__", None)
+    source = None if file is None else Path(file).read_text(encoding="utf-8")
+    return PluginSource(plugin, source)
+
+
+def carry_out(
+    order: RunOrder,
+    folder: Path,
+    *,
+    on_progress: Callable[[Scenario, Progress], None],
+) -> Run:
+    """Run an order into a folder, or continue the run that is there.
+
+    Raises:
+        FleetsimError: as `fleetsim.simulate.run`.
+        KeyboardInterrupt: as `fleetsim.simulate.run`.
+    """
+    # Imported here: it loads torch, which plans and reports of studies do not need.
+    from fleetsim.simulate import run  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
+        scenario = _scenario(order, Path(home))
+        atomic_files.make_folder(folder.parent, way_out="choose another place with --home")
+        with _ONE_AT_A_TIME:
+            return run(
+                scenario,
+                out=folder,
+                train=order.train,
+                workers=1,
+                resume=True,
+                on_progress=lambda progress: on_progress(scenario, progress),
+            )
+
+
+def carry_out_and_return(order: RunOrder) -> dict[str, bytes]:
+    """Run an order in a temporary folder; return the files of the finished run by name.
+
+    This is the task of an executor that shares nothing with this process.
+    """
+    with tempfile.TemporaryDirectory(prefix="fleetsim-run-") as home:
+        run = carry_out(order, Path(home) / "run", on_progress=lambda scenario, progress: None)
+        return {name: (run.folder / name).read_bytes() for name in _RETURNED}
+
+
+def receive(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> None:
+    """Write the files of a finished run into its folder, and check them.
+
+    Scenario and hashes become those of this machine, where the user's own files have other paths.
+
+    Raises:
+        DataError: a file is missing, or is not what its manifest says.
+    """
+    if set(files) != set(_RETURNED):
+        raise DataError(f"{folder}: an executor returned other files than those of a run")
+    atomic_files.make_folder(folder, way_out="choose another place with --home")
+    for name in _RETURNED:
+        if name != MANIFEST:
+            atomic_files.write(folder / name, files[name])
+    atomic_files.write(folder / SCENARIO, planned.scenario.to_yaml().encode())
+    with tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
+        (Path(home) / MANIFEST).write_bytes(files[MANIFEST])
+        manifest = read_manifest(Path(home))
+    hashes = {
+        "scenario_hash": planned.scenario.content_hash,
+        "world_hash": planned.scenario.world_hash,
+    }
+    write_manifest(folder, manifest.model_copy(update=hashes))
+    open_run(folder).require_unchanged()
+
+
+def _scenario(order: RunOrder, home: Path) -> Scenario:
+    """Load the scenario of an order; files that have travelled go to `home`."""
+    document = strict_yaml.parse(order.scenario, f"scenario of {order.name}")
+    data = placed(document.data, order.inputs, home) if order.inputs else document.data
+    document = strict_yaml.Document(data, document.source)
+    if order.plugin is None:
+        return from_document(document, None)
+    _place_plugin(order.plugin)
+    return from_document(document, load_plugin(order.plugin.name))
+
+
+def _place_plugin(plugin: PluginSource) -> None:
+    """Make the module of a plug-in importable, if it is not.
+
+    Raises:
+        ScenarioError: another module of this name is importable here.
+    """
+    module = plugin.name.partition(":")[0]
+    found = find_spec(module.partition(".")[0])
+    if plugin.source is None or (found is not None and "." in module):
+        return
+    if found is not None:
+        here = Path(found.origin).read_bytes() if found.origin else b""
+        if hashlib.sha256(here).digest() != hashlib.sha256(plugin.source.encode()).digest():
+            raise ScenarioError(
+                f"--plugin {plugin.name}: {found.origin or module} on this machine is another"
+                " module; rename your own"
+            )
+        return
+    home = Path(tempfile.mkdtemp(prefix="fleetsim-plugin-"))
+    (home / f"{module}.py").write_text(plugin.source, encoding="utf-8")
+    sys.path.insert(0, str(home))

@@ -1,0 +1,115 @@
+"""Settings of a study file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fleetsim.schema import faults
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.ranges import DurationS, EnergyJ, PositiveFraction
+from fleetsim.settings import Settings
+
+_MOST_SEEDS = 10_000
+MOST_RUNS = 100_000
+"""Number of runs above which a study is refused."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[^\s,=][^,=\n]{0,59}$")]
+"""Name of an arm or a level: 1 to 60 characters without comma and equals sign."""
+Overrides = dict[str, Any]
+"""Overrides by key path, such as `server.selector.kind: oort`; values are of any shape."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Target(Settings):
+    """Accuracy whose cost is compared."""
+
+    accuracy: PositiveFraction
+    smooth_rounds: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Number of evaluated rounds over whose mean accuracy counts, as papers plot it."""
+
+    @property
+    def label(self) -> str:
+        """Name in tables, such as `80 %`."""
+        percent = f"{100 * self.accuracy:.6g} %"
+        return (
+            percent
+            if self.smooth_rounds == 1
+            else f"{percent} (mean of {self.smooth_rounds} rounds)"
+        )
+
+
+class Budgets(Settings):
+    """Budgets of a run, within which accuracies are compared."""
+
+    time_s: DurationS | None = None
+    """Virtual seconds."""
+    energy_j: EnergyJ | None = None
+    """Joules of the whole fleet."""
+
+    @model_validator(mode="after")
+    def _names_a_budget(self) -> Budgets:
+        if self.time_s is None and self.energy_j is None:
+            raise ValueError("names no budget; give time_s, energy_j or both")
+        return self
+
+
+class StudySettings(Settings):
+    """Comparison of arms in conditions over seeds; every combination is a run."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    """Letters, digits, dot, dash and underscore; the study's folder is named after it."""
+    question: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
+    """Question that the study answers, for its page."""
+    scenario: str
+    """Scenario of all runs: a path, also from the study's folder, or a bundled name."""
+    train: bool = True
+    """False: no training; times and joules alone, without targets."""
+    overrides: Overrides = Field(default_factory=dict)
+    """Overrides of the scenario for all runs."""
+    arms: Annotated[dict[Name, Overrides], Field(min_length=1, max_length=1000)]
+    """Arms that are compared, with the overrides of each."""
+    baseline: Name | None = None
+    """Arm with which the others are compared; null: the first."""
+    vary: dict[
+        Name,
+        Annotated[list[Any], Field(min_length=1)]
+        | Annotated[dict[Name, Overrides], Field(min_length=1)],
+    ] = Field(default_factory=dict)
+    """Conditions: a key path and its values, or a name and its levels with the overrides of each.
+    Every combination of levels is a condition."""
+    seeds: Annotated[list[Seed], Distinct(), Field(min_length=1, max_length=_MOST_SEEDS)]
+    """Seeds; arms meet the same fleet, channels and people with the same seed."""
+    targets: list[PositiveFraction | Target] = Field(default_factory=list)
+    """Accuracies whose costs are compared; empty: the whole runs are."""
+    budgets: Budgets | None = None
+    """Budgets within which accuracies are compared."""
+    prices: str | None = None
+    """File of prices, or a bundled name: adds costs in dollars and grams of CO2e."""
+    different_worlds: bool = False
+    """True: arms may change the task or the fleet too, and not only the server."""
+
+    @property
+    def all_targets(self) -> list[Target]:
+        """Targets with all their settings."""
+        return [one if isinstance(one, Target) else Target(accuracy=one) for one in self.targets]
+
+    @property
+    def baseline_arm(self) -> str:
+        """Name of the baseline."""
+        return self.baseline if self.baseline is not None else next(iter(self.arms))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StudySettings:
+        if self.baseline is not None and self.baseline not in self.arms:
+            raise faults.at(("baseline",), f"is no arm; the arms are {', '.join(self.arms)}")
+        labels = [target.label for target in self.all_targets]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                raise faults.at(("targets", index), "is there twice; name each target once")
+        if self.targets and not self.train:
+            raise faults.at(
+                ("targets",), "without training there is no accuracy; leave out one of the two"
+            )
+        return self

@@ -1,0 +1,325 @@
+"""A study as loaded: its conditions, the scenario of every cell, and its runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fleetsim import bundled
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.plugin import Plugin, load_plugin
+from fleetsim.quoting import cut, listed, quoted
+from fleetsim.report.pages import prices
+from fleetsim.report.pages.prices import Prices
+from fleetsim.scenario import WORLD, Scenario, load
+from fleetsim.schema import faults, overrides, strict_yaml
+from fleetsim.schema.overrides import Override
+from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
+from fleetsim.studies.inputs import digests
+from fleetsim.studies.settings import MOST_RUNS, StudySettings
+
+_MOST_KEYS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One combination of levels of the varied keys."""
+
+    label: str
+    """Levels as text, such as `deadline_s=60`; empty if nothing varies."""
+    levels: Mapping[str, str]
+    """Labels of the levels by varied key."""
+    overrides: tuple[Override, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run of a study."""
+
+    condition: str
+    arm: str
+    seed: int
+    scenario: Scenario
+    train: bool
+    key: str
+    """SHA-256 of everything that determines the tables of the run."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return ", ".join(filter(None, (self.condition, self.arm, f"seed {self.seed}")))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file that has been checked, with the scenarios of its cells."""
+
+    settings: StudySettings
+    source: str
+    """Study file as the user named it."""
+    plugin: Plugin | None
+    prices: Prices | None
+    conditions: tuple[Condition, ...]
+    cells: Mapping[tuple[str, str], Scenario]
+    """Scenarios by condition and arm, with the first seed."""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of the arms, in the order of the file."""
+        return tuple(self.settings.arms)
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Varied keys, in the order of the file."""
+        return tuple(self.settings.vary)
+
+    @cached_property
+    def runs(self) -> tuple[PlannedRun, ...]:
+        """All runs, seed by seed, so that the first seeds of all cells come first."""
+        return tuple(
+            self._planned(condition, arm, seed)
+            for seed in self.settings.seeds
+            for condition in self.conditions
+            for arm in self.arms
+        )
+
+    def with_seeds(self, seeds: Sequence[int]) -> Study:
+        """Return this study with other seeds."""
+        settings = self.settings.model_copy(update={"seeds": list(seeds)})
+        return replace(self, settings=settings)
+
+    def _planned(self, condition: Condition, arm: str, seed: int) -> PlannedRun:
+        scenario = self.cells[condition.label, arm].with_seed(seed)
+        return PlannedRun(
+            condition=condition.label,
+            arm=arm,
+            seed=seed,
+            scenario=scenario,
+            train=self.settings.train,
+            key=run_key(scenario, train=self.settings.train),
+        )
+
+
+def run_key(scenario: Scenario, *, train: bool) -> str:
+    """Return the SHA-256 of everything that determines the tables of a run.
+
+    That is the scenario without its name, whether it trains, the source of its plug-in, and the
+    content of the user's own files that it names.
+    """
+    data = scenario.data()
+    own = scenario.plugin
+    return overrides.content_hash(
+        {
+            "scenario": {key: data[key] for key in data if key not in ("name", "checkpoint")},
+            "train": train,
+            "plugin": None if own is None else [own.name, own.source_sha256],
+            "files": digests(data),
+        }
+    )
+
+
+def load_study(
+    path: str | Path,
+    overrides_: Iterable[str] = (),
+    *,
+    plugin: str | None = None,
+) -> Study:
+    """Read and check a study file, and the scenario of every arm in every condition.
+
+    Args:
+        path: a file, or the name of a bundled study.
+        overrides_: `KEY.PATH=VALUE` each, which override keys of the study file.
+        plugin: `MODULE:CLASS` of a selector of your own, which arms name by its kind.
+
+    Raises:
+        ScenarioError: one line per fault: place, key, value, what is allowed.
+        DataError: a file that a scenario names is wrong.
+    """
+    name = str(path)
+    file = bundled.find("studies", name) if name else None
+    if file is None:
+        raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
+    document = overrides.apply(strict_yaml.read(file), overrides_)
+    settings = faults.check(StudySettings, document)
+    conditions = tuple(_conditions(settings, document))
+    num_runs = len(conditions) * len(settings.arms) * len(settings.seeds)
+    if num_runs > MOST_RUNS:
+        raise ScenarioError(
+            f"{document.source}: has {num_runs:,} runs, more than {MOST_RUNS:,}; leave out arms,"
+            " levels or seeds"
+        )
+    priced = None
+    if settings.prices is not None:
+        try:
+            priced = prices.load(_beside(settings.prices, "prices", document))
+        except DataError as fault:
+            raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
+    base = _beside(settings.scenario, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        says = bundled.not_found("scenarios", settings.scenario)
+        raise ScenarioError(faults.line(document, ("scenario",), says))
+    cells = _cells(settings, document, conditions, base, plugin)
+    _check_cells(settings, document, conditions, cells)
+    return Study(
+        settings=settings,
+        source=document.source,
+        plugin=None if plugin is None else load_plugin(plugin),
+        prices=priced,
+        conditions=conditions,
+        cells=cells,
+    )
+
+
+def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
+    """Return a name, as a path if it is that of a file beside the study file."""
+    found = bundled.find(kind, name, beside=document.folder) if name else None
+    return name if found is None or name in bundled.names(kind) else str(found)
+
+
+def _conditions(settings: StudySettings, document: Document) -> Iterator[Condition]:
+    """Yield every combination of levels, the last key varying fastest."""
+    short = {key: key.rpartition(".")[2] for key in settings.vary}
+    is_unique = len(set(short.values())) == len(short)
+    levels = [list(_levels(key, document)) for key in settings.vary]
+    for index, (key, found) in enumerate(zip(settings.vary, levels, strict=True)):
+        labels = [label for label, _ in found]
+        for label in labels:
+            if labels.count(label) > 1:
+                place = ("vary", list(settings.vary)[index])
+                raise ScenarioError(
+                    faults.line(document, place, f"{key} has the level {label} twice")
+                )
+    for combination in itertools.product(*levels):
+        chosen = dict(zip(settings.vary, (label for label, _ in combination), strict=True))
+        yield Condition(
+            label=", ".join(
+                f"{short[key] if is_unique else key}={label}" for key, label in chosen.items()
+            ),
+            levels=chosen,
+            overrides=tuple(override for _, of_level in combination for override in of_level),
+        )
+
+
+def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]]:
+    """Yield the label and the overrides of every level of a varied key."""
+    found = document.data["vary"][key]
+    if isinstance(found, dict):
+        for label, changes in found.items():
+            yield label, list(_overrides(changes, ("vary", key, label), document))
+        return
+    for index, value in enumerate(found):
+        place: KeyPath = ("vary", key, index)
+        label = value if isinstance(value, str) else shown(value)
+        yield cut(label), [Override(key, value, _name(document, place))]
+
+
+def _overrides(
+    changes: Mapping[str, Any], place: KeyPath, document: Document
+) -> Iterator[Override]:
+    for key, value in changes.items():
+        yield Override(key, value, _name(document, (*place, key)))
+
+
+def _name(document: Document, place: KeyPath) -> str:
+    return f"{document.where(place)}: {spelled(place)}"
+
+
+def _cells(
+    settings: StudySettings,
+    document: Document,
+    conditions: Sequence[Condition],
+    base: str,
+    plugin: str | None,
+) -> dict[tuple[str, str], Scenario]:
+    """Load the scenario of every arm in every condition.
+
+    Raises:
+        ScenarioError: faults of the scenarios, each line once.
+    """
+    data = document.data
+    shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
+    cells: dict[tuple[str, str], Scenario] = {}
+    found: dict[str, None] = {}
+    for condition in conditions:
+        for arm in settings.arms:
+            own = _overrides(data["arms"][arm], ("arms", arm), document)
+            try:
+                cells[condition.label, arm] = load(
+                    base,
+                    [*shared, *own, *condition.overrides],
+                    seed=settings.seeds[0],
+                    plugin=_used_plugin(plugin, data["arms"][arm]),
+                )
+            except ScenarioError as fault:
+                found |= dict.fromkeys(fault.faults)
+    if found:
+        raise ScenarioError(*listed(list(found)))
+    return cells
+
+
+def _used_plugin(plugin: str | None, arm: Mapping[str, Any]) -> str | None:
+    """Return the plug-in if an arm names its kind."""
+    if plugin is None:
+        return None
+    kind = load_plugin(plugin).kind
+    selector = arm.get("server.selector")
+    named = selector.get("kind") if isinstance(selector, dict) else None
+    return plugin if kind in (arm.get("server.selector.kind"), named) else None
+
+
+def _check_cells(
+    settings: StudySettings,
+    document: Document,
+    conditions: Sequence[Condition],
+    cells: Mapping[tuple[str, str], Scenario],
+) -> None:
+    """Check that cells differ, and that the arms of a condition share their world.
+
+    Raises:
+        ScenarioError: two cells are the same scenario, or arms have different worlds.
+    """
+    known: dict[str, str] = {}
+    for (label, arm), scenario in cells.items():
+        name = ", ".join(filter(None, (label, arm)))
+        same = known.setdefault(run_key(scenario, train=settings.train), name)
+        if same != name:
+            raise ScenarioError(
+                f"{document.where(('arms', arm))}: {name} and {same} are the same scenario; leave"
+                " one out, or correct its overrides"
+            )
+    if settings.different_worlds:
+        return
+    first = settings.baseline_arm
+    for condition in conditions:
+        base = cells[condition.label, first]
+        for arm in settings.arms:
+            other = cells[condition.label, arm]
+            if other.world_hash != base.world_hash:
+                keys = list(_differences(base.data(), other.data()))
+                raise ScenarioError(
+                    f"{document.where(('arms', arm))}: arms.{arm}: has another world than {first},"
+                    f" it differs in {', '.join(keys[:_MOST_KEYS])}; vary these keys instead, or"
+                    " set different_worlds: true"
+                )
+
+
+def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
+    """Yield the key paths of the worlds of two scenarios that differ."""
+
+    def walk(a: Any, b: Any, path: KeyPath) -> Iterator[KeyPath]:
+        if isinstance(a, dict) and isinstance(b, dict) and a.get("kind") == b.get("kind"):
+            for key in dict.fromkeys([*a, *b]):
+                yield from walk(a.get(key), b.get(key), (*path, key))
+        elif a != b:
+            yield path
+
+    for part in WORLD:
+        a: Any = one
+        b: Any = two
+        for key in part:
+            a, b = a[key], b[key]
+        yield from (spelled(path) for path in walk(a, b, part))

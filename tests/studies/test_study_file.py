@@ -1,0 +1,166 @@
+"""Study files: combinations, messages, and the identity of runs."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.errors import ScenarioError
+from fleetsim.scenario import load
+from fleetsim.studies.study import load_study, run_key
+from tests.studies.small_studies import loaded, written
+
+
+def fault(folder, **changes):
+    with pytest.raises(ScenarioError) as caught:
+        load_study(written(folder, **changes))
+    return str(caught.value)
+
+
+def test_arms_conditions_and_seeds_multiply(tmp_path):
+    study = loaded(
+        tmp_path,
+        vary={
+            "server.deadline_s": [60, 600],
+            "network": {
+                "slow": {"fleet.channel.bandwidth_hz": 1.0e5},
+                "fast": {"fleet.channel.bandwidth_hz": 1.0e7},
+            },
+        },
+        seeds=[3, 1],
+    )
+
+    conditions = [
+        "deadline_s=60, network=slow",
+        "deadline_s=60, network=fast",
+        "deadline_s=600, network=slow",
+        "deadline_s=600, network=fast",
+    ]
+    assert [(run.seed, run.condition, run.arm) for run in study.runs] == list(
+        itertools.product([3, 1], conditions, ["random", "cohort of 5"])
+    )
+    by_name = {run.name: run.scenario for run in study.runs}
+    one = by_name["deadline_s=600, network=fast, cohort of 5, seed 3"]
+    server, channel = one.data()["server"], one.data()["fleet"]["channel"]
+    assert (one.seed, server["cohort"], server["deadline_s"]) == (3, 5, 600.0)
+    assert channel["bandwidth_hz"] == 1.0e7
+    assert len({run.key for run in study.runs}) == 16
+
+
+def test_a_scenario_with_another_seed_is_the_one_loaded_with_that_seed():
+    assert load("quickstart").with_seed(7).data() == load("quickstart", seed=7).data()
+
+
+def test_runs_of_one_condition_and_seed_meet_the_same_world(tmp_path):
+    runs = loaded(tmp_path, vary={"server.deadline_s": [60, 600]}).runs
+
+    worlds = {(run.condition, run.seed, run.scenario.world_hash) for run in runs}
+    assert len(worlds) == 4
+
+
+def test_an_arm_in_another_world_is_refused_unless_the_study_says_so(tmp_path):
+    arms = {"random": {}, "more people": {"fleet.size": 13}}
+
+    assert fault(tmp_path, arms=arms) == (
+        f"{tmp_path}/small.yaml:5: arms.more people: has another world than random, it differs in"
+        " fleet.size; vary these keys instead, or set different_worlds: true"
+    ).replace(":5:", f":{line_of(tmp_path, 'more people')}:")
+    assert loaded(tmp_path, arms=arms, different_worlds=True).arms == ("random", "more people")
+
+
+def line_of(folder, text):
+    lines = (folder / "small.yaml").read_text("utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scenario": "quickstrat"}, "did you mean 'quickstart'?"),
+        ({"prices": "aws"}, "no such bundled prices or path"),
+        ({"baseline": "oort"}, "is no arm; the arms are random, cohort of 5"),
+        ({"targets": [0.5]}, "without training there is no accuracy"),
+        ({"seeds": [1, 1]}, "name it once"),
+        ({"seeds": []}, "seeds"),
+        ({"arms": {}}, "arms"),
+        ({"arms": {"a, b": {}}}, "arms"),
+        ({"arms": {"a": {}, "b": {}}}, "b and a are the same scenario"),
+        ({"vary": {"server.cohort": [3, 3]}}, "has the level 3 twice"),
+        ({"vary": {"checkpoint.every_rounds": [1, 2]}}, "are the same scenario"),
+        ({"budgets": {}}, "names no budget"),
+        ({"arms": {"a": {"server..cohort": 2}}}, "'server..cohort' is no key path"),
+    ],
+)
+def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, says):
+    found = fault(tmp_path, **changes)
+
+    assert says in found
+    assert "\n" not in found
+    assert found.startswith(f"{tmp_path}/small.yaml:")
+
+
+def test_a_target_is_named_once(tmp_path):
+    says = fault(tmp_path, train=True, targets=[0.5, {"accuracy": 0.5}])
+
+    assert "is there twice" in says
+
+
+def test_a_fault_of_an_arm_names_the_line_of_the_study(tmp_path):
+    says = fault(tmp_path, arms={"random": {}, "wrong": {"server.cohrt": 3}})
+
+    place = f"{tmp_path}/small.yaml:{line_of(tmp_path, 'cohrt')}: arms.wrong"
+    assert says.startswith(place)
+    assert "did you mean 'cohort'?" in says
+
+
+def test_faults_of_all_arms_are_listed_each_once(tmp_path):
+    says = fault(
+        tmp_path,
+        overrides={"server.cohrt": 3},
+        arms={"a": {"server.min_updates": -1}, "b": {}},
+        vary={"server.deadline_s": [60, 600]},
+    )
+
+    lines = says.split("\n")
+    assert len(lines) == 2
+    assert "overrides" in lines[0]
+    assert "arms.a" in lines[1]
+
+
+def test_too_many_runs_are_refused_before_any_is_loaded(tmp_path):
+    says = fault(
+        tmp_path,
+        vary={"server.cohort": list(range(1, 401))},
+        seeds=list(range(500)),
+    )
+
+    assert "400,000 runs, more than 100,000" in says
+
+
+def test_the_name_of_a_scenario_does_not_enter_the_identity_of_a_run():
+    one, two = load("quickstart"), load("quickstart", ["name=mine"])
+
+    assert run_key(one, train=True) == run_key(two, train=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "train"), [(["seed=2"], True), (["server.cohort=3"], True), ([], False)]
+)
+def test_all_that_changes_the_tables_enters_the_identity_of_a_run(changes, train):
+    assert run_key(load("quickstart", changes), train=train) != run_key(
+        load("quickstart"), train=True
+    )
+
+
+def test_the_content_of_an_own_file_enters_the_identity_of_a_run(tmp_path):
+    own = tmp_path / "mine.yaml"
+    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", own)
+    scenario = load("quickstart", [f'fleet.devices={{"{own}": 1.0}}'])
+    before = run_key(scenario, train=True)
+
+    own.write_text(own.read_text("utf-8").replace("title:", "title: New "), encoding="utf-8")
+
+    assert run_key(scenario, train=True) != before
