@@ -64,6 +64,10 @@ SCENARIOS = {
     "more clients than there are people": bad(
         "size: 8", "size: 8000000000000", "bad.yaml:12: fleet.size", "<= 1000000000"
     ),
+    "more tiers than memory": bad(
+        "kind: random", "kind: tifl, num_tiers: 1000000000",
+        "bad.yaml:23: server.selector.num_tiers", "<= 10000",
+    ),
     # names
     "unknown selector": bad(
         "kind: random", "kind: power_of_choise", "bad.yaml:23: server.selector.kind",

@@ -52,7 +52,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.effects import beside, by_key
-from fleetsim.schema.ranges import Clients, DurationS, Rounds
+from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
@@ -102,9 +102,9 @@ class TiFLSettings(Settings):
     }
 
     kind: Literal["tifl"] = "tifl"
-    num_tiers: Clients = 5
+    num_tiers: Annotated[int, Field(ge=1, le=10_000)] = 5
     """Number of tiers (m)."""
-    profile_rounds: Annotated[int, Field(ge=1, le=1000)] = Field(default=1, examples=[3])
+    profile_rounds: Annotated[int, Field(ge=1, le=100)] = Field(default=1, examples=[3])
     """Training tasks that a client runs before its first choice (R)."""
     max_s: DurationS | None = Field(default=None, examples=[60.0])
     """T_max of a profiling task; null: the longest time that the server waited for one."""
