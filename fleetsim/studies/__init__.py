@@ -10,4 +10,5 @@
 - `display`: progress of a study.
 - `costs`: costs of a run until it reached an accuracy.
 - `tables`: tables of a study.
+- `statistics`: summaries, paired comparisons and verdicts of costs that may be censored.
 """

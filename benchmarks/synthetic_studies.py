@@ -1,0 +1,202 @@
+"""False verdicts, coverage and power of the statistics of studies, on synthetic costs.
+
+    python -m benchmarks.synthetic_studies
+
+Prints the tables of docs/statistics.md, section "Measured". The costs of a study are log-normal:
+ln cost = effect of the arm + effect of the world (shared by all arms of a seed) + noise. With
+censoring, all runs end at one cost, which a share of the runs of baseline and arm exceeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.study.statistics.bootstrap import bca_interval
+from fleetsim.study.statistics.comparison import ALPHA
+from fleetsim.study.statistics.holm import holm
+from fleetsim.study.statistics.paired_costs import restricted_log_ratios
+from fleetsim.study.statistics.power import seeds_needed
+from fleetsim.study.statistics.rank_tests import least_p
+from fleetsim.study.statistics.t_test import t_interval, t_test
+
+NUM_STUDIES = 2_000
+SEEDS = (5, 10, 20)
+_NUM_TRUTH = 2_000_000
+_NUM_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Distribution of the costs of one study."""
+
+    effects: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    """Of the arms on ln cost; the first arm is the baseline."""
+
+    world_std: float = 0.3
+    noise_std: float = 0.2
+
+    censored: float = 0.0
+    """Share of the runs of the first two arms that never reach the target."""
+
+    end_std: float = 0.0
+    """Spread of ln of the cost at which runs end: 0 if a run ends at a set cost."""
+
+    grid: float = 0.0
+    """Costs are rounded up to multiples of it: a run is evaluated every few rounds. Median 1."""
+
+    def draw(
+        self, num_studies: int, num_seeds: int, draws: np.random.Generator
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return costs and whether they reached the target: [arms, studies, seeds]."""
+        shape = (len(self.effects), num_studies, num_seeds)
+        world = draws.normal(0.0, self.world_std, shape[1:])
+        noise = draws.normal(0.0, self.noise_std, shape)
+        cost = np.exp(np.array(self.effects)[:, None, None] + world + noise)
+        if self.grid > 0.0:
+            cost = np.ceil(cost / self.grid) * self.grid
+        end = self._end(draws) * np.exp(draws.normal(0.0, self.end_std, shape))
+        return np.minimum(cost, end), cost <= end
+
+    def _end(self, draws: np.random.Generator) -> float:
+        if self.censored == 0.0:
+            return np.inf
+        uncensored = Law(self.effects[:2], self.world_std, self.noise_std, grid=self.grid)
+        cost, _ = uncensored.draw(200_000, 1, draws)
+        spread = draws.normal(0.0, self.end_std, cost.shape)
+        return float(np.quantile(cost / np.exp(spread), 1.0 - self.censored))
+
+    def log_ratios(
+        self, num_studies: int, num_seeds: int, draws: np.random.Generator
+    ) -> FloatArray:
+        """Return the log-ratios of the arms other than the baseline: [arms - 1, studies, seeds]."""
+        return log_ratios_of(*self.draw(num_studies, num_seeds, draws))
+
+
+def log_ratios_of(cost: FloatArray, is_reached: BoolArray) -> FloatArray:
+    """Return the log-ratios of all arms to the first: [arms - 1, studies, seeds]."""
+    baseline = np.broadcast_to(cost[0], cost[1:].shape)
+    baseline_reached = np.broadcast_to(is_reached[0], cost[1:].shape)
+    return restricted_log_ratios(cost[1:], is_reached[1:], baseline, baseline_reached)
+
+
+def adjusted_p(log_ratio: FloatArray, num_seeds: int) -> FloatArray:
+    """Return the adjusted p-values of the arms of each study: [studies, arms - 1]."""
+    p = t_test(log_ratio)
+    # All ratios are the same but not 1: the exact test by ranks, as in `compare`.
+    return holm(np.where(np.isnan(p), least_p(num_seeds), p).T)
+
+
+def false_verdicts(law: Law, num_seeds: int, num_studies: int = NUM_STUDIES) -> float:
+    """Return the share of studies with a verdict other than undecided, for arms without effect."""
+    log_ratio = law.log_ratios(num_studies, num_seeds, _draws("null", num_seeds))
+    return float(np.mean(np.any(adjusted_p(log_ratio, num_seeds) <= ALPHA, axis=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Share of intervals that hold the mean log-ratio of a large independent sample."""
+
+    t: float
+    bca: float
+
+
+def coverage(law: Law, num_seeds: int, num_studies: int) -> Coverage:
+    """Return the coverage of both intervals, for the arm beside the baseline."""
+    (truths,) = law.log_ratios(_NUM_TRUTH, 1, _draws("truth", num_seeds))
+    truth = float(np.mean(truths))
+    (log_ratio,) = law.log_ratios(num_studies, num_seeds, _draws("coverage", num_seeds))
+    intervals = t_interval(log_ratio), bca_interval(log_ratio, 1, num_resamples=_NUM_RESAMPLES)
+    # Ends are compared with the slack of rounded log-ratios.
+    t, bca = (
+        float(np.mean((low - 1e-6 <= truth) & (truth <= high + 1e-6))) for low, high in intervals
+    )
+    return Coverage(t, bca)
+
+
+def simulated_power(effect: float, num_seeds: int, num_studies: int) -> float:
+    """Return the share of studies that the t-test decides, by simulation."""
+    log_ratio = _draws("power", num_seeds).normal(effect, 1.0, (num_studies, num_seeds))
+    return float(np.mean(t_test(log_ratio) <= ALPHA))
+
+
+def simulated_need(effect: float, num_studies: int, power: float = 0.8) -> int:
+    """Return the fewest seeds with this power, by simulation."""
+    num_seeds = 2
+    while simulated_power(effect, num_seeds, num_studies) < power:
+        num_seeds += 1
+    return num_seeds
+
+
+def median_estimate(effect: float, num_pilot_seeds: int, num_studies: int) -> int | None:
+    """Return the median number of seeds that pilot studies of `num_pilot_seeds` ask for.
+
+    The number falls with the observed effect, so its median is the number of the median effect.
+    """
+    log_ratio = _draws("pilot", num_pilot_seeds).normal(effect, 1.0, (num_studies, num_pilot_seeds))
+    observed = np.abs(np.mean(log_ratio, axis=1)) / np.std(log_ratio, axis=1, ddof=1)
+    return seeds_needed(float(np.median(observed)))
+
+
+def _draws(purpose: str, num_seeds: int) -> np.random.Generator:
+    return rng.stream(1, f"synthetic studies, {purpose}", num_seeds)
+
+
+LAWS = {
+    "no effect": Law((0.0, 0.0)),
+    "effect -30 %": Law((0.0, -0.36)),
+    "no effect, 20 % censored": Law((0.0, 0.0), censored=0.2),
+    "effect -30 %, 20 % censored": Law((0.0, -0.36), censored=0.2),
+    "effect +43 %, 20 % censored": Law((0.0, 0.36), censored=0.2),
+    "effect -30 %, 20 % censored, ends spread by 0.3": Law((0.0, -0.36), censored=0.2, end_std=0.3),
+    "effect -30 %, evaluated every tenth of the median": Law((0.0, -0.36), grid=0.1),
+    "effect -30 %, 20 % censored, world spread 0.6": Law((0.0, -0.36), 0.6, censored=0.2),
+    "no effect, 20 % censored, world spread 0.6": Law((0.0, 0.0), 0.6, censored=0.2),
+    "effect -30 %, 50 % censored": Law((0.0, -0.36), censored=0.5),
+}
+NULL_LAWS = {
+    "no effect": Law(),
+    "no effect, 20 % censored": Law(censored=0.2),
+    "no effect, 50 % censored": Law(censored=0.5),
+    "no effect, 20 % censored, ends spread by 0.3": Law(censored=0.2, end_std=0.3),
+    "no effect, evaluated every tenth of the median": Law(grid=0.1),
+    "no effect, evaluated every half of the median": Law(grid=0.5),
+}
+
+
+def _rows() -> Iterator[str]:
+    yield (
+        f"| law, {NUM_STUDIES:,} studies of 5 arms | "
+        + " | ".join(f"{num} seeds" for num in SEEDS)
+        + " |"
+    )
+    yield "|---|" + "---:|" * len(SEEDS)
+    for name, law in NULL_LAWS.items():
+        shares = " | ".join(f"{false_verdicts(law, num):.1%}" for num in SEEDS)
+        yield f"| {name} | {shares} |"
+    yield ""
+    yield "| law, 20,000 studies: t, BCa | " + " | ".join(f"{num} seeds" for num in SEEDS) + " |"
+    yield "|---|" + "---:|" * len(SEEDS)
+    for name, law in LAWS.items():
+        covered = (coverage(law, num, 20_000) for num in SEEDS)
+        yield f"| {name} | " + " | ".join(f"{c.t:.1%}, {c.bca:.1%}" for c in covered) + " |"
+    yield ""
+    yield "| m / s | needed | by simulation | median of pilots of 10 | of 20 |"
+    yield "|---:|---:|---:|---:|---:|"
+    for effect in (0.3, 0.5, 0.7, 1.0, 1.5):
+        estimates = (median_estimate(effect, num, 20_000) for num in (10, 20))
+        need = seeds_needed(effect)
+        yield (
+            f"| {effect} | {need} | {simulated_need(effect, 20_000)} | "
+            + " | ".join(map(str, estimates))
+            + " |"
+        )
+
+
+if __name__ == "__main__":
+    for row in _rows():
+        print(row, flush=True)

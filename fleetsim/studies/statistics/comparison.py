@@ -1,0 +1,146 @@
+"""Comparison of one arm with the baseline, paired by seed.
+
+Both arms of a seed meet the same world, so the spread that the world causes cancels in the ratio of
+their costs (common random numbers: Law, Simulation Modeling and Analysis, 5th ed., 2015, sections
+10.2.1 and 11.2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.studies.statistics.bootstrap import bca_interval
+from fleetsim.studies.statistics.paired_costs import (
+    are_open,
+    check_pairs,
+    ordered_log_ratios,
+    restricted_log_ratios,
+)
+from fleetsim.studies.statistics.power import seeds_needed
+from fleetsim.studies.statistics.rank_tests import pairs_needed, sign_test, signed_rank_test
+from fleetsim.studies.statistics.t_test import t_interval, t_test
+
+ALPHA = 0.05
+"""Highest share of false verdicts; intervals have the level 1 - ALPHA."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Costs of an arm over costs of the baseline; NaN is what the runs do not tell."""
+
+    num_pairs: int
+    num_reached: int
+    num_baseline_reached: int
+
+    num_wins: int
+    """Pairs in which the arm cost less; a run that reached the target beats one that never did."""
+
+    num_open: int
+    """Pairs that count as a ratio of 1 because the runs do not tell it (`are_open`)."""
+
+    ratio: float
+    """Geometric mean of the ratios, each counted up to the limit of its pair
+    (`restricted_log_ratios`); NaN if all pairs are open."""
+
+    low: float
+    high: float
+    """Interval of the ratio by Student's t: the primary one; NaN for one pair."""
+
+    bca_low: float
+    bca_high: float
+    """Interval of the ratio by the BCa bootstrap; NaN for less than three pairs."""
+
+    p_t: float
+    """Of the paired t-test of the log-ratios. If all ratios are the same, but not 1, there is no
+    spread to test with, and it is the exact signed-rank p-value of the same log-ratios."""
+
+    p_wilcoxon: float
+    p_sign: float
+    """Exact, by the order of the costs alone; with n pairs never less than 2^(1 - n)."""
+
+    is_restricted: bool
+    """Some run never reached the target, so costs are counted up to limits."""
+
+    num_more_seeds: int | None
+    """Further seeds until the test at ALPHA / `num_arms` has a power of 0.8, if the true effect is
+    the one observed; None: no estimate, or more than 1,000 seeds."""
+
+
+def compare(
+    own: FloatArray,
+    own_reached: BoolArray,
+    baseline: FloatArray,
+    baseline_reached: BoolArray,
+    *,
+    seed: int,
+    num_arms: int = 1,
+) -> Comparison:
+    """Compare the costs of an arm with those of the baseline: arrays [n], one value a seed.
+
+    Args:
+        own: Costs until the target was reached or the run ended.
+        own_reached: True where the target was reached.
+        baseline: The same of the baseline, in the order of the same seeds.
+        baseline_reached: The same of the baseline.
+        seed: Address of the bootstrap's draws.
+        num_arms: Arms that are compared with this baseline, which share the false verdicts.
+
+    Raises:
+        ValueError: A cost is not finite and positive, or the arms have different seeds.
+    """
+    pairs = (
+        np.asarray(own, dtype=np.float64),
+        np.asarray(own_reached, dtype=np.bool_),
+        np.asarray(baseline, dtype=np.float64),
+        np.asarray(baseline_reached, dtype=np.bool_),
+    )
+    check_pairs(*pairs)
+    log_ratio, ordered, is_open = (
+        restricted_log_ratios(*pairs),
+        ordered_log_ratios(*pairs),
+        are_open(*pairs),
+    )
+    is_told = not np.all(is_open)
+    mean = float(np.mean(log_ratio)) if is_told else math.nan
+    low, high = t_interval(log_ratio, 1.0 - ALPHA)
+    bca_low, bca_high = bca_interval(log_ratio, seed, 1.0 - ALPHA)
+    return Comparison(
+        num_pairs=log_ratio.size,
+        num_reached=int(np.sum(pairs[1])),
+        num_baseline_reached=int(np.sum(pairs[3])),
+        num_wins=int(np.sum(ordered < 0.0)),
+        num_open=int(np.sum(is_open)),
+        ratio=math.exp(mean),
+        low=math.exp(low) if is_told else math.nan,
+        high=math.exp(high) if is_told else math.nan,
+        bca_low=math.exp(bca_low) if is_told else math.nan,
+        bca_high=math.exp(bca_high) if is_told else math.nan,
+        p_t=_p_of_mean(log_ratio) if is_told else math.nan,
+        p_wilcoxon=signed_rank_test(ordered),
+        p_sign=sign_test(ordered),
+        is_restricted=not (np.all(pairs[1]) and np.all(pairs[3])),
+        num_more_seeds=_more_seeds(log_ratio, ALPHA / num_arms) if is_told else None,
+    )
+
+
+def _p_of_mean(log_ratio: FloatArray) -> float:
+    if log_ratio.size > 1 and np.all(log_ratio == log_ratio[0]) and log_ratio[0] != 0.0:
+        return signed_rank_test(log_ratio)
+    return float(t_test(log_ratio))
+
+
+def _more_seeds(log_ratio: FloatArray, alpha: float) -> int | None:
+    """Return the further seeds that a test needs; None without an effect or a spread."""
+    num, first = log_ratio.size, float(log_ratio[0])
+    if num < 2:
+        return None
+    if np.all(log_ratio == first):
+        needed = None if first == 0.0 else pairs_needed(alpha)
+    else:
+        effect = float(np.mean(log_ratio)) / float(np.std(log_ratio, ddof=1))
+        needed = seeds_needed(effect, alpha)
+    return None if needed is None else max(needed - num, 0)

@@ -1,0 +1,42 @@
+"""Share of wins with its interval: how often a ranking survives.
+
+Wilson's score interval (JASA 22:209-212, 1927; recommended for few trials by Brown, Cai and
+DasGupta, Statistical Science 16:101-133, 2001, equation 4):
+
+    (k + z^2 / 2) / (n + z^2) +- z / (n + z^2) sqrt(k (n - k) / n + z^2 / 4)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import special
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Wins of one arm over another, of n fleets."""
+
+    num_wins: int
+    num: int
+    share: float
+    low: float
+    high: float
+
+
+def survival_share(num_wins: int, num: int, level: float = 0.95) -> Share:
+    """Return the share of wins with its interval; a tie is no win.
+
+    Raises:
+        ValueError: There are no trials, or more wins than trials.
+    """
+    if not 0 <= num_wins <= num or num == 0:
+        raise ValueError(f"num_wins must be 0 to num, and num >= 1, got {num_wins} of {num}")
+    z = float(special.ndtri((1.0 + level) / 2.0))
+    middle = (num_wins + z**2 / 2.0) / (num + z**2)
+    half = z / (num + z**2) * math.sqrt(num_wins * (num - num_wins) / num + z**2 / 4.0)
+    # At the ends the interval reaches 0 or 1 exactly, but for rounding.
+    low = 0.0 if num_wins == 0 else middle - half
+    high = 1.0 if num_wins == num else middle + half
+    return Share(num_wins, num, num_wins / num, low, high)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from fleetsim import rng
+from fleetsim.studies.statistics.rank_tests import (
+    least_p,
+    pairs_needed,
+    sign_test,
+    signed_rank_test,
+)
+
+INF = math.inf
+
+
+@pytest.mark.parametrize(
+    ("difference", "p"),
+    [
+        # Ranks 1, 2, 3; positive sum 4. Of the sums 0 1 2 3 3 4 5 6 three are 4 or more.
+        ([1.0, -2.0, 3.0], 2 * 3 / 8),
+        # The zeros have the ranks 1 and 2, the others 3 4 5 6; negative sum 7. Of 16 sums those up
+        # to 7 are 0 3 4 5 6 7: 6. Without ranks for zeros it would be 2 * 5 / 16.
+        ([0.0, 0.0, -1.0, -2.0, 3.0, 4.0], 2 * 6 / 16),
+        # Ties: ranks 1.5, 1.5, 3; negative sum 1.5. Sums up to 1.5: 0 1.5 1.5.
+        ([1.0, -1.0, 2.0], 2 * 3 / 8),
+        # Infinite differences are the largest, and tie: ranks 1, 2.5, 2.5; negative sum 1.
+        ([-1.0, INF, INF], 2 * 2 / 8),
+        ([-INF, -1.0, -2.0, -INF, -3.0, -4.0], 2 / 64),
+        ([0.0, 0.0], 1.0),
+    ],
+)
+def test_the_signed_rank_test_by_hand(difference, p):
+    assert signed_rank_test(np.array(difference)) == pytest.approx(p)
+
+
+@given(
+    st.lists(st.sampled_from([-INF, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, INF]), min_size=1, max_size=8)
+)
+def test_the_signed_rank_test_is_a_share_of_all_signs(difference):
+    ranks = stats.rankdata(np.abs(difference))
+    kept = [rank for rank, d in zip(ranks, difference, strict=True) if d != 0.0]
+    seen = sum(rank for rank, d in zip(ranks, difference, strict=True) if d > 0.0)
+    middle = sum(kept) / 2.0
+    sums = [
+        sum(rank for rank, is_positive in zip(kept, signs, strict=True) if is_positive)
+        for signs in itertools.product([False, True], repeat=len(kept))
+    ]
+    as_far = [abs(total - middle) >= abs(seen - middle) for total in sums]
+
+    assert signed_rank_test(np.array(difference)) == pytest.approx(np.mean(as_far))
+
+
+@pytest.mark.parametrize("num", [5, 12, 40])
+def test_without_ties_it_is_that_of_scipy(num):
+    difference = rng.stream(1, "test", num).normal(0.3, 1.0, num)
+
+    assert signed_rank_test(difference) == pytest.approx(
+        stats.wilcoxon(difference, method="exact").pvalue
+    )
+
+
+@pytest.mark.parametrize(
+    ("difference", "p"),
+    [
+        # One of five against the others: 2 (1 + 5) / 2^5.
+        ([-1.0, -2.0, -9.0, -4.0, 3.0], 0.375),
+        ([-1.0, -2.0, -9.0, -4.0, 0.0], 2 / 16),
+        ([0.0, 0.0], 1.0),
+        ([INF] * 6, 2 / 64),
+    ],
+)
+def test_the_sign_test_by_hand(difference, p):
+    assert sign_test(np.array(difference)) == pytest.approx(p)
+
+
+@pytest.mark.parametrize("num", range(1, 9))
+def test_no_p_value_is_less_than_that_of_equal_signs(num):
+    difference = -np.arange(1.0, num + 1.0)
+
+    assert signed_rank_test(difference) == sign_test(difference) == least_p(num)
+
+
+def test_five_seeds_cannot_decide_by_ranks_and_six_can():
+    assert pairs_needed(0.05) == 6
+    # Four arms: 2^-6 = 0.0156 is more than 0.0125, 2^-7 is less.
+    assert pairs_needed(0.05 / 4) == 8

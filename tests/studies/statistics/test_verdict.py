@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fleetsim.studies.statistics import compare, decide
+from fleetsim.studies.statistics.comparison import Comparison
+
+COSTS = np.array([6.0, 8.0, 10.0, 12.0, 14.0])
+ALL, NONE, BUT_ONE = np.ones(5, dtype=bool), np.zeros(5, dtype=bool), np.arange(5) < 4
+
+# Log-ratios by their mean and pattern; the pattern has mean 0 and standard deviation 1, so that
+# intervals are mean +- 2.7764 std / sqrt(5) = mean +- 1.2417 std (t of 4 degrees of freedom).
+PATTERN = np.array([-1.0, -1.0, 0.0, 1.0, 1.0])
+
+
+def verdict(own, own_reached, base=COSTS, base_reached=ALL, currency="joules"):
+    comparison = compare(own, own_reached, base, base_reached, seed=1)
+    (only,) = decide({"oort": comparison}, baseline="random", currency=currency, target="80 %")
+    return only
+
+
+def spread(mean: float, std: float):
+    return COSTS * np.exp(mean + std * PATTERN)
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "kind", "sentence"),
+    [
+        # exp(-0.174) = 0.84, exp(-0.174 -+ 0.317) = 0.61, 1.15. Effect 0.174 / 0.255 = 0.68: 19
+        # seeds by tables of the t-test (18.9 by the normal limit (1.96 + 0.84)^2 / 0.68^2 + 1.96).
+        (
+            -0.174,
+            0.255,
+            "undecided",
+            "oort needs 0.84 [0.61, 1.15] of random's joules to 80 % (5 of 5 seeds reached it): "
+            "cannot be told from random; about 19 seeds would.",
+        ),
+        # t = 0.36 sqrt(5) / 0.2 = 4.025; with 4 degrees of freedom
+        # p = 1 - sin a (1 + cos^2 a / 2), tan a = t / 2: sin a = 0.8955, cos^2 a = 0.1980: 0.0158.
+        (
+            -0.36,
+            0.2,
+            "less",
+            "oort needs 0.70 [0.54, 0.89] of random's joules to 80 % (5 of 5 seeds reached it): "
+            "fewer than random (p = 0.016).",
+        ),
+        (
+            0.36,
+            0.2,
+            "more",
+            "oort needs 1.43 [1.12, 1.84] times random's joules to 80 % (5 of 5 seeds reached it): "
+            "more than random (p = 0.016).",
+        ),
+        # Effect 0.05: about (2.8 / 0.05)^2 = 3,136 seeds.
+        (
+            0.01,
+            0.2,
+            "undecided",
+            "oort needs 1.01 [0.79, 1.29] times random's joules to 80 % (5 of 5 seeds reached it): "
+            "cannot be told from random; more than 1,000 seeds would be needed.",
+        ),
+        # Effect 0.15: (2.8 / 0.15)^2 = 348.9, + 2: 351, rounded up to two digits.
+        (
+            0.03,
+            0.2,
+            "undecided",
+            "oort needs 1.03 [0.80, 1.32] times random's joules to 80 % (5 of 5 seeds reached it): "
+            "cannot be told from random; about 360 seeds would.",
+        ),
+        # A narrow interval close to 1 keeps a digit of its width, 0.0025; t = 2.24 / 0.1.
+        (
+            -0.01,
+            0.001,
+            "less",
+            "oort needs 0.990 [0.989, 0.991] of random's joules to 80 % (5 of 5 seeds reached it): "
+            "fewer than random (p < 0.001).",
+        ),
+        # exp(-3) = 0.0498; from 10 on no decimals: exp(3) = 20.1, interval exp(3 -+ 0.248).
+        (
+            -3.0,
+            0.2,
+            "less",
+            "oort needs 0.050 [0.039, 0.064] of random's joules to 80 % (5 of 5 seeds reached it): "
+            "fewer than random (p < 0.001).",
+        ),
+        (
+            3.0,
+            0.2,
+            "more",
+            "oort needs 20 [16, 26] times random's joules to 80 % (5 of 5 seeds reached it): "
+            "more than random (p < 0.001).",
+        ),
+    ],
+)
+def test_sentences_of_runs_that_all_reached_the_target(mean, std, kind, sentence):
+    found = verdict(spread(mean, std), ALL)
+
+    assert (found.kind, found.sentence) == (kind, sentence)
+
+
+def test_equal_runs():
+    found = verdict(COSTS, ALL, currency="grams")
+
+    assert (found.kind, found.sentence) == (
+        "undecided",
+        "oort needs the same grams of CO2e as random to 80 % (5 of 5 seeds reached it): "
+        "no difference was seen.",
+    )
+
+
+def test_a_constant_ratio_needs_six_seeds():
+    five = verdict(COSTS / 2.0, ALL)
+    six = verdict(np.ones(6), np.ones(6) > 0.0, np.full(6, 2.0), np.ones(6) > 0.0)
+
+    assert (five.kind, five.sentence) == (
+        "undecided",
+        "oort needs exactly 0.50 of random's joules to 80 % (5 of 5 seeds reached it): "
+        "cannot be told from random; 6 such seeds would.",
+    )
+    assert (six.kind, six.sentence) == (
+        "less",
+        "oort needs exactly 0.50 of random's joules to 80 % (6 of 6 seeds reached it): "
+        "fewer than random (p = 0.031).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "own_reached", "base_reached", "kind", "sentence"),
+    [
+        # Four log-ratios of -ln 2, and in the last pair ln(20 / 14) until oort ended:
+        # mean -0.4832, std 0.4695: exp(-0.4832 -+ 0.5830) = 0.344, 1.1049.
+        (
+            np.array([3.0, 4.0, 5.0, 6.0, 20.0]),
+            BUT_ONE,
+            ALL,
+            "undecided",
+            "oort needs 0.62 [0.34, 1.10] of random's joules to 80 %, or until a run without it "
+            "ended (4 of 5 seeds, random 5): cannot be told from random; about 10 seeds would.",
+        ),
+        (
+            spread(0.36, 0.2),
+            NONE,
+            ALL,
+            "more",
+            "oort never reached 80 % (0 of 5 seeds, random 5); by the end of its runs it used "
+            "1.43 [1.12, 1.84] times random's joules: more than random (p = 0.016).",
+        ),
+        (
+            spread(-0.36, 0.2),
+            ALL,
+            NONE,
+            "less",
+            "oort reached 80 % (5 of 5 seeds), random never did; by the end of random's runs oort "
+            "used 0.70 [0.54, 0.89] of random's joules: fewer than random (p = 0.016).",
+        ),
+        (
+            COSTS / 2.0,
+            NONE,
+            ALL,
+            "undecided",
+            "oort never reached 80 % (0 of 5 seeds, random 5), but its runs ended early; "
+            "joules cannot be compared, longer runs would tell.",
+        ),
+        (
+            COSTS * 2.0,
+            ALL,
+            NONE,
+            "undecided",
+            "oort reached 80 % (5 of 5 seeds), random never did, but its runs ended early; "
+            "joules cannot be compared, longer runs would tell.",
+        ),
+        (
+            np.where(BUT_ONE, COSTS / 2.0, COSTS * 2.0),
+            ~BUT_ONE,
+            BUT_ONE,
+            "undecided",
+            "oort and random never reached 80 % in the same world (1 of 5 seeds, random 4); "
+            "joules cannot be compared, longer runs would tell.",
+        ),
+        (
+            COSTS / 2.0,
+            NONE,
+            NONE,
+            "undecided",
+            "neither oort nor random reached 80 % in any of 5 seeds: nothing to compare.",
+        ),
+    ],
+)
+def test_sentences_of_runs_that_never_reached_the_target(
+    own, own_reached, base_reached, kind, sentence
+):
+    found = verdict(own, own_reached, COSTS, base_reached)
+
+    assert (found.kind, found.sentence) == (kind, sentence)
+
+
+@pytest.mark.parametrize(
+    ("own_reached", "base_reached", "sentence"),
+    [
+        (True, True, "oort needs 0.67 of random's joules to 80 %; one seed: no evidence."),
+        (False, True, "oort never reached 80 %, random did; one seed: no evidence."),
+        (True, False, "oort reached 80 %, random never did; one seed: no evidence."),
+        (False, False, "neither oort nor random reached 80 %; one seed: no evidence."),
+    ],
+)
+def test_one_seed_is_no_evidence(own_reached, base_reached, sentence):
+    found = verdict(
+        np.array([4.0]), np.array([own_reached]), np.array([6.0]), np.array([base_reached])
+    )
+
+    assert (found.kind, found.sentence) == ("one seed", sentence)
+
+
+def comparison_of(own) -> Comparison:
+    return compare(own, ALL, COSTS, ALL, seed=1, num_arms=3)
+
+
+def test_arms_share_the_false_verdicts():
+    # p = 0.016 alone; of three arms the least is tripled, and the others are not less.
+    arms = {name: comparison_of(spread(-0.36, 0.2)) for name in ("oort", "tifl", "fedcor")}
+    verdicts = decide(arms, baseline="random", currency="joules", target="80 %")
+
+    assert [found.arm for found in verdicts] == ["oort", "tifl", "fedcor"]
+    assert [found.p_holm for found in verdicts] == pytest.approx([3 * 0.0158] * 3, abs=3e-4)
+    assert {found.kind for found in verdicts} == {"less"}
+    assert verdicts[0].comparison is arms["oort"]
+
+
+def test_an_arm_without_a_p_value_takes_none_of_the_others_evidence():
+    nothing = compare(COSTS / 2.0, NONE, COSTS, ALL, seed=1, num_arms=2)
+    arms = {"oort": comparison_of(spread(-0.36, 0.2)), "tifl": nothing}
+    oort, tifl = decide(arms, baseline="random", currency="joules", target="80 %")
+
+    assert (oort.p_holm, oort.kind) == (oort.comparison.p_t, "less")
+    assert (np.isnan(tifl.p_holm), tifl.kind) == (True, "undecided")
