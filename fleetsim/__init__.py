@@ -45,9 +45,19 @@ if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run, open_run
     from fleetsim.scenario import Scenario, load
     from fleetsim.simulate import run
+    from fleetsim.studies.result import StudyResult, study
 
 __version__ = "0.1.0"
-__all__ = ["Run", "Scenario", "__version__", "load", "open_run", "run"]
+__all__ = [
+    "Run",
+    "Scenario",
+    "StudyResult",
+    "__version__",
+    "load",
+    "open_run",
+    "run",
+    "study",
+]
 
 # Before NumPy and torch are loaded, which read what it sets.
 numerics.settle()
@@ -59,6 +69,8 @@ _HOMES = {
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.simulate",
+    "StudyResult": "fleetsim.studies.result",
+    "study": "fleetsim.studies.result",
 }
 
 

@@ -10,5 +10,7 @@
 - `display`: progress of a study.
 - `costs`: costs of a run until it reached an accuracy.
 - `tables`: tables of a study.
+- `evidence`: summaries and verdicts of a study.
+- `result`: result of a study, and the function `fleetsim.study`.
 - `statistics`: summaries, paired comparisons and verdicts of costs that may be censored.
 """

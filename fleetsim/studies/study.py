@@ -77,6 +77,14 @@ class Study:
         """Varied keys, in the order of the file."""
         return tuple(self.settings.vary)
 
+    @property
+    def draws_devices(self) -> bool:
+        """True if every seed draws errors of the devices' figures."""
+        return any(
+            scenario.fleet.uncertainty.errors(scenario.seed) is not None
+            for scenario in self.cells.values()
+        )
+
     @cached_property
     def runs(self) -> tuple[PlannedRun, ...]:
         """All runs, seed by seed, so that the first seeds of all cells come first."""

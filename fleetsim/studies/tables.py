@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetsim.contracts import FloatArray
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.costs import costs
 from fleetsim.studies.run_store import RunStore
@@ -151,13 +150,3 @@ def _joined(parts: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame
         return pd.DataFrame(columns=names)
     return pd.concat([part[names] for part in parts], ignore_index=True)
 
-
-def paired(
-    frame: pd.DataFrame, value: str, arm: str, baseline: str
-) -> tuple[FloatArray, FloatArray]:
-    """Return the values of an arm and of the baseline with the seeds that both have [n], [n]."""
-    wide = frame.pivot(index="seed", columns="arm", values=value)
-    if arm not in wide or baseline not in wide:
-        return np.empty(0), np.empty(0)
-    both = wide[[arm, baseline]].dropna()
-    return both[arm].to_numpy(), both[baseline].to_numpy()

@@ -1,0 +1,157 @@
+"""Evidence of a study: summaries of costs, verdicts on arms, and differences of accuracies.
+
+The methods are in `fleetsim.studies.statistics`. Arms are compared with the baseline by the seeds
+that both have completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetsim.studies.statistics.comparison import Comparison, compare
+from fleetsim.studies.statistics.holm import holm
+from fleetsim.studies.statistics.shares import survival_share
+from fleetsim.studies.statistics.summary import Summary, summarise
+from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.verdict import Verdict, decide
+
+_FAMILY = ["condition", "target", "currency"]
+_SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
+_VERDICT_COLUMNS = [
+    *(*_FAMILY, "arm", "baseline"),
+    *Comparison.__dataclass_fields__,
+    *("win_share", "win_low", "win_high", "p_holm", "kind", "sentence"),
+]
+_DIFFERENCE_COLUMNS = [
+    *("condition", "measure", "arm", "baseline", "num_pairs", "difference", "low", "high"),
+    *("p_t", "p_holm"),
+]
+
+
+def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
+    """Return a row per condition, target, currency and arm, from the table of costs."""
+    rows = []
+    for family, own in _families(costs):
+        for arm in arms:
+            of_arm = own[own["arm"] == arm]
+            if len(of_arm):
+                found = summarise(of_arm["cost"].to_numpy(), of_arm["is_reached"].to_numpy())
+                rows.append({**family, "arm": arm, **asdict(found)})
+    return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
+
+
+def verdicts(
+    costs: pd.DataFrame, arms: Sequence[str], baseline: str, *, draws_devices: bool
+) -> pd.DataFrame:
+    """Return a row per condition, target, currency and arm but the baseline.
+
+    With `draws_devices` every seed is another plausible fleet, and the sentence says in how many of
+    them the arm costs less.
+    """
+    rows: list[dict[str, Any]] = []
+    for family, own in _families(costs):
+        comparisons = dict(_comparisons(own, arms, baseline))
+        for verdict in decide(
+            comparisons,
+            baseline=baseline,
+            currency=family["currency"],
+            target=family["target"],
+        ):
+            rows.append(family | _verdict_row(verdict, draws_devices=draws_devices))
+    return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)
+
+
+def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) -> pd.DataFrame:
+    """Return a row per condition, measure and arm but the baseline: difference of means.
+
+    Interval and p-value are those of Student's paired t, p_holm is adjusted over the arms.
+    """
+    rows = []
+    for (condition, measure), own in accuracies.groupby(["condition", "measure"], sort=False):
+        wide = own.pivot(index="seed", columns="arm", values="accuracy")
+        family = []
+        for arm in arms:
+            if arm == baseline or not {arm, baseline} <= set(wide.columns):
+                continue
+            both = wide[[arm, baseline]].dropna()
+            difference = (both[arm] - both[baseline]).to_numpy(dtype=np.float64)
+            if not difference.size:
+                continue
+            low, high = t_interval(difference)
+            family.append(
+                {
+                    "condition": condition,
+                    "measure": measure,
+                    "arm": arm,
+                    "baseline": baseline,
+                    "num_pairs": difference.size,
+                    "difference": float(difference.mean()),
+                    "low": float(low),
+                    "high": float(high),
+                    "p_t": float(t_test(difference)),
+                }
+            )
+        adjusted = holm(np.array([row["p_t"] for row in family]))
+        rows += [
+            row | {"p_holm": p} for row, p in zip(family, adjusted.tolist(), strict=True)
+        ]
+    return pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
+
+
+def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Yield costs of the same condition, target and currency; currencies that cost nothing not."""
+    for keys, own in costs.groupby(_FAMILY, sort=False):
+        if (own["cost"] > 0.0).all():
+            yield dict(zip(_FAMILY, map(str, keys), strict=True)), own
+
+
+def _comparisons(
+    costs: pd.DataFrame, arms: Sequence[str], baseline: str
+) -> Iterator[tuple[str, Comparison]]:
+    """Yield the arms of one family that share seeds with the baseline."""
+    base = costs[costs["arm"] == baseline]
+    pairs = {
+        arm: found
+        for arm in arms
+        if arm != baseline
+        and len(found := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
+    }
+    for arm, both in pairs.items():
+        yield (
+            arm,
+            compare(
+                both["cost"].to_numpy(),
+                both["is_reached"].to_numpy(),
+                both["cost_of"].to_numpy(),
+                both["is_reached_of"].to_numpy(),
+                seed=int(both["seed"].min()),
+                num_arms=len(pairs),
+            ),
+        )
+
+
+def _verdict_row(verdict: Verdict, *, draws_devices: bool) -> dict[str, Any]:
+    found = verdict.comparison
+    share = survival_share(found.num_wins, found.num_pairs)
+    sentence = verdict.sentence
+    if draws_devices and found.num_pairs > 1:
+        sentence += (
+            f" {verdict.arm} before {verdict.baseline} in {share.share:.0%}"
+            f" [{share.low:.0%}, {share.high:.0%}] of {found.num_pairs} plausible fleets."
+        ).replace("%", " %")
+    return {
+        "arm": verdict.arm,
+        "baseline": verdict.baseline,
+        **asdict(found),
+        "win_share": share.share,
+        "win_low": share.low,
+        "win_high": share.high,
+        "p_holm": verdict.p_holm,
+        "kind": verdict.kind,
+        "sentence": sentence,
+    }
