@@ -24,6 +24,7 @@ from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.memory import UncheckedSettings
+from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.throttle import not_slowed_by_heat
 from fleetsim.host.numerics import one_blas_thread
@@ -40,6 +41,7 @@ from fleetsim.learning.training.preparation import (
 from fleetsim.quoting import quoted
 from fleetsim.record.failures import Baseline, RunHistory, failures
 from fleetsim.record.manifest import (
+    DeviceFigureRecord,
     Manifest,
     PlatformRecord,
     PluginRecord,
@@ -135,7 +137,7 @@ def run(
         )
     folder, manifest = choose_folder(
         out,
-        _manifest_of(scenario, prepared, platform),
+        _manifest_of(scenario, prepared, platform, fleet.device_figures),
         scenario=scenario.to_yaml(),
         resume=resume,
         on_note=on_note or (lambda line: None),
@@ -289,7 +291,12 @@ def _frozen_objects() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _manifest_of(scenario: Scenario, prepared: PreparedTask, platform: PlatformRecord) -> Manifest:
+def _manifest_of(
+    scenario: Scenario,
+    prepared: PreparedTask,
+    platform: PlatformRecord,
+    drawn: tuple[DrawnFigure, ...],
+) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
     trainer, labels, own = prepared.trainer_kind, prepared.test_labels, scenario.plugin
     profiles = [
@@ -306,6 +313,18 @@ def _manifest_of(scenario: Scenario, prepared: PreparedTask, platform: PlatformR
         if own is None
         else PluginRecord(name=own.name, source_sha256=own.source_sha256),
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
+        device_figures=tuple(
+            DeviceFigureRecord(
+                hardware=figure.hardware,
+                name=figure.name,
+                figure=figure.figure,
+                sourced=figure.sourced,
+                inferred=figure.is_inferred,
+                factor=figure.factor,
+                used=figure.used,
+            )
+            for figure in drawn
+        ),
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,

@@ -8,6 +8,7 @@ and (except for the exact device counts) not on N.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +17,22 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
-from fleetsim.fleet.devices.assignment import assign_hardware
+from fleetsim.fleet.devices.assignment import assign_hardware, file_names, load_devices
 from fleetsim.fleet.devices.compute import lay_out_computations, steps_done, unloaded_s
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import FreeMemory, build_memory
 from fleetsim.fleet.devices.profile import DeviceProfile
+from fleetsim.fleet.devices.uncertainty import DrawnFigure
 from fleetsim.fleet.network.access import Access
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.fleet_radios import Radios, build_radios, cellular_radio
+from fleetsim.fleet.network.radios.fleet_radios import (
+    Radios,
+    build_radios,
+    cellular_radio,
+    radios_in_use,
+)
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
 from fleetsim.fleet.settings import FleetSettings
@@ -74,6 +81,8 @@ class Fleet:
     """Battery level at time 0 [N]; NaN where the device is mains powered."""
     crash_per_hour: float
     throttle: Throttle
+    device_figures: tuple[DrawnFigure, ...] = ()
+    """Figures of devices and radios in use of which an error was drawn."""
     memory: FreeMemory | None = None
     """Free memory of the clients; None: it is not checked."""
 
@@ -242,6 +251,11 @@ def build_fleet(
         files=files,
     )
     profiles, device = hardware.profiles, hardware.device
+    errors = settings.uncertainty.errors(seed)
+    if errors is not None:
+        # Clients get their devices and units by the figures as sourced, whatever the errors.
+        files = files.with_errors(errors)
+        profiles = tuple(p for name in settings.devices for p in load_devices(name, files=files))
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles], dtype=np.bool_)[
         device
     ]
@@ -249,6 +263,7 @@ def build_fleet(
         [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles], dtype=np.float64
     )[device]
     is_wired = ~np.isnan(wired_bit_per_s)
+    names = [file for name in settings.devices for file in file_names(name)]
     has_usage = settings.has_usage(profiles[index] for index in np.unique(device))
     network = in_force(settings.network, has_usage=has_usage)
     forced_network = forced_networks(network, seed=seed, is_wired=is_wired)
@@ -261,7 +276,7 @@ def build_fleet(
         + assign_time_zones(settings.usage.time_zones, seed=seed, size=settings.size),
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
     )
-    has_wifi, _ = network.can_be_on(has_usage=has_usage)
+    has_wifi, has_cellular = network.can_be_on(has_usage=has_usage)
     channel = build_channel(
         settings.channel,
         seed=seed,
@@ -309,5 +324,24 @@ def build_fleet(
         initial_j=initial_j,
         crash_per_hour=settings.crash_per_hour,
         throttle=build_throttle(settings.thermal, profiles=profiles, device=device, usage=usage),
+        device_figures=_figures_with_errors(
+            files,
+            devices=[names[index] for index in np.unique(device).tolist()],
+            radios=radios_in_use(
+                settings.channel,
+                has_wired=bool(is_wired.any()),
+                has_unmetered=has_wifi and not is_wired.all(),
+                has_metered=has_cellular and not is_wired.all(),
+            ),
+        ),
         memory=build_memory(settings.memory, profiles=profiles, device=device, seed=seed),
     )
+
+
+def _figures_with_errors(
+    files: HardwareFiles, *, devices: Iterable[str], radios: Iterable[str]
+) -> tuple[DrawnFigure, ...]:
+    """Return the figures of these devices and radios of which an error was drawn."""
+    of_devices = [figure for name in devices for figure in files.drawn("devices", name)]
+    of_radios = [figure for name in radios for figure in files.drawn("radios", name)]
+    return (*of_devices, *of_radios)

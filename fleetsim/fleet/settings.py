@@ -12,6 +12,7 @@ from fleetsim.fleet.devices.assignment import device_counts
 from fleetsim.fleet.devices.memory import MemorySettings, UncheckedSettings
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
+from fleetsim.fleet.devices.uncertainty import UncertaintySettings
 from fleetsim.fleet.heterogeneity import HeterogeneitySettings
 from fleetsim.fleet.network.channels import ChannelSettings, FadingSettings
 from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
@@ -47,6 +48,8 @@ class FleetSettings(Settings):
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
     mean time of a piece of work does not change. 0: no spread."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
+    uncertainty: UncertaintySettings = UncertaintySettings()
+    """Doubt about the figures of devices and radios: errors that are drawn for each seed."""
     network: NetworkSettings | None = None
     """Network of wireless clients. null: `by-usage` where `fleet.usage` gives people to
     some clients, otherwise `cellular`."""

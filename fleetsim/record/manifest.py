@@ -83,6 +83,24 @@ def _platform_id(features: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
 
 
+class DeviceFigureRecord(Settings):
+    """A figure of a device or radio file of which the run drew an error (`fleet.uncertainty`)."""
+
+    hardware: Literal["device", "radio"]
+    name: str
+    """Name of the device or radio: the stem of its file."""
+    figure: str
+    """Key path in the file, with its unit, such as `power.idle_awake_w`."""
+    sourced: float
+    """Value in the file."""
+    inferred: bool
+    """True if it was neither measured on this device nor published for it."""
+    factor: float
+    """Error that was drawn."""
+    used: float
+    """Value with the error."""
+
+
 class Manifest(Settings):
     """Content of `manifest.json`; docs/outputs.md defines every key."""
 
@@ -114,6 +132,9 @@ class Manifest(Settings):
     """Plug-in that ran as the selector; null: the selector was one of fleetsim's."""
     not_slowed_by_heat: tuple[str, ...] = ()
     """Phones and boards of the fleet whose clock is never capped by heat."""
+    device_figures: tuple[DeviceFigureRecord, ...] = ()
+    """Figures of devices and radios in use of which an error was drawn; empty without
+    `fleet.uncertainty`."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
     scenario_hash: Hash

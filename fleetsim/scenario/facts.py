@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from fleetsim.fleet.devices.assignment import load_devices
-from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.devices.assignment import file_names, load_devices
+from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
-from fleetsim.fleet.network.radios.fleet_radios import unmetered_radio
+from fleetsim.fleet.devices.uncertainty import uncertain_figures
+from fleetsim.fleet.network.radios.fleet_radios import radios_in_use, unmetered_radio
 from fleetsim.fleet.network.wifi_or_cellular import (
     ByUsageSettings,
     NetworkSettings,
@@ -58,6 +59,24 @@ class _ScenarioFacts:
     @cached_property
     def least_ram_gib(self) -> float:
         return min(profile.ram_byte for profile in self._profiles) / BYTE_PER_GIB
+
+    @cached_property
+    def figure_marks(self) -> frozenset[str]:
+        in_use: list[tuple[HardwareKind, str]] = [
+            ("devices", file) for name in self.fleet.assigned_devices for file in file_names(name)
+        ]
+        radios = radios_in_use(
+            self.fleet.channel,
+            has_wired=any(profile.wired is not None for profile in self._profiles),
+            has_unmetered=self.has_unmetered,
+            has_metered=self.has_metered,
+        )
+        in_use += [("radios", radio) for radio in radios]
+        return frozenset(
+            "inferred" if figure.inferred else "measured"
+            for kind, name in in_use
+            for _, figure in uncertain_figures(self.files.file(kind, name))
+        )
 
     @cached_property
     def assigned_devices(self) -> frozenset[str]:

@@ -77,6 +77,10 @@ class Facts(Protocol):
         """Names in `fleet.devices` whose devices run on a battery."""
 
     @property
+    def figure_marks(self) -> frozenset[str]:
+        """Marks, `inferred` and `measured`, of figures in use that can have an error."""
+
+    @property
     def last_round(self) -> int:
         """Number of the last round, counted from 1, that the run can reach."""
 
@@ -197,6 +201,16 @@ BATTERIES = ActsIf(
     lambda _, facts: facts.has_batteries,
     "no device of the fleet has a battery",
     "add one that has",
+)
+INFERRED_FIGURES = ActsIf(
+    lambda _, facts: "inferred" in facts.figure_marks,
+    "the fleet has no inferred figure that can have an error",
+    "add a device or radio that has one",
+)
+MEASURED_FIGURES = ActsIf(
+    lambda _, facts: "measured" in facts.figure_marks,
+    "the fleet has no measured figure that can have an error",
+    "add a device or radio that has one",
 )
 WIRELESS = ActsIf(
     lambda _, facts: facts.has_wireless,

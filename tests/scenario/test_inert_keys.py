@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from fleetsim.simulate import run
 from tests.scenario.small import BASE, MADE_UP, PEOPLE
 from tests.settings_walk import all_classes, declaring, scenario_classes
 
+TESTS = Path(__file__).parents[1]
 ON_WIFI = "fleet.network={kind: wifi}"
 VMS = "fleet.devices={t2.small: 1.0}"
 BOARDS = "fleet.devices={jetson-nano-cpu: 1.0}"
@@ -98,6 +100,17 @@ EXAMPLES = {
     "FleetSettings.network": inert("fleet.network={kind: wifi}", VMS),
     "FleetSettings.wifi": inert(
         "fleet.wifi={kind: constant, down_bit_per_s: 1.0e6, up_bit_per_s: 1.0e6}"
+    ),
+    "UncertaintySettings.inferred": inert(
+        "fleet.uncertainty.inferred=0.3",
+        "fleet.devices={reproduction/jetson-nano-fedgcs: 1.0}",
+        ON_WIFI,
+        f'fleet.channel.unmetered_radio="{TESTS / "plain-radio.yaml"}"',
+    ),
+    # Of a wired reproduction and its cable the round-trip time alone can have an error.
+    "UncertaintySettings.measured": inert(
+        "fleet.uncertainty.measured=0.05",
+        f'fleet.devices={{"{TESTS / "reproduced-vm.yaml"}": 1.0}}',
     ),
     "TransferSettings.unmetered_radio": inert("fleet.channel.unmetered_radio=lte", VMS),
     "TransferSettings.metered_radio": inert("fleet.channel.metered_radio=nr-low", MADE_UP),
@@ -261,8 +274,8 @@ ALWAYS_ACT = {
     ),
     "FedYogiSettings": "beta1 beta2 tau",
     "FleetSettings": (
-        "unit_spread_sigma heterogeneity channel transport shared_links usage thermal memory "
-        "crash_per_hour"
+        "unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage thermal "
+        "memory crash_per_hour"
     ),
     "FolderSettings": "test_fraction standardise num_classes",
     "GPFLSettings": "exploration vector initial_batch adjustment mean plays ties",

@@ -4,6 +4,7 @@
 - `profile_files`: schema of device and radio files, in published units.
 - `figures`: value, source and range of each figure of these files.
 - `hardware_files`: device and radio files of one scenario, each read once.
+- `uncertainty`: errors of figures, drawn for each seed.
 - `extension`: device files that extend another device file.
 - `radio_duty_cycle`: power of a radio that is on the air for a share of the time.
 - `market`: speeds of the phones that AI-Benchmark lists.

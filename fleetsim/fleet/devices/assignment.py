@@ -38,6 +38,11 @@ class Hardware:
     """Speed of every client's unit divided by that of its profile [N]."""
 
 
+def file_names(name: str) -> tuple[str, ...]:
+    """Return the names of the device files of a name in `fleet.devices`."""
+    return market.PHONES if name == MARKET else (name,)
+
+
 def load_devices(
     name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
 ) -> tuple[DeviceProfile, ...]:

@@ -43,9 +43,10 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
         DataError: either file is not there or not YAML, or the other one extends a third.
     """
     document = read(path)
-    if KEY not in document.data:
+    extended = extended_path(document)
+    if extended is None:
         return document
-    base = read(_extended(document))
+    base = read(extended)
     if KEY in base.data:
         raise DataError(
             f"{document.where((KEY,))}: {KEY} = {quoted(document.data[KEY])}: {base.source} extends"
@@ -62,8 +63,14 @@ def read_device(path: Path, read: Callable[[Path], Document] = _read) -> Documen
     return Document(data, document.source, document.folder, places | dict(document.places))
 
 
-def _extended(document: Document) -> Path:
-    """Return the path of the file that a device file extends."""
+def extended_path(document: Document) -> Path | None:
+    """Return the path of the file that a device file extends; None if it extends none.
+
+    Raises:
+        DataError: there is no such file.
+    """
+    if KEY not in document.data:
+        return None
     name = document.data[KEY]
     where = f"{document.where((KEY,))}: {KEY} = {strict_yaml.shown(name)}"
     if not isinstance(name, str) or not name:

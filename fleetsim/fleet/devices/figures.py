@@ -46,10 +46,18 @@ class GflopPerSFigure(Figure):
     value: Annotated[float, Field(ge=1e-6, le=1e7)]
 
 
+class PeakFigure(GflopPerSFigure):
+    """A rate that is computed from the cores and only shown."""
+
+
 class RatioFigure(Figure):
     """A rate over another."""
 
     value: Annotated[float, Field(ge=1e-6, le=1e3)]
+
+
+class ModulationFigure(RatioFigure):
+    """Bits per second and hertz of a modulation and coding, which a standard lists."""
 
 
 class SecondsFigure(Figure):

@@ -28,6 +28,8 @@ from fleetsim.fleet.devices.figures import (
     KelvinPerWattFigure,
     LaunchCreditsFigure,
     MbitPerSFigure,
+    ModulationFigure,
+    PeakFigure,
     PowerFigure,
     RatioFigure,
     SecondsFigure,
@@ -101,7 +103,7 @@ class ComputeFile(Settings):
     """The cores that train, one entry a kind; for display and checks only."""
     conv_gflop_per_s: GflopPerSFigure
     """Rate of convolutions while training."""
-    peak_gflop_per_s: GflopPerSFigure | None = None
+    peak_gflop_per_s: PeakFigure | None = None
     """FP32 peak of the cores that train; for display and checks only."""
     dispatch_s: DelayFigure
     """Overhead of one batch, whatever the model."""
@@ -281,7 +283,7 @@ class RadioFile(Settings):
     `power_from: device`, else `cellular`."""
     rtt_s: SecondsFigure | None = None
     """Round-trip time to a server; None: 0, so transfers begin at full rate."""
-    max_bit_per_s_per_hz: RatioFigure | None = None
+    max_bit_per_s_per_hz: ModulationFigure | None = None
     """Fastest modulation and coding, per hertz and spatial stream; None: no limit."""
     max_down_mbit_per_s: MbitPerSFigure | None = None
     """Fastest rate towards the device; None: no limit."""

@@ -8,6 +8,7 @@
 - `summary`: totals, targets, outcomes and devices of a run.
 - `measures`: tables of the measures of papers on client selection.
 - `ledger_tables`: tables of the energy ledger.
+- `device_figures`: table of the device figures with drawn errors.
 - `regret`: regret of runs against the best fixed clients.
 - `prices`: costs of a run in money and carbon.
 """

@@ -13,7 +13,14 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import markup, quantities
 from fleetsim.report.figures import selection
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import ledger_tables, measures, prices, run_figures, summary
+from fleetsim.report.pages import (
+    device_figures,
+    ledger_tables,
+    measures,
+    prices,
+    run_figures,
+    summary,
+)
 from fleetsim.report.pages.prices import Prices
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
@@ -91,6 +98,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         ledger_pictures=run_figures.saved(
             run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done), folder
         ),
+        device_figures=device_figures.table(run.manifest),
         prices=priced,
         bill=None if bill is None else prices.table(bill),
         price_sources=None if priced is None else prices.sources_table(priced),

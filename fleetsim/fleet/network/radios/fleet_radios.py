@@ -22,6 +22,9 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.radios.power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
+_WIRED = "wired"
+"""Radio of devices with a cable."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Radios:
@@ -81,8 +84,27 @@ def build_radios(
             for profile in profiles
         ],
         metered=cellular_radio(channel, files),
-        wired=load_radio("wired", files=files),
+        wired=load_radio(_WIRED, files=files),
     )
+
+
+def radios_in_use(
+    channel: TransferSettings, *, has_wired: bool, has_unmetered: bool, has_metered: bool
+) -> list[str]:
+    """Return the names of radios over which bits can go, as the settings spell them.
+
+    Args:
+        channel: names the radios of wireless clients.
+        has_wired: true if any client has a cable.
+        has_unmetered: true if any wireless client is ever on an unmetered network.
+        has_metered: true if any wireless client is ever on a metered network.
+    """
+    named = (
+        (_WIRED, has_wired),
+        (channel.unmetered_radio, has_unmetered),
+        (channel.metered_radio, has_metered),
+    )
+    return list(dict.fromkeys(name for name, is_used in named if is_used))
 
 
 def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None) -> RadioProfile:

@@ -1,0 +1,221 @@
+"""Errors of device and radio figures, drawn for each seed (`fleet.uncertainty`).
+
+A figure x with the standard deviation s of its mark (inferred or measured) becomes
+
+    x' = x f,  f = exp(s z),  z standard normal;
+    x' = f x / (1 - x + f x)  if x is a ratio that cannot exceed 1: f multiplies its odds.
+
+Then x' is clipped to the range of its quantity. z depends on the seed, the file in which the figure
+is written and the figure's key path, and on nothing else. A figure of 0 stays 0.
+
+Some figures are exact by their nature, and no error is drawn of them (`_EXACT`); nor of any figure
+of a reproduction, which has the values of its publication by definition. docs/devices.md (Doubt
+about the figures) explains each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.fleet.devices.figures import (
+    CountFigure,
+    CreditsFigure,
+    DbmFigure,
+    EfficiencyFigure,
+    Figure,
+    FiguresFile,
+    GibFigure,
+    LaunchCreditsFigure,
+    LevelFigure,
+    ModulationFigure,
+    PeakFigure,
+    VoltFigure,
+    figures,
+)
+from fleetsim.fleet.devices.profile_files import DeviceFile, RadioFile
+from fleetsim.schema.effects import INFERRED_FIGURES, MEASURED_FIGURES, by_key
+from fleetsim.settings import Settings
+
+_EXACT = (
+    *(GibFigure, CountFigure, CreditsFigure, LaunchCreditsFigure),
+    *(VoltFigure, FiguresFile, DbmFigure, ModulationFigure, PeakFigure),
+)
+"""Figures of which no error is drawn: sizes that are sold in steps, counts, terms of a contract, a
+convention, settings of firmware, limits of a standard, and a number for display."""
+
+LogSd = Annotated[float, Field(ge=0.0, le=1.0)]
+"""Standard deviation of a natural logarithm; at 1 one figure in twenty is off by a factor of 7."""
+Hardware = Literal["device", "radio"]
+Number = Figure | LevelFigure | EfficiencyFigure
+FileT = TypeVar("FileT", DeviceFile, RadioFile)
+
+
+class UncertaintySettings(Settings):
+    """Errors of the figures of devices and radios, drawn for each seed.
+
+    All clients of a device, and all runs of a seed, have the same errors.
+    """
+
+    acts_if = by_key(inferred=INFERRED_FIGURES, measured=MEASURED_FIGURES)
+
+    inferred: LogSd = 0.0
+    """Standard deviation of the natural logarithm of figures that are marked `inferred`, such as
+    0.3; the median is the figure. 0: no error."""
+    measured: LogSd = 0.0
+    """The same of all other figures, such as 0.05."""
+
+    def errors(self, seed: int) -> FigureErrors | None:
+        """Return the errors of a seed; None if none is drawn."""
+        if self.inferred == 0.0 and self.measured == 0.0:
+            return None
+        return FigureErrors(seed, inferred=self.inferred, measured=self.measured)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFigure:
+    """A figure of which an error was drawn."""
+
+    hardware: Hardware
+    name: str
+    """Name of the device or radio: the stem of its file."""
+    figure: str
+    """Key path in the file, such as `compute.phi.gemm`."""
+    sourced: float
+    """Value in the file."""
+    is_inferred: bool
+    factor: float
+    """Error f that was drawn."""
+    used: float
+    """Value with the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureErrors:
+    """Errors of all figures in the fleets of one seed."""
+
+    seed: int
+    inferred: float
+    """Standard deviation of the logarithm of inferred figures."""
+    measured: float
+    """The same of the other figures."""
+
+    def factor(self, hardware: Hardware, origin: str, figure: str, *, is_inferred: bool) -> float:
+        """Return the factor of a figure; `origin` is the stem of the file that states it."""
+        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
+        return math.exp((self.inferred if is_inferred else self.measured) * float(z))
+
+    def of_device(
+        self, name: str, file: DeviceFile, origin: Callable[[str], str]
+    ) -> tuple[DeviceFile, tuple[DrawnFigure, ...]]:
+        """Return a device file with errors, and its figures that have one.
+
+        Args:
+            name: stem of the file.
+            file: its content.
+            origin: the stem of the file that states a figure, by the key path of the figure.
+        """
+        drawn = self._drawn("device", name, file, origin)
+        return _with_values(file, drawn), tuple(drawn.values())
+
+    def of_radio(self, name: str, file: RadioFile) -> tuple[RadioFile, tuple[DrawnFigure, ...]]:
+        """Return a radio file with errors, and its figures that have one.
+
+        A radio that sleeps between packets (`drx`) draws at most as much asleep as awake: `tail_w`
+        is cut to the lower `base_w`, or, if `tail_w` has no error, `base_w` is raised to it.
+        """
+        drawn = self._drawn("radio", name, file, lambda figure: name)
+        if file.drx is not None:
+            _cut_sleep(file, drawn)
+        return _with_values(file, drawn), tuple(drawn.values())
+
+    def _drawn(
+        self,
+        hardware: Hardware,
+        name: str,
+        file: DeviceFile | RadioFile,
+        origin: Callable[[str], str],
+    ) -> dict[str, DrawnFigure]:
+        found = {}
+        for key, figure in uncertain_figures(file):
+            if (self.inferred if figure.inferred else self.measured) == 0.0:
+                continue
+            factor = self.factor(hardware, origin(key), key, is_inferred=figure.inferred)
+            found[key] = DrawnFigure(
+                hardware=hardware,
+                name=name,
+                figure=key,
+                sourced=figure.value,
+                is_inferred=figure.inferred,
+                factor=factor,
+                used=off_by(figure, factor),
+            )
+        return found
+
+
+def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Number]]:
+    """Yield the figures of a file that can have an error, with their key paths."""
+    if isinstance(file, DeviceFile) and file.reproduction is not None:
+        return
+    for key, figure in figures(file):
+        if isinstance(figure, Number) and not isinstance(figure, _EXACT) and figure.value != 0.0:
+            yield key, figure
+
+
+def off_by(figure: Number, factor: float) -> float:
+    """Return the value of a figure that is off by a factor, in the range of its quantity.
+
+    >>> from fleetsim.fleet.devices.figures import PowerFigure
+    >>> off_by(PowerFigure(value=4.0, source="doc"), 1.5)
+    6.0
+    >>> round(off_by(EfficiencyFigure(value=0.5, source="doc"), 3.0), 12)
+    0.75
+    """
+    value = figure.value * factor
+    if isinstance(figure, EfficiencyFigure):
+        value /= 1.0 - figure.value + value
+    low, high = _range_of(type(figure))
+    return min(max(value, low), high)
+
+
+@cache
+def _range_of(quantity: type[Number]) -> tuple[float, float]:
+    """Return the least and the greatest value that the schema of a quantity takes."""
+    limits = quantity.model_fields["value"].metadata
+    low: Any = next(limit.ge for limit in limits if isinstance(limit, Ge))
+    high: Any = next(limit.le for limit in limits if isinstance(limit, Le))
+    return low, high
+
+
+def _cut_sleep(file: RadioFile, drawn: dict[str, DrawnFigure]) -> None:
+    """Change errors such that the radio draws no more asleep than awake."""
+    sourced = dict(uncertain_figures(file))
+    bases = [key for key in ("receive.base_w", "transmit.base_w") if key in sourced]
+    if "tail_w" in drawn:
+        awake_w = [drawn[key].used if key in drawn else sourced[key].value for key in bases]
+        tail = drawn["tail_w"]
+        drawn["tail_w"] = replace(tail, used=min(tail.used, *awake_w))
+        return
+    for key in bases:
+        if key in drawn:
+            drawn[key] = replace(drawn[key], used=max(drawn[key].used, file.tail_w.value))
+
+
+def _with_values(file: FileT, drawn: Mapping[str, DrawnFigure]) -> FileT:
+    """Return a file with the values of these key paths replaced, checked as if it were read."""
+    if not drawn:
+        return file
+    data = file.model_dump()
+    for key, figure in drawn.items():
+        part: Any = data
+        for name in key.split("."):
+            part = part[name]
+        part["value"] = figure.used
+    return type(file).model_validate(data)

@@ -1,0 +1,349 @@
+"""Errors of device and radio figures: which have one, by what address, and within which range."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fleetsim import bundled, rng
+from fleetsim.fleet.devices import figures, market
+from fleetsim.fleet.devices.figures import (
+    EfficiencyFigure,
+    Figure,
+    LevelFigure,
+    PowerFigure,
+    RatioFigure,
+)
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.devices.profile import load_device, load_radio
+from fleetsim.fleet.devices.uncertainty import (
+    DrawnFigure,
+    FigureErrors,
+    UncertaintySettings,
+    off_by,
+    uncertain_figures,
+)
+from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.settings import FleetSettings
+
+ERRORS = FigureErrors(7, inferred=0.3, measured=0.05)
+QUANTITIES = [
+    quantity
+    for quantity in vars(figures).values()
+    if isinstance(quantity, type)
+    and issubclass(quantity, Figure | LevelFigure | EfficiencyFigure)
+    and quantity not in (Figure, LevelFigure)
+]
+
+
+def fleet_of(devices: dict[str, float], *, seed: int = 7, **settings: Any) -> Fleet:
+    """A fleet of 40 clients whose figures have errors."""
+    data = {"uncertainty": {"inferred": 0.3, "measured": 0.05}, **settings}
+    chosen = FleetSettings.model_validate({"size": 40, "devices": devices, **data})
+    return build_fleet(chosen, seed=seed, num_samples=np.full(40, 100))
+
+
+def drawn_of(fleet: Fleet, name: str) -> dict[str, DrawnFigure]:
+    return {drawn.figure: drawn for drawn in fleet.device_figures if drawn.name == name}
+
+
+def keys(kind: Any, name: str) -> list[str]:
+    return [key for key, _ in uncertain_figures(HardwareFiles().file(kind, name))]
+
+
+# --- which figures have an error ------------------------------------------------------------------
+
+
+def test_the_figures_of_a_phone_with_an_error_are_these():
+    """Not: dispatch_s (it is 0), the peak, the volts, the memory."""
+    assert keys("devices", "pixel-6") == [
+        "compute.conv_gflop_per_s",
+        "compute.layer_s",
+        "compute.parameter_s_per_mparam",
+        "compute.phi.depthwise",
+        "compute.phi.gemm",
+        "compute.phi.rnn",
+        "power.idle_awake_w",
+        "power.train_above_idle_w",
+        "wifi.receive_w",
+        "wifi.transmit_w",
+        "battery.capacity_mah",
+    ]
+
+
+def test_cpu_credits_are_a_contract_and_have_no_error():
+    assert keys("devices", "t2.small") == [
+        "compute.conv_gflop_per_s",
+        "compute.dispatch_s",
+        "compute.layer_s",
+        "compute.parameter_s_per_mparam",
+        "compute.phi.depthwise",
+        "compute.phi.gemm",
+        "compute.phi.rnn",
+        "power.idle_awake_w",
+        "power.train_above_idle_w",
+        "wired.bit_per_s",
+    ]
+
+
+def test_the_figures_of_a_radio_with_an_error_are_these():
+    """Not: the modulation and the class of the transmitter, which standards list."""
+    assert keys("radios", "3g") == [
+        "rtt_s",
+        "max_down_mbit_per_s",
+        "max_up_mbit_per_s",
+        "receive.base_w",
+        "receive.slope_mw_per_mbit_per_s",
+        "transmit.base_w",
+        "transmit.slope_mw_per_mbit_per_s",
+        "amplifier.efficiency",
+        "amplifier.full_mbit_per_s",
+        "tail_w",
+        "tail_s",
+        "promotion.power_w",
+        "promotion.delay_s",
+    ]
+    assert keys("radios", "wired") == ["rtt_s"]
+
+
+def test_of_a_thermal_section_the_model_has_errors_and_the_settings_of_the_firmware_have_none(
+    tmp_path,
+):
+    (tmp_path / "hot.yaml").write_text(
+        "extends: pixel-6\n"
+        "title: hot\n"
+        "thermal:\n"
+        "  threshold_c: {values: [30.0, 45.0], source: made up, inferred: true}\n"
+        "  clock_fraction: {values: [0.8, 0.5], source: made up, inferred: true}\n"
+        "  resistance_k_per_w: {value: 5.0, source: made up, inferred: true}\n"
+        "  time_constant_s: {value: 90.0, source: made up, inferred: true}\n",
+        encoding="utf-8",
+    )
+    path = str(tmp_path / "hot.yaml")
+    drawn = load_device(path, files=HardwareFiles().with_errors(ERRORS)).skin
+    assert drawn is not None
+    assert drawn.resistance_k_per_w is not None
+    assert drawn.time_constant_s is not None
+
+    assert drawn.threshold_c == (30.0, 45.0)
+    assert drawn.clock_fraction == (0.8, 0.5)
+    for used, sourced, key in (
+        (drawn.resistance_k_per_w, 5.0, "thermal.resistance_k_per_w"),
+        (drawn.time_constant_s, 90.0, "thermal.time_constant_s"),
+    ):
+        assert used == sourced * ERRORS.factor("device", "hot", key, is_inferred=True) != sourced
+
+
+def test_a_reproduction_has_the_figures_of_its_paper():
+    name = "reproduction/jetson-nano-fedgcs"
+    fleet = fleet_of({name: 1.0})
+
+    assert fleet.profiles == (load_device(name),)
+    assert {drawn.hardware for drawn in fleet.device_figures} == {"radio"}
+
+
+def test_a_spread_of_zero_leaves_figures_bit_for_bit():
+    name = "jetson-nano-cpu"
+    plain = load_device(name)
+    inferred, measured = (
+        load_device(name, files=HardwareFiles().with_errors(errors))
+        for errors in (
+            FigureErrors(7, inferred=0.3, measured=0.0),
+            FigureErrors(7, inferred=0.0, measured=0.05),
+        )
+    )
+
+    assert "compute.conv_gflop_per_s" not in plain.inferred
+    assert "power.train_above_idle_w" in plain.inferred
+    assert inferred.compute.conv_flop_per_s == plain.compute.conv_flop_per_s
+    assert inferred.power.train_above_idle_w != plain.power.train_above_idle_w
+    assert measured.compute.conv_flop_per_s != plain.compute.conv_flop_per_s
+    assert measured.power.train_above_idle_w == plain.power.train_above_idle_w
+    assert (plain.inferred, plain.ram_byte) == (inferred.inferred, inferred.ram_byte)
+
+
+def test_without_a_spread_there_are_no_errors():
+    settings = FleetSettings.model_validate({"size": 4, "devices": {"pixel-6": 1.0}})
+    fleet = build_fleet(settings, seed=7, num_samples=np.full(4, 100))
+
+    assert UncertaintySettings().errors(7) is None
+    assert fleet.device_figures == ()
+    assert fleet.profiles == (load_device("pixel-6"),)
+
+
+@pytest.mark.parametrize("spread", [-0.1, 1.1, math.nan])
+def test_a_spread_out_of_its_range_is_refused(spread):
+    with pytest.raises(ValidationError):
+        UncertaintySettings(inferred=spread)
+
+
+# --- by what address ------------------------------------------------------------------------------
+
+
+def test_the_address_is_the_seed_the_file_and_the_key_path():
+    z = rng.stream(7, "device figure/pixel-6/compute.phi.gemm").standard_normal()
+    tail = rng.stream(7, "radio figure/lte/tail_w").standard_normal()
+    fleet = fleet_of({"pixel-6": 1.0})
+
+    assert fleet.profiles[0].compute.phi["gemm"] == 1.0 * math.exp(0.3 * z)
+    assert drawn_of(fleet, "lte")["tail_w"].factor == math.exp(0.3 * tail)
+
+
+def test_neither_order_nor_other_devices_change_an_error():
+    alone = fleet_of({"pixel-6": 1.0})
+    among = fleet_of({"t2.small": 0.5, "pixel-6": 0.25, "market": 0.25})
+
+    assert drawn_of(alone, "pixel-6") == drawn_of(among, "pixel-6")
+    assert among.profiles[1] == alone.profiles[0]
+    assert drawn_of(alone, "lte") == drawn_of(among, "lte")
+
+
+def test_every_seed_has_other_errors():
+    one, other = (drawn_of(fleet_of({"pixel-6": 1.0}, seed=seed), "pixel-6") for seed in (7, 8))
+
+    assert one.keys() == other.keys()
+    assert all(one[key].factor != other[key].factor for key in one)
+
+
+def test_a_wider_spread_stretches_the_same_errors():
+    fleets = [
+        fleet_of({"pixel-6": 1.0}, uncertainty={"inferred": sd, "measured": sd})
+        for sd in (0.1, 0.2)
+    ]
+    narrow, wide = (drawn_of(fleet, "pixel-6") for fleet in fleets)
+
+    for key, drawn in narrow.items():
+        assert math.log(wide[key].factor) == pytest.approx(2.0 * math.log(drawn.factor))
+
+
+def test_a_variant_has_the_errors_of_the_figures_that_it_takes_over(tmp_path):
+    """The same board in another power mode has the same idle watts and Wi-Fi."""
+    both = fleet_of({"jetson-tx2": 0.5, "jetson-tx2-max-q": 0.5})
+    base, variant = drawn_of(both, "jetson-tx2"), drawn_of(both, "jetson-tx2-max-q")
+    text = (bundled.folder("devices") / "jetson-tx2-max-q.yaml").read_text(encoding="utf-8")
+    assert "train_above_idle_w" in text
+    assert "wifi" not in text
+
+    assert variant["wifi.transmit_w"].factor == base["wifi.transmit_w"].factor
+    assert variant["power.train_above_idle_w"].factor != base["power.train_above_idle_w"].factor
+
+
+def test_a_device_behind_a_link_has_the_errors_of_its_own_name(tmp_path):
+    target = tmp_path / "a.yaml"
+    target.write_text("extends: pixel-6\ntitle: own\n", encoding="utf-8")
+    link = tmp_path / "b.yaml"
+    link.symlink_to(target)
+    files = HardwareFiles().with_errors(ERRORS)
+    names = [files.drawn("devices", str(path))[0].name for path in (target, link)]
+
+    assert names == ["a", "b"]
+
+
+# --- what follows from them -----------------------------------------------------------------------
+
+
+def test_clients_of_the_market_are_as_far_off_as_the_phone_that_represents_them():
+    plain = fleet_of({"market": 1.0}, uncertainty={})
+    drawn = fleet_of({"market": 1.0})
+    rates = market.conv_flop_per_s(market.draw_latencies_ms(7, 40))
+
+    assert np.array_equal(plain.device, drawn.device)
+    assert np.array_equal(plain.unit_speed, drawn.unit_speed)
+    for client in range(40):
+        phone = drawn.profile(client).name.removeprefix("market:")
+        factor = drawn_of(drawn, phone)["compute.conv_gflop_per_s"].factor
+        assert plain.conv_flop_per_s(client) == pytest.approx(rates[client], rel=1e-12)
+        assert drawn.conv_flop_per_s(client) == pytest.approx(rates[client] * factor, rel=1e-12)
+
+
+def test_a_battery_is_off_as_its_capacity_is():
+    fleet = fleet_of({"pixel-6": 1.0})
+    factor = drawn_of(fleet, "pixel-6")["battery.capacity_mah"].factor
+
+    # 4614 mAh at 3.85 V; a milliampere-hour is 3.6 C.
+    assert fleet.profiles[0].battery_j == pytest.approx(4614 * 3.85 * 3.6 * factor, rel=1e-12)
+
+
+def test_only_radios_in_use_and_devices_that_clients_have_are_on_record():
+    cable = fleet_of({"t2.small": 1.0})
+    wifi = fleet_of({"pixel-6": 0.999999, "pixel-7": 0.000001}, network={"kind": "wifi"})
+    mixed = fleet_of({"pixel-6": 1.0}, network={"kind": "mixed", "cellular_fraction": 0.5})
+
+    for fleet, expected in (
+        (cable, ["t2.small", "wired"]),
+        (wifi, ["pixel-6", "wifi"]),
+        (mixed, ["pixel-6", "wifi", "lte"]),
+    ):
+        assert list(dict.fromkeys(drawn.name for drawn in fleet.device_figures)) == expected
+
+
+# --- within which range ---------------------------------------------------------------------------
+
+
+def test_a_power_is_multiplied_and_clipped_to_its_range():
+    """From 1 microwatt to 10 kW."""
+    assert off_by(PowerFigure(value=4.0, source="test"), 1.25) == 5.0
+    assert off_by(PowerFigure(value=9000.0, source="test"), 2.0) == 1e4
+    assert off_by(PowerFigure(value=1e-6, source="test"), 0.5) == 1e-6
+    assert off_by(RatioFigure(value=0.5, source="test"), 4.0) == 2.0
+
+
+def test_of_an_efficiency_the_odds_are_multiplied():
+    """0.2 is 1 to 4; three times these odds are 3 to 4."""
+    assert off_by(EfficiencyFigure(value=0.2, source="test"), 3.0) == pytest.approx(3 / 7)
+    assert off_by(EfficiencyFigure(value=1.0, source="test"), 0.5) == 1.0
+
+
+@given(
+    quantity=st.sampled_from(QUANTITIES),
+    share=st.floats(0.0, 1.0),
+    z=st.floats(-9.0, 9.0),
+)
+def test_the_schema_takes_every_value_with_an_error(quantity, share, z):
+    """Values of the whole range of each quantity, errors up to nine standard deviations of 1."""
+    limits = {type(limit).__name__: limit for limit in quantity.model_fields["value"].metadata}
+    low, high = limits["Ge"].ge, limits["Le"].le
+    value = low + share * (high - low) if low <= 0.0 else low * (high / low) ** share
+    figure = quantity(value=min(max(value, low), high), source="test")
+    used = off_by(figure, math.exp(z))
+
+    assert quantity(value=used, source="test").value == used
+
+
+@pytest.mark.parametrize(
+    ("inferred", "measured"), [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0)], ids=["both", "base", "tail"]
+)
+def test_a_radio_never_draws_more_asleep_than_awake(tmp_path: Path, inferred, measured):
+    """Base powers 5 % above the tail; a spread of 1 reverses them in half of the seeds."""
+    text = (bundled.folder("radios") / "lte.yaml").read_text(encoding="utf-8")
+    assert text.count("value: 0.369") == text.count("value: 0.543") == 1
+    path = tmp_path / "near.yaml"
+    near = text.replace("value: 0.369", "value: 0.128").replace("value: 0.543", "value: 0.129")
+    path.write_text(near, encoding="utf-8")
+    num_cut = 0
+    for seed in range(40):
+        errors = FigureErrors(seed, inferred=inferred, measured=measured)
+        files = HardwareFiles().with_errors(errors)
+        radio = load_radio(str(path), files=files)
+        drawn = {one.figure: one for one in files.drawn("radios", str(path))}
+        num_cut += any(
+            one.used != one.sourced * one.factor
+            for one in drawn.values()
+            if one.figure != "amplifier.efficiency"
+        )
+
+        assert radio.tail_w <= min(radio.receive_w, radio.transmit_w)
+        for key, own_w, sourced_w in (
+            ("tail_w", radio.tail_w, 0.122),
+            ("receive.base_w", radio.receive_w, 0.128),
+            ("transmit.base_w", radio.transmit_w, 0.129),
+        ):
+            assert own_w == (drawn[key].used if key in drawn else sourced_w)
+    assert 5 < num_cut < 40

@@ -1,0 +1,167 @@
+"""Runs whose device figures have errors: what is on record, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fleetsim.contracts import Progress
+from fleetsim.fleet.devices.figures import figures
+from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
+from fleetsim.fleet.devices.uncertainty import FigureErrors
+from fleetsim.record.saved_run import Run
+from fleetsim.report.pages.run_page import write_report
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+DOUBT = "fleet.uncertainty={inferred: 0.3, measured: 0.05}"
+PLAIN_RADIO = Path(__file__).parents[1] / "plain-radio.yaml"
+LONE = f"""\
+name: lone
+task:
+  dataset: {{kind: blank, input_shape: [64], num_classes: 10, median_samples: 100, sigma: 0}}
+  model: {{kind: logistic}}
+  local: {{epochs: 2, batch_size: 30, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
+fleet:
+  size: 1
+  devices: {{jetson-nano-cpu: 1.0}}
+  network: {{kind: wifi}}
+  channel:
+    kind: constant
+    down_bit_per_s: 1.0e4
+    up_bit_per_s: 2.0e4
+    unmetered_radio: {PLAIN_RADIO}
+  thermal: {{kind: none}}
+  uncertainty: {{inferred: 0.3, measured: 0.05}}
+server: {{cohort: 1}}
+stop: {{rounds: 1}}
+"""
+
+
+def drawn_by(done: Run) -> dict[tuple[str, str], float]:
+    return {(one.name, one.figure): one.used for one in done.manifest.device_figures}
+
+
+def quick(out: Path, *changes: str) -> Run:
+    small = ["stop.rounds=3", "fleet.size=12", "server.cohort=4", "task.partition.min_samples=2"]
+    return run(load("quickstart", [*small, *changes]), out=out, train=False)
+
+
+def test_time_and_joules_of_a_lone_device_follow_its_figures_as_drawn(tmp_path):
+    """Logistic regression of 64 inputs and 10 classes: one layer, 650 parameters, 1,280 FLOP.
+
+    Two epochs of 100 samples in batches of 30 are 8 batches and 200 samples of 3 passes.
+    """
+    (tmp_path / "lone.yaml").write_text(LONE, encoding="utf-8")
+    done = run(load(tmp_path / "lone.yaml"), out=tmp_path / "run", train=False)
+    used = {key: value for (_, key), value in drawn_by(done).items()}
+    (task,) = done.tasks.to_dict("records")
+    batch_s = (
+        used["compute.dispatch_s"]
+        + used["compute.layer_s"]
+        + used["compute.parameter_s_per_mparam"] * 650 / 1e6
+    )
+    flop_per_s = used["compute.phi.gemm"] * used["compute.conv_gflop_per_s"] * 1e9
+    compute_s = 8 * batch_s + 3 * 200 * 1280 / flop_per_s
+
+    assert task["outcome"] == "delivered"
+    assert task["compute_s"] == pytest.approx(compute_s, rel=1e-12)
+    # The upload begins in the tail of the download, which is paid already.
+    paid_s = used["tail_s"] - compute_s
+    assert 0.0 < paid_s < task["upload_s"]
+    whole_s = task["download_s"] + task["compute_s"] + task["upload_s"]
+    expected_j = {
+        "compute": used["power.train_above_idle_w"] * compute_s,
+        "receive": used["wifi.receive_w"] * task["download_s"],
+        "transmit": used["wifi.transmit_w"] * task["upload_s"] - used["tail_w"] * paid_s,
+        "tail": 2 * used["tail_w"] * used["tail_s"],
+        "idle": used["power.idle_awake_w"] * whole_s,
+    }
+    for component, joules in expected_j.items():
+        assert task[f"energy_{component}_j"] == pytest.approx(joules, rel=1e-9), component
+
+
+def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_path):
+    done = quick(tmp_path / "run", DOUBT)
+    scenario, drawn = load("quickstart"), drawn_by(done)
+    by_name = {name: HardwareFiles().file("devices", name) for name in scenario.fleet.devices}
+    by_name |= {name: HardwareFiles().file("radios", name) for name in ("lte", "wifi", "wired")}
+    sourced = {
+        (name, key): figure
+        for name, file in by_name.items()
+        for key, figure in figures(file)
+        if hasattr(figure, "value")
+    }
+    written = json.loads((done.folder / "manifest.json").read_text())["device_figures"]
+
+    assert drawn.keys() < sourced.keys()
+    assert len(written) == len(drawn) == len({*drawn})
+    for one in done.manifest.device_figures:
+        figure = sourced[one.name, one.figure]
+        assert (one.sourced, one.inferred) == (figure.value, figure.inferred)
+        assert one.used != one.sourced
+    files = HardwareFiles().with_errors(FigureErrors(scenario.seed, inferred=0.3, measured=0.05))
+    for name in by_name:
+        kind: HardwareKind = "devices" if name in scenario.fleet.devices else "radios"
+        for key, figure in figures(files.file(kind, name)):
+            if hasattr(figure, "value"):
+                expected = drawn.get((name, key), sourced[name, key].value)
+                assert figure.value == expected, (name, key)
+
+
+def test_two_selectors_meet_the_same_errors_and_another_seed_others(tmp_path):
+    one, two, other = (
+        quick(tmp_path / name, DOUBT, *changes).manifest
+        for name, changes in (
+            ("one", ["server.selector.kind=random"]),
+            ("two", ["server.selector.kind=round-robin"]),
+            ("other", ["server.selector.kind=random", "seed=2"]),
+        )
+    )
+
+    assert one.device_figures == two.device_figures
+    assert one.world_hash == two.world_hash
+    pairs = zip(one.device_figures, other.device_figures, strict=True)
+    assert all(mine.factor != theirs.factor for mine, theirs in pairs)
+
+
+def test_without_doubt_a_run_is_as_before_and_names_no_figure(tmp_path):
+    plain = quick(tmp_path / "plain")
+    zero = quick(tmp_path / "zero", "fleet.uncertainty={inferred: 0, measured: 0}")
+    drawn = quick(tmp_path / "drawn", DOUBT)
+
+    assert zero.manifest.digest == plain.manifest.digest != drawn.manifest.digest
+    assert zero.manifest.world_hash == plain.manifest.world_hash != drawn.manifest.world_hash
+    assert plain.manifest.device_figures == zero.manifest.device_figures == ()
+
+
+def test_a_resumed_run_has_the_same_errors(tmp_path):
+    def interrupt(progress: Progress) -> None:
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    changes = [DOUBT, "stop.rounds=5", "fleet.size=12", "server.cohort=4"]
+    scenario = load(
+        "quickstart", [*changes, "task.partition.min_samples=2", "checkpoint.every_rounds=1"]
+    )
+    whole = run(scenario, out=tmp_path / "whole", train=False)
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, out=tmp_path / "cut", train=False, on_progress=interrupt)
+    resumed = run(scenario, out=tmp_path / "cut", train=False, resume=True)
+
+    assert resumed.manifest.digest == whole.manifest.digest
+    assert resumed.manifest.device_figures == whole.manifest.device_figures != ()
+
+
+def test_the_page_shows_the_figures_with_errors_and_only_then(tmp_path, without_figures):
+    plain, drawn = quick(tmp_path / "plain"), quick(tmp_path / "drawn", DOUBT)
+    page, other = (write_report(done).read_text(encoding="utf-8") for done in (drawn, plain))
+    one = drawn.manifest.device_figures[0]
+
+    assert "Device figures as drawn" in page
+    assert "Device figures as drawn" not in other
+    assert f'<th scope="row">{one.name} {one.figure}</th>' in page
+    cells = (f"{one.sourced:.4g}", f"{one.factor:.3f}", f"{one.used:.4g}")
+    assert "".join(f"<td>{cell}</td>" for cell in ("inferred", *cells)) in page
