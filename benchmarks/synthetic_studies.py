@@ -16,13 +16,13 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray
-from fleetsim.study.statistics.bootstrap import bca_interval
-from fleetsim.study.statistics.comparison import ALPHA
-from fleetsim.study.statistics.holm import holm
-from fleetsim.study.statistics.paired_costs import restricted_log_ratios
-from fleetsim.study.statistics.power import seeds_needed
-from fleetsim.study.statistics.rank_tests import least_p
-from fleetsim.study.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.bootstrap import bca_interval
+from fleetsim.studies.statistics.comparison import ALPHA
+from fleetsim.studies.statistics.holm import holm
+from fleetsim.studies.statistics.paired_costs import restricted_log_ratios
+from fleetsim.studies.statistics.power import seeds_needed
+from fleetsim.studies.statistics.rank_tests import least_p
+from fleetsim.studies.statistics.t_test import t_interval, t_test
 
 NUM_STUDIES = 2_000
 SEEDS = (5, 10, 20)

@@ -8,9 +8,8 @@ import shlex
 import sys
 import tempfile
 import traceback
+from importlib import metadata
 from pathlib import Path
-
-from fleetsim import __version__
 
 
 def write(fault: BaseException) -> Path:
@@ -20,7 +19,8 @@ def write(fault: BaseException) -> Path:
         OSError: it cannot be written.
     """
     lines = [
-        f"fleetsim {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
+        f"fleetsim {metadata.version('fleetsim')}, Python {platform.python_version()},"
+        f" {platform.platform()}\n",
         f"{shlex.join(['fleetsim', *sys.argv[1:]])}\n\n",
         *traceback.format_exception(fault),
     ]

@@ -97,9 +97,7 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
                 }
             )
         adjusted = holm(np.array([row["p_t"] for row in family]))
-        rows += [
-            row | {"p_holm": p} for row, p in zip(family, adjusted.tolist(), strict=True)
-        ]
+        rows += [row | {"p_holm": p} for row, p in zip(family, adjusted.tolist(), strict=True)]
     return pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
 
 

@@ -1,8 +1,8 @@
 """Result of a study: its tables, its evidence, its runs, and its page.
 
-    result = fleetsim.study("selectors-on-phones", home="runs")
-    result.verdicts[["condition", "arm", "sentence"]]
-    result.run(arm="oort", seed=3).time_to_accuracy(0.8)
+result = fleetsim.study("selectors-on-phones", home="runs")
+result.verdicts[["condition", "arm", "sentence"]]
+result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 """
 
 from __future__ import annotations

@@ -149,4 +149,3 @@ def _joined(parts: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame
     if not parts:
         return pd.DataFrame(columns=names)
     return pd.concat([part[names] for part in parts], ignore_index=True)
-
