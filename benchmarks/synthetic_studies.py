@@ -24,8 +24,8 @@ from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import least_p
 from fleetsim.studies.statistics.t_test import t_interval, t_test
 
-NUM_STUDIES = 2_000
-SEEDS = (5, 10, 20)
+NUM_STUDIES = 20_000
+SEEDS = (3, 5, 10, 20)
 _NUM_TRUTH = 2_000_000
 _NUM_RESAMPLES = 2_000
 
@@ -41,10 +41,14 @@ class Law:
     noise_std: float = 0.2
 
     censored: float = 0.0
-    """Share of the runs of the first two arms that never reach the target."""
+    """Share of the runs of the first two arms that never reach the target (`end_factor` 1)."""
 
     end_std: float = 0.0
     """Spread of ln of the cost at which runs end: 0 if a run ends at a set cost."""
+
+    end_factor: float = 1.0
+    """Cost at which runs of the other arms end, over that of the baseline's runs: an arm whose
+    rounds cost less ends cheaper after as many rounds."""
 
     grid: float = 0.0
     """Costs are rounded up to multiples of it: a run is evaluated every few rounds. Median 1."""
@@ -60,6 +64,7 @@ class Law:
         if self.grid > 0.0:
             cost = np.ceil(cost / self.grid) * self.grid
         end = self._end(draws) * np.exp(draws.normal(0.0, self.end_std, shape))
+        end[1:] *= self.end_factor
         return np.minimum(cost, end), cost <= end
 
     def _end(self, draws: np.random.Generator) -> float:
@@ -95,6 +100,31 @@ def false_verdicts(law: Law, num_seeds: int, num_studies: int = NUM_STUDIES) -> 
     """Return the share of studies with a verdict other than undecided, for arms without effect."""
     log_ratio = law.log_ratios(num_studies, num_seeds, _draws("null", num_seeds))
     return float(np.mean(np.any(adjusted_p(log_ratio, num_seeds) <= ALPHA, axis=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Share of studies in which an arm of the baseline's cost is said to need less, or more."""
+
+    less: float
+    more: float
+
+
+def claims_up_to_limits(law: Law, num_seeds: int, num_studies: int) -> Claims:
+    """Return the claims of the paired t-test on ratios up to the limits of pairs."""
+    cost, is_reached = law.draw(num_studies, num_seeds, _draws("claims", num_seeds))
+    return _claims(log_ratios_of(cost, is_reached)[0])
+
+
+def claims_up_to_own_ends(law: Law, num_seeds: int, num_studies: int) -> Claims:
+    """Return the same if the cost of each run counts up to its own end."""
+    cost, _ = law.draw(num_studies, num_seeds, _draws("claims", num_seeds))
+    return _claims(np.log(cost[1] / cost[0]))
+
+
+def _claims(log_ratio: FloatArray) -> Claims:
+    is_decided, is_less = t_test(log_ratio) <= ALPHA, np.mean(log_ratio, axis=1) < 0.0
+    return Claims(float(np.mean(is_decided & is_less)), float(np.mean(is_decided & ~is_less)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,33 +198,42 @@ NULL_LAWS = {
 }
 
 
+CHEAP_ROUNDS = Law((0.0, 0.0), censored=0.2, end_factor=0.6)
+"""Arms of equal cost; 20 % of the baseline's runs never reach the target, 70 % of the arm's."""
+
+
 def _rows() -> Iterator[str]:
-    yield (
-        f"| law, {NUM_STUDIES:,} studies of 5 arms | "
-        + " | ".join(f"{num} seeds" for num in SEEDS)
-        + " |"
-    )
-    yield "|---|" + "---:|" * len(SEEDS)
+    yield from _header(f"false verdicts, {NUM_STUDIES:,} studies of 5 arms")
     for name, law in NULL_LAWS.items():
-        shares = " | ".join(f"{false_verdicts(law, num):.1%}" for num in SEEDS)
-        yield f"| {name} | {shares} |"
-    yield ""
-    yield "| law, 20,000 studies: t, BCa | " + " | ".join(f"{num} seeds" for num in SEEDS) + " |"
-    yield "|---|" + "---:|" * len(SEEDS)
+        yield _row(name, [f"{false_verdicts(law, num):.1%}" for num in SEEDS])
+    yield from _header("coverage of t, of BCa")
     for name, law in LAWS.items():
-        covered = (coverage(law, num, 20_000) for num in SEEDS)
-        yield f"| {name} | " + " | ".join(f"{c.t:.1%}, {c.bca:.1%}" for c in covered) + " |"
+        covered = [coverage(law, num, NUM_STUDIES) for num in SEEDS]
+        yield _row(name, [f"{both.t:.1%}, {both.bca:.1%}" for both in covered])
+    yield from _header("claims of less, of more, between arms of equal cost")
+    for name, claims_of in {
+        "up to the limit of the pair": claims_up_to_limits,
+        "up to the own end of a run": claims_up_to_own_ends,
+    }.items():
+        claims = [claims_of(CHEAP_ROUNDS, num, NUM_STUDIES) for num in SEEDS]
+        yield _row(name, [f"{both.less:.1%}, {both.more:.1%}" for both in claims])
     yield ""
-    yield "| m / s | needed | by simulation | median of pilots of 10 | of 20 |"
+    yield "| m / s | seeds needed | by simulation | median of pilots of 10 | of 20 |"
     yield "|---:|---:|---:|---:|---:|"
     for effect in (0.3, 0.5, 0.7, 1.0, 1.5):
-        estimates = (median_estimate(effect, num, 20_000) for num in (10, 20))
-        need = seeds_needed(effect)
-        yield (
-            f"| {effect} | {need} | {simulated_need(effect, 20_000)} | "
-            + " | ".join(map(str, estimates))
-            + " |"
-        )
+        estimates = [median_estimate(effect, num, NUM_STUDIES) for num in (10, 20)]
+        found = [seeds_needed(effect), simulated_need(effect, NUM_STUDIES), *estimates]
+        yield _row(str(effect), list(map(str, found)))
+
+
+def _header(title: str) -> Iterator[str]:
+    yield ""
+    yield _row(title, [f"{num} seeds" for num in SEEDS])
+    yield "|---|" + "---:|" * len(SEEDS)
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -114,17 +114,23 @@ def compare(
         num_baseline_reached=int(np.sum(pairs[3])),
         num_wins=int(np.sum(ordered < 0.0)),
         num_open=int(np.sum(is_open)),
-        ratio=math.exp(mean),
-        low=math.exp(low) if is_told else math.nan,
-        high=math.exp(high) if is_told else math.nan,
-        bca_low=math.exp(bca_low) if is_told else math.nan,
-        bca_high=math.exp(bca_high) if is_told else math.nan,
+        ratio=_ratio_of(mean),
+        low=_ratio_of(low) if is_told else math.nan,
+        high=_ratio_of(high) if is_told else math.nan,
+        bca_low=_ratio_of(bca_low) if is_told else math.nan,
+        bca_high=_ratio_of(bca_high) if is_told else math.nan,
         p_t=_p_of_mean(log_ratio) if is_told else math.nan,
         p_wilcoxon=signed_rank_test(ordered),
         p_sign=sign_test(ordered),
         is_restricted=not (np.all(pairs[1]) and np.all(pairs[3])),
         num_more_seeds=_more_seeds(log_ratio, ALPHA / num_arms) if is_told else None,
     )
+
+
+def _ratio_of(log_ratio: float | FloatArray) -> float:
+    """Return the exponential; infinite for the end of an interval that two pairs leave open."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(log_ratio))
 
 
 def _p_of_mean(log_ratio: FloatArray) -> float:

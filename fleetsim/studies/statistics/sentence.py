@@ -11,6 +11,7 @@ from fleetsim.studies.statistics.shares import Share
 NO_EVIDENCE = "one seed: no evidence"
 
 _MAX_DECIMALS = 5
+_MOST = 1_000_000
 
 
 def sentence_of(
@@ -98,7 +99,7 @@ def _ratio_text(comparison: Comparison, baseline: str, currency: str) -> str:
     if ratio > 0.0:
         decimals = max(decimals, 1 - math.floor(math.log10(ratio)))
     if low < high:
-        decimals = max(decimals, -math.floor(math.log10(high - low)))
+        decimals = max(decimals, -math.floor(math.log10(min(high - low, 1.0))))
     decimals = min(decimals, _MAX_DECIMALS)
     interval = f" [{_number(low, decimals)}, {_number(high, decimals)}]" if low < high else ""
     exactly = "exactly " if low == high else ""
@@ -107,11 +108,13 @@ def _ratio_text(comparison: Comparison, baseline: str, currency: str) -> str:
 
 
 def _number(value: float, decimals: int) -> str:
-    """Return a ratio; from 10 on without decimals.
+    """Return a ratio; from 10 on without decimals, from a million on without digits.
 
-    >>> _number(0.842, 2), _number(1.149, 2), _number(1234.5, 2)
-    ('0.84', '1.15', '1,234')
+    >>> _number(0.842, 2), _number(1.149, 2), _number(1234.5, 2), _number(2.6e20, 2)
+    ('0.84', '1.15', '1,234', 'over 1,000,000')
     """
+    if value >= _MOST:
+        return f"over {_MOST:,}"
     return f"{value:,.0f}" if value >= 9.995 else f"{value:.{decimals}f}"
 
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from benchmarks import synthetic_studies
-from benchmarks.synthetic_studies import LAWS, NULL_LAWS, Law, coverage, false_verdicts
+from benchmarks.synthetic_studies import (
+    CHEAP_ROUNDS,
+    LAWS,
+    NULL_LAWS,
+    Law,
+    coverage,
+    false_verdicts,
+)
 from fleetsim import rng
 from fleetsim.studies.statistics import compare, decide
 from fleetsim.studies.statistics.power import power_of_t_test, seeds_needed
@@ -52,6 +59,14 @@ def test_a_censored_law_censors_its_share():
 
     assert float(np.mean(is_reached)) == pytest.approx(0.8, abs=0.01)
     assert cost.shape == (2, 100_000, 1)
+
+
+def test_an_arm_whose_runs_end_cheaper_is_not_said_to_need_less():
+    up_to_limits = synthetic_studies.claims_up_to_limits(CHEAP_ROUNDS, 5, 2_000)
+    up_to_own_ends = synthetic_studies.claims_up_to_own_ends(CHEAP_ROUNDS, 5, 2_000)
+
+    assert up_to_limits.less <= 0.025
+    assert up_to_own_ends.less > 0.2
 
 
 @pytest.mark.parametrize("censored", [0.0, 0.3])

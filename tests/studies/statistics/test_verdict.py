@@ -109,6 +109,18 @@ def test_equal_runs():
     )
 
 
+def test_two_seeds_that_differ_much_have_a_wide_interval():
+    # Log-ratios 0 and ln 1,000 = 6.908: mean 3.454 = standard error, t of 1 degree 12.706:
+    # exp(3.454) = 31.6, exp(3.454 -+ 43.9) beyond 1e-17 and 1e20.
+    reached = np.ones(2, dtype=bool)
+    wide = verdict(np.array([1.0, 1e3]), reached, np.ones(2), reached)
+    # Ln of the upper end, ln(1e60) / 2 * 13.7 = 947, is that of no floating-point number.
+    wider = verdict(np.array([1.0, 1e60]), reached, np.ones(2), reached)
+
+    assert "needs 32 [0.00, over 1,000,000] times random's joules" in wide.sentence
+    assert wider.comparison.high == np.inf
+
+
 def test_a_constant_ratio_needs_six_seeds():
     five = verdict(COSTS / 2.0, ALL)
     six = verdict(np.ones(6), np.ones(6) > 0.0, np.full(6, 2.0), np.ones(6) > 0.0)
