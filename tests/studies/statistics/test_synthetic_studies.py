@@ -66,6 +66,7 @@ def test_an_arm_whose_runs_end_cheaper_is_not_said_to_need_less():
     up_to_own_ends = synthetic_studies.claims_up_to_own_ends(CHEAP_ROUNDS, 5, 2_000)
 
     assert up_to_limits.less <= 0.025
+    assert up_to_limits.ratio > 0.95
     assert up_to_own_ends.less > 0.2
 
 
