@@ -1,7 +1,8 @@
 """Costs of a run until it reached an accuracy, in several currencies.
 
 A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
-`is_reached` is false. Without a target the cost is that of the whole run.
+`is_reached` is false. Beyond a budget a run counts as ended. Without a target the cost is that of
+the whole run.
 
 - rounds, seconds: until the end of the round that reached the target.
 - joules: of the whole fleet until then, with those of tasks that were lost.
@@ -21,7 +22,7 @@ from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.record.saved_run import Run
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
-from fleetsim.studies.settings import Target
+from fleetsim.studies.settings import Budgets, Target
 
 WHOLE_RUN = "the whole run"
 """Label of the cost of a run without a target."""
@@ -44,8 +45,12 @@ class Cost(NamedTuple):
     is_reached: bool
 
 
-def costs(run: Run, targets: list[Target], priced: Prices | None) -> Iterator[Cost]:
+def costs(
+    run: Run, targets: list[Target], priced: Prices | None, budgets: Budgets | None
+) -> Iterator[Cost]:
     """Yield the costs of a complete run until each target; those of the whole run without any.
+
+    Costs in seconds and joules end at their budgets.
 
     Raises:
         DataError: a table is missing or damaged.
@@ -55,9 +60,16 @@ def costs(run: Run, targets: list[Target], priced: Prices | None) -> Iterator[Co
         return
     if not targets:
         yield from _spent(run, WHOLE_RUN, None, priced)
+    limits = {} if budgets is None else {"seconds": budgets.time_s, "joules": budgets.energy_j}
     for target in targets:
         position = first_reached(rounds, target.accuracy, smooth_rounds=target.smooth_rounds)
-        yield from _spent(run, target.label, position, priced, is_reached=position is not None)
+        found = _spent(run, target.label, position, priced, is_reached=position is not None)
+        for cost in found:
+            limit = limits.get(cost.currency)
+            if limit is not None and cost.cost > limit:
+                yield cost._replace(cost=limit, is_reached=False)
+            else:
+                yield cost
 
 
 def _spent(

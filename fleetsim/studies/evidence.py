@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetsim.studies.statistics.comparison import Comparison, compare
-from fleetsim.studies.statistics.holm import holm
-from fleetsim.studies.statistics.shares import survival_share
-from fleetsim.studies.statistics.summary import Summary, summarise
+from fleetsim.studies.statistics import (
+    Comparison,
+    Summary,
+    Verdict,
+    compare,
+    decide,
+    holm,
+    summarise,
+    survival_sentence,
+    survival_share,
+)
 from fleetsim.studies.statistics.t_test import t_interval, t_test
-from fleetsim.studies.statistics.verdict import Verdict, decide
 
 _FAMILY = ["condition", "target", "currency"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
@@ -138,10 +144,7 @@ def _verdict_row(verdict: Verdict, *, draws_devices: bool) -> dict[str, Any]:
     share = survival_share(found.num_wins, found.num_pairs)
     sentence = verdict.sentence
     if draws_devices and found.num_pairs > 1:
-        sentence += (
-            f" {verdict.arm} before {verdict.baseline} in {share.share:.0%}"
-            f" [{share.low:.0%}, {share.high:.0%}] of {found.num_pairs} plausible fleets."
-        ).replace("%", " %")
+        sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
     return {
         "arm": verdict.arm,
         "baseline": verdict.baseline,

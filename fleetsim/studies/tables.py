@@ -65,7 +65,8 @@ def tables_of(study: Study, store: RunStore) -> StudyTables:
         if run is None:
             continue
         cost_rows += [
-            cell | cost._asdict() for cost in costs(run, study.settings.all_targets, study.prices)
+            cell | cost._asdict()
+            for cost in costs(run, study.settings.all_targets, study.prices, study.settings.budgets)
         ]
         accuracy_rows += [
             cell | {"measure": measure, "accuracy": value}

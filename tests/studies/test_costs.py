@@ -1,0 +1,74 @@
+"""Costs of made-up runs until targets, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetsim.record.measures.cost_to_target import first_reached
+from fleetsim.studies.costs import WHOLE_RUN, costs
+from fleetsim.studies.settings import Budgets, Target
+from tests.report.made_runs import MadeUp, make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("made") / "run", MadeUp(num_rounds=8))
+
+
+def test_a_cost_is_that_of_the_round_that_reached_the_target(run):
+    accuracy = run.rounds["accuracy"]
+    target = float(accuracy.iloc[3])
+    row = run.rounds[accuracy >= target].iloc[0]
+
+    found = {cost.currency: cost for cost in costs(run, [Target(accuracy=target)], None, None)}
+
+    assert found["rounds"].cost == row["round"]
+    assert found["seconds"].cost == run.time_to_accuracy(target)
+    assert found["joules"].cost == run.energy_to_accuracy(target)
+    assert all(cost.is_reached for cost in found.values())
+
+
+def test_a_run_that_never_reaches_a_target_costs_what_it_spent(run):
+    last = run.rounds.iloc[-1]
+
+    found = {cost.currency: cost for cost in costs(run, [Target(accuracy=1.0)], None, None)}
+
+    assert found["seconds"].cost == last["finished_at_s"]
+    assert found["joules"].cost == last["energy_total_j"]
+    assert not any(cost.is_reached for cost in found.values())
+
+
+def test_beyond_a_budget_a_run_counts_as_ended(run):
+    target = Target(accuracy=float(run.rounds["accuracy"].max()))
+    spent_s = run.time_to_accuracy(target.accuracy)
+
+    found = {
+        cost.currency: cost
+        for cost in costs(run, [target], None, Budgets(time_s=spent_s / 2, energy_j=1e12))
+    }
+
+    assert (found["seconds"].cost, found["seconds"].is_reached) == (spent_s / 2, False)
+    assert found["joules"].is_reached
+    assert found["rounds"].is_reached
+
+
+def test_without_targets_the_whole_run_counts(run):
+    found = list(costs(run, [], None, None))
+
+    assert {cost.target for cost in found} == {WHOLE_RUN}
+    assert found[0].cost == 8.0
+    assert all(cost.is_reached for cost in found)
+
+
+def test_a_smoothed_target_is_reached_by_the_mean_of_evaluated_rounds():
+    nan = np.nan
+    rounds = pd.DataFrame({"accuracy": [0.2, nan, 0.8, 0.4, nan, 0.6, 0.9]})
+
+    # Means of 2 evaluated rounds: (.2 + .8) / 2 = .5 at row 2, .6 at 3, .5 at 5, .75 at 6.
+    assert first_reached(rounds, 0.55, smooth_rounds=2) == 3
+    assert first_reached(rounds, 0.7, smooth_rounds=2) == 6
+    assert first_reached(rounds, 0.7) == 2
+    assert first_reached(rounds, 0.8, smooth_rounds=2) is None
+    assert first_reached(rounds, 0.1, smooth_rounds=6) is None

@@ -1,0 +1,124 @@
+"""Summaries, verdicts and differences of made-up tables, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from fleetsim.studies import evidence
+
+CELL = {"condition": "deadline_s=60", "target": "80 %"}
+
+
+def costs(currency="joules", **by_arm):
+    """Return a table of costs; a negative cost was spent without reaching the target."""
+    return pd.DataFrame(
+        [
+            {
+                **CELL,
+                "arm": arm.replace("_", " "),
+                "seed": seed,
+                "currency": currency,
+                "cost": abs(cost),
+                "is_reached": cost > 0.0,
+            }
+            for arm, values in by_arm.items()
+            for seed, cost in enumerate(values, 1)
+            if not math.isnan(cost)
+        ]
+    )
+
+
+def test_every_arm_has_a_summary_in_the_order_of_the_study():
+    found = evidence.summaries(costs(b=[4.0, -6.0], a=[1.0, 3.0]), ["a", "b"])
+
+    assert found["arm"].tolist() == ["a", "b"]
+    assert found["num_reached"].tolist() == [2, 1]
+    assert found["restricted_mean"].tolist() == [2.0, 5.0]
+    assert found["mean"].isna().tolist() == [False, True]
+
+
+def test_arms_are_compared_by_the_seeds_that_both_have():
+    table = costs(base=[10.0, 20.0, 40.0, math.nan], oort=[5.0, math.nan, 20.0, 7.0])
+
+    row = evidence.verdicts(table, ["base", "oort"], "base", draws_devices=False).iloc[0]
+
+    # Seeds 1 and 3: 5 / 10 and 20 / 40.
+    assert (row["arm"], row["baseline"], row["num_pairs"]) == ("oort", "base", 2)
+    assert row["ratio"] == pytest.approx(0.5)
+    assert (row["num_wins"], row["win_share"]) == (2, 1.0)
+
+
+def test_p_values_are_adjusted_over_the_arms_of_a_family():
+    base = [10.0, 11.0, 9.0, 12.0, 10.0]
+    table = costs(
+        base=base,
+        half=[5.0, 5.6, 4.4, 6.1, 5.0],
+        same=[10.2, 10.8, 9.3, 11.6, 10.1],
+    )
+
+    found = evidence.verdicts(table, ["base", "half", "same"], "base", draws_devices=False)
+
+    smaller, larger = sorted(found["p_t"])
+    # Holm: the smaller of two p-values is doubled, the larger is not less than that.
+    assert sorted(found["p_holm"]) == pytest.approx([2 * smaller, max(2 * smaller, larger)])
+    assert dict(zip(found["arm"], found["kind"], strict=True)) == {
+        "half": "less",
+        "same": "undecided",
+    }
+
+
+def test_a_single_seed_is_no_evidence():
+    found = evidence.verdicts(costs(base=[2.0], b=[1.0]), ["base", "b"], "base", draws_devices=True)
+
+    assert found["kind"].tolist() == ["one seed"]
+    assert "one seed: no evidence" in found["sentence"][0]
+    assert "plausible fleets" not in found["sentence"][0]
+
+
+def test_with_drawn_devices_the_sentence_says_how_often_the_ranking_survives():
+    table = costs(base=[10.0, 10.0, 10.0, 10.0], oort=[9.0, 8.0, 11.0, 9.5])
+
+    row = evidence.verdicts(table, ["base", "oort"], "base", draws_devices=True).iloc[0]
+
+    assert row["win_share"] == 0.75
+    assert "oort before base in 75 % [" in row["sentence"]
+    assert row["sentence"].endswith("of 4 plausible fleets.")
+
+
+def test_a_currency_that_costs_nothing_is_left_out():
+    table = pd.concat(
+        [costs("joules", base=[1.0, 2.0], b=[2.0, 3.0]), costs("dollars", base=[0, 0], b=[0, 0])]
+    )
+
+    assert set(
+        evidence.verdicts(table, ["base", "b"], "base", draws_devices=False)["currency"]
+    ) == {"joules"}
+    assert set(evidence.summaries(table, ["base", "b"])["currency"]) == {"joules"}
+
+
+def test_differences_of_accuracies_are_paired_by_seed():
+    values = {"base": [0.70, 0.72, 0.80], "oort": [0.72, 0.73, 0.83]}
+    table = pd.DataFrame(
+        [
+            {"condition": "", "arm": arm, "seed": seed, "measure": "final", "accuracy": value}
+            for arm, own in values.items()
+            for seed, value in enumerate(own)
+        ]
+    )
+
+    row = evidence.differences(table, ["base", "oort"], "base").iloc[0]
+
+    # Differences .02, .01, .03: mean .02, standard error .01 / sqrt(3); t(2) at 97.5 % is 4.302653.
+    assert row["difference"] == pytest.approx(0.02)
+    half = 4.302653 * 0.01 / math.sqrt(3.0)
+    assert (row["low"], row["high"]) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-6)
+
+
+def test_a_study_without_complete_runs_has_empty_evidence():
+    empty = costs(base=[1.0]).iloc[:0]
+
+    assert evidence.summaries(empty, ["base"]).empty
+    assert evidence.verdicts(empty, ["base", "b"], "base", draws_devices=False).empty
