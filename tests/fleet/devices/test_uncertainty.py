@@ -21,7 +21,7 @@ from fleetsim.fleet.devices.figures import (
     PowerFigure,
     RatioFigure,
 )
-from fleetsim.fleet.devices.hardware_files import HardwareFiles
+from fleetsim.fleet.devices.hardware_files import HardwareFiles, HardwareKind
 from fleetsim.fleet.devices.profile import load_device, load_radio
 from fleetsim.fleet.devices.uncertainty import (
     DrawnFigure,
@@ -182,6 +182,18 @@ def test_without_a_spread_there_are_no_errors():
 def test_a_spread_out_of_its_range_is_refused(spread):
     with pytest.raises(ValidationError):
         UncertaintySettings(inferred=spread)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_bundled_files_are_valid_with_the_widest_errors(seed):
+    files = HardwareFiles().with_errors(FigureErrors(seed, inferred=1.0, measured=1.0))
+    kinds: tuple[HardwareKind, ...] = ("devices", "radios")
+    changed = {
+        (kind, name): files.drawn(kind, name) for kind in kinds for name in bundled.names(kind)
+    }
+    unchanged = [name for (_, name), drawn in changed.items() if not drawn]
+
+    assert unchanged == ["reproduction/jetson-nano-fedgcs"]
 
 
 # --- by what address ------------------------------------------------------------------------------
