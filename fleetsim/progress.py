@@ -54,6 +54,18 @@ def steps(names: Sequence[str], console: Console) -> Iterator[Callable[[str], No
         yield lambda name: bar.update(line, description=name, completed=names.index(name))
 
 
+@contextmanager
+def share(name: str, console: Console) -> Iterator[Callable[[float], None]]:
+    """Show a live line with the share that is done; call the yielded function as it grows."""
+    if not console.is_terminal:
+        yield lambda done_fraction: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        line = bar.add_task(name, total=1.0)
+        yield lambda done_fraction: bar.update(line, completed=done_fraction)
+
+
 def fraction_done(stop: StopSettings, progress: Progress) -> float:
     """Return the share of a run that is done, by the stop rule that is nearest."""
     parts = [progress.now_s / stop.time_s]

@@ -11,6 +11,7 @@ and `fleetsim list` do not wait for them.
 - `validate_world`: the verb `validate-world`.
 - `report_runs`: the verbs `report` and `compare`.
 - `run_study`: the verbs `study run` and `study status`.
+- `write_timeline`: the verb `timeline`.
 - `list_names`: the verbs `list` and `schema`.
 - `fetch_data`: the verb `data fetch`.
 - `import_trace`: the verb `trace import`.

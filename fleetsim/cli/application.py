@@ -19,6 +19,7 @@ from fleetsim.cli.report_runs import compare, report
 from fleetsim.cli.run_scenario import run
 from fleetsim.cli.terminal import ended
 from fleetsim.cli.validate_world import validate_world
+from fleetsim.cli.write_timeline import timeline
 from fleetsim.host.termination import terminable
 
 
@@ -81,6 +82,7 @@ app.command(epilog="Example: fleetsim report runs/quickstart-1a2b3c4d")(report)
 app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7 --target 0.8")(
     compare
 )
+app.command(epilog="Example: fleetsim timeline runs/oort --rounds 1:20")(timeline)
 app.command("list", epilog="Example: fleetsim list devices")(list_)
 app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")(schema)
 _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
@@ -52,17 +52,30 @@ def write(path: Path, data: bytes, *, way_out: str = GO_ON, syncs_folder: bool =
     Raises:
         DataError: the file cannot be written; a file that was there before is untouched.
     """
+    with replacing(path, way_out=way_out, syncs_folder=syncs_folder) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) -> Iterator[BinaryIO]:
+    """Replace a file by what the block writes, as `write` does.
+
+    If the block raises, a file that was there before is untouched.
+
+    Raises:
+        DataError: the file cannot be written, or the block raised an OSError.
+    """
     unfinished = temporary(path)
     with one_line_error(path, "cannot be written", way_out):
         try:
             with unfinished.open("wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
             if syncs_folder:
                 _sync_folder(path.parent)
-        except OSError:
+        except BaseException:
             # On a full disk the half-written file would take the room of later files. If it cannot
             # be removed either, the first fault is still the one to report.
             with contextlib.suppress(OSError):

@@ -28,6 +28,7 @@ COMMANDS = {
         "--budget-s",
         "--budget-j",
     },
+    ("timeline",): {"--out", "--clients", "--rounds"},
     ("list",): set(),
     ("schema",): {"--plugin"},
     ("data", "fetch"): set(),

@@ -1,0 +1,146 @@
+"""Packets of a Perfetto trace: tracks, slices, counters and interned texts.
+
+A trace is a sequence of packets. Tracks are described first. A slice is an event of type begin and
+one of type end on its track; slices within it are its children. Texts that occur often are sent
+once and then named by number.
+
+Field numbers are those of google/perfetto@v52.0, protos/perfetto/trace: trace_packet.proto and, in
+track_event/, track_event.proto, track_descriptor.proto, counter_descriptor.proto and
+debug_annotation.proto; interned_data/interned_data.proto. How they are to be used:
+https://perfetto.dev/docs/reference/synthetic-track-event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.report.timeline import wire
+from fleetsim.report.timeline.wire import Rows
+
+_PACKET = 1  # of Trace
+# Of TracePacket.
+_TIMESTAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60
+_ONE_SEQUENCE, _IS_CLEARED, _IS_NEEDED = 1, 1, 2
+# Of TrackEvent.
+_CATEGORY_IID, _TYPE, _NAME_IID, _TRACK, _NAME, _VALUE = 3, 9, 10, 11, 23, 44
+_BEGIN, _END, _COUNTER = 1, 2, 4
+# Of TrackDescriptor, and the unit of CounterDescriptor.
+_UUID, _TRACK_NAME, _PARENT, _COUNTER_OF, _ORDERING, _RANK, _DESCRIPTION = 1, 2, 5, 8, 11, 12, 14
+_UNIT_NAME = 6
+_ORDERINGS = {"by name": 1, "by rank": 3}
+# Of InternedData and its entries.
+_TABLES = {"category": 1, "name": 2, "annotation": 3, "value": 29}
+_IID, _TEXT = 1, 2
+
+
+class Interned:
+    """Texts with a number each, from 1, in their order."""
+
+    def __init__(self, kind: Literal["category", "name", "annotation", "value"], texts: list[str]):
+        self.kind = kind
+        self.texts = texts
+        self._iids = {text: number for number, text in enumerate(texts, start=1)}
+
+    def iid(self, text: str) -> int:
+        """Return the number of a text."""
+        return self._iids[text]
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Names of slices [N], by number or, where they differ, as texts; annotations of each."""
+
+    names: IntArray | Sequence[str]
+    annotations: Rows | None = None
+
+
+def tracks(
+    uuids: IntArray,
+    names: Sequence[str],
+    *,
+    parent: IntArray | None = None,
+    ranks: IntArray | None = None,
+    children: Literal["by name", "by rank"] | None = None,
+    unit: str | None = None,
+    description: str | None = None,
+) -> bytes:
+    """Return descriptions of tracks [N]; those with a `unit` are counters."""
+    num = len(uuids)
+    parts = [wire.varint_field(_UUID, uuids), wire.text_field(_TRACK_NAME, names)]
+    if parent is not None:
+        parts.append(wire.varint_field(_PARENT, parent))
+    if unit is not None:
+        counter = wire.text_field(_UNIT_NAME, [unit] * num) if unit else wire.constant(num, b"")
+        parts.append(wire.message_field(_COUNTER_OF, counter))
+    if children is not None:
+        parts.append(wire.varint_field(_ORDERING, np.full(num, _ORDERINGS[children])))
+    if ranks is not None:
+        parts.append(wire.varint_field(_RANK, ranks))
+    if description is not None:
+        parts.append(wire.text_field(_DESCRIPTION, [description] * num))
+    return _packets(wire.message_field(_DESCRIPTOR, wire.join(*parts))).tobytes()
+
+
+def interned(tables: Sequence[Interned]) -> bytes:
+    """Return the packet with all interned texts; it comes before the events that name them."""
+    entries = [
+        wire.message_field(
+            _TABLES[table.kind],
+            wire.join(
+                wire.varint_field(_IID, np.array([table.iid(text)])),
+                wire.text_field(_TEXT, [text]),
+            ),
+        )
+        for table in tables
+        for text in table.texts
+    ]
+    flags = wire.varint_field(_FLAGS, np.array([_IS_CLEARED | _IS_NEEDED]))
+    return _packets(flags, wire.message_field(_INTERNED, wire.join(*entries))).tobytes()
+
+
+def begins(at_ns: IntArray, track: IntArray, slices: Slices, category: int) -> Rows:
+    """Return events that begin a slice [N]; `category` is the number of its interned name."""
+    num = len(at_ns)
+    if isinstance(slices.names, np.ndarray):
+        name = wire.varint_field(_NAME_IID, slices.names)
+    else:
+        name = wire.text_field(_NAME, slices.names)
+    parts = [_kind(num, _BEGIN), wire.varint_field(_TRACK, track), name]
+    parts.append(wire.varint_field(_CATEGORY_IID, np.full(num, category)))
+    if slices.annotations is not None:
+        parts.append(slices.annotations)
+    return _events(at_ns, *parts, needs_interned=True)
+
+
+def ends(at_ns: IntArray, track: IntArray) -> Rows:
+    """Return events that end a slice [N]."""
+    return _events(at_ns, _kind(len(at_ns), _END), wire.varint_field(_TRACK, track))
+
+
+def counters(at_ns: IntArray, track: int, values: FloatArray) -> Rows:
+    """Return values of a counter [N], each from its moment on."""
+    num = len(at_ns)
+    uuids = wire.varint_field(_TRACK, np.full(num, track))
+    return _events(at_ns, _kind(num, _COUNTER), uuids, wire.double_field(_VALUE, values))
+
+
+def _kind(num_rows: int, kind: int) -> Rows:
+    return wire.varint_field(_TYPE, np.full(num_rows, kind))
+
+
+def _events(at_ns: IntArray, *parts: Rows, needs_interned: bool = False) -> Rows:
+    event = wire.message_field(_EVENT, wire.join(*parts))
+    if needs_interned:
+        flags = wire.varint_field(_FLAGS, np.full(len(at_ns), _IS_NEEDED))
+        return _packets(wire.varint_field(_TIMESTAMP, at_ns), flags, event)
+    return _packets(wire.varint_field(_TIMESTAMP, at_ns), event)
+
+
+def _packets(*parts: Rows) -> Rows:
+    sequence = wire.varint_field(_SEQUENCE, np.full(len(parts[0]), _ONE_SEQUENCE))
+    return wire.message_field(_PACKET, wire.join(sequence, *parts))

@@ -1,0 +1,102 @@
+"""Power of all tasks over time, by component, from their joules.
+
+The joules of a component are spread evenly over the time in which they were spent:
+
+    compute, receive, transmit   computation, download, upload
+    tail, idle                   the task without its pauses
+    enlisted_idle                the waiting after the task
+
+The table has no time of the tails, which begin when a transfer ends; that of the last one may be
+longer than its task. If a task has joules but no time of theirs, they are spread over the task
+without its pauses, and if that has no length, over a millisecond.
+
+Powers are whole nanowatts, so that their sum has no rounding of its own and is 0 when no client
+works. The integral of the power is the joules of the table to .5 nW times the lengths of the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.record.measures.ledger import components_in
+from fleetsim.report.timeline import packets
+from fleetsim.report.timeline.task_times import TaskTimes
+
+W_PER_NW = 1e-9
+_NW_PER_J_NS = 1e18
+_SHORTEST_NS = 1_000_000
+_CHUNK = 1 << 17
+_PHASES = {"compute": "compute", "receive": "download", "transmit": "upload"}
+
+Steps = tuple[IntArray, IntArray]
+"""Moments in nanoseconds, in order and each once, and changes of power in nanowatts."""
+
+
+def power_steps(tasks: pd.DataFrame, times: TaskTimes) -> Iterator[tuple[str, Steps]]:
+    """Yield the components of tasks and the changes of their power."""
+    for component, column in components_in(tasks).items():
+        energy_j = np.nan_to_num(tasks[column].to_numpy(dtype=np.float64))
+        yield component, _component_steps(component, energy_j, times)
+
+
+def together(parts: Iterable[Steps]) -> Steps:
+    """Return the changes of the sum of powers."""
+    moments, changes = zip(*parts, strict=True)
+    return _merged(np.concatenate(moments), np.concatenate(changes))
+
+
+def power_packets(steps: Steps, track: int) -> Iterator[bytes]:
+    """Yield the values of a counter of power, in watts."""
+    at_ns, changes_nw = steps
+    level_nw = changes_nw.cumsum()
+    for first in range(0, len(at_ns), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        values_w = level_nw[rows] * W_PER_NW
+        yield packets.counters(at_ns[rows], track, values_w).tobytes()
+
+
+def _component_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps:
+    begin_ns, paused_ns = times.begin_ns, times.phase("paused")
+    before = (begin_ns, paused_ns[0])
+    after = (paused_ns[1], times.bounds_ns[:, -1])
+    active_ns = (before[1] - before[0]) + (after[1] - after[0])
+    steps: list[Steps] = []
+    is_left = energy_j > 0.0
+
+    def spread(over_ns: IntArray, is_spread: BoolArray, *parts: tuple[IntArray, IntArray]) -> None:
+        energy, length_ns = energy_j[is_spread], over_ns[is_spread]
+        power_nw = np.rint(energy / length_ns * _NW_PER_J_NS).astype(np.int64)
+        for first_ns, last_ns in parts:
+            steps.append((first_ns[is_spread], power_nw))
+            steps.append((last_ns[is_spread], -power_nw))
+
+    if component == "enlisted_idle":
+        own = (times.end_ns, times.released_ns)
+    elif component in _PHASES:
+        own = times.phase(_PHASES[component])
+    else:
+        own = (begin_ns, begin_ns)
+    own_ns = own[1] - own[0]
+    spread(own_ns, is_left & (own_ns > 0), own)
+    is_left = is_left & (own_ns <= 0)
+    spread(active_ns, is_left & (active_ns > 0), before, after)
+    is_left = is_left & (active_ns <= 0)
+    short_ns = np.full(len(begin_ns), _SHORTEST_NS)
+    spread(short_ns, is_left, (begin_ns, begin_ns + _SHORTEST_NS))
+    return together(steps)
+
+
+def _merged(at_ns: IntArray, changes_nw: IntArray) -> Steps:
+    """Return changes in order, with those of one moment added up, without those of 0."""
+    order = np.argsort(at_ns, kind="stable")
+    at_ns, changes_nw = at_ns[order], changes_nw[order]
+    if not at_ns.size:
+        return at_ns, changes_nw
+    firsts = np.flatnonzero(np.diff(at_ns, prepend=at_ns[0] - 1))
+    sums_nw = np.add.reduceat(changes_nw, firsts)
+    is_change = sums_nw != 0
+    return at_ns[firsts][is_change], sums_nw[is_change]
