@@ -6,7 +6,8 @@ once and then named by number.
 
 Field numbers are those of google/perfetto@v52.0, protos/perfetto/trace: trace_packet.proto and, in
 track_event/, track_event.proto, track_descriptor.proto, counter_descriptor.proto and
-debug_annotation.proto; interned_data/interned_data.proto. How they are to be used:
+debug_annotation.proto; interned_data/interned_data.proto. Fields are in the order of their numbers,
+as Perfetto's own classes write them. How they are to be used:
 https://perfetto.dev/docs/reference/synthetic-track-event.
 """
 
@@ -83,7 +84,7 @@ def tracks(
         parts.append(wire.varint_field(_RANK, ranks))
     if description is not None:
         parts.append(wire.text_field(_DESCRIPTION, [description] * num))
-    return _packets(wire.message_field(_DESCRIPTOR, wire.join(*parts))).tobytes()
+    return _packets(_sequence(num), wire.message_field(_DESCRIPTOR, wire.join(*parts))).tobytes()
 
 
 def interned(tables: Sequence[Interned]) -> bytes:
@@ -99,22 +100,22 @@ def interned(tables: Sequence[Interned]) -> bytes:
         for table in tables
         for text in table.texts
     ]
-    flags = wire.varint_field(_FLAGS, np.array([_IS_CLEARED | _IS_NEEDED]))
-    return _packets(flags, wire.message_field(_INTERNED, wire.join(*entries))).tobytes()
+    texts = wire.message_field(_INTERNED, wire.join(*entries))
+    return _packets(_sequence(1), texts, _flags(1, _IS_CLEARED | _IS_NEEDED)).tobytes()
 
 
 def begins(at_ns: IntArray, track: IntArray, slices: Slices, category: int) -> Rows:
     """Return events that begin a slice [N]; `category` is the number of its interned name."""
     num = len(at_ns)
+    on_track = wire.varint_field(_TRACK, track)
     if isinstance(slices.names, np.ndarray):
-        name = wire.varint_field(_NAME_IID, slices.names)
+        named = [wire.varint_field(_NAME_IID, slices.names), on_track]
     else:
-        name = wire.text_field(_NAME, slices.names)
-    parts = [_kind(num, _BEGIN), wire.varint_field(_TRACK, track), name]
-    parts.append(wire.varint_field(_CATEGORY_IID, np.full(num, category)))
+        named = [on_track, wire.text_field(_NAME, slices.names)]
+    parts = [wire.varint_field(_CATEGORY_IID, np.full(num, category))]
     if slices.annotations is not None:
         parts.append(slices.annotations)
-    return _events(at_ns, *parts, needs_interned=True)
+    return _events(at_ns, *parts, _kind(num, _BEGIN), *named, needs_interned=True)
 
 
 def ends(at_ns: IntArray, track: IntArray) -> Rows:
@@ -135,12 +136,18 @@ def _kind(num_rows: int, kind: int) -> Rows:
 
 def _events(at_ns: IntArray, *parts: Rows, needs_interned: bool = False) -> Rows:
     event = wire.message_field(_EVENT, wire.join(*parts))
-    if needs_interned:
-        flags = wire.varint_field(_FLAGS, np.full(len(at_ns), _IS_NEEDED))
-        return _packets(wire.varint_field(_TIMESTAMP, at_ns), flags, event)
-    return _packets(wire.varint_field(_TIMESTAMP, at_ns), event)
+    rest = [_flags(len(at_ns), _IS_NEEDED)] if needs_interned else []
+    return _packets(_sequence(len(at_ns)), event, *rest, at_ns=at_ns)
 
 
-def _packets(*parts: Rows) -> Rows:
-    sequence = wire.varint_field(_SEQUENCE, np.full(len(parts[0]), _ONE_SEQUENCE))
-    return wire.message_field(_PACKET, wire.join(sequence, *parts))
+def _sequence(num_rows: int) -> Rows:
+    return wire.varint_field(_SEQUENCE, np.full(num_rows, _ONE_SEQUENCE))
+
+
+def _flags(num_rows: int, flags: int) -> Rows:
+    return wire.varint_field(_FLAGS, np.full(num_rows, flags))
+
+
+def _packets(*parts: Rows, at_ns: IntArray | None = None) -> Rows:
+    timestamp = [] if at_ns is None else [wire.varint_field(_TIMESTAMP, at_ns)]
+    return wire.message_field(_PACKET, wire.join(*timestamp, *parts))
