@@ -5,7 +5,7 @@
 - `round_slices`: track of the server's rounds, and accuracy.
 - `power`: power of all tasks over time, from their joules.
 - `task_times`: moments of tasks in nanoseconds.
-- `annotations`: columns of a table as annotations of slices.
+- `debug_annotations`: columns of a table as annotations of slices.
 - `packets`: packets of a trace: tracks, slices, counters, interned texts.
 - `wire`: wire format of Protocol Buffers, for many messages at once.
 """

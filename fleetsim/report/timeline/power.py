@@ -16,50 +16,64 @@ works. The integral of the power is the joules of the table to .5 nW times the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.record.measures.ledger import components_in
 from fleetsim.report.timeline import packets
 from fleetsim.report.timeline.task_times import TaskTimes
 
 W_PER_NW = 1e-9
 _NW_PER_J_NS = 1e18
 _SHORTEST_NS = 1_000_000
-_CHUNK = 1 << 17
 _PHASES = {"compute": "compute", "receive": "download", "transmit": "upload"}
 
 Steps = tuple[IntArray, IntArray]
 """Moments in nanoseconds, in order and each once, and changes of power in nanowatts."""
 
 
-def power_steps(tasks: pd.DataFrame, times: TaskTimes) -> Iterator[tuple[str, Steps]]:
-    """Yield the components of tasks and the changes of their power."""
-    for component, column in components_in(tasks).items():
-        energy_j = np.nan_to_num(tasks[column].to_numpy(dtype=np.float64))
-        yield component, _component_steps(component, energy_j, times)
+class PowerCounter:
+    """The counter of a sum of powers, from changes that arrive in the order of dispatch.
+
+    It holds the changes that later tasks may still add to.
+    """
+
+    def __init__(self, track: int) -> None:
+        self._track = track
+        self._level_nw = 0
+        self._open: Steps = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def add(self, *steps: Steps) -> None:
+        """Add changes of power."""
+        self._open = together([self._open, *steps])
+
+    def take(self, before_ns: int) -> bytes:
+        """Return the values up to a moment before which no further change will come, in watts."""
+        at_ns, changes_nw = self._open
+        num = int(np.searchsorted(at_ns, before_ns))
+        self._open = at_ns[num:], changes_nw[num:]
+        levels_nw = self._level_nw + changes_nw[:num].cumsum()
+        self._level_nw = int(levels_nw[-1]) if num else self._level_nw
+        return packets.counters(at_ns[:num], self._track, levels_nw * W_PER_NW).tobytes()
 
 
-def together(parts: Iterable[Steps]) -> Steps:
+def together(parts: Sequence[Steps]) -> Steps:
     """Return the changes of the sum of powers."""
-    moments, changes = zip(*parts, strict=True)
-    return _merged(np.concatenate(moments), np.concatenate(changes))
+    at_ns = np.concatenate([moments for moments, _ in parts])
+    changes_nw = np.concatenate([changes for _, changes in parts])
+    if not at_ns.size:
+        return at_ns, changes_nw
+    order = np.argsort(at_ns, kind="stable")
+    at_ns, changes_nw = at_ns[order], changes_nw[order]
+    firsts = np.flatnonzero(np.diff(at_ns, prepend=at_ns[0] - 1))
+    sums_nw = np.add.reduceat(changes_nw, firsts)
+    is_change = sums_nw != 0
+    return at_ns[firsts][is_change], sums_nw[is_change]
 
 
-def power_packets(steps: Steps, track: int) -> Iterator[bytes]:
-    """Yield the values of a counter of power, in watts."""
-    at_ns, changes_nw = steps
-    level_nw = changes_nw.cumsum()
-    for first in range(0, len(at_ns), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        values_w = level_nw[rows] * W_PER_NW
-        yield packets.counters(at_ns[rows], track, values_w).tobytes()
-
-
-def _component_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps:
+def power_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps:
+    """Return the changes of the power of a component, of which each task spent `energy_j` [N]."""
     begin_ns, paused_ns = times.begin_ns, times.phase("paused")
     before = (begin_ns, paused_ns[0])
     after = (paused_ns[1], times.bounds_ns[:, -1])
@@ -88,15 +102,3 @@ def _component_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> 
     short_ns = np.full(len(begin_ns), _SHORTEST_NS)
     spread(short_ns, is_left, (begin_ns, begin_ns + _SHORTEST_NS))
     return together(steps)
-
-
-def _merged(at_ns: IntArray, changes_nw: IntArray) -> Steps:
-    """Return changes in order, with those of one moment added up, without those of 0."""
-    order = np.argsort(at_ns, kind="stable")
-    at_ns, changes_nw = at_ns[order], changes_nw[order]
-    if not at_ns.size:
-        return at_ns, changes_nw
-    firsts = np.flatnonzero(np.diff(at_ns, prepend=at_ns[0] - 1))
-    sums_nw = np.add.reduceat(changes_nw, firsts)
-    is_change = sums_nw != 0
-    return at_ns[firsts][is_change], sums_nw[is_change]

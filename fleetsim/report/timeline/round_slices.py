@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetsim.contracts import RoundRow
-from fleetsim.report.timeline import packets, wire
-from fleetsim.report.timeline.annotations import annotations
+from fleetsim.report.timeline import debug_annotations, packets, wire
 from fleetsim.report.timeline.packets import Interned, Slices
 from fleetsim.report.timeline.task_times import nanoseconds
 
@@ -38,7 +37,7 @@ def round_packets(rounds: pd.DataFrame, track: int, names: dict[str, Interned]) 
         for number, is_aggregated in zip(rounds["round"], rounds["aggregated"], strict=True)
     ]
     shown = [name for name in COLUMNS if name in rounds.columns]
-    whole = Slices(titles, annotations(rounds, shown, names["annotation"]))
+    whole = Slices(titles, debug_annotations.of_rows(rounds, shown, names["annotation"]))
     category = names["category"].iid("round")
     rows = [packets.begins(begin_ns, uuids, whole, category)]
     bounds_ns = (begin_ns, searched_ns, probed_ns, end_ns)

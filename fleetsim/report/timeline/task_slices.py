@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fleetsim.contracts import Outcome, Purpose, TaskRow
-from fleetsim.report.timeline import packets, wire
-from fleetsim.report.timeline.annotations import annotations
+from fleetsim.contracts import IntArray, Outcome, Purpose, TaskRow
+from fleetsim.report.timeline import debug_annotations, packets, wire
 from fleetsim.report.timeline.packets import Interned, Slices
 from fleetsim.report.timeline.task_times import PHASES, WAITING, TaskTimes
-from fleetsim.report.timeline.wire import Rows
 
 _SHOWN_AS_TIME = {
     *("client", "device", "dispatched_at_s", "finished_at_s"),
@@ -22,10 +20,9 @@ COLUMNS = tuple(name for name in TaskRow._fields if name not in _SHOWN_AS_TIME)
 """Columns of the tasks table that are annotations."""
 TITLES = [f"{purpose}: {outcome}" for purpose in Purpose for outcome in Outcome]
 """Names of the slices of tasks."""
-_CHUNK = 8192
 
 
-def client_tracks(tasks: pd.DataFrame, *, parent: int, first: int) -> tuple[bytes, pd.Series[int]]:
+def client_tracks(tasks: pd.DataFrame, *, parent: int, first: int) -> tuple[bytes, pd.Series[Any]]:
     """Return descriptions of the tracks of clients, and their numbers by client.
 
     The tracks of devices, in the order of their names, have the numbers from `first` on, and those
@@ -54,36 +51,23 @@ def client_tracks(tasks: pd.DataFrame, *, parent: int, first: int) -> tuple[byte
 def task_packets(
     tasks: pd.DataFrame,
     times: TaskTimes,
-    tracks: pd.Series[int],
+    next_ns: IntArray,
+    tracks: pd.Series[Any],
     names: dict[str, Interned],
-) -> Iterator[tuple[int, bytes]]:
-    """Yield numbers of tasks and their packets, in the order of the table.
+) -> bytes:
+    """Return the packets of tasks in the order of the table, which is that of dispatch.
 
-    `tracks` are the numbers of the clients' tracks.
+    `next_ns` is when the client of each task gets its next one, and `tracks` has the numbers of the
+    clients' tracks.
     """
-    for first in range(0, len(tasks), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        part = TaskTimes(
-            times.begin_ns[rows],
-            times.end_ns[rows],
-            times.bounds_ns[rows],
-            times.released_ns[rows],
-        )
-        chunk = tasks.iloc[rows]
-        yield len(chunk), _chunk(chunk, part, tracks, names).tobytes()
-
-
-def _chunk(
-    tasks: pd.DataFrame, times: TaskTimes, tracks: pd.Series[int], names: dict[str, Interned]
-) -> Rows:
-    uuids = tracks.loc[tasks["client"]].to_numpy(dtype=np.int64)
+    uuids = np.asarray(tracks.loc[tasks["client"]], dtype=np.int64)
     titles = (tasks["purpose"].astype(object) + ": " + tasks["outcome"].astype(object)).map(
         {title: names["name"].iid(title) for title in TITLES}
     )
     shown = [name for name in COLUMNS if name in tasks.columns]
-    details = annotations(tasks, shown, names["annotation"])
+    details = debug_annotations.of_rows(tasks, shown, names["annotation"])
     category = names["category"]
-    whole = Slices(titles.to_numpy(dtype=np.int64), details)
+    whole = Slices(np.asarray(titles, dtype=np.int64), details)
     parts = [packets.begins(times.begin_ns, uuids, whole, category.iid("task"))]
     for phase in PHASES:
         begin_ns, end_ns = times.phase(phase)
@@ -92,8 +76,9 @@ def _chunk(
         begins = packets.begins(begin_ns, uuids, kind, category.iid("phase"))
         parts += [begins.where(is_there), packets.ends(end_ns, uuids).where(is_there)]
     parts.append(packets.ends(times.end_ns, uuids))
-    is_waiting = times.released_ns > times.end_ns
+    released_ns = np.minimum(times.released_ns, next_ns)
+    is_waiting = released_ns > times.end_ns
     kind = Slices(np.full(len(tasks), names["name"].iid(WAITING)))
     begins = packets.begins(times.end_ns, uuids, kind, category.iid("phase"))
-    parts += [begins.where(is_waiting), packets.ends(times.released_ns, uuids).where(is_waiting)]
-    return wire.join(*parts)
+    parts += [begins.where(is_waiting), packets.ends(released_ns, uuids).where(is_waiting)]
+    return wire.join(*parts).tobytes()

@@ -21,6 +21,8 @@ PHASES: Final = ("download", "compute", "paused", "upload")
 """Phases of a task, and its pauses, in the order in which they are shown."""
 WAITING: Final = "waiting"
 """Time after a task in which its client is enlisted."""
+NEVER: Final = np.iinfo(np.int64).max
+"""Moment after all others, in nanoseconds."""
 _NS_PER_S = 1e9
 _ROUNDING_NS = 1000
 
@@ -42,6 +44,12 @@ class TaskTimes:
         """Return begin and end of a phase of every task; equal where it has none."""
         index = PHASES.index(name)
         return self.bounds_ns[:, index], self.bounds_ns[:, index + 1]
+
+    def only(self, rows: BoolArray) -> TaskTimes:
+        """Return the moments of some of the tasks."""
+        return TaskTimes(
+            self.begin_ns[rows], self.end_ns[rows], self.bounds_ns[rows], self.released_ns[rows]
+        )
 
 
 def nanoseconds(seconds: FloatArray) -> IntArray:
@@ -79,34 +87,30 @@ def task_times(tasks: pd.DataFrame) -> TaskTimes:
     return TaskTimes(begin_ns, end_ns, bounds_ns, released_ns)
 
 
-def until_next(tasks: pd.DataFrame, times: TaskTimes, *, source: str) -> IntArray:
-    """Return the end of each task's waiting, at most the begin of its client's next task [N].
+def next_dispatches(tasks: pd.DataFrame, *, source: str) -> IntArray:
+    """Return when the client of each task gets its next one, in nanoseconds; `NEVER` if not [N].
 
     Raises:
-        DataError: a client has two tasks at a time.
+        DataError: a client has two tasks at a time; `source` names the table.
     """
     clients = tasks["client"].to_numpy()
-    order = np.lexsort((tasks["task"], times.end_ns, times.begin_ns, clients))
+    begin_ns = nanoseconds(tasks["dispatched_at_s"].to_numpy(dtype=np.float64))
+    end_ns = nanoseconds(tasks["finished_at_s"].to_numpy(dtype=np.float64))
+    order = np.lexsort((tasks["task"], end_ns, begin_ns, clients))
     earlier, later = order[:-1], order[1:]
     is_same = clients[earlier] == clients[later]
-    is_overlap = is_same & (times.begin_ns[later] < times.end_ns[earlier])
+    is_overlap = is_same & (begin_ns[later] < end_ns[earlier])
     if is_overlap.any():
         row = earlier[int(is_overlap.argmax())]
         raise DataError(
             f"{source}: task {tasks['task'].iloc[row]} of client {clients[row]} ends after the next"
             " task of this client begins; run the scenario again into a new folder"
         )
-    released_ns = times.released_ns.copy()
-    next_ns = times.begin_ns[later[is_same]]
-    released_ns[earlier[is_same]] = np.minimum(released_ns[earlier[is_same]], next_ns)
-    return released_ns
+    next_ns = np.full(len(tasks), NEVER)
+    next_ns[earlier[is_same]] = begin_ns[later[is_same]]
+    return next_ns
 
 
 def in_order(tasks: pd.DataFrame) -> IntArray:
     """Return the rows of tasks by dispatch, end and number."""
     return np.lexsort((tasks["task"], tasks["finished_at_s"], tasks["dispatched_at_s"]))
-
-
-def is_positive(begin_ns: IntArray, end_ns: IntArray) -> BoolArray:
-    """Return whether an interval has a length."""
-    return end_ns > begin_ns

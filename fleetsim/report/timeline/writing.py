@@ -5,7 +5,7 @@ The tables are in memory, the trace is not: it is written in parts of some thous
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,21 @@ from fleetsim.contracts import BoolArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.record import atomic_files
-from fleetsim.record.measures.ledger import COMPONENTS
+from fleetsim.record.measures.ledger import COMPONENTS, components_in
 from fleetsim.record.saved_run import Run
-from fleetsim.report.timeline import packets, power, round_slices, task_slices
-from fleetsim.report.timeline.annotations import VALUES
+from fleetsim.report.timeline import packets, round_slices, task_slices
+from fleetsim.report.timeline.debug_annotations import VALUES
 from fleetsim.report.timeline.packets import Interned
-from fleetsim.report.timeline.task_times import PHASES, WAITING, TaskTimes, in_order, task_times
-from fleetsim.report.timeline.task_times import until_next as released_before_next
+from fleetsim.report.timeline.power import PowerCounter, power_steps
+from fleetsim.report.timeline.task_times import (
+    NEVER,
+    PHASES,
+    WAITING,
+    in_order,
+    nanoseconds,
+    next_dispatches,
+    task_times,
+)
 
 FILE = "timeline.pftrace"
 """Name of the file in a run folder."""
@@ -29,6 +37,8 @@ Range = tuple[int, int]
 """First and last number."""
 
 _ROUNDS, _ACCURACY, _POWER, _CLIENTS, _ALL, _FIRST_COMPONENT = 1, 2, 3, 4, 5, 6
+_CHUNK = 8192
+"""Tasks that are encoded together."""
 _FIRST_DEVICE = _FIRST_COMPONENT + len(COMPONENTS)
 _NAMES = {
     "category": Interned("category", ["task", "phase", "round"]),
@@ -69,30 +79,41 @@ def write_timeline(
     if paths.is_folder(path):
         raise DataError(f"{path}: is a folder; name a file in it with --out")
     shown_rounds, tasks = _of_rounds(run, rounds)
-    times = task_times(tasks)
-    shown, shown_times = _of_clients(run, tasks, times, clients)
-    described, uuids = task_slices.client_tracks(shown, parent=_CLIENTS, first=_FIRST_DEVICE)
+    is_shown = _of_clients(run, tasks, clients)
+    next_ns = next_dispatches(tasks, source=str(run.folder / "tasks.parquet"))
+    order = in_order(tasks)
+    described, uuids = task_slices.client_tracks(
+        tasks[is_shown], parent=_CLIENTS, first=_FIRST_DEVICE
+    )
+    columns = components_in(tasks)
+    counters = {name: PowerCounter(_component_track(name)) for name in columns}
+    whole = PowerCounter(_ALL)
     with atomic_files.replacing(path, way_out=_WAY_OUT) as file:
-        file.write(_tracks(shown_rounds, tasks))
+        file.write(_tracks(shown_rounds, columns))
         file.write(described)
         file.write(packets.interned(list(_NAMES.values())))
         file.write(round_slices.round_packets(shown_rounds, _ROUNDS, _NAMES))
         file.write(round_slices.accuracy_packets(shown_rounds, _ACCURACY))
-        num_done = 0
-        num_parts = len(shown) * 2
-        for num, data in task_slices.task_packets(shown, shown_times, uuids, _NAMES):
-            file.write(data)
-            num_done += num
-            on_progress(num_done / num_parts)
-        parts = []
-        for component, steps in power.power_steps(tasks, times):
-            parts.append(steps)
-            for data in power.power_packets(steps, _component_track(component)):
-                file.write(data)
-            on_progress(0.5 + 0.4 * len(parts) / len(COMPONENTS))
-        for data in power.power_packets(power.together(parts), _ALL):
-            file.write(data)
-        on_progress(1.0)
+        for first in range(0, len(order), _CHUNK):
+            rows = order[first : first + _CHUNK]
+            chunk = tasks.iloc[rows]
+            times, shown = task_times(chunk), is_shown[rows]
+            file.write(
+                task_slices.task_packets(
+                    chunk[shown], times.only(shown), next_ns[rows][shown], uuids, _NAMES
+                )
+            )
+            # A later task changes no power before its dispatch.
+            later = tasks["dispatched_at_s"].iloc[order[first + _CHUNK :][:1]].to_numpy(np.float64)
+            settled_ns = int(nanoseconds(later)[0]) if later.size else NEVER
+            for name, column in columns.items():
+                energy_j = np.nan_to_num(chunk[column].to_numpy(dtype=np.float64))
+                steps = power_steps(name, energy_j, times)
+                counters[name].add(steps)
+                whole.add(steps)
+                file.write(counters[name].take(settled_ns))
+            file.write(whole.take(settled_ns))
+            on_progress(min(1.0, (first + _CHUNK) / len(order)))
     return path
 
 
@@ -119,7 +140,7 @@ def parse_ranges(text: str, option: str) -> list[Range]:
 
 
 def _of_rounds(run: Run, rounds: Range | None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return rounds and their tasks by time of dispatch."""
+    """Return rounds and their tasks."""
     table, tasks = run.rounds, run.recorded_tasks
     if tasks.empty:
         raise DataError(
@@ -135,14 +156,11 @@ def _of_rounds(run: Run, rounds: Range | None) -> tuple[pd.DataFrame, pd.DataFra
                 f" rounds are {table['round'].min()} to {table['round'].max()}"
             )
         table = kept
-    return table, tasks.iloc[in_order(tasks)]
+    return table, tasks
 
 
-def _of_clients(
-    run: Run, tasks: pd.DataFrame, times: TaskTimes, clients: Sequence[Range]
-) -> tuple[pd.DataFrame, TaskTimes]:
-    """Return the tasks of clients that have a track, and their moments."""
-    released_ns = released_before_next(tasks, times, source=str(run.folder / "tasks.parquet"))
+def _of_clients(run: Run, tasks: pd.DataFrame, clients: Sequence[Range]) -> BoolArray:
+    """Return whether the client of each task has a track."""
     is_shown: BoolArray = np.full(len(tasks), not clients)
     for first, last in clients:
         is_shown |= tasks["client"].between(first, last).to_numpy()
@@ -152,19 +170,14 @@ def _of_clients(
             f"--clients {names}: none of them has a task in {run.folder}; clients with tasks are"
             f" between {tasks['client'].min()} and {tasks['client'].max()}"
         )
-    return tasks[is_shown], TaskTimes(
-        times.begin_ns[is_shown],
-        times.end_ns[is_shown],
-        times.bounds_ns[is_shown],
-        released_ns[is_shown],
-    )
+    return is_shown
 
 
 def _component_track(component: str) -> int:
     return _FIRST_COMPONENT + list(COMPONENTS).index(component)
 
 
-def _tracks(rounds: pd.DataFrame, tasks: pd.DataFrame) -> bytes:
+def _tracks(rounds: pd.DataFrame, components: Iterable[str]) -> bytes:
     """Return the descriptions of all tracks but those of clients."""
 
     def one(uuid: int, name: str, rank: int, **rest: object) -> bytes:
@@ -175,7 +188,7 @@ def _tracks(rounds: pd.DataFrame, tasks: pd.DataFrame) -> bytes:
         described += one(_ACCURACY, "accuracy", 1, unit="")
     described += one(_POWER, "power", 2, children="by rank")
     described += one(_ALL, "all", 0, unit="W", parent=np.array([_POWER]), description=_MEANING)
-    names = [name for name, column in COMPONENTS.items() if column in tasks.columns]
+    names = list(components)
     tracks = np.array([_component_track(name) for name in names])
     described += packets.tracks(
         tracks,

@@ -6,9 +6,11 @@ The annotation has the name of the column. Null has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.report.timeline import wire
@@ -24,27 +26,25 @@ VALUES = Interned("value", [*(str(one) for one in Purpose), *(str(one) for one i
 _CLOSED = ("purpose", "outcome")
 
 
-def annotations(table: pd.DataFrame, columns: Sequence[str], names: Interned) -> Rows:
+def of_rows(table: pd.DataFrame, columns: Sequence[str], names: Interned) -> Rows:
     """Return the annotations of the slice of each row."""
     return wire.join(*(_annotation(name, table[name], names) for name in columns))
 
 
-def _annotation(column: str, values: pd.Series[float], names: Interned) -> Rows:
-    is_there = values.notna().to_numpy(dtype=np.bool_)
+def _annotation(column: str, values: pd.Series[Any], names: Interned) -> Rows:
     name = wire.varint_field(_NAME_IID, np.full(len(values), names.iid(column)))
     content = wire.message_field(_ANNOTATION, wire.join(name, _value(column, values)))
-    return content.where(is_there)
+    return content.where(values.notna().to_numpy(dtype=np.bool_))
 
 
-def _value(column: str, values: pd.Series[float]) -> Rows:
+def _value(column: str, values: pd.Series[Any]) -> Rows:
     if column in _CLOSED:
         iids = values.map({text: VALUES.iid(text) for text in VALUES.texts})
-        return wire.varint_field(_TEXT_IID, iids.to_numpy(dtype=np.int64))
-    if pd.api.types.is_bool_dtype(values.dtype):
+        return wire.varint_field(_TEXT_IID, np.asarray(iids, dtype=np.int64))
+    if types.is_bool_dtype(values.dtype):
         return wire.varint_field(_BOOL, values.to_numpy(dtype=np.int64))
-    if pd.api.types.is_integer_dtype(values.dtype):
+    if types.is_integer_dtype(values.dtype):
         return wire.varint_field(_INT, values.to_numpy(dtype=np.int64))
-    if pd.api.types.is_float_dtype(values.dtype):
+    if types.is_float_dtype(values.dtype):
         return wire.double_field(_DOUBLE, values.to_numpy(dtype=np.float64))
-    texts = ["" if pd.isna(text) else str(text) for text in values]
-    return wire.text_field(_TEXT, texts)
+    return wire.text_field(_TEXT, ["" if pd.isna(text) else str(text) for text in values])
