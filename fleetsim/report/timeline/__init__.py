@@ -1,6 +1,7 @@
 """Timeline of a run as a trace that Perfetto opens: tasks, rounds, accuracy and power.
 
 - `writing`: the file, from a run folder.
+- `trace`: all packets of a trace, in parts.
 - `task_slices`: tracks of clients, with their tasks and the phases of these.
 - `round_slices`: track of the server's rounds, and accuracy.
 - `power`: power of all tasks over time, from their joules.

@@ -7,8 +7,8 @@ The joules of a component are spread evenly over the time in which they were spe
     enlisted_idle                the waiting after the task
 
 The table has no time of the tails, which begin when a transfer ends; that of the last one may be
-longer than its task. If a task has joules but no time of theirs, they are spread over the task
-without its pauses, and if that has no length, over a millisecond.
+longer than its task. If a task has joules but less than a microsecond of theirs, they are spread
+over the task without its pauses, and if that is shorter too, over a microsecond.
 
 Powers are whole nanowatts, so that their sum has no rounding of its own and is 0 when no client
 works. The integral of the power is the joules of the table to .5 nW times the lengths of the tasks.
@@ -26,7 +26,7 @@ from fleetsim.report.timeline.task_times import TaskTimes
 
 W_PER_NW = 1e-9
 _NW_PER_J_NS = 1e18
-_SHORTEST_NS = 1_000_000
+_SHORTEST_NS = 1000
 _PHASES = {"compute": "compute", "receive": "download", "transmit": "upload"}
 
 Steps = tuple[IntArray, IntArray]
@@ -95,10 +95,12 @@ def power_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps
     else:
         own = (begin_ns, begin_ns)
     own_ns = own[1] - own[0]
-    spread(own_ns, is_left & (own_ns > 0), own)
-    is_left = is_left & (own_ns <= 0)
-    spread(active_ns, is_left & (active_ns > 0), before, after)
-    is_left = is_left & (active_ns <= 0)
+    is_long = own_ns >= _SHORTEST_NS
+    spread(own_ns, is_left & is_long, own)
+    is_left = is_left & ~is_long
+    is_long = active_ns >= _SHORTEST_NS
+    spread(active_ns, is_left & is_long, before, after)
+    is_left = is_left & ~is_long
     short_ns = np.full(len(begin_ns), _SHORTEST_NS)
     spread(short_ns, is_left, (begin_ns, begin_ns + _SHORTEST_NS))
     return together(steps)

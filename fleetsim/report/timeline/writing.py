@@ -1,11 +1,12 @@
 """The file of a timeline, written from a run folder.
 
-The tables are in memory, the trace is not: it is written in parts of some thousand tasks.
+The tables are in memory, the trace is not: it is written in parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,41 +16,16 @@ from fleetsim.contracts import BoolArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.record import atomic_files
-from fleetsim.record.measures.ledger import COMPONENTS, components_in
 from fleetsim.record.saved_run import Run
-from fleetsim.report.timeline import packets, round_slices, task_slices
-from fleetsim.report.timeline.debug_annotations import VALUES
-from fleetsim.report.timeline.packets import Interned
-from fleetsim.report.timeline.power import PowerCounter, power_steps
-from fleetsim.report.timeline.task_times import (
-    NEVER,
-    PHASES,
-    WAITING,
-    in_order,
-    nanoseconds,
-    next_dispatches,
-    task_times,
-)
+from fleetsim.report.timeline.trace import trace_parts
 
 FILE = "timeline.pftrace"
 """Name of the file in a run folder."""
 Range = tuple[int, int]
 """First and last number."""
 
-_ROUNDS, _ACCURACY, _POWER, _CLIENTS, _ALL, _FIRST_COMPONENT = 1, 2, 3, 4, 5, 6
-_CHUNK = 8192
-"""Tasks that are encoded together."""
-_FIRST_DEVICE = _FIRST_COMPONENT + len(COMPONENTS)
-_NAMES = {
-    "category": Interned("category", ["task", "phase", "round"]),
-    "name": Interned("name", [*task_slices.TITLES, *PHASES, WAITING, *round_slices.PARTS]),
-    "annotation": Interned(
-        "annotation", list(dict.fromkeys(task_slices.COLUMNS + round_slices.COLUMNS))
-    ),
-    "value": VALUES,
-}
+_NUMBER = re.compile("[0-9]{1,18}")
 _WAY_OUT = "make room, or name another file with --out"
-_MEANING = "Mean power while the joules were spent, summed over all tasks of the fleet."
 
 
 def write_timeline(
@@ -80,40 +56,11 @@ def write_timeline(
         raise DataError(f"{path}: is a folder; name a file in it with --out")
     shown_rounds, tasks = _of_rounds(run, rounds)
     is_shown = _of_clients(run, tasks, clients)
-    next_ns = next_dispatches(tasks, source=str(run.folder / "tasks.parquet"))
-    order = in_order(tasks)
-    described, uuids = task_slices.client_tracks(
-        tasks[is_shown], parent=_CLIENTS, first=_FIRST_DEVICE
-    )
-    columns = components_in(tasks)
-    counters = {name: PowerCounter(_component_track(name)) for name in columns}
-    whole = PowerCounter(_ALL)
+    parts = trace_parts(shown_rounds, tasks, is_shown, source=str(run.folder / "tasks.parquet"))
     with atomic_files.replacing(path, way_out=_WAY_OUT) as file:
-        file.write(_tracks(shown_rounds, columns))
-        file.write(described)
-        file.write(packets.interned(list(_NAMES.values())))
-        file.write(round_slices.round_packets(shown_rounds, _ROUNDS, _NAMES))
-        file.write(round_slices.accuracy_packets(shown_rounds, _ACCURACY))
-        for first in range(0, len(order), _CHUNK):
-            rows = order[first : first + _CHUNK]
-            chunk = tasks.iloc[rows]
-            times, shown = task_times(chunk), is_shown[rows]
-            file.write(
-                task_slices.task_packets(
-                    chunk[shown], times.only(shown), next_ns[rows][shown], uuids, _NAMES
-                )
-            )
-            # A later task changes no power before its dispatch.
-            later = tasks["dispatched_at_s"].iloc[order[first + _CHUNK :][:1]].to_numpy(np.float64)
-            settled_ns = int(nanoseconds(later)[0]) if later.size else NEVER
-            for name, column in columns.items():
-                energy_j = np.nan_to_num(chunk[column].to_numpy(dtype=np.float64))
-                steps = power_steps(name, energy_j, times)
-                counters[name].add(steps)
-                whole.add(steps)
-                file.write(counters[name].take(settled_ns))
-            file.write(whole.take(settled_ns))
-            on_progress(min(1.0, (first + _CHUNK) / len(order)))
+        for done_fraction, data in parts:
+            file.write(data)
+            on_progress(done_fraction)
     return path
 
 
@@ -130,7 +77,7 @@ def parse_ranges(text: str, option: str) -> list[Range]:
     for part in text.split(","):
         first, colon, last = part.strip().partition(":")
         bounds = (first, last if colon else first)
-        if not all(bound.isascii() and bound.isdigit() for bound in bounds):
+        if not all(_NUMBER.fullmatch(bound) for bound in bounds):
             raise ScenarioError(
                 f"{option} {text!a}: {part!a} is no number and no range FIRST:LAST; write for"
                 f" example {option} 0:9"
@@ -171,31 +118,3 @@ def _of_clients(run: Run, tasks: pd.DataFrame, clients: Sequence[Range]) -> Bool
             f" between {tasks['client'].min()} and {tasks['client'].max()}"
         )
     return is_shown
-
-
-def _component_track(component: str) -> int:
-    return _FIRST_COMPONENT + list(COMPONENTS).index(component)
-
-
-def _tracks(rounds: pd.DataFrame, components: Iterable[str]) -> bytes:
-    """Return the descriptions of all tracks but those of clients."""
-
-    def one(uuid: int, name: str, rank: int, **rest: object) -> bytes:
-        return packets.tracks(np.array([uuid]), [name], ranks=np.array([rank]), **rest)  # type: ignore[arg-type]
-
-    described = one(_ROUNDS, "rounds", 0)
-    if rounds["accuracy"].notna().any():
-        described += one(_ACCURACY, "accuracy", 1, unit="")
-    described += one(_POWER, "power", 2, children="by rank")
-    described += one(_ALL, "all", 0, unit="W", parent=np.array([_POWER]), description=_MEANING)
-    names = list(components)
-    tracks = np.array([_component_track(name) for name in names])
-    described += packets.tracks(
-        tracks,
-        [name.replace("_", " ") for name in names],
-        parent=np.full(len(names), _POWER),
-        ranks=1 + np.arange(len(names)),
-        unit="W",
-        description=_MEANING,
-    )
-    return described + one(_CLIENTS, "clients", 3, children="by name")
