@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
-from fleetsim.progress import duration_text, fraction_done, progress_text, watch
+from fleetsim.progress import duration_text, fraction_done, progress_text, share, watch
 from fleetsim.scenario import load
 
 
@@ -34,3 +34,14 @@ def test_a_run_is_as_far_as_its_nearest_stop_rule():
 def test_long_virtual_times_are_shown_in_days():
     assert duration_text(59.9) == "00:00:59"
     assert duration_text(86_400.0) == "1d 00:00:00"
+
+
+def test_a_share_is_shown_to_a_person_alone(capsys):
+    with share("timeline", Console(force_terminal=False)) as show:
+        show(0.5)
+    assert capsys.readouterr().out == ""
+
+    with share("timeline", Console(force_terminal=True, width=80)) as show:
+        show(0.5)
+
+    assert "timeline" in capsys.readouterr().out

@@ -75,7 +75,7 @@ def replacing(path: Path, *, way_out: str = GO_ON, syncs_folder: bool = True) ->
             unfinished.replace(path)
             if syncs_folder:
                 _sync_folder(path.parent)
-        except BaseException:
+        except (Exception, KeyboardInterrupt):
             # On a full disk the half-written file would take the room of later files. If it cannot
             # be removed either, the first fault is still the one to report.
             with contextlib.suppress(OSError):
