@@ -52,7 +52,8 @@ def read(data: bytes) -> Trace:
     whole = perfetto_trace_pb2.Trace.FromString(data)
     assert whole.SerializeToString() == data
     texts = interned(whole)
-    paths, found = {}, Trace()
+    paths: dict[int, str] = {}
+    found = Trace()
     for packet in whole.packet:
         assert packet.trusted_packet_sequence_id == 1
         if packet.HasField("track_descriptor"):
