@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def engine() -> Path:
     return folders[-1].parent
 
 
-def answers(engine: Path, trace: Path, queries: list[str], work: Path) -> list[list[tuple]]:
+def answers(engine: Path, trace: Path, queries: list[str], work: Path) -> list[list[Any]]:
     """The rows that each query gives."""
     protos = pytest.importorskip("perfetto.trace_processor.protos")
     from google.protobuf import message_factory  # noqa: PLC0415
