@@ -15,7 +15,7 @@ def lower_bounds(requirements: list[str]) -> dict[str, tuple[int, ...]]:
     """Lowest version of each requirement that names one; nothing else may be in it."""
     found = {}
     for requirement in requirements:
-        name, _, version = requirement.partition(">=")
+        name, _, version = requirement.partition(",<")[0].partition(">=")
         if version:
             found[name.lower()] = number(version)
     return found

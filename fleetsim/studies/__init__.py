@@ -12,5 +12,7 @@
 - `tables`: tables of a study.
 - `evidence`: summaries and verdicts of a study.
 - `result`: result of a study, and the function `fleetsim.study`.
+- `study_tables`: tables and header of a study, from which the page is made.
+- `page`: the page of a study, its figures and its LaTeX tables.
 - `statistics`: summaries, paired comparisons and verdicts of costs that may be censored.
 """

@@ -1,0 +1,106 @@
+"""Accuracy of arms over time, energy or rounds: mean over seeds on a common grid.
+
+The seeds of an arm are evaluated at different times and joules. At each x of the grid, a seed has
+the accuracy of its last round that was evaluated by then (last observation carried forward), also
+after its run has ended: the model does not change any more. The grid starts where every seed has
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fleetsim.contracts import FloatArray
+from fleetsim.studies.page import intervals
+
+MOST_POINTS = 200
+"""Points of a mean; more cannot be seen, and make the page larger."""
+EARLY_FRACTION = 0.2
+"""Share of the axis by which a curve has to have gained most, to count as early."""
+_MOST_GAIN = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class SeedCurve:
+    """Accuracy of one run."""
+
+    seed: int
+    x: FloatArray
+    accuracy: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCurve:
+    """Accuracy of an arm: mean over seeds with its range, at points of x."""
+
+    arm: str
+    x: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    seeds: tuple[SeedCurve, ...]
+
+
+def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[ArmCurve]:
+    """Return the curves of the arms that have any, against a column of one condition's curves."""
+    found = []
+    for arm in arms:
+        own = (
+            curves[curves["arm"] == arm].dropna(subset=["accuracy"]).sort_values(["seed", "round"])
+        )
+        seeds = tuple(
+            SeedCurve(
+                int(str(seed)),
+                rows[column].to_numpy(dtype=np.float64),
+                rows["accuracy"].to_numpy(dtype=np.float64),
+            )
+            for seed, rows in own.groupby("seed", sort=True)
+        )
+        if seeds:
+            found.append(_mean_curve(arm, seeds))
+    return found
+
+
+def common_grid(seeds: Sequence[SeedCurve]) -> FloatArray:
+    """Return every x at which a seed changes once all have begun, or `MOST_POINTS` of them."""
+    every: FloatArray = np.unique(np.concatenate([curve.x for curve in seeds]))
+    every = every[every >= max(curve.x[0] for curve in seeds)]
+    if len(every) > MOST_POINTS:
+        every = every[np.linspace(0, len(every) - 1, MOST_POINTS).round().astype(np.int64)]
+    return every
+
+
+def carried_forward(curve: SeedCurve, x: FloatArray) -> FloatArray:
+    """Return the accuracy of the last round that was evaluated by each x.
+
+    >>> carried_forward(SeedCurve(1, np.array([1.0, 5.0]), np.array([0.2, 0.6])), np.array([4.9]))
+    array([0.2])
+    """
+    accuracy: FloatArray = curve.accuracy[np.searchsorted(curve.x, x, side="right") - 1]
+    return accuracy
+
+
+def is_early(curves: Sequence[ArmCurve]) -> bool:
+    """Return True if most gain lies at the left of the axis, which a logarithm spreads out."""
+    if not curves:
+        return False
+    most = max(float(curve.x[-1]) for curve in curves)
+    if min(float(curve.x[0]) for curve in curves) <= 0.0:
+        return False
+    reached = []
+    for curve in curves:
+        best = np.maximum.accumulate(curve.mean)
+        gained = best[0] + _MOST_GAIN * (best[-1] - best[0])
+        reached.append(float(curve.x[np.argmax(best >= gained)]))
+    return float(np.median(reached)) < EARLY_FRACTION * most
+
+
+def _mean_curve(arm: str, seeds: tuple[SeedCurve, ...]) -> ArmCurve:
+    x = common_grid(seeds)
+    values = np.stack([carried_forward(curve, x) for curve in seeds])
+    mean, low, high = intervals.over_seeds(values)
+    return ArmCurve(arm, x, mean, np.maximum(low, 0.0), np.minimum(high, 1.0), seeds)

@@ -1,0 +1,135 @@
+"""Colour, dash and marker of every arm, and the colours of a light and a dark page.
+
+The light colours are those of Okabe and Ito (`fleetsim.report.figures.style`), the strongest
+first; the dark ones are the same hues, lighter, so that all have a contrast above 4.5 to the page.
+Dashes and markers differ too: colour is never the only cue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fleetsim.report.figures import style
+
+LIGHT = (
+    style.BLUE,
+    style.VERMILLION,
+    style.GREEN,
+    style.PURPLE,
+    style.BLACK,
+    style.ORANGE,
+    style.SKY_BLUE,
+)
+DARK = ("#3D9BE9", "#F07A2B", "#10B98A", "#E39BC4", "#F2F4F6", "#F2C230", "#9BD8FF")
+LIGHT_PAPER = "#ffffff"
+DARK_PAPER = "#1b2026"
+"""Background of charts; that of cards in the style of the pages."""
+
+# Dash in plotly, in SVG and in matplotlib.
+_DASHES = (
+    ("solid", "", "-"),
+    ("dash", "8 4", (0, (5, 2))),
+    ("dot", "2 3", (0, (1, 1.5))),
+    ("dashdot", "8 3 2 3", (0, (5, 1.5, 1, 1.5))),
+    ("longdash", "13 4", (0, (8, 2))),
+    ("8px,2px,2px,2px,2px,2px", "8 2 2 2 2 2", (0, (5, 1, 1, 1, 1, 1))),
+)
+# Marker in plotly and in matplotlib.
+_MARKERS = (
+    ("circle", "o"),
+    ("square", "s"),
+    ("diamond", "D"),
+    ("triangle-up", "^"),
+    ("triangle-down", "v"),
+    ("star", "*"),
+    ("pentagon", "p"),
+    ("hexagon", "h"),
+)
+MATPLOTLIB_HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "+++")
+PLOTLY_PATTERNS = ("", "/", ".", "x", "\\", "-", "+")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmStyle:
+    """Look of an arm in all figures."""
+
+    number: int
+    light: str
+    dark: str
+    dash: str
+    svg_dash: str
+    line_style: str | tuple[int, tuple[float, ...]]
+    marker: str
+    point: str
+    """Marker in matplotlib."""
+
+
+def of_arms(arms: tuple[str, ...]) -> dict[str, ArmStyle]:
+    """Return the look of each arm; after 42 arms colour and dash repeat together."""
+    looks = {}
+    for number, arm in enumerate(arms):
+        dash, svg_dash, line_style = _DASHES[number % len(_DASHES)]
+        marker, point = _MARKERS[number % len(_MARKERS)]
+        looks[arm] = ArmStyle(
+            number,
+            LIGHT[number % len(LIGHT)],
+            DARK[number % len(DARK)],
+            dash,
+            svg_dash,
+            line_style,
+            marker,
+            point,
+        )
+    return looks
+
+
+_PART_COLORS = (
+    style.ORANGE,
+    style.BLUE,
+    style.SKY_BLUE,
+    style.PURPLE,
+    style.GREY,
+    style.YELLOW,
+    style.GREEN,
+    style.VERMILLION,
+)
+_ON_DARK: Mapping[str, str] = MappingProxyType(
+    {style.BLACK: "#F2F4F6", style.BROWN: "#C98B4A", style.BLUE: "#3D9BE9"}
+)
+
+
+def part_colors(parts: tuple[str, ...], known: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the light and the dark colour of parts of a bar, by known names where there are."""
+    colors = {}
+    for number, part in enumerate(parts):
+        light = known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
+        colors[part] = (light, _ON_DARK.get(light, light))
+    return colors
+
+
+def translucent(color: str, alpha: float) -> str:
+    """Return a colour #rrggbb with an alpha.
+
+    >>> translucent("#0072B2", 0.2)
+    'rgba(0,114,178,0.2)'
+    """
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"
+
+
+def palette(looks: Mapping[str, ArmStyle], *, is_dark: bool) -> dict[str, str]:
+    """Return colours by the names that the charts use for them."""
+    colors = {
+        "ink": "#e6e9ec" if is_dark else "#1d2329",
+        "soft": "#a2adb7" if is_dark else "#5b6670",
+        "line": "#3a434b" if is_dark else "#d9dee3",
+        "paper": DARK_PAPER if is_dark else LIGHT_PAPER,
+    }
+    for look in looks.values():
+        color = look.dark if is_dark else look.light
+        colors[f"arm{look.number}"] = color
+        colors[f"arm{look.number}-pale"] = translucent(color, 0.65)
+        colors[f"arm{look.number}-band"] = translucent(color, 0.2 if is_dark else 0.14)
+    return colors

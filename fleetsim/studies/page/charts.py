@@ -1,0 +1,396 @@
+"""Interactive charts of a study, as plain dictionaries that plotly's script reads.
+
+Colours are names such as `@arm0`, which the page's script replaces by those of the light or the
+dark scheme. A trace's `meta` says its arm and its role; the script hides arms and single seeds by
+it. Text is escaped for plotly, which reads tags in names. Labels are never bold: plotly would set a
+style attribute, which the policy of the page refuses.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray
+from fleetsim.report import quantities
+from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import FATE_COLORS
+from fleetsim.studies.page import arm_styles, units
+from fleetsim.studies.page.arm_costs import LevelCost, PlanePoint
+from fleetsim.studies.page.arm_styles import ArmStyle
+from fleetsim.studies.page.drawings import (
+    AccuracyDrawing,
+    Axis,
+    EffectDrawing,
+    LedgerDrawing,
+    PlaneDrawing,
+)
+
+Json = dict[str, Any]
+
+_MOST_LETTERS = 26
+COMPONENT_COLORS = {
+    column.removeprefix("energy_").removesuffix("_j"): color
+    for column, (_, color) in style.COMPONENTS.items()
+}
+
+
+def variant(
+    choice: Mapping[str, str], traces: list[Json], layout: Json, finding: str, caption: str
+) -> Json:
+    """Return one chart and the choices under which it is shown."""
+    return {
+        "choice": dict(choice),
+        "traces": traces,
+        "layout": layout,
+        "finding": finding,
+        "caption": caption,
+    }
+
+
+def accuracy(drawing: AccuracyDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+    """Return accuracy against one axis: areas, single seeds, then means."""
+    traces: list[Json] = []
+    for curve in drawing.curves:
+        look = looks[curve.arm]
+        x = _numbers(curve.x / drawing.x.scale)
+        if len(curve.seeds) > 1:
+            traces += _band(look, x, _numbers(curve.low), _numbers(curve.high), shape="hv")
+    for curve in drawing.curves:
+        look = looks[curve.arm]
+        traces += [
+            _trace(
+                look,
+                "seed",
+                x=_numbers(seed.x / drawing.x.scale),
+                y=_numbers(seed.accuracy),
+                mode="lines",
+                line={"color": f"@arm{look.number}-pale", "width": 1, "shape": "hv"},
+                hovertemplate=f"{_text(curve.arm)}, seed {seed.seed}<br>%{{y:.1%}} at %{{x:.4~g}}"
+                f" {drawing.x.unit}<extra></extra>",
+            )
+            for seed in curve.seeds
+        ]
+    for curve in drawing.curves:
+        look = looks[curve.arm]
+        traces.append(
+            _trace(
+                look,
+                "mean",
+                name=_text(units.shortened(curve.arm, _MOST_LETTERS)),
+                showlegend=True,
+                x=_numbers(curve.x / drawing.x.scale),
+                y=_numbers(curve.mean),
+                customdata=_ranges(curve.low, curve.high),
+                mode="lines",
+                line={
+                    "color": f"@arm{look.number}",
+                    "width": 2.2,
+                    "dash": look.dash,
+                    "shape": "hv",
+                },
+                hovertemplate=f"{_text(curve.arm)}<br>%{{y:.1%}}"
+                + (" [%{customdata[0]:.1%}, %{customdata[1]:.1%}]" if len(curve.seeds) > 1 else "")
+                + f"<br>at %{{x:.4~g}} {drawing.x.unit}, {quantities.count(len(curve.seeds))}"
+                f" seed{'s' if len(curve.seeds) > 1 else ''}<extra></extra>",
+            )
+        )
+    layout = _layout(drawing.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
+    choice = {"condition": drawing.condition, "against": drawing.against}
+    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+
+
+def plane(drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+    """Return the time-energy plane: front, single seeds, then means with their ranges."""
+    x_axis, y_axis = drawing.x, drawing.y
+    front = sorted(
+        (point for point in drawing.points if point.is_on_front),
+        key=lambda point: point.seconds.center,
+    )
+    traces: list[Json] = []
+    if front:
+        traces.append(
+            {
+                "type": "scatter",
+                "name": "Pareto front",
+                "meta": {"role": "front"},
+                "showlegend": True,
+                "hoverinfo": "skip",
+                "mode": "lines" if len(front) > 1 else "markers",
+                "marker": {"size": 18, "symbol": "circle-open", "color": "@soft"},
+                "line": {"color": "@soft", "width": 1.5, "dash": "dot", "shape": "hv"},
+                "x": _numbers([point.seconds.center / x_axis.scale for point in front]),
+                "y": _numbers([point.joules.center / y_axis.scale for point in front]),
+            }
+        )
+    for point in drawing.points:
+        look = looks[point.arm]
+        symbols = [look.marker + ("" if seed.is_reached else "-open") for seed in point.seeds]
+        traces.append(
+            _trace(
+                look,
+                "point",
+                x=_numbers([seed.seconds / x_axis.scale for seed in point.seeds]),
+                y=_numbers([seed.joules / y_axis.scale for seed in point.seeds]),
+                mode="markers",
+                marker={"symbol": symbols, "size": 7, "color": f"@arm{look.number}-pale"},
+                customdata=[
+                    [seed.seed, "" if seed.is_reached else ", target not reached"]
+                    for seed in point.seeds
+                ],
+                hovertemplate=f"{_text(point.arm)}, seed %{{customdata[0]}}%{{customdata[1]}}<br>"
+                + _at(x_axis, y_axis),
+            )
+        )
+    traces += [_plane_mean(point, looks[point.arm], x_axis, y_axis) for point in drawing.points]
+    layout = _layout(x_axis.title, y_axis.title)
+    choice = {"condition": drawing.condition, "target": drawing.target}
+    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+
+
+def effect(drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> Json:
+    """Return the effect of a varied key: areas, then means at each level."""
+    scale = drawing.y.scale
+    traces: list[Json] = []
+    for each in drawing.effects:
+        look = looks[each.arm]
+        if max(point.cost.num_seeds for point in each.levels) > 1:
+            traces += _band(
+                look,
+                [_text(point.level) for point in each.levels],
+                _numbers([point.cost.low / scale for point in each.levels]),
+                _numbers([point.cost.high / scale for point in each.levels]),
+            )
+    for each in drawing.effects:
+        look = looks[each.arm]
+        traces.append(
+            _trace(
+                look,
+                "mean",
+                name=_text(units.shortened(each.arm, _MOST_LETTERS)),
+                showlegend=True,
+                x=[_text(point.level) for point in each.levels],
+                y=_numbers([point.cost.center / scale for point in each.levels]),
+                customdata=[_told(point, drawing.currency) for point in each.levels],
+                mode="lines+markers",
+                line={"color": f"@arm{look.number}", "width": 2, "dash": look.dash},
+                marker={
+                    "size": 9,
+                    "symbol": [
+                        look.marker + ("" if point.num_reached == point.num_runs else "-open")
+                        for point in each.levels
+                    ],
+                },
+                hovertemplate=f"{_text(each.arm)} at %{{x}}<br>%{{customdata[0]}}"
+                "<br>%{customdata[1]}<extra></extra>",
+            )
+        )
+    layout = _layout(drawing.key, drawing.y.title)
+    layout["xaxis"] |= {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": [_text(level) for level in drawing.levels],
+    }
+    layout["yaxis"]["rangemode"] = "tozero"
+    choice = {"key": drawing.key, "target": drawing.target, "currency": drawing.currency}
+    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+
+
+def ledger(drawing: LedgerDrawing, colors: Mapping[str, str]) -> Json:
+    """Return the mean ledgers as stacked bars, in colours that are named by part."""
+    joules = drawing.joules
+    arms = [_text(units.shortened(str(arm), 18)) for arm in joules.index]
+    sums_j = joules.sum(axis=1).to_numpy(dtype=np.float64) if len(joules) else np.zeros(0)
+    traces: list[Json] = []
+    for number, (part, column) in enumerate(joules.items()):
+        spent_j = column.to_numpy(dtype=np.float64)
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": _text(drawing.labels[str(part)]),
+                "meta": {"role": "part"},
+                # Numbers, and not names: two long names may be shortened to the same.
+                "y": list(range(len(arms))),
+                "x": _numbers(spent_j / drawing.x.scale),
+                "customdata": [
+                    [
+                        _text(str(arm)),
+                        units.text(float(own_j), "joules"),
+                        quantities.percent(float(own_j / sum_j) if sum_j else None),
+                    ]
+                    for arm, own_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
+                ],
+                "marker": {
+                    "color": f"@{colors[str(part)]}",
+                    "line": {"color": "@paper", "width": 0.5},
+                    "pattern": {
+                        "shape": arm_styles.PLOTLY_PATTERNS[
+                            number % len(arm_styles.PLOTLY_PATTERNS)
+                        ],
+                        "fgcolor": "@paper",
+                        "fillmode": "overlay",
+                        "size": 7,
+                        "solidity": 0.2,
+                    },
+                },
+                "hovertemplate": f"%{{customdata[0]}}<br>{_text(drawing.labels[str(part)])}:"
+                " %{customdata[1]}, %{customdata[2]}<extra></extra>",
+            }
+        )
+    layout = _layout(drawing.x.title, "")
+    layout |= {"barmode": "stack", "bargap": 0.35}
+    layout["height"] = 190 + 46 * max(2, len(arms))
+    layout["yaxis"] |= {
+        "autorange": "reversed",
+        "tickmode": "array",
+        "tickvals": list(range(len(arms))),
+        "ticktext": arms,
+        "showgrid": False,
+    }
+    choice = {"condition": drawing.condition, "by": drawing.by}
+    return variant(choice, traces, layout, drawing.finding, drawing.caption)
+
+
+def ledger_colors(parts: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the names of the colours of all parts of ledgers, and their light and dark palette."""
+    known = {**COMPONENT_COLORS, **FATE_COLORS}
+    colors = arm_styles.part_colors(tuple(parts), known)
+    names = {part: f"part{number}" for number, part in enumerate(parts)}
+    light = {names[part]: pair[0] for part, pair in colors.items()}
+    dark = {names[part]: pair[1] for part, pair in colors.items()}
+    return names, light, dark
+
+
+def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -> Json:
+    times, energies = point.seconds, point.joules
+    has_range = len(point.seeds) > 1
+    reached = f"{point.num_reached} of {len(point.seeds)} seeds reached it"
+    return _trace(
+        look,
+        "mean",
+        name=_text(units.shortened(point.arm, _MOST_LETTERS)),
+        showlegend=True,
+        x=_numbers([times.center / x_axis.scale]),
+        y=_numbers([energies.center / y_axis.scale]),
+        mode="markers",
+        marker={
+            "symbol": look.marker + ("" if point.is_complete else "-open"),
+            "size": 13,
+            "color": f"@arm{look.number}",
+            "line": {"width": 1 if point.is_complete else 2.5, "color": f"@arm{look.number}"},
+        },
+        error_x=_error(times.center, times.low, times.high, x_axis.scale, look)
+        if has_range
+        else {},
+        error_y=_error(energies.center, energies.low, energies.high, y_axis.scale, look)
+        if has_range
+        else {},
+        hovertemplate=f"{_text(point.arm)}, {reached}<br>"
+        + (
+            f"{units.text(times.center, 'seconds')} [{units.text(times.low, 'seconds')},"
+            f" {units.text(times.high, 'seconds')}]<br>{units.text(energies.center, 'joules')}"
+            f" [{units.text(energies.low, 'joules')}, {units.text(energies.high, 'joules')}]"
+            "<extra></extra>"
+            if has_range
+            else _at(x_axis, y_axis)
+        ),
+    )
+
+
+def _error(center: float, low: float, high: float, scale: float, look: ArmStyle) -> Json:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": _numbers([(high - center) / scale]),
+        "arrayminus": _numbers([(center - low) / scale]),
+        "color": f"@arm{look.number}",
+        "thickness": 1.5,
+        "width": 4,
+    }
+
+
+def _at(x: Axis, y: Axis) -> str:
+    return f"%{{x:.3~g}} {x.unit}, %{{y:.3~g}} {y.unit}<extra></extra>"
+
+
+def _told(point: LevelCost, currency: str) -> list[str]:
+    cost = point.cost
+    ends = f" [{units.text(cost.low, currency)}, {units.text(cost.high, currency)}]"
+    return [
+        units.text(cost.center, currency) + (ends if cost.num_seeds > 1 else ""),
+        f"{point.num_reached} of {point.num_runs} runs reached it",
+    ]
+
+
+def _trace(look: ArmStyle, role: str, **parts: Any) -> Json:
+    return {
+        "type": "scatter",
+        "meta": {"arm": look.number, "role": role},
+        "showlegend": False,
+        "legendgroup": f"arm{look.number}",
+        **parts,
+        **(
+            {"marker": {"color": f"@arm{look.number}", **parts["marker"]}}
+            if "marker" in parts
+            else {}
+        ),
+    }
+
+
+def _band(
+    look: ArmStyle, x: Sequence[Any], low: list[float], high: list[float], *, shape: str = "linear"
+) -> Iterator[Json]:
+    """Yield the invisible lower edge of an area, and the upper one that fills down to it."""
+    for edge, fill in ((low, "none"), (high, "tonexty")):
+        yield _trace(
+            look,
+            "band",
+            x=x,
+            y=edge,
+            mode="lines",
+            line={"width": 0, "shape": shape, "color": f"@arm{look.number}-band"},
+            fill=fill,
+            fillcolor=f"@arm{look.number}-band",
+            hoverinfo="skip",
+        )
+
+
+def _layout(x_title: str, y_title: str, *, y: Json | None = None) -> Json:
+    axis = {
+        "gridcolor": "@line",
+        "linecolor": "@soft",
+        "zerolinecolor": "@line",
+        "tickcolor": "@soft",
+        "automargin": True,
+    }
+    return {
+        "paper_bgcolor": "@paper",
+        "plot_bgcolor": "@paper",
+        "font": {"color": "@ink", "size": 13, "family": "system-ui, sans-serif"},
+        "height": 460,
+        "margin": {"l": 8, "r": 12, "t": 34, "b": 8},
+        "hovermode": "closest",
+        "hoverlabel": {"bgcolor": "@paper", "font": {"color": "@ink"}, "align": "left"},
+        "legend": {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "itemsizing": "trace"},
+        "modebar": {"color": "@soft", "activecolor": "@ink", "bgcolor": "@paper"},
+        "xaxis": {**axis, "title": {"text": _text(x_title), "standoff": 8}},
+        "yaxis": {**axis, "title": {"text": _text(y_title), "standoff": 8}, **(y or {})},
+    }
+
+
+def _ranges(low: FloatArray, high: FloatArray) -> list[list[float]]:
+    return [list(pair) for pair in zip(_numbers(low), _numbers(high), strict=True)]
+
+
+def _numbers(values: FloatArray | Sequence[float]) -> list[float]:
+    """Return numbers to five digits: more cannot be seen, and make the page larger."""
+    return [float(f"{value:.5g}") for value in np.asarray(values, dtype=np.float64)]
+
+
+def _text(words: str) -> str:
+    """Return words in which plotly reads no tag and no placeholder."""
+    return html.escape(words).replace("%{", "%\u200b{")

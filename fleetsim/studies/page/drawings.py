@@ -1,0 +1,229 @@
+"""Contents of the charts of a study and of their static twins: numbers in units, titles, words.
+
+A drawing is one chart for one choice of condition, target, currency or axis. Charts of the page
+(`charts`) and files (`twins`) are made of the same drawings, so they show the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetsim.record.measures.ledger import COMPONENTS, FATES
+from fleetsim.report.figures.ledger import COMPONENT_NAMES
+from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
+from fleetsim.studies.page.accuracy_curves import ArmCurve
+from fleetsim.studies.page.arm_costs import Effect, PlanePoint
+from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
+
+AXES: Mapping[str, tuple[str, str, Currency]] = {
+    "time": ("time_s", "virtual time", "seconds"),
+    "energy": ("energy_j", "energy of the fleet", "joules"),
+    "rounds": ("round", "round", "rounds"),
+}
+"""Axes of accuracy: column of the curves, words, and the currency of their verdicts."""
+PARTS = {"component": tuple(COMPONENTS), "energy outcome": FATES}
+"""Parts of a ledger, by the words for what it is divided by."""
+_COLUMNS = {"component": "component", "energy outcome": "fate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Title of an axis, and its unit in SI."""
+
+    title: str
+    scale: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyDrawing:
+    """Accuracy of all arms in a condition, against one axis."""
+
+    condition: str
+    against: str
+    x: Axis
+    curves: list[ArmCurve]
+    is_early: bool
+    finding: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneDrawing:
+    """Seconds and joules of all arms to a target in a condition."""
+
+    condition: str
+    target: str
+    x: Axis
+    y: Axis
+    points: list[PlanePoint]
+    finding: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class EffectDrawing:
+    """Costs of all arms by the level of a varied key."""
+
+    key: str
+    target: str
+    currency: Currency
+    y: Axis
+    levels: tuple[str, ...]
+    effects: list[Effect]
+    finding: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDrawing:
+    """Mean joules of all arms in a condition, by component or by energy outcome."""
+
+    condition: str
+    by: str
+    x: Axis
+    joules: pd.DataFrame
+    labels: Mapping[str, str]
+    finding: str
+    caption: str
+
+
+Drawing = AccuracyDrawing | PlaneDrawing | EffectDrawing | LedgerDrawing
+
+
+def done_only(frame: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of runs that ended as planned; those of others would end too early."""
+    keys = ["condition", "arm", "seed"]
+    done = runs.loc[runs["status"] == findings.DONE, keys]
+    return frame.merge(done, on=keys, how="inner")
+
+
+def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDrawing]:
+    """Yield accuracy for each condition and axis."""
+    curves = done_only(tables.curves, tables.runs)
+    for condition in header.conditions:
+        own = curves[curves["condition"] == condition]
+        for against, (column, words, currency) in AXES.items():
+            found = accuracy_curves.arm_curves(own, header.arms, column)
+            scale, unit = units.of_axis(max((c.x[-1] for c in found), default=0.0), currency)
+            target = header.targets[-1]
+            yield AccuracyDrawing(
+                condition,
+                against,
+                Axis(units.with_unit(words, unit), scale, unit),
+                found,
+                accuracy_curves.is_early(found),
+                f"Accuracy over {words}{findings.of_condition(condition)}."
+                f" {findings.sentences(tables, condition, target, [currency])}",
+                f"Line: mean over seeds. Area: {_spread(found)}. At each x a seed has the accuracy"
+                " of its last evaluated round (last observation carried forward), also after its"
+                " run has ended.",
+            )
+
+
+def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneDrawing]:
+    """Yield the time-energy plane for each condition and target."""
+    costs = done_only(tables.costs, tables.runs)
+    for condition in header.conditions:
+        for target in header.targets:
+            own = costs[(costs["condition"] == condition) & (costs["target"] == target)]
+            points = arm_costs.plane(own, header.arms)
+            seeds = [seed for point in points for seed in point.seeds]
+            time, time_unit = units.of_axis(
+                max((seed.seconds for seed in seeds), default=0.0), "seconds"
+            )
+            energy, energy_unit = units.of_axis(
+                max((seed.joules for seed in seeds), default=0.0), "joules"
+            )
+            spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
+            yield PlaneDrawing(
+                condition,
+                target,
+                Axis(units.with_unit(f"time to {target}", time_unit), time, time_unit),
+                Axis(units.with_unit(f"energy to {target}", energy_unit), energy, energy_unit),
+                points,
+                findings.of_plane(points, target),
+                "Large: geometric mean of the costs over seeds; bars on both axes:"
+                f" {spread}. Small: single seeds."
+                " Open: a run ended without the target, so its true costs are higher. Dotted line:"
+                " Pareto front of the arms that reached it in all seeds.",
+            )
+
+
+def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDrawing]:
+    """Yield the effect of each varied key for each target and currency."""
+    costs = done_only(tables.costs, tables.runs)
+    for key, levels in header.factors.items():
+        by_condition = tables.runs.drop_duplicates("condition").set_index("condition")[key]
+        for target in header.targets:
+            for currency in findings.currencies_of(tables):
+                own = arm_costs.in_currency(costs, target, currency)
+                effects = arm_costs.effects(own, by_condition, levels, header.arms)
+                points = [point for effect in effects for point in effect.levels]
+                scale, unit = units.of_axis(
+                    max((point.cost.high for point in points), default=0.0), currency
+                )
+                spread = intervals.words(
+                    (point.cost.num_seeds for point in points), mean="logarithms"
+                )
+                others = " and over the levels of other keys" if len(header.factors) > 1 else ""
+                yield EffectDrawing(
+                    key,
+                    target,
+                    currency,
+                    Axis(
+                        units.with_unit(f"{currency} to {target}", _other(unit, currency)),
+                        scale,
+                        unit,
+                    ),
+                    levels,
+                    effects,
+                    findings.of_effect(effects, key, target, currency),
+                    f"Line: geometric mean over seeds{others}. Area:"
+                    f" {spread}. Open marker: a run ended without"
+                    " the target and counts with what it had spent, so the true cost is higher.",
+                )
+
+
+def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerDrawing]:
+    """Yield mean ledgers for each condition, by component and by energy outcome."""
+    entries = done_only(tables.ledgers, tables.runs)
+    for condition in header.conditions:
+        own = entries[entries["condition"] == condition]
+        for by, order in PARTS.items():
+            joules = arm_costs.mean_ledger(own, _COLUMNS[by], header.arms, order)
+            scale, unit = units.of_axis(
+                float(joules.sum(axis=1).max()) if len(joules) else 0.0, "joules"
+            )
+            yield LedgerDrawing(
+                condition,
+                by,
+                Axis(units.with_unit("mean energy of a run", unit), scale, unit),
+                joules,
+                {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},
+                findings.of_ledger(joules, by),
+                "Mean over the runs of an arm. The runs of an arm may have more rounds than those"
+                " of another.",
+            )
+
+
+def slug(*words: str) -> str:
+    """Return words as part of a file's name.
+
+    >>> slug("deadline_s=60", "80 %")
+    'deadline-s-60-80'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
+
+
+def _spread(curves: list[ArmCurve]) -> str:
+    return intervals.words(len(curve.seeds) for curve in curves)
+
+
+def _other(unit: str, currency: Currency) -> str:
+    """Return a unit unless the currency is named like it."""
+    return "" if unit == "USD" and currency == "dollars" else unit

@@ -1,0 +1,156 @@
+"""Findings of a study in sentences: verdicts by condition, notices, and descriptions of charts.
+
+The description of a chart says what it shows, not that it is a chart: it comes from the verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetsim.report import quantities
+from fleetsim.studies.page import units
+from fleetsim.studies.page.arm_costs import Effect, PlanePoint
+from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
+
+ONE_SEED = "one seed: no evidence"
+DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Verdicts of one condition, target and currency."""
+
+    condition: str
+    target: str
+    currency: str
+    verdicts: tuple[tuple[str, str, str], ...]
+    """Arm, kind and sentence."""
+
+
+def currencies_of(tables: StudyTables) -> tuple[Currency, ...]:
+    """Return the currencies of the costs, in their usual order."""
+    present = set(tables.costs["currency"])
+    return tuple(currency for currency in CURRENCIES if currency in present)
+
+
+def main_currency(tables: StudyTables) -> Currency:
+    """Return the currency that the page opens with: joules, if there are any."""
+    present = currencies_of(tables)
+    return "joules" if "joules" in present or not present else present[0]
+
+
+def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[Group]]:
+    """Return the verdicts of the main target and currency, and the other ones."""
+    first: list[Group] = []
+    others: list[Group] = []
+    main = (header.targets[-1], main_currency(tables))
+    keyed = dict(list(tables.verdicts.groupby(["target", "currency", "condition"], sort=False)))
+    for target in reversed(header.targets):
+        for currency in CURRENCIES:
+            for condition in header.conditions:
+                rows = keyed.get((target, currency, condition))
+                if rows is None:
+                    continue
+                order = {arm: number for number, arm in enumerate(header.arms)}
+                rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
+                entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
+                group = Group(condition, target, currency, tuple(entries))
+                (first if (target, currency) == main else others).append(group)
+    return first, others
+
+
+def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str]]:
+    """Yield what limits the findings: heading and words."""
+    if len(header.seeds) == 1:
+        yield (
+            f"{ONE_SEED[0].upper()}{ONE_SEED[1:]}.",
+            "Differences between arms may be chance. Add seeds to the study and run it again; runs"
+            " that are there are kept.",
+        )
+    for status, words in (
+        ("failed", "They are left out of all charts; costs are those of the other seeds:"),
+        ("missing", "The page shows the runs that are there:"),
+    ):
+        runs = tables.runs[tables.runs["status"] == status]
+        if not runs.empty:
+            shown = "; ".join(_named(row) for row in runs.head(8).to_dict("records"))
+            more = f"; and {len(runs) - 8} more, see the table of runs" if len(runs) > 8 else ""
+            verb = "failed" if status == "failed" else "are missing"
+            yield f"{len(runs)} of {len(tables.runs)} runs {verb}.", f"{words} {shown}{more}"
+    platforms = sorted(set(tables.runs.loc[tables.runs["status"] == DONE, "platform"].dropna()))
+    if len(platforms) > 1:
+        yield (
+            f"The runs come from {len(platforms)} numerical platforms.",
+            "Their last bits differ, and with them, where clients are almost equal, selections and"
+            f" all later results: {', '.join(map(str, platforms))}",
+        )
+    for note in header.notes:
+        yield "Note.", note
+
+
+def of_condition(condition: str) -> str:
+    """Return a condition as the end of a sentence."""
+    return f", {condition}" if condition else ""
+
+
+def sentences(tables: StudyTables, condition: str, target: str, currencies: Sequence[str]) -> str:
+    """Return the verdicts of a condition and target in the given currencies as one text."""
+    rows = tables.verdicts
+    rows = rows[
+        (rows["condition"] == condition)
+        & (rows["target"] == target)
+        & rows["currency"].isin(currencies)
+    ]
+    return " ".join(rows["sentence"]) or f"No verdict to {target}."
+
+
+def of_plane(points: Sequence[PlanePoint], target: str) -> str:
+    """Describe the time-energy plane by its Pareto front."""
+    if not points:
+        return f"No run has costs to {target}."
+    front = [point for point in points if point.is_on_front]
+    words = [
+        f"{point.arm} at {units.text(point.seconds.center, 'seconds')} and"
+        f" {units.text(point.joules.center, 'joules')}"
+        for point in sorted(front, key=lambda point: point.seconds.center)
+    ]
+    open_arms = [point.arm for point in points if not point.is_complete]
+    told = (
+        f"Pareto front to {target}: {'; '.join(words)}."
+        if front
+        else f"No arm reached {target} in all seeds, so there is no Pareto front."
+    )
+    if front and open_arms:
+        told += f" Not in all seeds reached by {', '.join(open_arms)}."
+    return told
+
+
+def of_effect(effects: Sequence[Effect], key: str, target: str, currency: Currency) -> str:
+    """Describe the effect of a varied key by the costs at its levels."""
+    told = []
+    for effect in effects:
+        at = ", ".join(
+            f"{units.text(point.cost.center, currency)} at {point.level}" for point in effect.levels
+        )
+        told.append(f"{effect.arm} {at}")
+    return f"{currency.capitalize()} to {target} by {key}: {'; '.join(told) or 'no costs'}."
+
+
+def of_ledger(joules: pd.DataFrame, by: str) -> str:
+    """Describe mean ledgers by the sum and the largest part of each arm."""
+    told = []
+    for arm, row in joules.iterrows():
+        total_j = float(row.sum())
+        if total_j > 0.0:
+            part = quantities.percent(float(row.max()) / total_j)
+            told.append(f"{arm} {units.text(total_j, 'joules')}, {part} of it {row.idxmax()}")
+    return f"Mean joules of a run by {by}: {'; '.join(told) or 'none'}."
+
+
+def _named(run: Mapping[Hashable, object]) -> str:
+    reason = run.get("reason")
+    why = f" ({reason})" if isinstance(reason, str) and reason else ""
+    return f"{run['arm']}{of_condition(str(run['condition']))}, seed {run['seed']}{why}"

@@ -1,0 +1,97 @@
+"""Means over seeds with the range in which they are drawn.
+
+With `FEW` seeds or more the range is the 95 % t interval of the mean, low and high = m -+ t(.975,
+n - 1) s / sqrt(n), with the standard deviation s of n seeds (Student, "The probable error of a
+mean", Biometrika 6, 1908). With fewer it is the least and the most of the seeds, since a t interval
+of two to four of them is too wide to read. Costs, which are positive and multiply, are averaged as
+logarithms: their mean is the geometric one. Ranges describe; verdicts come from `statistics`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from fleetsim.contracts import FloatArray
+
+FEW = 5
+"""Smallest number of seeds with a t interval."""
+_LEVEL = 0.95
+
+Kind = Literal["t", "range", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Geometric mean of an arm's costs over seeds, with its range; NaN without seeds."""
+
+    center: float
+    low: float
+    high: float
+    num_seeds: int
+
+    @property
+    def is_known(self) -> bool:
+        """True if there is a seed."""
+        return self.num_seeds > 0
+
+
+def kind_of(num_seeds: int) -> Kind:
+    """Return how the range of a number of seeds is made."""
+    if num_seeds >= FEW:
+        return "t"
+    return "range" if num_seeds > 1 else "none"
+
+
+def words(nums: Iterable[int], *, mean: str = "mean") -> str:
+    """Return how the ranges of arms of these numbers of seeds are made, for a caption.
+
+    >>> words([5, 4])
+    '95 % t interval of the mean over seeds (least to most with fewer than 5 seeds)'
+    """
+    kinds = {kind_of(num) for num in nums}
+    interval = f"95 % t interval of the {mean} over seeds"
+    few = f"least to most with fewer than {FEW} seeds"
+    match "t" in kinds, "range" in kinds:
+        case True, True:
+            return f"{interval} ({few})"
+        case True, False:
+            return interval
+        case False, True:
+            return f"least to most of the seeds (fewer than {FEW}, too few for an interval)"
+        case _:
+            return "none (one seed)"
+
+
+def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, low and high over the first axis of values [seeds, points].
+
+    >>> [float(end) for end, in over_seeds(np.array([[1.0], [3.0]]))]
+    [2.0, 1.0, 3.0]
+    """
+    num = len(values)
+    mean: FloatArray = values.mean(axis=0)
+    if kind_of(num) != "t":
+        return mean, values.min(axis=0), values.max(axis=0)
+    half = stdtrit(num - 1, 0.5 + _LEVEL / 2) * values.std(axis=0, ddof=1) / math.sqrt(num)
+    return mean, mean - half, mean + half
+
+
+def geometric(costs: FloatArray) -> Mean:
+    """Return the geometric mean of positive costs of seeds, with its range.
+
+    >>> geometric(np.array([1.0, 4.0]))
+    Mean(center=2.0, low=1.0, high=4.0, num_seeds=2)
+    """
+    if not len(costs):
+        return Mean(math.nan, math.nan, math.nan, 0)
+    # Rounded, as exp(log(4)) is not 4.
+    center, low, high = (
+        float(f"{math.exp(end[0]):.12g}") for end in over_seeds(np.log(costs)[:, np.newaxis])
+    )
+    return Mean(center, low, high, len(costs))

@@ -1,0 +1,280 @@
+"use strict";
+// Choices, schemes, keys and tables of the page; the charts themselves are plotly's.
+(() => {
+  const study = JSON.parse(document.getElementById("study").textContent);
+  const plotly = window.Plotly || window.moduleName;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const spoken = document.getElementById("spoken");
+  const choices = study.choices;
+  const hidden = new Set();
+  let showsSeeds = false;
+  const each = (selector, act, from = document) => from.querySelectorAll(selector).forEach(act);
+  const config = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"],
+  };
+
+  // "@arm0" becomes the colour of that name in the present scheme.
+  function colored(value, palette) {
+    if (typeof value === "string" && value.startsWith("@")) {
+      return palette[value.slice(1)] || value;
+    }
+    if (Array.isArray(value)) {
+      return typeof value[0] === "number" ? value : value.map((entry) => colored(entry, palette));
+    }
+    if (value !== null && typeof value === "object") {
+      return Object.fromEntries(
+        Object.entries(value).map(([key, entry]) => [key, colored(entry, palette)])
+      );
+    }
+    return value;
+  }
+
+  function visibilityOf(trace) {
+    if (trace.meta.role === "seed" && !showsSeeds) return false;
+    if (!hidden.has(trace.meta.arm)) return true;
+    return trace.showlegend ? "legendonly" : false;
+  }
+
+  class Chart {
+    constructor(section) {
+      this.section = section;
+      this.plot = section.querySelector(".plot");
+      this.caption = section.querySelector("figcaption");
+      this.variants = study.charts[section.dataset.chart];
+      this.log = {};
+      this.at = { curve: -1, point: 0 };
+      each("[data-log]", (box) => {
+        box.addEventListener("change", () => {
+          this.log[box.dataset.log] = box.checked;
+          this.draw();
+        });
+      }, section);
+      section.querySelector("[data-reset]").addEventListener("click", () => this.reset());
+      this.plot.addEventListener("keydown", (event) => this.key(event));
+      this.plot.addEventListener("blur", () => plotly.Fx.unhover(this.plot));
+    }
+
+    variant() {
+      const fits = (variant) =>
+        Object.entries(variant.choice).every(([key, value]) => choices[key] === value);
+      return this.variants.find(fits) || this.variants[0];
+    }
+
+    draw() {
+      const palette = study.palettes[dark.matches ? "dark" : "light"];
+      const variant = this.variant();
+      const layout = colored(variant.layout, palette);
+      for (const [axis, isLog] of Object.entries(this.log)) {
+        if (isLog) {
+          layout[axis].type = "log";
+          layout[axis].dtick = this.width() < 600 ? "D2" : "D1";
+          delete layout[axis].rangemode;
+        }
+      }
+      const narrow = this.width() < 600;
+      if (narrow) layout.font.size = 12;
+      const traces = variant.traces.map((trace) => ({
+        ...colored(trace, palette),
+        visible: visibilityOf(trace),
+      }));
+      const view = JSON.stringify([variant.choice, this.log]);
+      layout.uirevision = view;
+      layout.legend.uirevision = String(Math.abs(view.length));
+      this.plot.setAttribute("aria-label", variant.finding);
+      this.caption.textContent = variant.caption;
+      this.at = { curve: -1, point: 0 };
+      const isNew = !this.plot.classList.contains("js-plotly-plot");
+      plotly.react(this.plot, traces, layout, config);
+      if (isNew) this.listen();
+    }
+
+    width() {
+      return this.plot.clientWidth;
+    }
+
+    listen() {
+      const armOf = (event) => event.data[event.curveNumber].meta.arm;
+      this.plot.on("plotly_legendclick", (event) => {
+        const arm = armOf(event);
+        if (arm === undefined) return true;
+        show(arm, hidden.has(arm));
+        return false;
+      });
+      this.plot.on("plotly_legenddoubleclick", (event) => {
+        const arm = armOf(event);
+        if (arm === undefined) return true;
+        const isAlone = hidden.size === study.arms.length - 1 && !hidden.has(arm);
+        study.arms.forEach((_, other) => mark(other, isAlone || other === arm));
+        drawAll();
+        return false;
+      });
+    }
+
+    reset() {
+      plotly.relayout(this.plot, { "xaxis.autorange": true, "yaxis.autorange": this.upright() });
+    }
+
+    // Bars are listed from the top.
+    upright() {
+      return this.variant().layout.yaxis.autorange || true;
+    }
+
+    key(event) {
+      if (event.ctrlKey || event.altKey || event.metaKey) return;
+      const act = {
+        ArrowRight: () => this.step(0, 1),
+        ArrowLeft: () => this.step(0, -1),
+        ArrowDown: () => this.step(1, 0),
+        ArrowUp: () => this.step(-1, 0),
+        "+": () => this.zoom(0.6),
+        "=": () => this.zoom(0.6),
+        "-": () => this.zoom(1 / 0.6),
+        0: () => this.reset(),
+        Escape: () => plotly.Fx.unhover(this.plot),
+      }[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    }
+
+    // Numbers of the curves that have values to read.
+    curves() {
+      const wanted = (trace) =>
+        trace.visible === true && ["mean", "part"].includes(trace.meta.role) && trace.x.length > 0;
+      return this.plot.data.map((_, number) => number).filter((n) => wanted(this.plot.data[n]));
+    }
+
+    step(curves, points) {
+      const numbers = this.curves();
+      if (!numbers.length) return;
+      const before = numbers.indexOf(this.at.curve);
+      const index = before < 0 ? 0 : (before + curves + numbers.length) % numbers.length;
+      const trace = this.plot.data[numbers[index]];
+      const num = trace.x.length;
+      const stride = Math.max(1, Math.round(num / 40));
+      const point = before < 0 ? this.at.point : this.at.point + points * stride;
+      this.at = { curve: numbers[index], point: Math.min(Math.max(point, 0), num - 1) };
+      plotly.Fx.hover(this.plot, [{ curveNumber: this.at.curve, pointNumber: this.at.point }]);
+      // Plotly draws at most one label each 50 ms.
+      clearTimeout(this.speaking);
+      this.speaking = setTimeout(() => this.speak(), 120);
+    }
+
+    speak() {
+      const lines = [...this.plot.querySelectorAll(".hovertext .line")];
+      const labels = lines.length ? lines : [...this.plot.querySelectorAll(".hovertext text")];
+      spoken.textContent = labels.map((line) => line.textContent).filter(Boolean).join(", ");
+    }
+
+    zoom(factor) {
+      const axis = this.plot._fullLayout.xaxis;
+      const [low, high] = axis.range.map(Number);
+      const trace = this.plot.data[this.at.curve];
+      let center = (low + high) / 2;
+      if (trace && typeof trace.x[this.at.point] === "number") {
+        center = axis.type === "log" ? Math.log10(trace.x[this.at.point]) : trace.x[this.at.point];
+      }
+      const half = ((high - low) / 2) * factor;
+      plotly.relayout(this.plot, { "xaxis.range": [center - half, center + half] });
+    }
+  }
+
+  const shown = [];
+  const drawAll = () => shown.forEach((chart) => chart.draw());
+
+  function mark(arm, isShown) {
+    if (isShown) hidden.delete(arm);
+    else hidden.add(arm);
+    each(`input[data-arm="${arm}"]`, (box) => { box.checked = isShown; });
+  }
+
+  function show(arm, isShown) {
+    mark(arm, isShown);
+    drawAll();
+  }
+
+  // A table: a button in each head sorts, which a keyboard reaches too.
+  function sortable(table) {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    const original = [...body.rows];
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+      head.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const next = { none: "ascending", ascending: "descending", descending: "none" }[
+          head.getAttribute("aria-sort")
+        ];
+        heads.forEach((other) => other.setAttribute("aria-sort", "none"));
+        head.setAttribute("aria-sort", next);
+        const rows = next === "none" ? original : sorted(original, column, next === "descending");
+        body.replaceChildren(...rows);
+      });
+    });
+  }
+
+  function sorted(rows, column, isDescending) {
+    const sign = isDescending ? -1 : 1;
+    const keyOf = (row) => {
+      const cell = row.cells[column];
+      return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent;
+    };
+    return [...rows].sort((one, other) => {
+      const [a, b] = [keyOf(one), keyOf(other)];
+      if (typeof a === "number" && typeof b === "number") {
+        if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+        return sign * (a - b);
+      }
+      return sign * String(a).localeCompare(String(b), "en", { numeric: true });
+    });
+  }
+
+  function filtered(table) {
+    const wanted = [];
+    each(`select[data-table="${table.dataset.name}"]`, (select) => {
+      const head = [...table.tHead.rows[0].cells].findIndex(
+        (cell) => cell.dataset.column === select.dataset.filter
+      );
+      if (select.value) wanted.push([head, select.value]);
+    });
+    each("tbody tr", (row) => {
+      row.hidden = !wanted.every(([column, value]) => row.cells[column].textContent === value);
+    }, table);
+  }
+
+  each("[hidden]", (part) => { part.hidden = false; });
+  each("table.sortable", sortable);
+  each("select[data-filter]", (select) => {
+    select.addEventListener("change", () =>
+      filtered(document.querySelector(`table[data-name="${select.dataset.table}"]`))
+    );
+  });
+  each("section.chart", (section) => { shown.push(new Chart(section)); });
+  each("select[data-choice]", (select) => {
+    select.value = choices[select.dataset.choice];
+    select.addEventListener("change", () => {
+      choices[select.dataset.choice] = select.value;
+      each(`select[data-choice="${select.dataset.choice}"]`, (other) => {
+        other.value = select.value;
+      });
+      drawAll();
+    });
+  });
+  each("input[data-arm]", (box) => {
+    box.addEventListener("change", () => show(Number(box.dataset.arm), box.checked));
+  });
+  each("input[data-seeds]", (box) => {
+    box.addEventListener("change", () => {
+      showsSeeds = box.checked;
+      drawAll();
+    });
+  });
+  dark.addEventListener("change", drawAll);
+  drawAll();
+  document.documentElement.dataset.drawn = "true";
+})();

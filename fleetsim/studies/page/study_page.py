@@ -1,0 +1,263 @@
+"""The page of a study: one file that opens offline, with its figures and tables as files beside it.
+
+The page runs two scripts, plotly's and its own, which its policy names by their hashes; it allows
+no other script, no `eval`, and no request. Text of the study is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from fleetsim.record import atomic_files
+from fleetsim.studies.page import (
+    arm_styles,
+    charts,
+    drawings,
+    findings,
+    html_tables,
+    latex_tables,
+    plotly_bundle,
+    twins,
+)
+from fleetsim.studies.page.arm_styles import ArmStyle
+from fleetsim.studies.page.drawings import (
+    AccuracyDrawing,
+    Drawing,
+    EffectDrawing,
+    LedgerDrawing,
+    PlaneDrawing,
+)
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
+
+PAGE = "study.html"
+FIGURES = "figures"
+LATEX = "latex"
+
+_WAY_OUT = "make the folder writable, then ask for the page again"
+_EMPTY_STYLE = ""
+"""Plotly adds a style without text, and fills it by rules, which need no permission."""
+_TITLES = {
+    "accuracy": "Accuracy",
+    "plane": "Time and energy to the target",
+    "effect": "Effect of what is varied",
+    "ledger": "Where the joules went",
+}
+_CHOICES = {
+    "condition": "condition",
+    "against": "over",
+    "target": "target",
+    "currency": "cost in",
+    "key": "varied",
+    "by": "divided by",
+}
+"""Words of the page for the choices of charts."""
+
+
+def write_page(
+    tables: StudyTables,
+    header: StudyHeader,
+    folder: Path,
+    *,
+    formats: Iterable[str] = (),
+    latex: bool = False,
+) -> Path:
+    """Write `study.html` into the folder of a study, and return its path.
+
+    Args:
+        tables: Tables of the study.
+        header: Plan of the study.
+        folder: Folder of the study; links to runs are relative to it.
+        formats: Formats of static twins, which are written into `figures/`: svg, pdf, png.
+        latex: Write `latex/summaries.tex` and `latex/verdicts.tex` too.
+
+    Raises:
+        DataError: a file cannot be written, or the installed plotly has no usable script.
+    """
+    formats = tuple(formats)
+    looks = arm_styles.of_arms(header.arms)
+    by_chart: dict[str, list[Drawing]] = {
+        "accuracy": list(drawings.accuracies(tables, header)),
+        "plane": list(drawings.planes(tables, header)),
+        "effect": list(drawings.level_effects(tables, header)),
+        "ledger": list(drawings.ledgers(tables, header)),
+    }
+    atomic_files.make_folder(folder, way_out=_WAY_OUT)
+    stems: list[str] = []
+    if formats:
+        figures = folder / FIGURES
+        atomic_files.make_folder(figures, way_out=_WAY_OUT)
+        every = [drawing for drawn in by_chart.values() for drawing in drawn]
+        stems = twins.save(every, looks, figures, formats, way_out=_WAY_OUT)
+    if latex:
+        atomic_files.make_folder(folder / LATEX, way_out=_WAY_OUT)
+        for name, text in (
+            ("summaries", latex_tables.summaries(tables, header)),
+            ("verdicts", latex_tables.verdicts(tables, header)),
+        ):
+            path = folder / LATEX / f"{name}.tex"
+            atomic_files.write(path, text.encode("utf-8", "replace"), way_out=_WAY_OUT)
+    page = _html(tables, header, folder, by_chart, looks, stems, formats)
+    path = folder / PAGE
+    # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
+    atomic_files.write(path, page.encode("utf-8", "replace"), way_out=_WAY_OUT)
+    return path
+
+
+def _html(
+    tables: StudyTables,
+    header: StudyHeader,
+    folder: Path,
+    by_chart: Mapping[str, Sequence[Drawing]],
+    looks: Mapping[str, ArmStyle],
+    stems: Sequence[str],
+    formats: Sequence[str],
+) -> str:
+    own = resources.files("fleetsim.studies.page")
+    style = "\n".join(
+        (
+            (resources.files("fleetsim.report") / "style.css").read_text("utf-8"),
+            (own / "study.css").read_text("utf-8"),
+            _arm_colors(looks),
+        )
+    )
+    script, library = (own / "study.js").read_text("utf-8"), plotly_bundle.script()
+    first, others = findings.groups(tables, header)
+    data = _chart_data(tables, header, by_chart, looks)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fleetsim", "study/page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("study.html.j2").render(
+        header=header,
+        subtitle=_subtitle(tables, header),
+        notices=list(findings.notices(tables, header)),
+        verdicts=first,
+        other_verdicts=others,
+        charts=[_chart_part(name, data["charts"][name]) for name in data["charts"]],
+        looks=looks.values(),
+        arms=list(zip(header.arms, looks.values(), strict=True)),
+        tables=[
+            html_tables.verdicts(tables, header),
+            html_tables.summaries(tables, header),
+            html_tables.runs(tables, header, folder),
+        ],
+        figures=[f"{FIGURES}/{stem}.{formats[0]}" for stem in stems],
+        style=Markup(style),
+        style_digests=[_digest(style), _digest(_EMPTY_STYLE)],
+        script=Markup(script),
+        library=Markup(library),
+        script_digests=[_digest(library), _digest(script)],
+        style_guards=plotly_bundle.style_guards(),
+        library_version=plotly_bundle.version(),
+        data=Markup(embedded(data)),
+    )
+
+
+def embedded(data: Any) -> str:
+    r"""Return JSON for a script element, which no text in it can close.
+
+    >>> embedded("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _chart_data(
+    tables: StudyTables,
+    header: StudyHeader,
+    by_chart: Mapping[str, Sequence[Drawing]],
+    looks: Mapping[str, ArmStyle],
+) -> dict[str, Any]:
+    """Return all charts, the opening choices and the colours of both schemes."""
+    ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerDrawing)]
+    parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
+    names, light, dark = charts.ledger_colors(parts)
+    made: dict[str, list[dict[str, Any]]] = {}
+    for name, drawn in by_chart.items():
+        if drawn:
+            made[name] = [_chart(drawing, looks, names) for drawing in drawn]
+    return {
+        "charts": made,
+        "choices": {
+            "condition": header.conditions[0],
+            "against": "energy",
+            "target": header.targets[-1],
+            "currency": findings.main_currency(tables),
+            "key": next(iter(header.factors), ""),
+            "by": "component",
+        },
+        "arms": list(header.arms),
+        "palettes": {
+            "light": {**arm_styles.palette(looks, is_dark=False), **light},
+            "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
+        },
+    }
+
+
+def _chart(
+    drawing: Drawing, looks: Mapping[str, ArmStyle], names: Mapping[str, str]
+) -> dict[str, Any]:
+    match drawing:
+        case AccuracyDrawing():
+            return charts.accuracy(drawing, looks)
+        case PlaneDrawing():
+            return charts.plane(drawing, looks)
+        case EffectDrawing():
+            return charts.effect(drawing, looks)
+        case LedgerDrawing():
+            return charts.ledger(drawing, names)
+
+
+def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the frame of a chart: its title, and the choices of which there are several."""
+    choices = []
+    for key in variants[0]["choice"]:
+        values = list(dict.fromkeys(variant["choice"][key] for variant in variants))
+        if len(values) > 1:
+            choices.append((key, _CHOICES[key], values))
+    return {
+        "name": name,
+        "title": _TITLES[name],
+        "choices": choices,
+        "finding": variants[0]["finding"],
+        "caption": variants[0]["caption"],
+    }
+
+
+def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
+    done = int((tables.runs["status"] == findings.DONE).sum())
+    parts = [
+        f"{len(header.arms)} arms",
+        f"{len(header.conditions)} conditions" if len(header.conditions) > 1 else "",
+        f"{len(header.seeds)} seed{'s' if len(header.seeds) > 1 else ''}",
+        f"{done} of {len(tables.runs)} runs done",
+        f"baseline {header.baseline}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _arm_colors(looks: Mapping[str, ArmStyle]) -> str:
+    """Return rules for the samples of lines beside the arms' names."""
+    light = [f".arm{look.number} {{ color: {look.light}; }}" for look in looks.values()]
+    dark = [f".arm{look.number} {{ color: {look.dark}; }}" for look in looks.values()]
+    return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}"])
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

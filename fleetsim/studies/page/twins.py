@@ -1,0 +1,306 @@
+"""Static twins of the charts: files for a paper, one column wide, with type of 8 points.
+
+The legend lies below the axes, never on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from fleetsim.record import atomic_files
+from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import FATE_COLORS
+from fleetsim.studies.page import arm_styles, charts, units
+from fleetsim.studies.page.arm_styles import ArmStyle
+from fleetsim.studies.page.drawings import (
+    AccuracyDrawing,
+    Drawing,
+    EffectDrawing,
+    LedgerDrawing,
+    PlaneDrawing,
+    slug,
+)
+from fleetsim.studies.page.intervals import Mean
+
+WIDTH_IN = 3.3
+"""Width of a column of a paper."""
+TYPE_PT = 8
+FORMATS = ("svg", "pdf")
+_HEIGHT_IN = 2.5
+_MOST_LETTERS = 22
+_WIDE_RATIO = 8.0
+"""Costs that differ by more than this are drawn on logarithmic axes."""
+
+
+def save(
+    drawings: Iterable[Drawing],
+    looks: Mapping[str, ArmStyle],
+    folder: Path,
+    formats: Iterable[str],
+    *,
+    way_out: str,
+) -> list[str]:
+    """Write a file for each drawing and format; return the names without their suffix.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    stems: list[str] = []
+    for drawing in drawings:
+        # Two long names may have the same slug.
+        stem = stem_of(drawing)
+        if stem in stems:
+            stem = f"{stem}-{len(stems)}"
+        stems.append(stem)
+        encoded = style.encode(draw(drawing, looks), formats)
+        for suffix, data in encoded.items():
+            atomic_files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
+    return stems
+
+
+def stem_of(drawing: Drawing) -> str:
+    """Return the name of a drawing's files."""
+    match drawing:
+        case AccuracyDrawing():
+            return slug("accuracy", drawing.against, drawing.condition)
+        case PlaneDrawing():
+            return slug("plane", drawing.target, drawing.condition)
+        case EffectDrawing():
+            return slug("effect", drawing.key, drawing.currency, drawing.target)
+        case LedgerDrawing():
+            return slug("ledger", drawing.by, drawing.condition)
+
+
+@style.house_style()
+def draw(drawing: Drawing, looks: Mapping[str, ArmStyle]) -> Figure:
+    """Draw a figure of one column."""
+    figure = Figure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
+    axes = figure.subplots()
+    match drawing:
+        case AccuracyDrawing():
+            handles = _accuracy(axes, drawing, looks)
+        case PlaneDrawing():
+            handles = _plane(axes, drawing, looks)
+        case EffectDrawing():
+            handles = _effect(axes, drawing, looks)
+        case LedgerDrawing():
+            handles = _ledger(axes, drawing)
+    if not handles:
+        style.say(axes, "no data")
+    axes.tick_params(labelsize=TYPE_PT, which="both")
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set_fontsize(TYPE_PT)
+    for text in (axes.xaxis.get_offset_text(), axes.yaxis.get_offset_text(), *axes.texts):
+        text.set_fontsize(TYPE_PT)
+    _legend(figure, handles)
+    return figure
+
+
+def _accuracy(axes: Axes, drawing: AccuracyDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+    handles = []
+    for curve in drawing.curves:
+        look = looks[curve.arm]
+        x = curve.x / drawing.x.scale
+        if len(curve.seeds) > 1:
+            axes.fill_between(
+                x, curve.low, curve.high, step="post", color=look.light, alpha=0.16, linewidth=0
+            )
+    for curve in drawing.curves:
+        look = looks[curve.arm]
+        handles += axes.step(
+            curve.x / drawing.x.scale,
+            curve.mean,
+            where="post",
+            color=look.light,
+            linestyle=look.line_style,
+            linewidth=1.2,
+            label=_name(curve.arm),
+        )
+    if drawing.is_early:
+        axes.set_xscale("log")
+        _plain_ticks(axes, "x")
+    axes.set_xlabel(drawing.x.title)
+    axes.set_ylabel("accuracy")
+    style.in_percent(axes, "y")
+    return handles
+
+
+def _plane(axes: Axes, drawing: PlaneDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+    handles: list[Any] = []
+    x, y = drawing.x.scale, drawing.y.scale
+    front = sorted(
+        (point.seconds.center / x, point.joules.center / y)
+        for point in drawing.points
+        if point.is_on_front
+    )
+    for point in drawing.points:
+        look = looks[point.arm]
+        for seed in point.seeds:
+            axes.plot(
+                seed.seconds / x,
+                seed.joules / y,
+                look.point,
+                color=look.light,
+                alpha=0.5,
+                markersize=2.5,
+                markerfacecolor=look.light if seed.is_reached else "none",
+            )
+        has_range = len(point.seeds) > 1
+        container = axes.errorbar(
+            point.seconds.center / x,
+            point.joules.center / y,
+            xerr=_error(point.seconds, x) if has_range else None,
+            yerr=_error(point.joules, y) if has_range else None,
+            fmt=look.point,
+            color=look.light,
+            markerfacecolor=look.light if point.is_complete else "white",
+            markersize=5.5,
+            elinewidth=0.8,
+            capsize=1.5,
+            label=_name(point.arm),
+        )
+        handles.append(
+            Line2D([], [], color=look.light, marker=look.point, linestyle="none", markersize=5,
+                   markerfacecolor=look.light if point.is_complete else "white",
+                   label=container.get_label())
+        )  # fmt: skip
+    if len(front) > 1:
+        handles += axes.step(
+            *zip(*front, strict=True),
+            where="post",
+            color="#555555",
+            linestyle=":",
+            linewidth=1.0,
+            label="Pareto front",
+            zorder=1,
+        )
+    costs = [(seed.seconds, seed.joules) for point in drawing.points for seed in point.seeds]
+    for which, values in zip("xy", zip(*costs, strict=True), strict=False):
+        if max(values) > _WIDE_RATIO * min(values):
+            _logarithmic(axes, which)
+    axes.set_xlabel(drawing.x.title)
+    axes.set_ylabel(drawing.y.title)
+    return handles
+
+
+def _effect(axes: Axes, drawing: EffectDrawing, looks: Mapping[str, ArmStyle]) -> list[Any]:
+    handles: list[Any] = []
+    place = {level: number for number, level in enumerate(drawing.levels)}
+    scale = drawing.y.scale
+    for effect in drawing.effects:
+        look = looks[effect.arm]
+        x = [place[point.level] for point in effect.levels]
+        axes.fill_between(
+            x,
+            [point.cost.low / scale for point in effect.levels],
+            [point.cost.high / scale for point in effect.levels],
+            color=look.light,
+            alpha=0.16,
+            linewidth=0,
+        )
+        handles += axes.plot(
+            x,
+            [point.cost.center / scale for point in effect.levels],
+            marker=look.point,
+            color=look.light,
+            linestyle=look.line_style,
+            linewidth=1.2,
+            markersize=4,
+            label=_name(effect.arm),
+        )
+        for at, point in zip(x, effect.levels, strict=True):
+            if point.num_reached < point.num_runs:
+                axes.plot(at, point.cost.center / scale, look.point, color=look.light,
+                          markerfacecolor="white", markersize=4)  # fmt: skip
+    axes.set_xticks(range(len(drawing.levels)), [_name(level) for level in drawing.levels])
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(drawing.key)
+    axes.set_ylabel(drawing.y.title)
+    return handles
+
+
+def _ledger(axes: Axes, drawing: LedgerDrawing) -> list[Any]:
+    joules = drawing.joules
+    parts = tuple(map(str, joules.columns))
+    colors = arm_styles.part_colors(parts, {**charts.COMPONENT_COLORS, **FATE_COLORS})
+    rows = np.arange(len(joules))
+    left = np.zeros(len(joules))
+    handles: list[Any] = []
+    for number, part in enumerate(parts):
+        width = joules[part].to_numpy(dtype=np.float64) / drawing.x.scale
+        hatches = arm_styles.MATPLOTLIB_HATCHES
+        handles.append(
+            axes.barh(
+                rows,
+                width,
+                left=left,
+                height=0.62,
+                color=colors[part][0],
+                edgecolor="white",
+                linewidth=0.3,
+                hatch=hatches[number % len(hatches)],
+                label=drawing.labels[part],
+            )
+        )
+        left += width
+    axes.set_yticks(rows, [units.shortened(str(arm), 16) for arm in joules.index])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(drawing.x.title)
+    return handles
+
+
+def _error(mean: Mean, scale: float) -> list[list[float]]:
+    return [[(mean.center - mean.low) / scale], [(mean.high - mean.center) / scale]]
+
+
+def _logarithmic(axes: Axes, which: str) -> None:
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    _plain_ticks(axes, which)
+
+
+def _plain_ticks(axes: Axes, which: str) -> None:
+    """Label 1, 2 and 5 of each decade as plain numbers."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float, position: int | None) -> str:
+    return f"{value:,.6g}"
+
+
+def _name(name: str) -> str:
+    return units.shortened(name, _MOST_LETTERS)
+
+
+def _legend(figure: Figure, handles: list[Any]) -> None:
+    """Put the legend below the axes, in as many columns as fit, and make room for its rows."""
+    if not handles:
+        return
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    # 8-point type is about 0.06 in wide; a sample of the line takes 0.35 in.
+    num_columns = max(1, min(len(handles), int(WIDTH_IN / (0.38 + 0.062 * longest))))
+    num_rows = -(-len(handles) // num_columns)
+    figure.set_figheight(_HEIGHT_IN + 0.15 * (num_rows - 1))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=num_columns,
+        fontsize=TYPE_PT,
+        handlelength=2.4,
+        handletextpad=0.5,
+        columnspacing=1.0,
+        labelspacing=0.25,
+        borderaxespad=0.2,
+    )

@@ -1,0 +1,80 @@
+"""Costs as text, and units for the axes of charts."""
+
+from __future__ import annotations
+
+import math
+
+from fleetsim.report import quantities
+from fleetsim.studies.study_tables import Currency
+
+
+def text(value: float | None, currency: str) -> str:
+    """Return a cost with its unit, to three digits.
+
+    >>> text(5400.0, "seconds"), text(12.0, "rounds"), text(0.5, "dollars"), text(None, "grams")
+    ('90.0 min', '12.0', '0.500 USD', '-')
+    """
+    if value is None or math.isnan(value):
+        return quantities.NOTHING
+    match currency:
+        case "seconds":
+            return quantities.text(value, "s")
+        case "joules":
+            return quantities.text(value, "j")
+        case "dollars":
+            return f"{quantities.digits(value)} USD"
+        case "grams":
+            return f"{quantities.digits(value)} g"
+        case _:
+            return quantities.digits(value)
+
+
+def of_axis(largest: float, currency: Currency) -> tuple[float, str]:
+    """Return the unit of an axis up to `largest`: its value, and its name (empty for rounds).
+
+    >>> of_axis(9000.0, "seconds"), of_axis(30.0, "rounds")
+    ((3600.0, 'h'), (1.0, ''))
+    """
+    largest = largest if math.isfinite(largest) else 0.0
+    match currency:
+        case "seconds":
+            return quantities.unit_for(largest, "s")
+        case "joules":
+            return quantities.unit_for(largest, "j")
+        case "dollars":
+            return 1.0, "USD"
+        case "grams":
+            return 1.0, "g CO2e"
+        case _:
+            return 1.0, ""
+
+
+def with_unit(words: str, unit: str) -> str:
+    """Return the title of an axis.
+
+    >>> with_unit("time", "h"), with_unit("rounds", "")
+    ('time (h)', 'rounds')
+    """
+    return f"{words} ({unit})" if unit else words
+
+
+def shortened(name: str, most: int) -> str:
+    """Return a name that fits into a legend.
+
+    >>> shortened("power-of-choice", 10)
+    'power-o...'
+    """
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+def p_text(p: float) -> str:
+    """Return a p-value to two digits.
+
+    >>> p_text(0.0004), p_text(0.0312), p_text(1.0), p_text(float("nan"))
+    ('< .001', '.031', '1', '-')
+    """
+    if math.isnan(p):
+        return quantities.NOTHING
+    if p < 0.001:
+        return "< .001"
+    return "1" if p >= 0.9995 else f"{p:.3f}".removeprefix("0")

@@ -1,0 +1,260 @@
+"""The page in a real browser: what a reader sees, clicks and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fleetsim.studies.page import study_page
+from fleetsim.studies.page.arm_styles import DARK_PAPER, LIGHT_PAPER
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from tests.studies.page.made_tables import ARMS, CONDITIONS, SCRIPT_NAME
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+
+HIDDEN_ARMS = """name => document.querySelector(`[data-chart="${name}"] .plot`).data
+    .filter(trace => trace.showlegend && trace.meta.arm !== undefined && trace.visible !== true)
+    .map(trace => trace.meta.arm)"""
+WIDER = """() => [...document.querySelectorAll('body *')]
+    .filter(part => part.getBoundingClientRect().right > innerWidth + 1 && !part.closest('.scroll'))
+    .map(part => part.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def address(
+    tables: StudyTables, header: StudyHeader, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    folder: Path = tmp_path_factory.mktemp("study")
+    return study_page.write_page(tables, header, folder).as_uri()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """Messages of the console, errors, dialogs and requests."""
+    return []
+
+
+@pytest.fixture
+def open_page(
+    browser: Browser, address: str, complaints: list[str]
+) -> Iterator[Callable[..., Page]]:
+    """Open the page; at the end nothing may have been complained of or asked for."""
+    contexts = []
+
+    def opened(**settings: Any) -> Page:
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on(
+            "request",
+            lambda request: complaints.append(request.url) if request.url != address else None,
+        )
+        page.goto(address)
+        if settings.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-drawn]")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def plot(page: Page, chart: str) -> str:
+    page.locator(f'[data-chart="{chart}"]').scroll_into_view_if_needed()
+    return f'[data-chart="{chart}"] .plot'
+
+
+def paper(page: Page, chart: str) -> str:
+    return str(
+        page.evaluate(f"document.querySelector('[data-chart={chart}] .plot').layout.paper_bgcolor")
+    )
+
+
+def spoken(page: Page) -> str:
+    """Words for those who hear a chart, once its label is drawn."""
+    page.wait_for_timeout(300)
+    return str(page.locator("#spoken").text_content())
+
+
+def first_column(page: Page, table: str, column: int) -> list[str]:
+    cells: list[str] = page.locator(f'table[data-name="{table}"] tbody tr').evaluate_all(
+        "(rows, column) => rows.filter(row => !row.hidden).map(row => row.cells[column].innerText)",
+        column,
+    )
+    return cells
+
+
+def test_hover_shows_a_value(open_page):
+    page = open_page(viewport={"width": 1280, "height": 900})
+    box = page.locator(plot(page, "accuracy")).bounding_box()
+    label = page.locator('[data-chart="accuracy"] .hovertext')
+    for part in range(4, 15):  # until the pointer meets a line
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * part / 20)
+        page.wait_for_timeout(100)
+        if label.count():
+            break
+
+    # Accuracy and its interval, then where on the axis, and the seeds.
+    text = label.first.text_content()
+    assert "%" in text
+    assert "kJ" in text
+    assert "seeds" in text
+
+
+def test_a_click_in_a_legend_hides_an_arm_in_all_charts_and_a_double_click_isolates_it(open_page):
+    page = open_page(viewport={"width": 1280, "height": 900})
+    oort = page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1)
+    oort.click()
+    page.wait_for_timeout(500)
+
+    assert [page.evaluate(HIDDEN_ARMS, name) for name in ("accuracy", "plane", "effect")] == [
+        [1]
+    ] * 3
+    assert not page.locator('input[data-arm="1"]').is_checked()
+
+    page.locator('input[data-arm="1"]').check()
+    page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1).dblclick()
+    page.wait_for_timeout(500)
+    assert page.evaluate(HIDDEN_ARMS, "plane") == [0, 2, 3]
+
+
+def test_a_narrow_page_has_no_overflow(open_page):
+    page = open_page(viewport={"width": 400, "height": 800})
+
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert page.evaluate(WIDER) == []
+
+
+def test_charts_follow_the_scheme_of_the_reader_also_when_it_changes(open_page):
+    page = open_page(color_scheme="dark")
+
+    assert {paper(page, name) for name in ("accuracy", "plane", "effect", "ledger")} == {DARK_PAPER}
+
+    page.emulate_media(color_scheme="light")
+    page.wait_for_timeout(300)
+    assert paper(page, "accuracy") == LIGHT_PAPER
+
+
+def test_a_table_is_sorted_by_the_keyboard(open_page):
+    page = open_page()
+    head = page.locator('table[data-name="runs"] th[data-column="energy"]')
+    number = head.evaluate("head => head.cellIndex")
+    values = """rows => rows.map(row => Number(row.cells[NUMBER].dataset.value))""".replace(
+        "NUMBER", str(number)
+    )
+    before = page.locator('table[data-name="runs"] tbody tr').evaluate_all(values)
+    page.locator('table[data-name="runs"] th[data-column="virtual time"] button').focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    rows = page.locator('table[data-name="runs"] tbody tr')
+    up, said_up = rows.evaluate_all(values), head.get_attribute("aria-sort")
+    page.keyboard.press("Space")
+    down, said_down = rows.evaluate_all(values), head.get_attribute("aria-sort")
+    page.keyboard.press("Enter")
+
+    assert (up, said_up) == (sorted(before), "ascending")
+    assert (down, said_down) == (sorted(before, reverse=True), "descending")
+    assert rows.evaluate_all(values) == before != sorted(before)
+
+
+def test_a_table_is_filtered(open_page):
+    page = open_page()
+    page.select_option('select[data-table="runs"][data-filter="status"]', "failed")
+
+    assert first_column(page, "runs", 0) == ["oort"]
+
+
+def test_the_keyboard_reads_and_zooms_a_chart(open_page):
+    page = open_page()
+    chart = page.locator(plot(page, "accuracy"))
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    first = spoken(page)
+    page.keyboard.press("ArrowDown")
+    second = spoken(page)
+    wide = page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range")
+    page.keyboard.press("+")
+    near = page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range")
+    page.keyboard.press("0")
+
+    assert first.startswith("random")
+    assert second.startswith("oort")
+    assert near[1] - near[0] == pytest.approx(0.6 * (wide[1] - wide[0]))
+    assert page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range") == wide
+
+
+def test_choices_change_the_chart_and_its_description(open_page):
+    page = open_page()
+    chart = page.locator(plot(page, "accuracy"))
+    page.select_option('[data-chart="plane"] select[data-choice="condition"]', CONDITIONS[1])
+    page.select_option('[data-chart="accuracy"] select[data-choice="against"]', "time")
+    said = chart.get_attribute("aria-label")
+
+    assert f"Accuracy over virtual time, {CONDITIONS[1]}" in said
+    assert "of random's seconds to 80 %" in said
+    assert page.evaluate("document.querySelector('.plot').layout.xaxis.title.text").startswith(
+        "virtual time"
+    )
+
+
+def test_single_seeds_and_logarithmic_axes_are_shown_on_demand(open_page):
+    page = open_page()
+    seeds = """document.querySelector('.plot').data
+        .filter(trace => trace.meta.role === 'seed' && trace.visible).length"""
+    none = page.evaluate(seeds)
+    page.check("[data-seeds]")
+    page.check('[data-chart="accuracy"] [data-log="xaxis"]')
+
+    assert (none, page.evaluate(seeds)) == (0, 20)
+    assert page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.type") == "log"
+
+
+def test_names_are_text_in_tables_legends_and_labels(open_page):
+    page = open_page()
+    page.locator(plot(page, "plane")).focus()
+    heard = []
+    for _ in ARMS:
+        page.keyboard.press("ArrowDown")
+        heard.append(spoken(page))
+
+    assert heard[-1].startswith(SCRIPT_NAME)
+    assert all(words.startswith(arm) for words, arm in zip(heard, ARMS, strict=True))
+    assert SCRIPT_NAME in page.locator('[data-chart="accuracy"] .legend').text_content()
+    assert SCRIPT_NAME in first_column(page, "runs", 0)
+
+
+def test_the_page_runs_no_other_script(open_page, complaints):
+    page = open_page()
+    refused = page.evaluate(
+        """() => new Promise(resolve => {
+            document.addEventListener('securitypolicyviolation', event => {
+                event.preventDefault();
+                resolve([event.effectiveDirective, typeof window.injected]);
+            });
+            const script = document.createElement('script');
+            script.textContent = 'window.injected = 1';
+            document.body.append(script);
+        })"""
+    )
+
+    assert refused == ["script-src-elem", "undefined"]
+    assert len(complaints) == 1
+    complaints.clear()
+
+
+def test_without_scripts_the_verdicts_can_be_read(open_page):
+    page = open_page(java_script_enabled=False)
+
+    assert page.locator(".verdicts li").first.is_visible()
+    assert page.locator("noscript").is_visible()
+    assert not page.locator(".controls").first.is_visible()
