@@ -10,7 +10,7 @@ and `fleetsim list` do not wait for them.
 - `check_scenario`: the verb `validate`.
 - `validate_world`: the verb `validate-world`.
 - `report_runs`: the verbs `report` and `compare`.
-- `run_study`: the verbs `study run` and `study status`.
+- `run_study`: the verbs `study run`, `study status` and `study report`.
 - `write_timeline`: the verb `timeline`.
 - `list_names`: the verbs `list` and `schema`.
 - `fetch_data`: the verb `data fetch`.

@@ -95,3 +95,6 @@ _study.command("run", epilog="Example: fleetsim study run selectors-on-phones --
 _study.command("status", epilog="Example: fleetsim study status selectors-on-phones")(
     run_study.status
 )
+_study.command("report", epilog="Example: fleetsim study report selectors-on-phones --format pdf")(
+    run_study.report
+)

@@ -1,10 +1,12 @@
-"""The verbs `study run` and `study status`: carry out the runs of a study, and count them."""
+"""The verbs `study run`, `study status` and `study report`: runs of a study, and its page."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,17 @@ from fleetsim.cli.terminal import console, ended, say
 
 if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
+    from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
+
+
+class FigureFormat(StrEnum):
+    """Format of a figure as a file."""
+
+    SVG = "svg"
+    PDF = "pdf"
+    PNG = "png"
+
 
 _MAX_JOBS = 1024
 _FAILED = 1
@@ -53,7 +65,7 @@ def run(
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,
 ) -> None:
-    """Carry out the runs of a study that are missing.
+    """Carry out the runs of a study that are missing, and write its page.
 
     Runs are found by their content: after an interrupt, with more seeds or in another study, no run
     is made twice. Exit code 1: some runs failed.
@@ -61,6 +73,7 @@ def run(
     from fleetsim.studies.backends import LocalProcesses
     from fleetsim.studies.display import watch
     from fleetsim.studies.execution import execute
+    from fleetsim.studies.result import StudyResult
     from fleetsim.studies.run_store import RunStore
 
     loaded = _load(study, set_, plugin)
@@ -77,9 +90,10 @@ def run(
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", *sys.argv[1:]])
         raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
+    _report(StudyResult(loaded, home))
     if done.failures:
         num = f"{len(done.failures)} of {len(loaded.runs)}"
-        say(f"error: {num} runs failed; `fleetsim study status` says why")
+        say(f"error: {num} runs failed; the page says why")
         raise typer.Exit(_FAILED)
 
 
@@ -115,6 +129,47 @@ def status(
     lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def report(
+    study: StudyArgument,
+    set_: SetOption = None,
+    home: HomeOption = Path("runs"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
+    ] = None,
+    format_: Annotated[
+        list[FigureFormat] | None,
+        typer.Option("--format", help="Write figures as files, too; may be given many times."),
+    ] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
+    plugin: PluginOption = None,
+) -> None:
+    """Write the page and the tables of a study from the runs that are complete."""
+    from fleetsim.studies.result import StudyResult
+
+    result = StudyResult(_load(study, set_, plugin), home)
+    _report(result, out, formats=[one.value for one in format_ or ()], latex=latex)
+
+
+def _report(
+    result: StudyResult,
+    folder: Path | None = None,
+    *,
+    formats: Sequence[str] = (),
+    latex: bool = False,
+) -> None:
+    """Print the verdicts, write the page, and print where it is."""
+    lines = []
+    for condition in result.study.conditions:
+        own = result.verdicts[result.verdicts["condition"] == condition.label]
+        lines += [f"{condition.label}:"] if condition.label else []
+        # Where no run reached a target, the sentences of all currencies are the same.
+        lines += dict.fromkeys(f"- {sentence}" for sentence in own["sentence"])
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    page = result.write_report(folder, formats=formats, latex=latex)
+    console.print(f"study: {page}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _load(study: str, overrides: list[str] | None, plugin: str | None) -> Study:

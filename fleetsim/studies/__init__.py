@@ -9,7 +9,7 @@
 - `execution`: execution of the runs that are missing, with repetition of failed ones.
 - `display`: progress of a study.
 - `costs`: costs of a run until it reached an accuracy.
-- `tables`: tables of a study.
+- `run_tables`: tables of the runs of a study.
 - `evidence`: summaries and verdicts of a study.
 - `result`: result of a study, and the function `fleetsim.study`.
 - `study_tables`: tables and header of a study, from which the page is made.

@@ -8,7 +8,7 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,17 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetsim.errors import DataError
+from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
+from fleetsim.studies.costs import WHOLE_RUN
 from fleetsim.studies.display import Lines
 from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.run_store import HOME, RunStore
+from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.study import Study, load_study
-from fleetsim.studies.tables import StudyTables, tables_of
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_CSV = ("runs", "costs", "accuracies", "summaries", "verdicts", "differences")
+"""Tables that are written as files."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class StudyResult:
     home: Path
 
     @cached_property
-    def tables(self) -> StudyTables:
+    def tables(self) -> RunTables:
         """All tables of runs."""
         return tables_of(self.study, RunStore(self.home))
 
@@ -91,6 +97,71 @@ class StudyResult:
         return evidence.differences(
             self.accuracies, self.study.arms, self.study.settings.baseline_arm
         )
+
+    def write_report(
+        self, folder: str | Path | None = None, *, formats: Iterable[str] = (), latex: bool = False
+    ) -> Path:
+        """Write the page `study.html` and the tables as CSV; return the page.
+
+        Args:
+            folder: folder to write to; None: that of the study in its home.
+            formats: formats of the figures besides the page, of svg, pdf and png.
+            latex: write tables for LaTeX too.
+
+        Raises:
+            DataError: a run is damaged, or a file cannot be written.
+        """
+        # Imported here: the page needs matplotlib, which runs do not.
+        from fleetsim.studies.page.study_page import write_page  # noqa: PLC0415
+
+        target = RunStore(self.home).study_folder(self.study.settings.name)
+        if folder is not None:
+            target = Path(folder)
+        tables = StudyTables(
+            runs=self.runs,
+            costs=self.costs,
+            curves=self.curves,
+            ledgers=self.ledgers,
+            summaries=self.summaries,
+            verdicts=self.verdicts,
+        )
+        page = write_page(tables, self._header(), target, formats=formats, latex=latex)
+        for name in _CSV:
+            frame: pd.DataFrame = getattr(self, name)
+            text = frame.to_csv(index=False, lineterminator="\n")
+            atomic_files.write(target / f"{name}.csv", text.encode("utf-8", "replace"))
+        return page
+
+    def _header(self) -> StudyHeader:
+        study = self.study
+        settings = study.settings
+        return StudyHeader(
+            name=settings.name,
+            question=settings.question,
+            arms=study.arms,
+            baseline=settings.baseline_arm,
+            seeds=tuple(settings.seeds),
+            targets=tuple(target.label for target in settings.all_targets) or (WHOLE_RUN,),
+            factors={
+                key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
+                for key in study.factors
+            },
+            conditions=tuple(condition.label for condition in study.conditions),
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what a reader of the page must know."""
+        settings = self.study.settings
+        if self.study.draws_devices:
+            yield (
+                "Every seed draws other errors of the devices' figures (fleet.uncertainty), the"
+                " same for all arms: a seed is a plausible fleet."
+            )
+        if settings.different_worlds:
+            yield "Arms differ in task or fleet too, and not only in their server."
+        if not settings.train:
+            yield "Nothing was trained: times and energy of whole runs are compared."
 
     def run(self, *, arm: str, seed: int, condition: str = "") -> Run:
         """Return one complete run.

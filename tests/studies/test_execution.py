@@ -14,7 +14,7 @@ from fleetsim.simulate import run
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
-from fleetsim.studies.tables import tables_of
+from fleetsim.studies.run_tables import tables_of
 from tests.studies.small_studies import AtOnce, Silent, loaded
 
 

@@ -133,7 +133,7 @@ def _html(
     first, others = findings.groups(tables, header)
     data = _chart_data(tables, header, by_chart, looks)
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fleetsim", "study/page"),
+        loader=jinja2.PackageLoader("fleetsim", "studies/page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -1,4 +1,4 @@
-"""Tables of a study, of which its page and files are made."""
+"""Tables of the runs of a study, read from the run folders."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CELL = ("condition", "arm", "seed")
 
 
 @dataclass(frozen=True)
-class StudyTables:
-    """Tables of a study; docs/outputs.md defines their columns."""
+class RunTables:
+    """Tables of the runs of a study; docs/studies.md defines their columns."""
 
     runs: pd.DataFrame
     """A row per run, also of failed and missing ones."""
@@ -45,7 +45,7 @@ class StudyTables:
     """A row per complete run, component and energy outcome."""
 
 
-def tables_of(study: Study, store: RunStore) -> StudyTables:
+def tables_of(study: Study, store: RunStore) -> RunTables:
     """Read the complete runs of a study.
 
     Raises:
@@ -74,7 +74,7 @@ def tables_of(study: Study, store: RunStore) -> StudyTables:
         ]
         curves.append(_curve(run).assign(**cell))
         ledgers.append(_ledger(run).assign(**cell))
-    return StudyTables(
+    return RunTables(
         runs=_runs_frame(rows, study),
         costs=_frame(cost_rows, ("target", "currency", "cost", "is_reached")),
         accuracies=_frame(accuracy_rows, ("measure", "accuracy")),
