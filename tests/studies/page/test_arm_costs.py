@@ -91,7 +91,7 @@ def test_a_mean_ledger_counts_a_run_without_a_part_as_zero():
     joules = arm_costs.mean_ledger(entries, "component", ["b", "a"], ["transmit", "compute"])
 
     assert list(joules.columns) == ["transmit", "compute"]
-    assert joules.loc["a"].tolist() == [3.0, 16.0]
+    assert joules.to_dict("index")["a"] == {"transmit": 3.0, "compute": 16.0}
 
 
 def test_an_interval_of_costs_is_that_of_their_logarithms():
