@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+PATIENCE_MS = 120_000
+"""Time to wait for what must happen; a busy machine is slow."""
 HIDDEN_ARMS = """name => document.querySelector(`[data-chart="${name}"] .plot`).data
     .filter(trace => trace.showlegend && trace.meta.arm !== undefined && trace.visible !== true)
     .map(trace => trace.meta.arm)"""
@@ -49,6 +51,7 @@ def open_page(
 
     def opened(**settings: Any) -> Page:
         context = browser.new_context(**settings)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
@@ -74,16 +77,30 @@ def plot(page: Page, chart: str) -> str:
     return f'[data-chart="{chart}"] .plot'
 
 
-def paper(page: Page, chart: str) -> str:
-    return str(
-        page.evaluate(f"document.querySelector('[data-chart={chart}] .plot').layout.paper_bgcolor")
+def has_paper(page: Page, color: str) -> None:
+    """Wait until all charts have a background."""
+    page.wait_for_function(
+        """color => [...document.querySelectorAll('.plot')]
+            .every(plot => plot.layout.paper_bgcolor === color
+                && plot.querySelector('.main-svg').style.background !== '')""",
+        arg=color,
     )
 
 
-def spoken(page: Page) -> str:
-    """Words for those who hear a chart, once its label is drawn."""
-    page.wait_for_timeout(300)
-    return str(page.locator("#spoken").text_content())
+def hears(page: Page, opening: str) -> None:
+    """Wait for words to those who hear a chart, which come once its label is drawn."""
+    page.wait_for_function(
+        "words => document.getElementById('spoken').textContent.startsWith(words)", arg=opening
+    )
+
+
+def hides(page: Page, arms: list[int]) -> None:
+    """Wait until all charts of arms hide these ones."""
+    for chart in ("accuracy", "plane", "effect"):
+        page.wait_for_function(
+            f"([chart, arms]) => String(({HIDDEN_ARMS})(chart)) === String(arms)",
+            arg=[chart, arms],
+        )
 
 
 def first_column(page: Page, table: str, column: int) -> list[str]:
@@ -100,7 +117,7 @@ def test_hover_shows_a_value(open_page):
     label = page.locator('[data-chart="accuracy"] .hovertext')
     for part in range(4, 15):  # until the pointer meets a line
         page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * part / 20)
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(300)
         if label.count():
             break
 
@@ -115,17 +132,19 @@ def test_a_click_in_a_legend_hides_an_arm_in_all_charts_and_a_double_click_isola
     page = open_page(viewport={"width": 1280, "height": 900})
     oort = page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1)
     oort.click()
-    page.wait_for_timeout(500)
+    hides(page, [1])
 
-    assert [page.evaluate(HIDDEN_ARMS, name) for name in ("accuracy", "plane", "effect")] == [
-        [1]
-    ] * 3
     assert not page.locator('input[data-arm="1"]').is_checked()
 
     page.locator('input[data-arm="1"]').check()
-    page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1).dblclick()
-    page.wait_for_timeout(500)
-    assert page.evaluate(HIDDEN_ARMS, "plane") == [0, 2, 3]
+    for _ in range(5):  # a busy browser takes clicks that come late for single ones
+        page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1).dblclick()
+        page.wait_for_timeout(1000)
+        if page.evaluate(HIDDEN_ARMS, "plane") == [0, 2, 3]:
+            break
+        for number in range(len(ARMS)):
+            page.locator(f'input[data-arm="{number}"]').check()
+    hides(page, [0, 2, 3])
 
 
 def test_a_narrow_page_has_no_overflow(open_page):
@@ -137,12 +156,9 @@ def test_a_narrow_page_has_no_overflow(open_page):
 
 def test_charts_follow_the_scheme_of_the_reader_also_when_it_changes(open_page):
     page = open_page(color_scheme="dark")
-
-    assert {paper(page, name) for name in ("accuracy", "plane", "effect", "ledger")} == {DARK_PAPER}
-
+    has_paper(page, DARK_PAPER)
     page.emulate_media(color_scheme="light")
-    page.wait_for_timeout(300)
-    assert paper(page, "accuracy") == LIGHT_PAPER
+    has_paper(page, LIGHT_PAPER)
 
 
 def test_a_table_is_sorted_by_the_keyboard(open_page):
@@ -179,16 +195,14 @@ def test_the_keyboard_reads_and_zooms_a_chart(open_page):
     chart = page.locator(plot(page, "accuracy"))
     chart.focus()
     page.keyboard.press("ArrowRight")
-    first = spoken(page)
+    hears(page, "random")
     page.keyboard.press("ArrowDown")
-    second = spoken(page)
+    hears(page, "oort")
     wide = page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range")
     page.keyboard.press("+")
     near = page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range")
     page.keyboard.press("0")
 
-    assert first.startswith("random")
-    assert second.startswith("oort")
     assert near[1] - near[0] == pytest.approx(0.6 * (wide[1] - wide[0]))
     assert page.evaluate("document.querySelector('.plot')._fullLayout.xaxis.range") == wide
 
@@ -222,13 +236,10 @@ def test_single_seeds_and_logarithmic_axes_are_shown_on_demand(open_page):
 def test_names_are_text_in_tables_legends_and_labels(open_page):
     page = open_page()
     page.locator(plot(page, "plane")).focus()
-    heard = []
-    for _ in ARMS:
+    for arm in ARMS:
         page.keyboard.press("ArrowDown")
-        heard.append(spoken(page))
+        hears(page, arm)
 
-    assert heard[-1].startswith(SCRIPT_NAME)
-    assert all(words.startswith(arm) for words, arm in zip(heard, ARMS, strict=True))
     assert SCRIPT_NAME in page.locator('[data-chart="accuracy"] .legend').text_content()
     assert SCRIPT_NAME in first_column(page, "runs", 0)
 
