@@ -12,7 +12,8 @@
   const config = {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"],
+    // All buttons by name: those of later versions might send something.
+    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
 
   // "@arm0" becomes the colour of that name in the present scheme.
@@ -35,6 +36,15 @@
     if (trace.meta.role === "seed" && !showsSeeds) return false;
     if (!hidden.has(trace.meta.arm)) return true;
     return trace.showlegend ? "legendonly" : false;
+  }
+
+  // Largest number of an axis over its smallest.
+  function spanOf(traces, axis) {
+    let [least, most] = [Infinity, 0];
+    for (const value of traces.flatMap((trace) => trace[axis])) {
+      if (value > 0) [least, most] = [Math.min(least, value), Math.max(most, value)];
+    }
+    return most > 0 ? most / least : 1;
   }
 
   class Chart {
@@ -69,29 +79,24 @@
       for (const [axis, isLog] of Object.entries(this.log)) {
         if (isLog) {
           layout[axis].type = "log";
-          layout[axis].dtick = this.width() < 600 ? "D2" : "D1";
+          layout[axis].tickformat = layout[axis].tickformat || "~g";
+          layout[axis].dtick = spanOf(variant.traces, axis[0]) < 5 ? "D1" : "D2";
           delete layout[axis].rangemode;
         }
       }
-      const narrow = this.width() < 600;
-      if (narrow) layout.font.size = 12;
+      if (this.plot.clientWidth < 600) layout.font.size = 12;
       const traces = variant.traces.map((trace) => ({
         ...colored(trace, palette),
         visible: visibilityOf(trace),
       }));
-      const view = JSON.stringify([variant.choice, this.log]);
-      layout.uirevision = view;
-      layout.legend.uirevision = String(Math.abs(view.length));
+      // A zoom outlives a change of scheme or of arms, but not of the axes.
+      layout.uirevision = JSON.stringify([variant.choice, this.log]);
       this.plot.setAttribute("aria-label", variant.finding);
       this.caption.textContent = variant.caption;
       this.at = { curve: -1, point: 0 };
       const isNew = !this.plot.classList.contains("js-plotly-plot");
       plotly.react(this.plot, traces, layout, config);
       if (isNew) this.listen();
-    }
-
-    width() {
-      return this.plot.clientWidth;
     }
 
     listen() {

@@ -128,6 +128,17 @@ def test_hover_shows_a_value(open_page):
     assert "seeds" in text
 
 
+def test_a_chart_has_the_buttons_that_it_needs_and_none_that_sends_something(open_page):
+    page = open_page()
+    page.locator(plot(page, "plane")).hover()
+    buttons = page.locator('[data-chart="plane"] .modebar-btn')
+    names = [button.get_attribute("data-title") for button in buttons.all()]
+    for button in buttons.all():
+        button.click()
+
+    assert names == ["Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"]
+
+
 def test_a_click_in_a_legend_hides_an_arm_in_all_charts_and_a_double_click_isolates_it(open_page):
     page = open_page(viewport={"width": 1280, "height": 900})
     oort = page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1)
@@ -137,13 +148,14 @@ def test_a_click_in_a_legend_hides_an_arm_in_all_charts_and_a_double_click_isola
     assert not page.locator('input[data-arm="1"]').is_checked()
 
     page.locator('input[data-arm="1"]').check()
-    for _ in range(5):  # a busy browser takes clicks that come late for single ones
-        page.locator(plot(page, "accuracy")).locator(".legendtoggle").nth(1).dblclick()
-        page.wait_for_timeout(1000)
-        if page.evaluate(HIDDEN_ARMS, "plane") == [0, 2, 3]:
-            break
-        for number in range(len(ARMS)):
-            page.locator(f'input[data-arm="{number}"]').check()
+    # A busy browser takes two clicks of a mouse for single ones, so plotly's own event is sent.
+    page.evaluate(
+        """() => {
+            const plot = document.querySelector('[data-chart="accuracy"] .plot');
+            const curveNumber = plot.data.findIndex(trace => trace.meta.arm === 1);
+            plot.emit('plotly_legenddoubleclick', {data: plot.data, curveNumber});
+        }"""
+    )
     hides(page, [0, 2, 3])
 
 
