@@ -325,6 +325,7 @@ def _manifest_of(
             )
             for figure in drawn
         ),
+        device_kinds={profile.name: profile.kind for profile in profiles},
         checkpoint_every_rounds=scenario.checkpoint.every_rounds,
         scenario_hash=scenario.content_hash,
         world_hash=scenario.world_hash,

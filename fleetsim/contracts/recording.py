@@ -113,7 +113,7 @@ class ClientColumns:
     energy_idle_j: FloatArray
     battery_fraction: FloatArray
     """Battery level; NaN for a mains-powered client, null in the table. So are the following, which
-    are None unless batteries live."""
+    a table leaves out if no client has a battery."""
     battery_capacity_j: FloatArray | None = None
     battery_initial_j: FloatArray | None = None
     battery_charged_j: FloatArray | None = None

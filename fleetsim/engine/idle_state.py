@@ -14,7 +14,7 @@ from fleetsim.fleet.batteries.base import Charge, Watch
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import blank
 
-_MOST_AT_ONCE = 1 << 16
+MOST_AT_ONCE = 1 << 16
 """Clients whose batteries are computed at once, to bound the memory of large fleets."""
 
 
@@ -123,8 +123,8 @@ class IdleState:
     def charge_at(self, now_s: float) -> Charge:
         """Return the batteries of all clients [N]; those in a task as if it had not begun."""
         size, parts = self._fleet.size, []
-        for first in range(0, size, _MOST_AT_ONCE):
-            clients = np.arange(first, min(first + _MOST_AT_ONCE, size), dtype=np.int64)
+        for first in range(0, size, MOST_AT_ONCE):
+            clients = np.arange(first, min(first + MOST_AT_ONCE, size), dtype=np.int64)
             self.catch_up(clients, now_s)
             parts.append(self._charge_of(clients, now_s))
         return Charge(*map(np.concatenate, zip(*parts, strict=True)))

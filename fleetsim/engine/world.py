@@ -7,7 +7,7 @@ over the clients. It does not depend on SimPy: time is an argument and must not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from fleetsim.contracts import ClientRows, FloatArray, IntArray, Report
 from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.eligible_clients import EligibleClients
-from fleetsim.engine.idle_state import IdleState
+from fleetsim.engine.idle_state import MOST_AT_ONCE, IdleState
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Flow
 from fleetsim.fleet.energy import Component
@@ -25,6 +25,19 @@ from fleetsim.fleet.traces.periodic import freeze
 from fleetsim.rounding import ROUNDING_SLACK
 
 _NO_CLIENTS = np.empty(0, dtype=np.int64)
+
+
+class BatteryBalance(NamedTuple):
+    """Joules of the batteries of N clients, all [N]; NaN on mains.
+
+    What a battery held at first and was given equals what tasks and owner used, what it lost, and
+    what is left.
+    """
+
+    left_j: FloatArray
+    charged_j: FloatArray
+    owner_j: FloatArray
+    loss_j: FloatArray
 
 
 class World:
@@ -123,6 +136,42 @@ class World:
                 time_s=now_s,
                 client=client,
             )
+
+    def battery_balance(self, now_s: float) -> BatteryBalance:
+        """Return where the joules of all batteries came from and went since virtual time 0.
+
+        Raises:
+            SimulationError: a battery was given less than nothing, or more than its charger gives.
+        """
+        charge, batteries = self.idle.charge_at(now_s), self.fleet.batteries
+        spent_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
+        nothing_j = np.where(np.isnan(batteries.capacity_j), np.nan, 0.0)
+        owner_j, loss_j = nothing_j, nothing_j
+        if batteries.num_flows:
+            charged_j, owner_j, loss_j = charge.flows_j.T + nothing_j
+        else:
+            # A level in closed form counts no flow: what was charged is the rest of the balance.
+            charged_j = charge.level_j + spent_j - self.fleet.initial_j
+        every = np.arange(self.fleet.size)
+        most_j = np.concatenate(
+            [
+                batteries.most_charged_j(every[first : first + MOST_AT_ONCE], now_s)
+                for first in range(0, self.fleet.size, MOST_AT_ONCE)
+            ]
+        )
+        slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * (batteries.capacity_j + spent_j + most_j)
+        wrong = ((charged_j < -slack_j) | (charged_j > most_j + slack_j)).nonzero()[0]
+        if wrong.size:
+            client = int(wrong[0])
+            raise SimulationError(
+                f"joules of the battery are not conserved: {charged_j[client].item()!r} J must have"
+                f" been charged, and {most_j[client].item()!r} J are the most that could be",
+                time_s=now_s,
+                client=client,
+            )
+        if not batteries.num_flows:
+            charged_j = np.clip(charged_j, 0.0, most_j)  # a difference has a rounding
+        return BatteryBalance(charge.level_j, charged_j, owner_j, loss_j)
 
     # --- stop and resume --------------------------------------------------------------------------
 

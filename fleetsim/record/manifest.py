@@ -135,6 +135,8 @@ class Manifest(Settings):
     device_figures: tuple[DeviceFigureRecord, ...] = ()
     """Figures of devices and radios in use of which an error was drawn; empty without
     `fleet.uncertainty`."""
+    device_kinds: dict[str, str] = Field(default_factory=dict)
+    """Kind of each device of the fleet by its name in tables; empty: the run is older."""
     checkpoint_every_rounds: Annotated[int, Field(ge=1)]
     """Rounds between checkpoints."""
     scenario_hash: Hash

@@ -223,7 +223,7 @@ def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     assert first.battery_low_fraction <= first.battery_high_fraction
 
 
-def test_a_fleet_whose_batteries_do_not_live_says_nothing_of_them(tiny):
+def test_a_fleet_on_mains_says_nothing_of_batteries(tiny):
     tiny.run()
 
     assert tiny.recorder.rounds[0].num_off is None

@@ -26,7 +26,6 @@ from fleetsim.contracts import (
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
-from fleetsim.fleet.batteries.base import Flow
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
 from fleetsim.rounding import ROUNDING_SLACK
@@ -288,18 +287,18 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
     """Return the clients table at the end of a run, with joules of waiting if they are charged."""
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
-    charge = world.idle.charge_at(now_s)
-    final_j, capacity_j = charge.level_j, fleet.batteries.capacity_j
     balance: dict[str, FloatArray] = {}
-    if fleet.batteries.num_flows:
-        flows_j = np.where(np.isnan(capacity_j)[:, np.newaxis], np.nan, charge.flows_j)
+    battery_fraction: FloatArray = np.full(fleet.size, np.nan)
+    if fleet.batteries.has_any:
+        found, capacity_j = world.battery_balance(now_s), fleet.batteries.capacity_j
+        battery_fraction = found.left_j / capacity_j
         balance = {
             "battery_capacity_j": capacity_j,
             "battery_initial_j": fleet.initial_j,
-            "battery_charged_j": flows_j[:, Flow.CHARGED],
-            "battery_owner_j": flows_j[:, Flow.OWNER],
-            "battery_loss_j": flows_j[:, Flow.LOSS],
-            "battery_final_j": final_j,
+            "battery_charged_j": found.charged_j,
+            "battery_owner_j": found.owner_j,
+            "battery_loss_j": found.loss_j,
+            "battery_final_j": found.left_j,
         }
     return ClientColumns(
         client=np.arange(fleet.size, dtype=np.int64),
@@ -308,7 +307,7 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
         num_selected=world.num_selected,
         num_delivered=world.num_delivered,
         **dict(zip(_ENERGY_COLUMNS, world.energy_j.T, strict=True)),
-        battery_fraction=final_j / capacity_j,
+        battery_fraction=battery_fraction,
         **balance,
         energy_enlisted_idle_j=world.enlisted_idle_j if charges_enlisted else None,
     )

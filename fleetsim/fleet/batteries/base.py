@@ -212,6 +212,10 @@ class Batteries(ABC):
     def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
         """Return the joules that batteries [n] lose per joule of radio tails of `tail_w` [n]."""
 
+    @abstractmethod
+    def most_charged_j(self, clients: IntArray, until_s: float) -> FloatArray:
+        """Return the joules that chargers could have given since virtual time 0 [n]."""
+
     def rows_of(self, clients: IntArray) -> IntArray:
         """Return the rows of the clients [n] that have a battery."""
         rows: IntArray = np.isfinite(self.capacity_j[clients]).nonzero()[0]

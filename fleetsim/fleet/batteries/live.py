@@ -104,6 +104,10 @@ class LiveBatteries(Batteries):
         """See `Batteries.surely_lasts`: only mains are sure without a walk."""
         return np.isnan(self.capacity_j[clients])
 
+    def most_charged_j(self, clients: IntArray, until_s: float) -> FloatArray:
+        """See `Batteries.most_charged_j`."""
+        return self.charge_w[clients] * until_s
+
     def tail_loss(self, clients: IntArray, level_j: FloatArray, tail_w: FloatArray) -> FloatArray:
         """See `Batteries.tail_loss`; other loads at the same time are neglected."""
         borders_j = self.rules.bands.from_fraction * self.capacity_j[clients][:, np.newaxis]

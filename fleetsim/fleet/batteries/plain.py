@@ -101,6 +101,11 @@ class PlainBatteries(Batteries):
         """See `Batteries.tail_loss`."""
         return np.zeros(clients.size)
 
+    def most_charged_j(self, clients: IntArray, until_s: float) -> FloatArray:
+        """See `Batteries.most_charged_j`."""
+        start_s = np.zeros(clients.size)
+        return self.charge_w[clients] * self.charging.seconds_true(clients, start_s, until_s)
+
     def _charging_steps(
         self, client: int, until_s: float, is_on: bool
     ) -> Iterator[tuple[float, float]]:

@@ -187,12 +187,14 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 @house_style()
 def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
-    """Return a figure as png, svg and pdf, without dates and with the same layout."""
+    """Return a figure in each format, without dates and with the same layout."""
     encoded = {}
     with warnings.catch_warnings():
         # A device may be named in letters that the font lacks: boxes are drawn instead.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.draw_without_rendering()
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
         figure.set_layout_engine(None)  # or every format would compute it again
         for suffix in suffixes:
             buffer = io.BytesIO()
@@ -201,14 +203,15 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
     return encoded
 
 
-def save(figure: Figure, folder: Path, stem: str) -> bytes:
-    """Write STEM.png, STEM.svg and STEM.pdf, each atomically; return the SVG.
+def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMATS) -> bytes:
+    """Write a file STEM.FORMAT of each format, atomically; return the SVG.
 
     Raises:
         DataError: a file cannot be written.
     """
     way_out = "make the folder writable, then ask for the report again"
-    encoded = encode(figure)
-    for suffix, data in encoded.items():
-        atomic_files.write(folder / f"{stem}.{suffix}", data, way_out=way_out)
+    wanted = list(dict.fromkeys(formats))
+    encoded = encode(figure, dict.fromkeys(["svg", *wanted]))
+    for suffix in wanted:
+        atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], way_out=way_out)
     return encoded["svg"]
