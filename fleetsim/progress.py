@@ -1,7 +1,11 @@
-"""Progress of a run on a terminal; nothing where the output is not a terminal."""
+"""Progress of a run: a live line on a terminal, elsewhere a line every half a minute.
+
+The time of the host is read for display alone, and changes no result.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,11 +22,17 @@ if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
 
 
+LOGGED_EVERY_S = 30.0
+"""Seconds of host time between lines where there is no terminal."""
+
+
 @contextmanager
-def watch(scenario: Scenario, console: Console) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a live line: round, virtual time, accuracy, joules, time left; None when quiet."""
+def watch(
+    scenario: Scenario, console: Console, log: Callable[[str], None]
+) -> Iterator[Callable[[Progress], None]]:
+    """Show round, virtual time, accuracy and joules: live, or as lines to `log` now and then."""
     if not console.is_terminal:
-        yield None
+        yield logged(scenario, log)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -41,6 +51,26 @@ def watch(scenario: Scenario, console: Console) -> Iterator[Callable[[Progress],
             )
 
         yield show
+
+
+def logged(
+    scenario: Scenario,
+    log: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Callable[[Progress], None]:
+    """Return a display that writes a line at most every half a minute of the clock."""
+    due_s = clock() + LOGGED_EVERY_S
+
+    def show(progress: Progress) -> None:
+        nonlocal due_s
+        if clock() < due_s:
+            return
+        due_s = clock() + LOGGED_EVERY_S
+        done = fraction_done(scenario.stop, progress)
+        log(f"{scenario.name}: {done:.0%}  {progress_text(progress)}")
+
+    return show
 
 
 @contextmanager

@@ -104,4 +104,6 @@ def command(monkeypatch, capsys) -> Callable[..., Ended]:
 @pytest.fixture
 def without_figures(monkeypatch) -> None:
     """Leave the figures out of pages, which take seconds; `tests/report` draws them."""
-    monkeypatch.setattr("fleetsim.report.pages.run_figures.saved", lambda drawn, folder: [])
+    monkeypatch.setattr(
+        "fleetsim.report.pages.run_figures.saved", lambda drawn, folder, formats: []
+    )

@@ -6,15 +6,40 @@ from rich.console import Console
 
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
-from fleetsim.progress import duration_text, fraction_done, progress_text, share, watch
+from fleetsim.progress import (
+    duration_text,
+    fraction_done,
+    logged,
+    progress_text,
+    share,
+    watch,
+)
 from fleetsim.scenario import load
 
 
-def test_nothing_is_shown_where_nobody_watches(capsys):
-    with watch(load("quickstart"), Console(force_terminal=False)) as on_progress:
-        assert on_progress is None
+def test_a_short_run_shows_nothing_where_there_is_no_terminal(capsys):
+    lines = []
+    with watch(load("quickstart"), Console(force_terminal=False), lines.append) as on_progress:
+        on_progress(Progress(7, 3725.0, 0.8125, 12_345.0, 9, 13))
 
+    assert lines == []
     assert capsys.readouterr().out == ""
+
+
+def test_a_long_run_logs_a_line_every_half_a_minute():
+    now_s = [100.0]
+    lines = []
+    show = logged(load("quickstart"), lines.append, clock=lambda: now_s[0])
+    for at_s, round_ in ((101.0, 1), (129.9, 2), (130.0, 3), (159.9, 4), (175.0, 5), (204.0, 6)):
+        now_s[0] = at_s
+        show(Progress(round_, 60.0 * round_, 0.5, 1000.0, 8, 10))
+
+    # Quickstart has 80 rounds.
+    state = "accuracy 0.500  1.0 kJ  8/10 delivered"
+    assert lines == [
+        f"quickstart: 4%  round 3  00:03:00  {state}",
+        f"quickstart: 6%  round 5  00:05:00  {state}",
+    ]
 
 
 def test_a_person_sees_round_time_accuracy_and_joules():

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class FigureFormat(StrEnum):
+    """Formats of figures as files."""
+
+    PDF = "pdf"
+    PNG = "png"
+    SVG = "svg"
+
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[
@@ -14,23 +24,42 @@ PricesOption = Annotated[
 ]
 
 
-def report(runs: RunsArgument, prices: PricesOption = None) -> None:
-    """Write report.html and figures into run folders."""
+FormatOption = Annotated[
+    list[FigureFormat] | None,
+    typer.Option(
+        "--format", help="Write the figures as such files too, as --format pdf --format png."
+    ),
+]
+TargetOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="Accuracy to reach, 0 to 1, such as 0.8; may be given many times.", min=0.0, max=1.0
+    ),
+]
+
+
+def report(
+    runs: RunsArgument,
+    target: TargetOption = None,
+    format_: FormatOption = None,
+    prices: PricesOption = None,
+) -> None:
+    """Write report.html into run folders, and the figures into their figures/ if asked."""
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.pages import run_page
     from fleetsim.report.pages.prices import load
 
     priced = None if prices is None else load(prices)
     for folder in runs:
-        typer.echo(run_page.write_report(open_run(folder), priced=priced))
+        path = run_page.write_report(
+            open_run(folder), priced=priced, targets=target or (), formats=_names(format_)
+        )
+        typer.echo(path)
 
 
 def compare(
     runs: RunsArgument,
-    target: Annotated[
-        list[float] | None,
-        typer.Option(help="Accuracy to reach, 0 to 1; may be given many times.", min=0.0, max=1.0),
-    ] = None,
+    target: TargetOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("comparison"),
     different_worlds: Annotated[
         bool,
@@ -38,6 +67,7 @@ def compare(
             "--different-worlds", help="Compare although seed, task or fleet differ; says so."
         ),
     ] = False,
+    format_: FormatOption = None,
     prices: PricesOption = None,
     budget_s: Annotated[
         float | None,
@@ -62,6 +92,10 @@ def compare(
         priced=None if prices is None else load(prices),
         budgets=allowed,
     )
-    path = comparison.write(result, out)
+    path = comparison.write(result, out, _names(format_))
     typer.echo(comparison.text_table(result))
     typer.echo(f"comparison: {path}")
+
+
+def _names(formats: list[FigureFormat] | None) -> list[str]:
+    return [chosen.value for chosen in formats or ()]

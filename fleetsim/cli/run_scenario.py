@@ -18,7 +18,7 @@ from fleetsim.cli.scenario_options import (
     SetOption,
     load,
 )
-from fleetsim.cli.terminal import console, ended, note
+from fleetsim.cli.terminal import console, ended, note, say
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ def run(
             help="Resume although the numerical platform differs; both are recorded.",
         ),
     ] = False,
+    no_report: Annotated[
+        bool,
+        typer.Option(
+            "--no-report", help="Write no report.html; `fleetsim report RUN` does so later."
+        ),
+    ] = False,
 ) -> None:
     """Run a scenario and report on it."""
     if numerics is not None:
@@ -93,7 +99,7 @@ def run(
         # Half a million objects of imported libraries never become garbage. Frozen, neither the
         # collector nor the processes that train examine them again.
         gc.freeze()
-        with watch(loaded, console) as on_progress:
+        with watch(loaded, console, say) as on_progress:
             done = simulate.run(
                 loaded,
                 out=out,
@@ -106,6 +112,12 @@ def run(
                 on_note=note,
                 reading=reading,
             )
+    from fleetsim.report.pages import terminal_summary
+
+    for line in terminal_summary.lines(done):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    if no_report:
+        return
     try:
         # Imported after the run: its libraries take a second and a hundred megabytes.
         from fleetsim.report.pages import run_page
@@ -115,8 +127,6 @@ def run(
         again = shlex.join(["fleetsim", "report", str(done.folder)])
         says = f": the run is complete, its report is not; write it with: {again}"
         raise ended(interrupt, says) from interrupt
-    for line in run_page.summary_lines(done):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
     console.print(f"report: {path}", highlight=False, soft_wrap=True, markup=False)
 
 

@@ -15,15 +15,16 @@ from fleetsim.selectors import KINDS
 COMMANDS = {
     ("run",): {
         *("--seed", "--set", "--out", "--torch-device", "--workers", "--plugin"),
-        *("--no-train", "--resume", "--numerics", "--allow-other-platform"),
+        *("--no-report", "--no-train", "--resume", "--numerics", "--allow-other-platform"),
     },
     ("validate",): {"--seed", "--set", "--plugin"},
     ("validate-world",): {"--out"},
-    ("report",): {"--prices"},
+    ("report",): {"--format", "--prices", "--target"},
     ("compare",): {
         "--target",
         "--out",
         "--different-worlds",
+        "--format",
         "--prices",
         "--budget-s",
         "--budget-j",

@@ -5,6 +5,7 @@ figure.
 
 - `accuracy`: test accuracy against time, energy and rounds.
 - `device_costs`: time and energy by kind of device, waste by cause.
+- `device_groups`: groups of the rarer kinds of devices.
 - `ledger`: the energy ledger.
 - `energy_inequality`: inequality of energy among clients.
 - `coverage`: share of the fleet ever selected, and times selected.

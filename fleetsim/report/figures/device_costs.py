@@ -13,35 +13,34 @@ from fleetsim.contracts import Outcome, Purpose
 from fleetsim.record.measures.ledger import components_in, energy_of
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
+from fleetsim.report.figures.device_groups import NO_KINDS, Kinds, with_few_devices
 from fleetsim.report.quantities import Quantity
 
 Parts = Mapping[str, tuple[str, str]]
 """Columns to stack: label and colour of each."""
 
-MAX_DEVICES = 24
-"""Largest number of kinds of devices; the others are drawn as one."""
-
 
 @style.house_style()
-def seconds_by_device(tasks: pd.DataFrame) -> Figure:
+def seconds_by_device(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     """Draw seconds of download, computation and upload by kind of device."""
-    return _by_device(tasks, style.PHASES, "s", "Time by kind of device", "time")
+    few = with_few_devices(tasks, kinds)
+    return _by_device(few, style.PHASES, "s", "Time by kind of device", "time")
 
 
 @style.house_style()
-def joules_by_device(tasks: pd.DataFrame) -> Figure:
+def joules_by_device(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     """Draw joules of every component by kind of device."""
     present = components_in(tasks).values()
     parts = {column: style.COMPONENTS[column] for column in present}
-    return _by_device(tasks, parts, "j", "Energy by kind of device", "energy")
+    few = with_few_devices(tasks, kinds)
+    return _by_device(few, parts, "j", "Energy by kind of device", "energy")
 
 
 def _by_device(
-    tasks: pd.DataFrame, parts: Parts, quantity: Quantity, title: str, words: str
+    named: pd.DataFrame, parts: Parts, quantity: Quantity, title: str, words: str
 ) -> Figure:
     """Draw the sum of all tasks, and the mean train task, both by kind of device."""
     columns = list(parts)
-    named = with_few_devices(tasks)
     total = named.groupby("device")[columns].sum()
     order = list(total.sum(axis=1).sort_values(kind="stable").index)
     train = named[named["purpose"] == Purpose.TRAIN]
@@ -61,10 +60,10 @@ def _by_device(
 
 
 @style.house_style()
-def waste(tasks: pd.DataFrame) -> Figure:
+def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     """Draw joules of tasks that were not delivered: by cause, and by kind of device."""
     energy = tasks.assign(energy_j=energy_of(tasks))
-    wasted = with_few_devices(energy[energy["outcome"] != Outcome.DELIVERED])
+    wasted = with_few_devices(energy[energy["outcome"] != Outcome.DELIVERED], kinds)
     spent_j, wasted_j = float(energy["energy_j"].sum()), float(wasted["energy_j"].sum())
     share = f" ({quantities.percent(wasted_j / spent_j)})" if spent_j else ""
     title = (
@@ -114,13 +113,3 @@ def stack(axes: Axes, table: pd.DataFrame, parts: Parts, quantity: Quantity, wor
     style.rows_from_top(axes, len(table))
     axes.set_xlabel(f"{words} ({unit})")
     axes.grid(visible=False, axis="y")
-
-
-def with_few_devices(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the same rows; if there are too many devices, those with fewest rows share a name."""
-    names = frame["device"].value_counts().index
-    if len(names) <= MAX_DEVICES:
-        return frame
-    kept = set(names[: MAX_DEVICES - 1])
-    others = f"{len(names) - len(kept)} others"
-    return frame.assign(device=frame["device"].where(frame["device"].isin(kept), others))

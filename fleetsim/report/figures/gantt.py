@@ -85,7 +85,7 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     begin = (shown["dispatched_at_s"].to_numpy(dtype=np.float64) - began_s) / factor
     phases = list(style.PHASES.items())
     if (shown["paused_s"] > 0.0).any():
-        phases.insert(-1, ("paused_s", ("paused (total)", style.GREY)))
+        phases.insert(-1, ("paused_s", ("paused (total)", style.MIST)))
     for column, (label, color) in phases:
         width = shown[column].to_numpy(dtype=np.float64) / factor
         axes.barh(lanes, width, left=begin, color=color, label=label, height=0.7)

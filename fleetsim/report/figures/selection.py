@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from fleetsim.contracts import IntArray, Outcome, Purpose
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.device_costs import with_few_devices
+from fleetsim.report.figures.device_groups import MAX_HUES, NO_KINDS, Kinds, with_few_devices
 
 MAX_CLIENTS = 150
 """A larger fleet is drawn as a distribution."""
@@ -45,7 +45,9 @@ def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 @style.house_style()
-def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
+def selections(
+    clients: pd.DataFrame, *, kinds: Kinds = NO_KINDS, is_whole_fleet: bool = True
+) -> Figure:
     """Draw how often clients were selected and how often they delivered, by device.
 
     `is_whole_fleet`: clients that were never sent a task are among `clients`, which has the columns
@@ -57,10 +59,9 @@ def selections(clients: pd.DataFrame, *, is_whole_fleet: bool = True) -> Figure:
     title = f"Selections: {total:,} train tasks for {num_clients:,} {who}"
     if not num_clients:
         return style.empty_figure(title, "no client was selected")
-    clients = with_few_devices(clients)
     if num_clients <= MAX_CLIENTS:
-        return _each_client(clients, title)
-    return _distribution(clients, title)
+        return _each_client(with_few_devices(clients, kinds, MAX_HUES), title)
+    return _distribution(with_few_devices(clients, kinds), title)
 
 
 def _each_client(clients: pd.DataFrame, title: str) -> Figure:
@@ -159,7 +160,7 @@ def _means(clients: pd.DataFrame) -> pd.Series[float]:
 
 def _with_sizes(clients: pd.DataFrame, devices: pd.Index[str]) -> list[str]:
     sizes = clients["device"].value_counts()
-    return [f"{device} ({sizes[device]:,})" for device in devices]
+    return [f"{device}: {sizes[device]:,}" for device in devices]
 
 
 def _mark_fleet_mean(axes: Axes, clients: pd.DataFrame) -> None:

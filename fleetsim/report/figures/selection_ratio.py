@@ -18,15 +18,17 @@ from matplotlib.ticker import MaxNLocator
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
+from fleetsim.report.figures.device_groups import MAX_HUES, NO_KINDS, Kinds, grouped
 
-MAX_DEVICES = 7
-"""Largest number of bands, one per colour; the smallest devices share a band beyond that."""
 _MAX_WINDOWS = 120
 
 
 @style.house_style()
 def ratios(
-    ratio: FloatArray, devices: pd.DataFrame, fleet: Mapping[str, float] | None = None
+    ratio: FloatArray,
+    devices: pd.DataFrame,
+    fleet: Mapping[str, float] | None = None,
+    kinds: Kinds = NO_KINDS,
 ) -> Figure:
     """Draw the selection ratio of every round, and its shares by kind of device.
 
@@ -34,8 +36,9 @@ def ratios(
         ratio: selected clients divided by all, in each round [R].
         devices: share of each device (columns) in the rounds with a selected client (rows).
         fleet: share of each device in the fleet; None: unknown.
+        kinds: kinds by which the devices beyond seven are grouped.
     """
-    shown = with_few_columns(devices)
+    shown, fleet = _with_few_devices(devices, fleet, kinds)
     has_kinds = shown.shape[1] > 1
     title = f"Selected share of the fleet: {quantities.percent(float(ratio.mean()))}"
     figure = style.new_figure(
@@ -66,13 +69,20 @@ def windows(num_rounds: int) -> IntArray:
     return np.append(np.arange(0, num_rounds, width), num_rounds)
 
 
-def with_few_columns(devices: pd.DataFrame) -> pd.DataFrame:
-    """Return devices by falling share; devices beyond seven become one column."""
+def _with_few_devices(
+    devices: pd.DataFrame, fleet: Mapping[str, float] | None, kinds: Kinds
+) -> tuple[pd.DataFrame, Mapping[str, float] | None]:
+    """Return both with at most seven devices, by falling share."""
     order = devices.mean().sort_values(ascending=False, kind="stable").index
-    if len(order) <= MAX_DEVICES:
-        return devices[order]
-    kept, others = order[: MAX_DEVICES - 1], order[MAX_DEVICES - 1 :]
-    return devices[kept].assign(**{f"{len(others)} others": devices[others].sum(axis=1)})
+    shown = grouped(list(order), kinds, MAX_HUES)
+    few = devices[order].T.groupby(shown, sort=False).sum().T
+    if fleet is None:
+        return few, None
+    shares: dict[str, float] = {}
+    for device, share in fleet.items():
+        name = shown.get(device, device)
+        shares[name] = shares.get(name, 0.0) + share
+    return few, shares
 
 
 def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:

@@ -4,7 +4,7 @@ Only matplotlib's object API is used, so the caller's backend and style do not m
 give equal bytes under one version of matplotlib.
 
 The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
-of colour blindness can distinguish, and a dark brown.
+of colour blindness can distinguish, and greys. There are seven hues, so no figure has more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
 
 BLACK = "#000000"
-BROWN = "#8C510A"
 ORANGE = "#E69F00"
 SKY_BLUE = "#56B4E9"
 GREEN = "#009E73"
@@ -36,6 +35,9 @@ BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#999999"
+LIGHT_GREY = "#cccccc"
+MIDDLE_GREY = "#6a6a6a"
+DARK_GREY = "#404040"
 PALE = "#e4e4e4"
 MIST = "#bbbbbb"
 INK = "#222222"
@@ -53,7 +55,7 @@ COMPONENTS = {
     "energy_receive_j": ("receive", SKY_BLUE),
     "energy_transmit_j": ("transmit", BLUE),
     "energy_tail_j": ("radio tail", PURPLE),
-    "energy_idle_j": ("idle, awake", GREY),
+    "energy_idle_j": ("idle, awake", MIDDLE_GREY),
     "energy_enlisted_idle_j": ("idle while enlisted", YELLOW),
 }
 """Columns of joules: label and colour."""
@@ -64,8 +66,8 @@ OUTCOMES: dict[str, str] = {
     Outcome.BATTERY: YELLOW,
     Outcome.LINK: PURPLE,
     Outcome.CRASHED: BLACK,
-    Outcome.MEMORY: BROWN,
-    Outcome.CANCELLED: GREY,
+    Outcome.MEMORY: DARK_GREY,
+    Outcome.CANCELLED: LIGHT_GREY,
     Outcome.STALE: ORANGE,
     Outcome.REFUSED: SKY_BLUE,
 }

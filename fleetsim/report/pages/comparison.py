@@ -22,13 +22,15 @@ from fleetsim.report.pages import (
     summary,
 )
 from fleetsim.report.pages.comparison_tables import (
+    NO_EVIDENCE,
     Comparison,
     Entry,
+    cost_tables,
+    detail_tables,
     differences_table,
     frame,
     runs_table,
     some,
-    tables,
     text_table,
     worlds_say,
 )
@@ -76,9 +78,7 @@ def compare(
             f"the runs have different worlds, they differ in {some(world)}; compare runs of the"
             " same seed, task and fleet, or give --different-worlds"
         )
-    for target in targets or ():
-        if not 0.0 < target <= 1.0:
-            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
+    summary.check_targets(targets or ())
     reached = summary.reached_targets([run.rounds for run in runs])
     labels = scenario_differences.labels(runs)
     entries = tuple(
@@ -104,8 +104,8 @@ def compare(
     )
 
 
-def write(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.html, its figures and two .csv; return the page.
+def write(comparison: Comparison, folder: Path, formats: Sequence[str] = ()) -> Path:
+    """Write comparison.html, two .csv, and figures as files of these formats; return the page.
 
     Raises:
         DataError: the folder or a file cannot be written.
@@ -119,7 +119,8 @@ def write(comparison: Comparison, folder: Path) -> Path:
         text = table.to_csv(index=False, lineterminator="\n")
         atomic_files.write(folder / name, text.encode("utf-8", "replace"), way_out=way_out)
     number = len(comparison.entries)
-    heading = "One run" if number == 1 else f"{number} runs side by side"
+    names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
+    heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
     path = folder / f"{STEM}.html"
     markup.write(
         path,
@@ -127,9 +128,12 @@ def write(comparison: Comparison, folder: Path) -> Path:
         title=f"{heading} - fleetsim",
         heading=heading,
         worlds=worlds_say(comparison) if comparison.world_differences else "",
+        evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
-        pictures=run_figures.saved(_figures(comparison), folder),
-        tables=tables(comparison),
+        first_tables=cost_tables(comparison),
+        pictures=run_figures.saved(_figures(comparison), folder, formats),
+        tables=detail_tables(comparison),
+        formats=[f".{name}" for name in dict.fromkeys(formats)],
         differences=differences_table(comparison),
         runs=runs_table(comparison),
     )

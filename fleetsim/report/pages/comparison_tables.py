@@ -21,6 +21,13 @@ from fleetsim.report.pages.summary import Totals
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema.strict_yaml import spelled
 
+ONE_SEED = "one seed: no evidence"
+NO_EVIDENCE = (
+    f"{ONE_SEED}. Another seed may well reverse any difference between these runs; `fleetsim study`"
+    " repeats them over many seeds and says which differences are more than chance."
+)
+"""Warning on runs of which each has one seed."""
+
 _MAX_KEYS = 6
 
 
@@ -58,6 +65,11 @@ class Comparison:
     """Regret against the best fixed set; None if no run has fixed clients."""
 
     @property
+    def evidence(self) -> str:
+        """Evidence that differences are no chance: `ONE_SEED`; empty for a single run."""
+        return ONE_SEED if len(self.entries) > 1 else ""
+
+    @property
     def runs(self) -> dict[str, Run]:
         """Every run by its label."""
         return {entry.label: entry.run for entry in self.entries}
@@ -78,6 +90,7 @@ def frame(comparison: Comparison) -> pd.DataFrame:
             "folder": str(run.folder),
             "status": run.manifest.status,
             "seed": run.manifest.seed,
+            **({"evidence": comparison.evidence} if comparison.evidence else {}),
             "rounds": totals.num_rounds,
             "virtual_s": totals.virtual_s,
             "final_accuracy": totals.final_accuracy,
@@ -110,8 +123,10 @@ def text_table(comparison: Comparison) -> str:
     """Return the tables for a terminal."""
     lines = [f"DIFFERENT WORLDS: {worlds_say(comparison)}"] if comparison.world_differences else []
     lines += [f"note: {note}" for note in comparison.notes]
+    lines += [f"note: {NO_EVIDENCE}"] if comparison.evidence else []
     blocks = ["\n".join(lines)] if lines else []
-    blocks += [_aligned(heading, table) for heading, _, table in tables(comparison)]
+    shown = [*cost_tables(comparison), *detail_tables(comparison)]
+    blocks += [_aligned(heading, table) for heading, _, table in shown]
     return "\n\n".join(blocks)
 
 
@@ -129,8 +144,8 @@ def worlds_say(comparison: Comparison) -> str:
     )
 
 
-def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
-    """Return heading, caption and table of totals, targets, measures, energy and costs."""
+def cost_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """Return heading, caption and table of totals, and of the costs of targets."""
     columns: dict[str, Callable[[Entry], str]] = {
         "run": lambda entry: entry.label,
         "final accuracy": lambda entry: quantities.percent(entry.totals.final_accuracy),
@@ -142,6 +157,8 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
         "wasted": lambda entry: quantities.percent(entry.totals.wasted_fraction),
         "mean waiting (s)": lambda entry: quantities.digits(entry.totals.waiting_mean_s),
     }
+    if comparison.evidence:
+        columns["evidence"] = lambda entry: comparison.evidence
     totals = Table.of(columns, comparison.entries)
     found = [("Totals", "Each run as far as it is recorded.", totals)]
     if comparison.targets:
@@ -152,7 +169,12 @@ def tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
             ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
         ):
             found.append((heading, caption, _reached(comparison, measure)))
-    found += _papers(comparison)
+    return found
+
+
+def detail_tables(comparison: Comparison) -> list[tuple[str, str, Table]]:
+    """Return heading, caption and table of measures of papers, energy, money and carbon."""
+    found = _papers(comparison)
     components = ledger_tables.component_table(comparison.ledgers)
     found.append(("Joules by component", "Energy of each run by component.", components))
     caption = "Used energy went into a new model or a selection, unused was only delivered."

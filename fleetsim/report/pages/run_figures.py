@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +22,7 @@ from fleetsim.report.figures import (
     selection_ratio,
     style,
 )
+from fleetsim.report.figures.device_groups import Kinds
 from fleetsim.report.markup import Picture
 
 DrawnFigure = tuple[str, Figure, str, str]
@@ -29,10 +30,10 @@ DrawnFigure = tuple[str, Figure, str, str]
 Drawn = Iterator[DrawnFigure]
 
 
-def saved(drawn: Drawn, folder: Path) -> list[Picture]:
-    """Return the figures, each saved as it is drawn."""
+def saved(drawn: Drawn, folder: Path, formats: Sequence[str]) -> list[Picture]:
+    """Return the figures, each written as files of these formats as it is drawn."""
     return [
-        Picture(style.save(figure, folder, stem), description, caption)
+        Picture(style.save(figure, folder, stem, formats), description, caption)
         for stem, figure, description, caption in drawn
     ]
 
@@ -53,25 +54,25 @@ def accuracy_figures(rounds: pd.DataFrame, targets: list[float]) -> Drawn:
         yield f"accuracy-{against}", figure, f"test accuracy against {against}", caption
 
 
-def cost_figures(tasks: pd.DataFrame) -> Drawn:
+def cost_figures(tasks: pd.DataFrame, kinds: Kinds) -> Drawn:
     """Draw time, energy and waste by device."""
     yield (
         "seconds-by-device",
-        device_costs.seconds_by_device(tasks),
+        device_costs.seconds_by_device(tasks, kinds),
         "seconds of download, compute and upload by device",
         "Left, the sum over all tasks; right, the mean train task. A long bar on the right is a"
         " straggler, and its widest colour shows the reason.",
     )
     yield (
         "joules-by-device",
-        device_costs.joules_by_device(tasks),
+        device_costs.joules_by_device(tasks, kinds),
         "joules by component and device",
         "The same for joules. Idle is the power of an awake device from dispatch to the end of its"
         " task; all other components are added to it.",
     )
     yield (
         "waste",
-        device_costs.waste(tasks),
+        device_costs.waste(tasks, kinds),
         "wasted joules by cause and by device",
         "Energy of tasks that were not delivered: late at the deadline, lost (offline, battery,"
         " link, crashed, memory), cancelled because the server had enough, stale or refused.",
@@ -83,23 +84,24 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     if len(run.rounds) > 1:
         yield coverage_figure("coverage", {"run": run})
     is_done = run.manifest.status == "done"
+    kinds = run.manifest.device_kinds
     selected, devices = run.selection_ratio(), run.selected_devices()
     found = clients["device"].value_counts(normalize=True).items()
     shares = {str(device): float(share) for device, share in found}
     if selected is not None and devices is not None and len(run.rounds) > 1:
         yield (
             "selection-ratio",
-            selection_ratio.ratios(selected, devices, shares if is_done else None),
+            selection_ratio.ratios(selected, devices, shares if is_done else None, kinds),
             "share of the fleet that each round selected, and its shares by kind of device",
             "Above, the share of the fleet that a round selects; below, by device: a band wider"
             " than the device's share of the fleet is a preference.",
         )
     yield (
         "selections",
-        selection.selections(clients, is_whole_fleet=is_done),
+        selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
         "how often clients were selected, by device",
-        "Devices above the dashed mean of the fleet are selected more than their share. Numbers in"
-        " brackets are clients.",
+        "Devices above the dashed mean of the fleet are selected more than their share. The"
+        " number behind a name counts clients, one in brackets the devices of a group.",
     )
     entries = run.opinions()
     if len(entries):

@@ -1,8 +1,8 @@
-"""The page of one run, which opens offline, and its figures as files."""
+"""The page of one run, which opens offline, and its figures as files where these are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import pandas as pd
 
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
-from fleetsim.report import markup, quantities
+from fleetsim.report import markup
 from fleetsim.report.figures import selection
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import (
+    batteries_paid,
     device_figures,
     ledger_tables,
     measures,
@@ -40,28 +41,46 @@ _NO_ACCURACY = (
 )
 
 
-def write_report(run: Run, *, priced: Prices | None = None) -> Path:
-    """Write `report.html` and `figures/` into the run folder, and return the page.
+def write_report(
+    run: Run,
+    *,
+    priced: Prices | None = None,
+    targets: Sequence[float] = (),
+    formats: Sequence[str] = (),
+) -> Path:
+    """Write `report.html` into the run folder, and return the page.
+
+    Args:
+        run: the run.
+        priced: prices, for its costs.
+        targets: accuracies (fractions) to report besides the usual ones.
+        formats: formats (svg, pdf, png) of figures to write into `figures/`.
 
     Raises:
+        ScenarioError: a target is outside (0, 1].
         DataError: a table is missing, damaged or was changed after the run, the energy ledger does
             not balance, or a file cannot be written.
     """
+    summary.check_targets(targets)
     run.require_unchanged()
     rounds, tasks = run.rounds, run.recorded_tasks
     is_done = run.manifest.status == "done"
     clients = run.clients if is_done else selection.counts_from_tasks(tasks)
     entries = run.ledger()
     totals = summary.totals(run)
-    targets = _targets(rounds)
+    shown_targets = sorted({*_usual_targets(rounds), *targets})
     folder = run.folder / FIGURES
-    atomic_files.make_folder(folder, way_out="make the run folder writable")
+    if formats:
+        atomic_files.make_folder(folder, way_out="make the run folder writable")
     deadline_s = _setting(run, "server", "deadline_s")
     sections = {
-        heading: run_figures.saved(drawn, folder)
+        heading: run_figures.saved(drawn, folder, formats)
         for heading, drawn in (
-            ("Accuracy", run_figures.accuracy_figures(rounds, targets)),
-            ("Time and energy by device", run_figures.cost_figures(tasks)),
+            ("Accuracy", run_figures.accuracy_figures(rounds, shown_targets)),
+            (
+                "Time and energy by device",
+                run_figures.cost_figures(tasks, run.manifest.device_kinds),
+            ),
             (_SELECTION, run_figures.selection_figures(run, clients)),
             (
                 "Availability and waiting",
@@ -77,11 +96,11 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         "page.html.j2",
         title=f"{run.manifest.name} - fleetsim",
         name=run.manifest.name,
-        subtitle=f"selector {kind}, seed {run.manifest.seed}, {_ending(run)}",
+        subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
         banners=list(_banners(run)),
         numbers=summary.numbers(run, totals),
         notes=list(_notes(run)),
-        targets=summary.targets_table(rounds, targets),
+        targets=summary.targets_table(rounds, shown_targets),
         no_targets=(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
         ),
@@ -96,7 +115,9 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
         ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done), folder
+            run_figures.ledger_figures(entries, clients, is_whole_fleet=is_done),
+            folder,
+            formats,
         ),
         device_figures=device_figures.table(run.manifest),
         prices=priced,
@@ -109,6 +130,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
             " energy counts all tasks, with probes."
             + ("" if is_done else " Clients without a task are left out.")
         ),
+        formats=[name.upper() for name in dict.fromkeys(formats)],
         digest=run.manifest.digest,
         scenario=strict_yaml.dump(run.scenario),
         versions=_versions(run),
@@ -116,43 +138,7 @@ def write_report(run: Run, *, priced: Prices | None = None) -> Path:
     return path
 
 
-def summary_lines(run: Run) -> list[str]:
-    """Return a run in a few aligned lines, for a terminal."""
-    totals = summary.totals(run)
-    manifest = run.manifest
-    accuracy = "none: the run was made without training, or nothing was evaluated"
-    if totals.final_accuracy is not None:
-        accuracy = (
-            f"{quantities.percent(totals.final_accuracy)} final,"
-            f" {quantities.percent(totals.best_accuracy)} best"
-        )
-    waiting = ""
-    if totals.waiting_mean_s is not None:
-        waiting = f", {quantities.text(totals.waiting_mean_s, 's')} mean waiting"
-    lines = [
-        *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
-        ("folder", str(run.folder)),
-        (
-            "rounds",
-            f"{totals.num_rounds:,} in {quantities.text(totals.virtual_s, 's')} of virtual time,"
-            f" {_ending(run)}",
-        ),
-        ("accuracy", accuracy),
-        (
-            "energy",
-            f"{quantities.text(totals.energy_j, 'j')},"
-            f" {quantities.percent(totals.wasted_fraction)} of it wasted",
-        ),
-        (
-            "tasks",
-            f"{totals.num_delivered:,} of {totals.num_selected:,} train tasks delivered{waiting}",
-        ),
-        ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
-    ]
-    return [f"{label:<10}{words}" for label, words in lines]
-
-
-def _targets(rounds: pd.DataFrame) -> list[float]:
+def _usual_targets(rounds: pd.DataFrame) -> list[float]:
     """Return the usual target accuracies that were reached, and the next one."""
     reached = summary.reached_targets([rounds])
     usual = [*summary.LOW_TARGETS, *summary.TARGETS]
@@ -167,14 +153,11 @@ def _setting(run: Run, *keys: str) -> Any:
     return value
 
 
-def _ending(run: Run) -> str:
-    manifest = run.manifest
-    how = "stopped" if manifest.status == "done" else manifest.status
-    return f"{how}: {manifest.stop_text}" if manifest.stop_text else how
-
-
 def _notes(run: Run) -> Iterator[str]:
-    """Yield notes on the models behind the numbers."""
+    """Yield notes on batteries, and on the models behind the numbers."""
+    found = batteries_paid.paid(run)
+    if found is not None:
+        yield f"Batteries: the run took {batteries_paid.words(found)}."
     cool = run.manifest.not_slowed_by_heat
     if not cool:
         return

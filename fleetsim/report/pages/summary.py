@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetsim.contracts import Outcome, Purpose
+from fleetsim.errors import ScenarioError
 from fleetsim.record.measures import cost_to_target
 from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
-from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
@@ -62,6 +62,13 @@ def totals(run: Run) -> Totals:
     )
 
 
+def ending(run: Run) -> str:
+    """Return how a run ended, and why."""
+    manifest = run.manifest
+    how = "stopped" if manifest.status == "done" else manifest.status
+    return f"{how}: {manifest.stop_text}" if manifest.stop_text else how
+
+
 def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     """Return label, value and note of the key numbers."""
     wasted = quantities.text(sums.wasted_j, "j")
@@ -109,6 +116,17 @@ def reached_targets(rounds: Sequence[pd.DataFrame]) -> list[float]:
     return reached(TARGETS) or reached(LOW_TARGETS)
 
 
+def check_targets(targets: Sequence[float]) -> None:
+    """Check accuracies that were asked for.
+
+    Raises:
+        ScenarioError: one is outside (0, 1].
+    """
+    for target in targets:
+        if not 0.0 < target <= 1.0:
+            raise ScenarioError(f"--target {target:g}: must be above 0 and at most 1, such as 0.8")
+
+
 def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
     """Return rounds, time and energy until each accuracy was first reached."""
     rows = []
@@ -130,7 +148,7 @@ def outcomes_table(tasks: pd.DataFrame) -> Table:
     tasks = _with_totals(tasks)
     spent_j = float(tasks["energy_j"].sum())
     rows = []
-    for outcome in style.OUTCOMES:
+    for outcome in Outcome:
         ended = tasks[tasks["outcome"] == outcome]
         if ended.empty:
             continue

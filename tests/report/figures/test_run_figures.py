@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
@@ -127,13 +128,56 @@ def test_waste_is_told_apart_by_cause_and_device() -> None:
     assert "nothing was wasted" in words(device_costs.waste(TASKS.iloc[:1]))
 
 
-def test_devices_beyond_what_fits_are_drawn_as_one() -> None:
+def test_devices_beyond_what_fits_are_drawn_as_one_of_each_kind() -> None:
     many = task_frame(*(task_row(number, number, f"device-{number}") for number in range(60)))
-    axes = device_costs.seconds_by_device(many).axes[0]
+    kinds = {f"device-{number}": "phone" if number % 3 else "board" for number in range(60)}
+    alike = device_costs.seconds_by_device(many).axes[0]
+    apart = device_costs.seconds_by_device(many, kinds).axes[0]
 
-    assert len(tick_labels(axes)) == device_costs.MAX_DEVICES
-    assert "37 others" in tick_labels(axes)
-    assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
+    assert len(tick_labels(alike)) == len(tick_labels(apart)) == 24
+    assert "other devices (37)" in tick_labels(alike)
+    # All have one task: the first 22 are kept, and of the last 38 every third is a board.
+    others = [label for label in tick_labels(apart) if label.startswith("other")]
+    assert sorted(others) == ["other boards (12)", "other phones (26)"]
+    for axes in (alike, apart):
+        assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
+
+
+def test_clients_of_many_devices_have_seven_colours_at_most() -> None:
+    names = [f"device-{number}" for number in range(20)]
+    clients = client_frame(names, list(range(20)))
+    axes = selection.selections(clients, kinds=dict.fromkeys(names, "phone")).axes[0]
+    colors = {bar.get_facecolor()[:3] for group in axes.containers[:-2] for bar in group}
+
+    assert len(tick_labels(axes)) == len(colors) == 7
+    assert "other phones (14): 14" in tick_labels(axes)
+
+
+def test_no_two_meanings_share_a_grey_and_no_figure_has_more_than_seven_hues() -> None:
+    def is_grey(color: str) -> bool:
+        return len(set(to_rgb(color))) == 1
+
+    components = [color for _, color in style.COMPONENTS.values()]
+    colors = [*style.OUTCOMES.values(), *components]
+    greys = [color for color in colors if is_grey(color)]
+
+    assert len({*colors} - {*greys}) <= 7
+    assert len(greys) == len(set(greys)) == 4  # crashed, memory, cancelled; idle
+    for table in (list(style.OUTCOMES.values()), components):
+        assert len(table) == len(set(table))
+
+
+def test_a_figure_is_written_in_the_formats_that_are_asked_for(tmp_path: Path) -> None:
+    assert style.save(device_costs.waste(TASKS), tmp_path, "a", []).startswith(b"<?xml")
+    assert list(tmp_path.iterdir()) == []
+
+    svg = style.save(device_costs.waste(TASKS), tmp_path, "a", ["pdf", "png", "pdf"])
+
+    assert svg.startswith(b"<?xml")
+    assert {path.name: path.read_bytes()[:4] for path in tmp_path.iterdir()} == {
+        "a.pdf": b"%PDF",
+        "a.png": b"\x89PNG",
+    }
 
 
 # --- who was selected -----------------------------------------------------------------------------
@@ -147,7 +191,7 @@ def test_every_client_of_a_small_fleet_has_its_bars() -> None:
 
     # Devices by their mean (9, then 8/3), clients by their count; selected, then delivered.
     assert drawn == [[9], [4], [5, 3, 0], [5, 2, 0]]
-    assert tick_labels(axes) == ["board (1)", "phone (3)"]
+    assert tick_labels(axes) == ["board: 1", "phone: 3"]
 
 
 def test_a_large_fleet_is_drawn_as_shares_that_fill_each_bar() -> None:
@@ -155,7 +199,7 @@ def test_a_large_fleet_is_drawn_as_shares_that_fill_each_bar() -> None:
     clients = client_frame(["phone", "board"] * (size // 2), [0, 0, 1, 3] * (size // 4))
     left, right = selection.selections(clients).axes[:2]
 
-    assert tick_labels(left) == ["phone (50,000)", "board (50,000)"]  # means 0.5 and 1.5
+    assert tick_labels(left) == ["phone: 50,000", "board: 50,000"]  # means 0.5 and 1.5
     assert widths(left, "0") == [0.5, 0.5]
     assert widths(left, "1") == [0.5, 0.0]
     assert widths(left, "2") == [0.0, 0.0]

@@ -126,13 +126,24 @@ def test_one_kind_of_device_has_no_shares() -> None:
     assert len(figure.axes) == 1
 
 
-def test_devices_beyond_seven_go_by_one_name() -> None:
-    shares = pd.DataFrame([[n / 45.0 for n in range(10)]], columns=[f"d{n}" for n in range(10)])
-    few = selection_ratio.with_few_columns(shares)
+def test_devices_beyond_seven_go_by_their_kinds() -> None:
+    names = [f"d{n}" for n in range(10)]
+    shares = pd.DataFrame([[n / 45.0 for n in range(10)]] * 2, columns=names, index=[1, 2])
+    kinds = dict.fromkeys(names, "phone") | {"d1": "board"}
+    fleet = dict.fromkeys(names, 0.1)
+    axes = selection_ratio.ratios(np.array([0.5, 0.5]), shares, fleet, kinds).axes[1]
+    handles, labels = axes.get_legend_handles_labels()
+    bands = dict(zip(labels, handles, strict=True))
 
-    assert list(few.columns) == ["d9", "d8", "d7", "d6", "d5", "d4", "4 others"]
-    assert few.iloc[0].sum() == pytest.approx(1.0)
-    assert few["4 others"].iloc[0] == pytest.approx((0 + 1 + 2 + 3) / 45.0)
+    assert [label.split(" (10.0 %")[0] for label in labels] == [
+        *("d9", "d8", "d7", "d6", "d5"),
+        "other phones (4) (40.0 % of the fleet)",
+        "d1",
+    ]
+    # The band of d4, d3, d2 and d0 begins at 35/45 of the selected and ends at 44/45.
+    (path,) = bands["other phones (4) (40.0 % of the fleet)"].get_paths()
+    heights = np.asarray(path.vertices)[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((35 / 45, 44 / 45))
 
 
 def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
@@ -253,7 +264,7 @@ def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
     runs: dict[str, Run], tmp_path: Path
 ) -> None:
     result = comparison.compare(list(runs.values()))
-    comparison.write(result, tmp_path / "out")
+    comparison.write(result, tmp_path / "out", ["svg"])
     table = comparison.frame(result)
     rows = [round_row(1, 0.5)]
     other = write_run(tmp_path / "other", MadeUp(seed=2), rows)

@@ -9,7 +9,6 @@ import pytest
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.manifest import write_manifest
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.report.figures.style import FORMATS
 from fleetsim.report.pages import comparison
 from fleetsim.report.pages.measures import Budgets
 from fleetsim.report.pages.scenario_differences import differences, labels
@@ -51,6 +50,7 @@ def test_table_by_hand(runs: list[Run]) -> None:
         "label": ["random", "oort"],
         "status": ["done", "done"],
         "seed": [1, 1],
+        "evidence": ["one seed: no evidence"] * 2,
         "rounds": [4, 2],
         "virtual_s": [40.0, 20.5],
         "final_accuracy": [0.8, 0.7],
@@ -81,10 +81,15 @@ def test_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
-    _, seconds, joules, rounds, _, _, components, fates = comparison.text_table(
+    note, totals, seconds, joules, rounds, _, _, components, fates = comparison.text_table(
         comparison.compare(runs, targets=[0.8, 0.6])
     ).split("\n\n")
 
+    assert note.startswith("note: one seed: no evidence. ")
+    assert "`fleetsim study`" in note
+    assert [line.endswith("one seed: no evidence") for line in totals.splitlines()[1:]] == [
+        True
+    ] * 2
     assert seconds.splitlines() == [
         "Seconds to accuracy  60 %  80 %",
         "random               20.0  40.0",
@@ -140,7 +145,7 @@ def test_targets_outside_of_reach_are_refused(runs: list[Run], target: float) ->
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs, targets=[0.6, 0.8])
-    path = comparison.write(result, tmp_path / "out" / "side")
+    path = comparison.write(result, tmp_path / "out" / "side", ["pdf", "svg"])
     names = {file.name for file in path.parent.iterdir()}
     read = pd.read_csv(path.with_suffix(".csv"))
 
@@ -149,7 +154,11 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
         "comparison.html",
         "comparison.csv",
         "comparison-ledger.csv",
-        *(f"comparison{of}.{suffix}" for of in ("", "-ledger", "-selection") for suffix in FORMATS),
+        *(
+            f"comparison{of}.{end}"
+            for of in ("", "-ledger", "-selection")
+            for end in ("pdf", "svg")
+        ),
     }
     assert list(read["label"]) == ["random", "oort"]
     assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
@@ -157,6 +166,21 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
     # The best of each column is marked: seconds of oort, random; joules of random, random; rounds.
     best = re.findall(r'class="best">([^<]+)<', path.read_text())
     assert best == ["40.0", "10.0", "200", "400", "4", "1"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_page_names_the_scenario_and_leads_with_the_tables(
+    runs: list[Run], tmp_path: Path
+) -> None:
+    html = comparison.write(comparison.compare(runs), tmp_path / "out").read_text()
+    order = [html.index(f'id="{anchor}"') for anchor in ("totals", "rounds-to-accuracy", "figures")]
+
+    assert "<h1>made-up: 2 runs side by side</h1>" in html
+    assert [*order, html.index("<img"), html.index('id="selection"')] == sorted(
+        [*order, html.index("<img"), html.index('id="selection"')]
+    )
+    assert "<strong>Note:</strong> one seed: no evidence. Another seed" in html
+    assert set(re.findall(r'href="#([^"]*)"', html)) == set(re.findall(r'h2 id="([^"]*)"', html))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -182,7 +206,7 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     assert "<script" not in html
     assert "a<b>" not in html
     assert "&lt;script&gt;" in html
-    assert "href" not in html
+    assert all(href.startswith("#") for href in re.findall(r'href="([^"]*)"', html))
     assert all(src.startswith("data:image/svg+xml;") for src in re.findall(r'src="([^"]*)"', html))
 
 
@@ -214,7 +238,9 @@ def test_one_run_alone_is_a_table_of_one_row(runs: list[Run], tmp_path: Path) ->
     html = comparison.write(result, tmp_path / "out").read_text()
 
     assert [entry.label for entry in result.entries] == ["made-up"]
-    assert "One run" in html
+    assert "<h1>made-up: one run</h1>" in html
+    assert "no evidence" not in html + comparison.text_table(result)
+    assert "evidence" not in comparison.frame(result)
     assert 'class="best"' not in html
 
 

@@ -8,13 +8,20 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.saved_run import Run, open_run
-from fleetsim.report.figures import selection, style
-from fleetsim.report.pages import ledger_tables, run_page, summary
+from fleetsim.report.figures import selection
+from fleetsim.report.pages import (
+    batteries_paid,
+    ledger_tables,
+    run_page,
+    summary,
+    terminal_summary,
+)
 from tests.report.made_runs import SPEED_S, MadeUp, make_run, reworded, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 
@@ -66,10 +73,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def parsed(run: Run) -> Parsed:
-    with pytest.MonkeyPatch.context() as patched:
-        for suffix in ("png", "pdf"):
-            patched.delitem(style.FORMATS, suffix)
-        return Parsed(run_page.write_report(run))
+    return Parsed(run_page.write_report(run, formats=["svg"]))
 
 
 # --- one run --------------------------------------------------------------------------------------
@@ -79,9 +83,9 @@ def test_the_page_loads_nothing_and_runs_nothing(parsed: Parsed) -> None:
     tags = {tag for tag, _ in parsed.elements}
     handlers = [name for _, found in parsed.elements for name in found if name.startswith("on")]
 
-    assert not tags & {"script", "link", "iframe", "object", "embed", "a", "form", "base"}
+    assert not tags & {"script", "link", "iframe", "object", "embed", "form", "base"}
     assert all(src.startswith("data:image/svg+xml;base64,") for src in parsed.attributes("src"))
-    assert parsed.attributes("href") == []
+    assert all(href.startswith("#") for href in parsed.attributes("href"))
     assert handlers == []
     assert "url(" not in parsed.style
     assert "@import" not in parsed.style
@@ -125,7 +129,10 @@ def test_the_page_shows_the_ledger_and_no_costs_without_prices(run: Run, parsed:
 @pytest.mark.usefixtures("parsed", "undrawn")
 def test_the_same_run_gives_the_same_page(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "copy")
-    pages = (run.folder / "report.html", run_page.write_report(open_run(tmp_path / "copy")))
+    pages = (
+        run.folder / "report.html",
+        run_page.write_report(open_run(tmp_path / "copy"), formats=["svg"]),
+    )
     first, again = (re.sub(r'base64,[^"]*"', "", page.read_text()) for page in pages)
 
     assert first == again
@@ -135,14 +142,83 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
     rounds = [round_row(1, 0.25, waiting_s=1.0), round_row(2, 0.75, waiting_s=3.0), round_row(3)]
     run = write_run(tmp_path / "run", MadeUp(), rounds)
 
-    assert run_page.summary_lines(run) == [
+    assert terminal_summary.lines(run) == [
         f"folder    {tmp_path / 'run'}",
         "rounds    3 in 30.0 s of virtual time, stopped: 3 rounds done",
         "accuracy  75.0 % final, 75.0 % best",
+        "to 75 %   20.0 s, 200 J, 2 rounds",
         "energy    300 J, 25.0 % of it wasted",
         "tasks     9 of 12 train tasks delivered, 2.00 s mean waiting",
         f"digest    {run.manifest.digest}",
     ]
+
+
+def test_what_batteries_paid_is_in_percent_of_full_ones(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp(num_rounds=1))
+    clients = run.clients.head(4).assign(battery_capacity_j=[1000.0, 1000.0, 500.0, np.nan])
+    for column in (column for column in clients if column.startswith("energy_")):
+        clients[column] = 0.0
+    clients["energy_compute_j"] = [10.0, 0.0, 20.0, 99.0]
+    clients["energy_idle_j"] = [0.0, 5.0, 5.0, 0.0]
+    run.__dict__["clients"] = clients  # as if it had been read
+
+    # 1, 0.5 and 5 %; the last is on mains.
+    found = batteries_paid.paid(run)
+    assert found is not None
+    assert (found.mean_fraction, found.most_fraction) == pytest.approx((0.065 / 3, 0.05))
+    assert (found.client, found.num_clients) == (2, 3)
+    words = "the run took 2.17 % of a full battery on average over 3 clients, 5.00 % at worst"
+    assert f"Batteries: {words} ({found.device} #2)." in run_page._notes(run)
+    assert any(f"batteries  {words}" in line for line in terminal_summary.lines(run))
+
+
+def test_a_run_of_an_older_version_says_nothing_of_what_batteries_paid(run: Run) -> None:
+    assert "battery_capacity_j" not in run.clients
+    assert batteries_paid.paid(run) is None
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_has_the_targets_that_are_asked_for_too(tmp_path: Path) -> None:
+    rounds = [round_row(1, 0.25), round_row(2, 0.75)]
+    run = write_run(tmp_path / "run", MadeUp(), rounds)
+    html = run_page.write_report(run, targets=[0.62, 0.1]).read_text()
+
+    rows = html.split('id="time-and-energy-to-accuracy"')[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d+ %)</th><td>([^<]*)</td>', rows) == [
+        *(("10 %", "1"), ("50 %", "2"), ("60 %", "2"), ("62 %", "2")),
+        *(("70 %", "2"), ("75 %", "2"), ("80 %", "-")),
+    ]
+    with pytest.raises(ScenarioError, match=r"--target 1.5: must be above 0 and at most 1"):
+        run_page.write_report(run, targets=[1.5])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_writes_no_files_of_figures_unless_asked(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", MadeUp(num_rounds=2))
+    run_page.write_report(run)
+
+    assert not (run.folder / "figures").exists()
+
+    run_page.write_report(run, formats=["pdf", "png"])
+    suffixes = {path.suffix for path in (run.folder / "figures").iterdir()}
+    assert suffixes == {".pdf", ".png"}
+
+
+def test_the_contents_lead_to_every_heading(run: Run, parsed: Parsed) -> None:
+    anchors = [found["id"] for tag, found in parsed.elements if tag == "h2"]
+    links = [found["href"] for tag, found in parsed.elements if tag == "a"]
+
+    assert links == [f"#{anchor}" for anchor in anchors]
+    assert len(set(anchors)) == len(anchors) >= 8
+
+
+def test_whatever_is_wide_scrolls_in_a_box_that_the_keyboard_reaches(parsed: Parsed) -> None:
+    tags = [tag for tag, _ in parsed.elements]
+    boxes = [found for _, found in parsed.elements if found.get("class") == "scroll"]
+
+    assert len(boxes) == tags.count("table") + tags.count("img")
+    assert all(box["tabindex"] == "0" and box["aria-label"] for box in boxes)
+    assert re.search(r"\.scroll \{ overflow-x: auto; \}", parsed.style)
 
 
 def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
@@ -154,7 +230,7 @@ def test_who_waits_for_nobody_has_no_mean_waiting(tmp_path: Path) -> None:
     labels = [label for label, *_ in summary.numbers(buffered, summary.totals(buffered))]
 
     assert "mean waiting" not in labels
-    assert run_page.summary_lines(buffered)[4] == "tasks     3 of 4 train tasks delivered"
+    assert terminal_summary.lines(buffered)[5] == "tasks     3 of 4 train tasks delivered"
 
 
 # --- text from outside ----------------------------------------------------------------------------
@@ -190,7 +266,7 @@ def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> Non
 
     assert "made without training" in parsed.text
     assert not list(run.folder.glob("figures/accuracy*"))
-    assert run_page.summary_lines(run)[2].startswith("accuracy  none: the run was made without")
+    assert terminal_summary.lines(run)[2].startswith("accuracy  none: the run was made without")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -212,7 +288,7 @@ def test_a_run_that_is_not_complete_says_so(
     assert f"This run is not complete ({status})." in parsed.text
     assert words in parsed.text
     assert len(parsed.attributes("src")) == len(FIGURES)
-    assert run_page.summary_lines(run)[1].startswith("rounds    3 in ")
+    assert terminal_summary.lines(run)[1].startswith("rounds    3 in ")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -222,7 +298,7 @@ def test_a_run_without_rounds_is_reported_as_such(tmp_path: Path, status: str) -
     parsed = Parsed(run_page.write_report(run))
 
     assert "No round was recorded." in parsed.text
-    assert run_page.summary_lines(run)[3] == "energy    0 J, - of it wasted"
+    assert terminal_summary.lines(run)[3] == "energy    0 J, - of it wasted"
 
 
 def test_tasks_of_a_round_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
@@ -237,7 +313,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (run.folder / "figures").write_text("in the way")
 
     with pytest.raises(DataError, match=r"figures: cannot make this folder.*writable$"):
-        run_page.write_report(run)
+        run_page.write_report(run, formats=["pdf"])
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -148,8 +148,11 @@ def ask(queue):
 if __name__ == "__main__":
     from fleetsim import cli
     # A report takes longer than all the rest.
-    page = SimpleNamespace(write_report=lambda run: None, summary_lines=lambda run: [])
-    sys.modules["fleetsim.report.pages"] = SimpleNamespace(run_page=page)
+    page = SimpleNamespace(write_report=lambda run: None)
+    summary = SimpleNamespace(lines=lambda run: [])
+    sys.modules["fleetsim.report.pages"] = SimpleNamespace(
+        run_page=page, terminal_summary=summary
+    )
     try:
         cli.main()
     finally:

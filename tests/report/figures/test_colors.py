@@ -1,0 +1,75 @@
+"""Colours of figures, as people with a form of colour blindness see them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from fleetsim.contracts import FloatArray
+from fleetsim.report.figures import style
+
+# Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision
+# deficiency" (2009), severity 1.0, on linear RGB.
+SEEN_WITH: Mapping[str, Sequence[Sequence[float]]] = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+# IEC 61966-2-1, to CIE XYZ with white D65.
+TO_XYZ = (
+    (0.4124564, 0.3575761, 0.1804375),
+    (0.2126729, 0.7151522, 0.0721750),
+    (0.0193339, 0.1191920, 0.9503041),
+)
+WHITE = (0.95047, 1.0, 1.08883)
+LEAST = 16.0
+"""Distance in CIE 1976 L*a*b*; the least between two of the hues of Okabe and Ito is 16.05."""
+
+
+def lab(color: str, seen_with: str) -> FloatArray:
+    coded = np.array(to_rgb(color))
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(SEEN_WITH[seen_with]) @ linear, 0.0, 1.0)
+    part = np.array(TO_XYZ) @ seen / np.array(WHITE)
+    x, y, z = np.where(part > 216 / 24389, np.cbrt(part), (24389 / 27 * part + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_the_distance_is_that_of_cie_lab():
+    assert lab("#ffffff", "all cones") == pytest.approx([100.0, 0.0, 0.0], abs=0.01)
+    assert lab("#ff0000", "all cones") == pytest.approx([53.24, 80.09, 67.20], abs=0.01)
+
+
+@pytest.mark.parametrize("seen_with", SEEN_WITH)
+@pytest.mark.parametrize(
+    "colors",
+    [
+        list(style.OUTCOMES.values()),
+        [color for _, color in style.COMPONENTS.values()],
+        [color for _, color in style.PHASES.values()],
+        style.fill_colors(7),
+    ],
+    ids=["outcomes", "components", "phases", "series"],
+)
+def test_no_two_colours_of_a_figure_look_alike(colors: list[str], seen_with: str):
+    places = [lab(color, seen_with) for color in colors]
+    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)]
+
+    assert min(distances) > LEAST
