@@ -30,7 +30,7 @@ def paid(run: Run) -> Paid | None:
         return None
     columns = [column for column in COMPONENTS.values() if column in clients]
     shares = clients[columns].sum(axis=1) / clients["battery_capacity_j"]
-    most = clients.loc[shares.idxmax()]
+    most = clients.iloc[int(shares.to_numpy().argmax())]
     return Paid(
         mean_fraction=float(shares.mean()),
         most_fraction=float(shares.max()),

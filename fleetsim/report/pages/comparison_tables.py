@@ -23,7 +23,7 @@ from fleetsim.schema.strict_yaml import spelled
 
 ONE_SEED = "one seed: no evidence"
 NO_EVIDENCE = (
-    f"{ONE_SEED}. Another seed may well reverse any difference between these runs; `fleetsim study`"
+    f"{ONE_SEED}. Another seed may well reverse any difference between these runs. fleetsim study"
     " repeats them over many seeds and says which differences are more than chance."
 )
 """Warning on runs of which each has one seed."""

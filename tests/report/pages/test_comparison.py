@@ -86,7 +86,7 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
     ).split("\n\n")
 
     assert note.startswith("note: one seed: no evidence. ")
-    assert "`fleetsim study`" in note
+    assert "fleetsim study repeats them" in note
     assert [line.endswith("one seed: no evidence") for line in totals.splitlines()[1:]] == [
         True
     ] * 2
