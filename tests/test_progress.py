@@ -18,7 +18,7 @@ from fleetsim.scenario import load
 
 
 def test_a_short_run_shows_nothing_where_there_is_no_terminal(capsys):
-    lines = []
+    lines: list[str] = []
     with watch(load("quickstart"), Console(force_terminal=False), lines.append) as on_progress:
         on_progress(Progress(7, 3725.0, 0.8125, 12_345.0, 9, 13))
 
@@ -28,7 +28,7 @@ def test_a_short_run_shows_nothing_where_there_is_no_terminal(capsys):
 
 def test_a_long_run_logs_a_line_every_half_a_minute():
     now_s = [100.0]
-    lines = []
+    lines: list[str] = []
     show = logged(load("quickstart"), lines.append, clock=lambda: now_s[0])
     for at_s, round_ in ((101.0, 1), (129.9, 2), (130.0, 3), (159.9, 4), (175.0, 5), (204.0, 6)):
         now_s[0] = at_s

@@ -75,7 +75,7 @@ def _with_few_devices(
     """Return both with at most seven devices, by falling share."""
     order = devices.mean().sort_values(ascending=False, kind="stable").index
     shown = grouped(list(order), kinds, MAX_HUES)
-    few = devices[order].T.groupby(shown, sort=False).sum().T
+    few = devices[order].T.groupby(list(shown.values()), sort=False).sum().T
     if fleet is None:
         return few, None
     shares: dict[str, float] = {}

@@ -156,7 +156,7 @@ def test_summary_is_a_few_aligned_lines(tmp_path: Path) -> None:
 def test_what_batteries_paid_is_in_percent_of_full_ones(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp(num_rounds=1))
     clients = run.clients.head(4).assign(battery_capacity_j=[1000.0, 1000.0, 500.0, np.nan])
-    for column in (column for column in clients if column.startswith("energy_")):
+    for column in clients.filter(regex="^energy_"):
         clients[column] = 0.0
     clients["energy_compute_j"] = [10.0, 0.0, 20.0, 99.0]
     clients["energy_idle_j"] = [0.0, 5.0, 5.0, 0.0]
