@@ -96,7 +96,7 @@ _PART_COLORS = (
     style.VERMILLION,
 )
 _ON_DARK: Mapping[str, str] = MappingProxyType(
-    {style.BLACK: "#F2F4F6", style.BROWN: "#C98B4A", style.BLUE: "#3D9BE9"}
+    {style.BLACK: "#F2F4F6", style.DARK_GREY: "#9AA0A6", style.BLUE: "#3D9BE9"}
 )
 
 
