@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +29,10 @@ _ID_LENGTH = 12
 _MOST_NAMED = 4
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class OtherPlatformError(ScenarioError):
+    """Refusal to resume a run that began on another numerical platform."""
 
 
 class PluginRecord(Settings):
@@ -81,6 +85,13 @@ def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
 def _platform_id(features: Mapping[str, str]) -> str:
     text = json.dumps(features, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
+
+
+def platform_differences(platforms: Iterable[PlatformRecord]) -> list[str]:
+    """Return how platforms differ from the first of them, each difference once."""
+    first, *others = platforms
+    found = [difference for other in others for difference in first.differences(other)]
+    return list(dict.fromkeys(found))
 
 
 class DeviceFigureRecord(Settings):
@@ -245,7 +256,7 @@ def with_platform(
     """Return the manifest of a resumed run, with the platform of this process.
 
     Raises:
-        ScenarioError: the platform is another one, and `allow_other` is false.
+        OtherPlatformError: the platform is another one, and `allow_other` is false.
     """
     if now in manifest.platforms:
         return manifest
@@ -259,7 +270,7 @@ def with_platform(
             )
         else:
             says = "does not say on which numerical platform it ran"
-        raise ScenarioError(
+        raise OtherPlatformError(
             f"{folder}: {says}; resume it there, start anew, or give --allow-other-platform, which"
             " puts both on record"
         )

@@ -12,6 +12,7 @@ runs/NAME-HASH8/        scenario.yaml  the resolved scenario
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,6 +142,27 @@ def create_folder(folder: Path, *, scenario: str, manifest: Manifest) -> None:
         atomic_files.make_folder(folder / checkpoint.FOLDER, way_out=_ELSEWHERE)
         atomic_files.write(folder / SCENARIO, scenario.encode(), way_out=_ELSEWHERE)
         write_manifest(folder, manifest)
+
+
+def clear(folder: Path) -> None:
+    """Remove an unfinished run, so that it can begin anew.
+
+    The manifest is removed last, like one that is written: a kill leaves an unfinished run.
+
+    Raises:
+        DataError: another process writes it, it is complete, or it cannot be removed.
+    """
+    with locked(folder):
+        if read_manifest(folder).status == "done":
+            raise DataError(f"{folder}: holds a complete run; delete it, or {_ELSEWHERE}")
+        kept = (_LOCK, MANIFEST)
+        with atomic_files.one_line_error(folder, "cannot be emptied", _ELSEWHERE):
+            for path in sorted(folder.iterdir()):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name not in kept:
+                    path.unlink()
+        atomic_files.remove(folder / MANIFEST)
 
 
 def _require_free(folder: Path) -> None:

@@ -11,11 +11,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 from pathlib import Path
-from queue import Empty
 from typing import Any, NamedTuple, Protocol
 
 from fleetsim.contracts import Progress
@@ -24,6 +27,9 @@ from fleetsim.scenario import Scenario
 from fleetsim.studies.run_order import RunOrder, carry_out, carry_out_and_return
 
 Files = Mapping[str, bytes]
+
+_TELL_PERIOD_S = 0.5
+_LOOK_PERIOD_S = 0.25
 
 
 class RunProgress(NamedTuple):
@@ -35,6 +41,35 @@ class RunProgress(NamedTuple):
     round: int
     now_s: float
     accuracy: float | None
+
+
+class Teller:
+    """Callback of a run that tells its progress, twice a second at most."""
+
+    def __init__(
+        self,
+        key: str,
+        tell: Callable[[RunProgress], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._key, self._tell, self._clock = key, tell, clock
+        self._told_s: float | None = None
+
+    def __call__(self, scenario: Scenario, progress: Progress) -> None:
+        """Tell the progress, unless it was told just now."""
+        now_s = self._clock()
+        if self._told_s is not None and now_s - self._told_s < _TELL_PERIOD_S:
+            return
+        self._told_s = now_s
+        self._tell(
+            RunProgress(
+                self._key,
+                float(fraction_done(scenario.stop, progress)),
+                int(progress.round),
+                float(progress.now_s),
+                None if progress.accuracy is None else float(progress.accuracy),
+            )
+        )
 
 
 class Backend(Protocol):
@@ -61,102 +96,175 @@ class Backend(Protocol):
 class LocalProcesses:
     """Processes of this machine, one run each, every one with one thread.
 
-    Every process is an executor of its own: if the system kills one, no other run is lost.
+    Every process is an executor of its own with pipes of its own: if the system kills one, no other
+    run is lost or waits for a lock that the dead process holds.
     """
 
     shares_disk = True
 
     def __init__(self, jobs: int) -> None:
         # Spawned, not forked: torch has threads.
-        context = multiprocessing.get_context("spawn")
-        self._context = context
-        self._told: Any = context.Queue()
-        self._ends = context.Event()
-        self._idle: list[ProcessPoolExecutor] = [self._new_pool() for _ in range(jobs)]
-        self._busy: dict[Future[Files | None], ProcessPoolExecutor] = {}
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            1, mp_context=self._context, initializer=_begin, initargs=(self._told, self._ends)
-        )
+        self._context = multiprocessing.get_context("spawn")
+        self._jobs = jobs
+        self._idle: list[_Child] = []
+        self._busy: dict[Future[Files | None], _Child] = {}
 
     @property
     def has_room(self) -> bool:
-        """True if a process is idle."""
+        """True if a process is idle, or one more may begin."""
         self._collect()
-        return bool(self._idle)
+        return len(self._busy) < self._jobs
 
     def _collect(self) -> None:
-        """Return the processes of ended runs to the idle ones; a broken one is replaced."""
+        """Return the processes of ended runs to the idle ones; a dead one is given up."""
         for future in [future for future in self._busy if future.done()]:
-            pool = self._busy.pop(future)
+            child = self._busy.pop(future)
             if isinstance(future.exception(), BrokenProcessPool):
-                pool.shutdown(wait=False)
-                pool = self._new_pool()
-            self._idle.append(pool)
+                child.leave()
+            else:
+                self._idle.append(child)
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
-        """Begin a run in an idle process."""
-        pool = self._idle.pop()
-        future: Future[Files | None] = pool.submit(_into_folder, order, folder)
-        self._busy[future] = pool
+        """Begin a run in an idle process, or in a new one."""
+        child = self._idle.pop() if self._idle else _Child(self._context)
+        try:
+            future = child.submit(order, folder)
+        except BrokenProcessPool:
+            # It was killed while it was idle.
+            child.leave()
+            child = _Child(self._context)
+            future = child.submit(order, folder)
+        self._busy[future] = child
         return future
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
-        found = []
-        while True:
-            try:
-                found.append(self._told.get_nowait())
-            except Empty:
-                return found
+        return [told for child in self._busy.values() for told in child.told()]
 
     def close(self) -> None:
-        """End all runs after their current round; what they have is saved."""
-        self._ends.set()
-        for pool in (*self._idle, *self._busy.values()):
-            pool.shutdown(wait=True, cancel_futures=True)
+        """End all runs after their current round; what they have is saved.
+
+        Raises:
+            KeyboardInterrupt: interrupted again; the processes are gone. Their runs continue from
+                their last checkpoints, as after any kill.
+        """
+        children = [*self._idle, *self._busy.values()]
+        try:
+            for child in self._busy.values():
+                child.ask_to_end()
+            while wait(self._busy, timeout=_LOOK_PERIOD_S).not_done:
+                # A full pipe would block a process before the end of its round.
+                self.progress()
+            for child in children:
+                child.pool.shutdown(wait=True)
+        finally:
+            for child in children:
+                child.leave()
 
 
-_PROCESS: dict[str, Any] = {}
-"""State of a process that makes runs: the queue `told` and the event `ends`."""
+class _Child:
+    """Process that makes runs, with a pipe from it and one to it."""
+
+    def __init__(self, context: SpawnContext) -> None:
+        self._told, told = context.Pipe(duplex=False)
+        asked, self._asked = context.Pipe(duplex=False)
+        self.pool = ProcessPoolExecutor(
+            1, mp_context=context, initializer=_begin, initargs=(told, asked)
+        )
+
+    def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
+        """Begin a run.
+
+        Raises:
+            BrokenProcessPool: the process is dead.
+        """
+        with _without_ctrl_c():
+            return self.pool.submit(_into_folder, order, folder)
+
+    def told(self) -> list[RunProgress]:
+        """Return what the process has told since the last call."""
+        found = []
+        # Messages are shorter than a pipe's atomic write, so a kill leaves no part of one.
+        while self._told.poll():
+            found.append(self._told.recv())
+        return found
+
+    def ask_to_end(self) -> None:
+        """Ask the process to end its run after the current round."""
+        try:
+            self._asked.send_bytes(_END)
+        except OSError:
+            # It is dead already.
+            return
+
+    def leave(self) -> None:
+        """Give the process up: if it is alive, it exits at once."""
+        self._asked.close()
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin(told: Any, ends: Any) -> None:
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Block Ctrl-C within the block, and for ever in a process that is started there.
+
+    Otherwise it would end a process that is not initialised yet, with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_END = b"end"
+
+
+class _Process(NamedTuple):
+    """State of a process that makes runs."""
+
+    told: Connection
+    ends: threading.Event
+    """Set when the run shall end after its current round."""
+
+
+_PROCESS: list[_Process] = []
+"""State of this process, if it makes runs."""
+
+
+def _begin(told: Connection, asked: Connection) -> None:
     """Initialise a process that makes runs."""
-    # Ctrl-C reaches all processes of a terminal; the first one tells the others by `ends`.
+    # Ctrl-C reaches all processes of a terminal; the first one tells the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _PROCESS.update(told=told, ends=ends)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    ends = threading.Event()
+    _PROCESS[:] = [_Process(told, ends)]
+    threading.Thread(target=_listen, args=(asked, ends), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Exit when the parent process has been killed, which nothing else would notice."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+def _listen(asked: Connection, ends: threading.Event) -> None:
+    """Wait for the request to end; exit when the parent process has gone."""
+    try:
+        while asked.recv_bytes() == _END:
+            ends.set()
+    except (EOFError, OSError):
         # At once: a run survives a kill at any moment.
         os._exit(1)
 
 
 def _into_folder(order: RunOrder, folder: Path) -> None:
     """Carry out an order in a process of its own."""
+    told, ends = _PROCESS[0]
+    tell = Teller(order.key, told.send)
 
-    def tell(scenario: Scenario, progress: Progress) -> None:
-        if _PROCESS["ends"].is_set():
+    def watch(scenario: Scenario, progress: Progress) -> None:
+        if ends.is_set():
             raise KeyboardInterrupt
-        _PROCESS["told"].put(
-            RunProgress(
-                order.key,
-                fraction_done(scenario.stop, progress),
-                progress.round,
-                progress.now_s,
-                progress.accuracy,
-            )
-        )
+        tell(scenario, progress)
 
     try:
-        carry_out(order, folder, on_progress=tell)
+        carry_out(order, folder, on_progress=watch)
     except KeyboardInterrupt:
         # The executor takes results alone; the run has saved what it has.
         return

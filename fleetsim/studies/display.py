@@ -17,6 +17,7 @@ from fleetsim.studies.study import PlannedRun
 
 _LINE_PERIOD_S = 30.0
 _MOST_NAMED = 4
+_ENDING = "waiting for the end of the rounds under way; interrupt again to end at once"
 
 
 class Reckoning:
@@ -116,6 +117,10 @@ class Lines:
         if is_final:
             self._state.end(planned, is_done=False)
 
+    def ending(self) -> None:
+        """Say that the runs under way end."""
+        self._say(_ENDING)
+
 
 class LiveDisplay:
     """Progress on a terminal: a bar for the study, and one for every run under way."""
@@ -132,8 +137,11 @@ class LiveDisplay:
         self._show()
 
     def started(self, planned: PlannedRun) -> None:
-        """Show the bar of a run."""
-        self._rows[planned.key] = self._bar.add_task(planned.name, total=1.0, state="begins")
+        """Prepare the bar of a run, which is shown from its first progress on."""
+        # A cluster takes more runs than it carries out at once.
+        self._rows[planned.key] = self._bar.add_task(
+            planned.name, total=1.0, state="", visible=False
+        )
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Move the bars."""
@@ -143,6 +151,7 @@ class LiveDisplay:
                 self._bar.update(
                     self._rows[each.key],
                     completed=each.fraction,
+                    visible=True,
                     state=self._state.run_line(each.key),
                 )
         self._show()
@@ -160,8 +169,15 @@ class LiveDisplay:
             self._state.end(planned, is_done=False)
         self._remove(planned)
 
+    def ending(self) -> None:
+        """Print that the runs under way end."""
+        self._console.print(_ENDING, highlight=False, soft_wrap=True, markup=False)
+
     def _remove(self, planned: PlannedRun) -> None:
-        self._bar.remove_task(self._rows.pop(planned.key))
+        row = self._rows.pop(planned.key, None)
+        # A run whose folder is damaged never began.
+        if row is not None:
+            self._bar.remove_task(row)
         self._show()
 
     def _show(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple, Protocol
 
 from fleetsim.errors import FleetsimError
+from fleetsim.host.termination import terminable
 from fleetsim.quoting import one_line
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.backends import Backend, Files, RunProgress
@@ -38,6 +40,9 @@ class Watcher(Protocol):
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Show that a run failed; it is repeated unless that is final."""
 
+    def ending(self) -> None:
+        """Show that the execution was interrupted, and waits for the runs under way to end."""
+
 
 class Execution(NamedTuple):
     """Result of an execution."""
@@ -49,6 +54,7 @@ class Execution(NamedTuple):
     """Reasons of the runs that failed, by key."""
 
 
+@terminable()
 def execute(
     study: Study,
     store: RunStore,
@@ -60,12 +66,13 @@ def execute(
     """Carry out the runs of a study that are not complete.
 
     A run that fails is repeated once, after all others have begun. Its second failure is on record
-    in the study's folder, and the other runs go on.
+    in the study's folder, and the other runs go on. A run whose folder is damaged counts as failed.
 
     Raises:
-        DataError: another process executes the study, a folder cannot be written, or a run that is
-            there is damaged.
+        DataError: another process executes the study, its folder cannot be written, or a cluster
+            has gone.
         KeyboardInterrupt: interrupted; complete runs are kept.
+        Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
     with store.locked(study.settings.name):
         missing = {
@@ -75,22 +82,50 @@ def execute(
         watcher.begin(num_done=num_found, missing=list(missing.values()))
         failures: dict[str, str] = {}
         try:
-            _carry_out(missing, store, backend, watcher, failures, on_finished)
+            _carry_out(
+                _usable(missing, store, watcher, failures),
+                store,
+                backend,
+                watcher,
+                failures,
+                on_finished,
+            )
+        except KeyboardInterrupt:
+            if backend.shares_disk:
+                watcher.ending()
+            raise
         finally:
-            backend.close()
-            store.save_failures(study.settings.name, failures)
+            try:
+                backend.close()
+            finally:
+                store.save_failures(study.settings.name, failures)
     return Execution(num_found, len(missing) - len(failures), failures)
 
 
+def _usable(
+    missing: dict[str, PlannedRun], store: RunStore, watcher: Watcher, failures: dict[str, str]
+) -> list[PlannedRun]:
+    """Return the runs whose folders are not damaged; the others are failures."""
+    found = []
+    for planned in missing.values():
+        reason = store.damage(planned)
+        if reason is None:
+            found.append(planned)
+        else:
+            failures[planned.key] = reason
+            watcher.failed(planned, reason, is_final=True)
+    return found
+
+
 def _carry_out(
-    missing: dict[str, PlannedRun],
+    missing: Sequence[PlannedRun],
     store: RunStore,
     backend: Backend,
     watcher: Watcher,
     failures: dict[str, str],
     on_finished: Callable[[Run], None],
 ) -> None:
-    waiting = deque(missing.values())
+    waiting = deque(missing)
     attempts: Counter[str] = Counter()
     running: dict[Future[Files | None], PlannedRun] = {}
     while waiting or running:
@@ -137,6 +172,13 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
             receive(files, planned, store.folder(planned))
         if store.status(planned) == "done":
             return None
+    except BrokenProcessPool:
+        return (
+            "its process was killed, as the system does when memory is short; run fewer at a time"
+            " with --jobs, or lower the fleet, the model or the data set"
+        )
+    except CancelledError:
+        return "its executor has cancelled it"
     except Exception as fault:  # whatever a run raised is its reason; the others go on
         name = "" if isinstance(fault, FleetsimError) else f"{type(fault).__name__}: "
         return one_line(f"{name}{fault}")

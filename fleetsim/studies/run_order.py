@@ -7,6 +7,7 @@ user's own files that the scenario names.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
 import tempfile
 import threading
@@ -19,8 +20,14 @@ from fleetsim.contracts import Progress
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.plugin import load_plugin
 from fleetsim.record import atomic_files
-from fleetsim.record.manifest import MANIFEST, read_manifest, write_manifest
-from fleetsim.record.run_folder import SCENARIO
+from fleetsim.record.manifest import (
+    MANIFEST,
+    OtherPlatformError,
+    read_manifest,
+    versions,
+    write_manifest,
+)
+from fleetsim.record.run_folder import SCENARIO, clear
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import Scenario, from_document
 from fleetsim.schema import strict_yaml
@@ -30,7 +37,9 @@ from fleetsim.studies.study import PlannedRun
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
 """Files of a finished run that come back; the manifest, which declares it done, is the last."""
 _ONE_AT_A_TIME = threading.Lock()
-"""Held by a run, because torch's settings belong to the whole process."""
+"""Held by a run, because torch's settings and imported plug-ins belong to the whole process."""
+_PLACED: dict[str, str] = {}
+"""Folders of the plug-ins that have travelled to this process, by module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,9 @@ def carry_out(
 ) -> Run:
     """Run an order into a folder, or continue the run that is there.
 
+    A run that began with another version of fleetsim or on another numerical platform begins anew:
+    no run of a study is a mixture.
+
     Raises:
         FleetsimError: as `fleetsim.simulate.run`.
         KeyboardInterrupt: as `fleetsim.simulate.run`.
@@ -95,10 +107,11 @@ def carry_out(
     # Imported here: it loads torch, which plans and reports of studies do not need.
     from fleetsim.simulate import run  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
+    with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
         scenario = _scenario(order, Path(home))
         atomic_files.make_folder(folder.parent, way_out="choose another place with --home")
-        with _ONE_AT_A_TIME:
+
+        def into_folder() -> Run:
             return run(
                 scenario,
                 out=folder,
@@ -108,14 +121,33 @@ def carry_out(
                 on_progress=lambda progress: on_progress(scenario, progress),
             )
 
+        if _is_of_another_version(folder):
+            clear(folder)
+        try:
+            return into_folder()
+        except OtherPlatformError:
+            clear(folder)
+            return into_folder()
 
-def carry_out_and_return(order: RunOrder) -> dict[str, bytes]:
+
+def _is_of_another_version(folder: Path) -> bool:
+    """Return whether a folder has an unfinished run of another version of fleetsim."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    found = read_manifest(folder)
+    return found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]
+
+
+def carry_out_and_return(
+    order: RunOrder,
+    on_progress: Callable[[Scenario, Progress], None] = lambda scenario, progress: None,
+) -> dict[str, bytes]:
     """Run an order in a temporary folder; return the files of the finished run by name.
 
     This is the task of an executor that shares nothing with this process.
     """
     with tempfile.TemporaryDirectory(prefix="fleetsim-run-") as home:
-        run = carry_out(order, Path(home) / "run", on_progress=lambda scenario, progress: None)
+        run = carry_out(order, Path(home) / "run", on_progress=on_progress)
         return {name: (run.folder / name).read_bytes() for name in _RETURNED}
 
 
@@ -152,17 +184,24 @@ def _scenario(order: RunOrder, home: Path) -> Scenario:
     document = strict_yaml.Document(data, document.source)
     if order.plugin is None:
         return from_document(document, None)
-    _place_plugin(order.plugin)
+    place_plugin(order.plugin)
     return from_document(document, load_plugin(order.plugin.name))
 
 
-def _place_plugin(plugin: PluginSource) -> None:
+def place_plugin(plugin: PluginSource) -> None:
     """Make the module of a plug-in importable, if it is not.
+
+    A module that an earlier order has brought is replaced if its source has changed since.
 
     Raises:
         ScenarioError: another module of this name is importable here.
     """
     module = plugin.name.partition(":")[0]
+    before = _PLACED.pop(module, None)
+    if before is not None:
+        sys.path.remove(before)
+        sys.modules.pop(module, None)
+        shutil.rmtree(before, ignore_errors=True)
     found = find_spec(module.partition(".")[0])
     if plugin.source is None or (found is not None and "." in module):
         return
@@ -177,3 +216,4 @@ def _place_plugin(plugin: PluginSource) -> None:
     home = Path(tempfile.mkdtemp(prefix="fleetsim-plugin-"))
     (home / f"{module}.py").write_text(plugin.source, encoding="utf-8")
     sys.path.insert(0, str(home))
+    _PLACED[module] = str(home)

@@ -17,6 +17,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from fleetsim.errors import DataError
+from fleetsim.quoting import one_line
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.run_folder import RUNS
@@ -28,7 +29,7 @@ _FAILURES = "failures.json"
 _KEY_LENGTH = 16
 _ELSEWHERE = "choose another place with --home"
 
-Status = Literal["done", "unfinished", "missing"]
+Status = Literal["done", "unfinished", "missing", "damaged"]
 
 
 class RunStore:
@@ -43,15 +44,23 @@ class RunStore:
         return self.home / "study-runs" / name
 
     def status(self, planned: PlannedRun) -> Status:
-        """Return whether a run is complete.
-
-        Raises:
-            DataError: its manifest is damaged.
-        """
-        found = self._manifest(planned)
+        """Return whether a run is complete; it is damaged if its manifest cannot be read."""
+        try:
+            found = self._manifest(planned)
+        except DataError:
+            return "damaged"
         if found is None:
             return "missing"
         return "done" if found.status == "done" else "unfinished"
+
+    def damage(self, planned: PlannedRun) -> str | None:
+        """Return in one line why the manifest of a run cannot be read; None if it can be."""
+        try:
+            self._manifest(planned)
+        except DataError as fault:
+            says = one_line(str(fault))
+            return f"delete {self.folder(planned)} and run the study again, it is damaged: {says}"
+        return None
 
     def open(self, planned: PlannedRun) -> Run | None:
         """Return a complete run; None if it is not complete.

@@ -46,16 +46,19 @@ class RunTables:
 
 
 def tables_of(study: Study, store: RunStore) -> RunTables:
-    """Read the complete runs of a study.
+    """Read the complete runs of a study; a run whose manifest is damaged counts as failed.
 
     Raises:
-        DataError: a run is damaged, or was changed after it ended.
+        DataError: a table is damaged, or was changed after its run ended.
     """
     reasons = store.failures(study.settings.name)
     levels = {condition.label: dict(condition.levels) for condition in study.conditions}
     rows, cost_rows, accuracy_rows, curves, ledgers = [], [], [], [], []
     for planned in study.runs:
-        run = store.open(planned)
+        damage = store.damage(planned)
+        if damage is not None:
+            reasons[planned.key] = damage
+        run = store.open(planned) if damage is None else None
         cell: dict[str, Any] = {
             "condition": planned.condition,
             "arm": planned.arm,

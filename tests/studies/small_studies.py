@@ -75,3 +75,6 @@ class Silent:
 
     def failed(self, planned: Any, reason: str, *, is_final: bool) -> None:
         self.events.append(("failed" if is_final else "repeated", f"{planned.name}: {reason}"))
+
+    def ending(self) -> None:
+        self.events.append(("ending", ""))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 
 import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
+from fleetsim.record.manifest import MANIFEST
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies.backends import RemoteTasks
@@ -84,6 +85,36 @@ def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     rows = tables_of(study, store).runs
     assert rows["status"].tolist() == ["failed", "done", "done", "done"]
     assert rows["reason"].tolist()[0] == "net.csv:3: broken; repair it"
+
+
+def test_a_damaged_run_fails_in_one_line_and_the_others_go_on(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    carried_out(study, store.home)
+    first, second = study.runs[:2]
+    whole = (store.folder(first) / MANIFEST).read_bytes()
+    (store.folder(first) / MANIFEST).write_bytes(whole[: len(whole) // 2])
+    shutil.rmtree(store.folder(second))
+
+    done = carried_out(study, store.home)
+
+    assert (done.num_found, done.num_made) == (2, 1)
+    assert list(done.failures) == [first.key]
+    reason = done.failures[first.key]
+    assert reason.startswith(f"delete {store.folder(first)} and run the study again")
+    assert "\n" not in reason
+    assert store.status(second) == "done"
+    rows = tables_of(study, store).runs
+    assert rows["status"].tolist() == ["failed", "done", "done", "done"]
+    assert rows["reason"].tolist()[0] == reason
+
+
+def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):
+    watcher = Silent()
+
+    done = carried_out(loaded(tmp_path), tmp_path / "home", AtOnce(CancelledError()), watcher)
+
+    assert done.failures == {}
+    assert ("repeated", "random, seed 1: its executor has cancelled it") in watcher.events
 
 
 def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):

@@ -1,0 +1,92 @@
+"""Runs of studies that were begun elsewhere or by another version; plug-ins that travel again."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest
+from fleetsim.record.saved_run import open_run
+from fleetsim.simulate import run
+from fleetsim.studies import run_order
+from fleetsim.studies.run_order import PluginSource, carry_out, order_of
+from tests.studies.small_studies import loaded
+
+
+def begun(study, folder: Path) -> None:
+    """Begin the first run, and stop it after its first round."""
+
+    def stop(scenario, progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(order_of(study.runs[0], travels=False), folder, on_progress=stop)
+    assert read_manifest(folder).status == "interrupted"
+
+
+def changed(folder: Path, **changes) -> None:
+    data = json.loads((folder / MANIFEST).read_text("utf-8"))
+    (folder / MANIFEST).write_text(json.dumps(data | changes), "utf-8")
+
+
+def finished(study, folder: Path) -> list[int]:
+    """Finish the run; return the rounds that were simulated now."""
+    rounds: list[int] = []
+    order = order_of(study.runs[0], travels=False)
+    carry_out(order, folder, on_progress=lambda scenario, told: rounds.append(told.round))
+    return rounds
+
+
+@pytest.fixture
+def study(tmp_path):
+    return loaded(tmp_path, overrides={"fleet.size": 12, "server.cohort": 3, "stop.rounds": 3})
+
+
+def test_a_begun_run_continues(study, tmp_path):
+    begun(study, tmp_path / "run")
+
+    assert finished(study, tmp_path / "run") == [2, 3]
+
+
+def test_a_run_begun_on_another_platform_begins_anew(study, tmp_path):
+    folder = tmp_path / "run"
+    begun(study, folder)
+    other = PlatformRecord.of({"machine": "another"}, {})
+    changed(folder, platforms=[other.model_dump()])
+
+    assert finished(study, folder) == [1, 2, 3]
+    found = open_run(folder)
+    assert other not in found.manifest.platforms
+    alone = run(study.runs[0].scenario, out=tmp_path / "alone", train=False)
+    assert found.manifest.digest == alone.manifest.digest
+
+
+def test_a_run_begun_by_another_version_begins_anew(study, tmp_path):
+    folder = tmp_path / "run"
+    begun(study, folder)
+    here = read_manifest(folder).versions
+    changed(folder, versions=here | {"fleetsim": "0.0.1"})
+
+    assert finished(study, folder) == [1, 2, 3]
+    assert read_manifest(folder).versions == here
+
+
+def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for number in (1, 2):
+        run_order.place_plugin(PluginSource("travelled:Mine", f"NUMBER = {number}\n"))
+
+        found = importlib.import_module("travelled").NUMBER
+        assert found == number
+    del sys.modules["travelled"]
+
+
+def test_a_plug_in_of_the_name_of_an_installed_module_is_refused():
+    with pytest.raises(ScenarioError, match="on this machine is another module; rename your own"):
+        run_order.place_plugin(PluginSource("simpy:Mine", "NUMBER = 1\n"))

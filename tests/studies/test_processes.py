@@ -1,0 +1,166 @@
+"""Studies in processes of this machine that are killed, interrupted and continued."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fleetsim.record.manifest import MANIFEST
+from fleetsim.simulate import run
+from fleetsim.studies.backends import LocalProcesses
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import Study, load_study
+from tests.studies.small_studies import Silent, written
+
+pytestmark = pytest.mark.slow
+
+TABLES = ("rounds.parquet", "tasks.parquet", "clients.parquet")
+MOST_S = 600.0
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    """A study of four runs that are trained."""
+    return written(
+        tmp_path_factory.mktemp("study"),
+        train=True,
+        overrides={"fleet.size": 40, "server.cohort": 10, "stop.rounds": 40},
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(file, tmp_path_factory) -> dict[str, dict[str, bytes]]:
+    """The tables of its runs, each made alone."""
+    home = tmp_path_factory.mktemp("alone")
+    found = {}
+    for planned in load_study(file).runs:
+        made = run(planned.scenario, out=home / planned.key, workers=1)
+        found[planned.key] = {name: (made.folder / name).read_bytes() for name in TABLES}
+    return found
+
+
+def tables(study: Study, store: RunStore) -> dict[str, dict[str, bytes]]:
+    return {
+        planned.key: {name: (store.folder(planned) / name).read_bytes() for name in TABLES}
+        for planned in study.runs
+    }
+
+
+class KillsOne(Silent):
+    """Kills a process of the first run that tells its progress."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_killed = False
+
+    def progress(self, found):
+        if found and not self.has_killed:
+            self.has_killed = True
+            multiprocessing.active_children()[0].kill()
+
+
+def test_a_killed_process_costs_its_run_alone(file, expected, tmp_path):
+    study, store, watcher = load_study(file), RunStore(tmp_path), KillsOne()
+
+    done = execute(study, store, LocalProcesses(2), watcher)
+
+    assert (done.num_made, done.failures) == (4, {})
+    repeated = [text for kind, text in watcher.events if kind == "repeated"]
+    assert len(repeated) == 1
+    assert "its process was killed" in repeated[0]
+    assert tables(study, store) == expected
+
+
+def test_a_process_that_is_killed_while_it_is_idle_is_replaced(file, expected, tmp_path):
+    study, store = load_study(file), RunStore(tmp_path)
+    backend = LocalProcesses(1)
+
+    class KillsBetween(Silent):
+        def finished(self, planned):
+            super().finished(planned)
+            child = multiprocessing.active_children()[0]
+            child.kill()
+            child.join()
+
+    done = execute(study.with_seeds([1]), store, backend, KillsBetween())
+
+    assert (done.num_made, done.failures) == (2, {})
+
+
+def command(file: Path, home: Path) -> list[str]:
+    verb = [sys.executable, "-m", "fleetsim.cli", "study", "run", str(file)]
+    return [*verb, "--home", str(home), "--jobs", "2"]
+
+
+def processes_below(parent: int) -> list[int]:
+    """Processes of a parent, and theirs."""
+    parents: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if fields[0] != "Z":
+            parents.setdefault(int(fields[1]), []).append(int(status.parent.name))
+    own = parents.get(parent, [])
+    return [*own, *(each for child in own for each in processes_below(child))]
+
+
+def wait_for(condition, what: str) -> None:
+    deadline = time.monotonic() + MOST_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} takes too long"
+        time.sleep(0.02)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)],
+    ids=["SIGKILL", "SIGTERM", "Ctrl-C"],
+)
+def test_a_study_that_is_ended_continues_with_the_same_bytes(
+    file, expected, tmp_path, number, code
+):
+    study, store = load_study(file), RunStore(tmp_path)
+
+    def complete() -> dict[str, bytes]:
+        return {
+            planned.key: (store.folder(planned) / MANIFEST).read_bytes()
+            for planned in study.runs
+            if store.status(planned) == "done"
+        }
+
+    first = subprocess.Popen(
+        command(file, tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(complete, "the first run")
+    children = processes_below(first.pid)
+    assert children
+    first.send_signal(number)
+    _, says = first.communicate(timeout=MOST_S)
+
+    assert first.returncode == code
+    wait_for(lambda: not any(map(is_alive, children)), "the end of its processes")
+    if number != signal.SIGKILL:
+        assert "complete runs are kept; go on with: fleetsim study run" in says
+    before = complete()
+    assert 1 <= len(before) < 4
+    subprocess.run(command(file, tmp_path), check=True, capture_output=True, timeout=MOST_S)
+    after = complete()
+    assert {key: after[key] for key in before} == before
+    assert tables(study, store) == expected
