@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import console, ended, say
+from fleetsim.cli.terminal import console, ended, note, say
 
 if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
+    from fleetsim.studies.backends import Backend
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
 
@@ -60,6 +61,14 @@ def run(
             max=_MAX_JOBS,
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Carry out the runs on the Dask cluster of this scheduler, such as"
+            " tcp://10.0.0.1:8786; needs fleetsim[dask].",
+        ),
+    ] = None,
     plugin: PluginOption = None,
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
@@ -70,20 +79,24 @@ def run(
     Runs are found by their content: after an interrupt, with more seeds or in another study, no run
     is made twice. Exit code 1: some runs failed.
     """
-    from fleetsim.studies.backends import LocalProcesses
     from fleetsim.studies.display import watch
     from fleetsim.studies.execution import execute
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.run_store import RunStore
 
+    if jobs is not None and dask is not None:
+        raise typer.BadParameter(
+            "--jobs counts processes of this machine; leave it out with --dask"
+        )
     loaded = _load(study, set_, plugin)
     store = RunStore(home)
+    backend = _backend(jobs, dask)
     try:
         with watch(console) as watcher:
             done = execute(
                 loaded,
                 store,
-                LocalProcesses(jobs or os.cpu_count() or 1),
+                backend,
                 watcher,
                 on_finished=_write_report if run_reports else lambda run: None,
             )
@@ -104,6 +117,7 @@ def status(
     plugin: PluginOption = None,
 ) -> None:
     """Check a study file, and count its runs that are complete, under way, failed and missing."""
+    from fleetsim.studies.mixed_platforms import mixtures
     from fleetsim.studies.run_store import RunStore
 
     loaded = _load(study, set_, plugin)
@@ -122,11 +136,14 @@ def status(
             name = ", ".join(filter(None, (condition.label, arm)))
             lines.append(f"{name}: {num_done} of {len(own)} runs complete")
     for planned in loaded.runs:
-        if found[planned.key] != "done" and planned.key in reasons:
+        if found[planned.key] == "damaged":
+            lines.append(f"damaged: {planned.name}: {store.damage(planned)}")
+        elif found[planned.key] != "done" and planned.key in reasons:
             lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
     num_done = sum(one == "done" for one in found.values())
     num_begun = sum(one == "unfinished" for one in found.values())
     lines.append(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
+    lines += [f"note: {line}" for line in mixtures(loaded, store)]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
@@ -186,6 +203,24 @@ def _load(study: str, overrides: list[str] | None, plugin: str | None) -> Study:
     for line in dict.fromkeys(lines):
         say(f"warning: {line}")
     return loaded
+
+
+def _backend(jobs: int | None, dask: str | None) -> Backend:
+    """Return the processes of this machine, or the Dask cluster at an address."""
+    if dask is None:
+        from fleetsim.studies.backends import LocalProcesses
+
+        return LocalProcesses(jobs or os.cpu_count() or 1)
+    from fleetsim.studies.dask_cluster import connect
+
+    cluster = connect(dask)
+    try:
+        for line in cluster.look_at_workers():
+            note(line)
+    except BaseException:
+        cluster.close()
+        raise
+    return cluster
 
 
 def _write_report(run: Run) -> None:

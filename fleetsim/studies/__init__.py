@@ -6,8 +6,10 @@
 - `run_store`: runs on the disk, found by their content.
 - `run_order`: orders of runs, which travel to processes and machines.
 - `backends`: places where runs are carried out: local processes, any executor.
+- `dask_cluster`: a Dask cluster as the place where runs are carried out.
 - `execution`: execution of the runs that are missing, with repetition of failed ones.
 - `display`: progress of a study.
+- `mixed_platforms`: notes on runs of several numerical platforms or versions.
 - `costs`: costs of a run until it reached an accuracy.
 - `run_tables`: tables of the runs of a study.
 - `evidence`: summaries and verdicts of a study.

@@ -33,7 +33,7 @@ COMMANDS = {
     ("list",): set(),
     ("schema",): {"--plugin"},
     ("data", "fetch"): set(),
-    ("study", "run"): {"--set", "--home", "--jobs", "--plugin", "--run-reports"},
+    ("study", "run"): {"--set", "--home", "--jobs", "--dask", "--plugin", "--run-reports"},
     ("study", "report"): {"--set", "--home", "--out", "--format", "--latex", "--plugin"},
     ("study", "status"): {"--set", "--home", "--plugin"},
     ("trace", "import"): {"--unknown", "--online", "--utc-offset-h", "--whole-days", "--app"},

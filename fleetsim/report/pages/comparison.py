@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fleetsim.errors import ScenarioError
 from fleetsim.record import atomic_files
+from fleetsim.record.manifest import platform_differences
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
 from fleetsim.report.figures import accuracy, ledger, opinions, regret_curves
@@ -220,10 +221,7 @@ def _platforms_say(entries: Sequence[Entry]) -> Iterator[str]:
         yield f"it is not known on which numerical platform these ran: {', '.join(unknown)}"
     firsts = list({platforms[0].id: platforms[0] for platforms in found if platforms}.values())
     if len(firsts) > 1:
-        differing = dict.fromkeys(
-            difference for other in firsts[1:] for difference in firsts[0].differences(other)
-        )
         yield (
             "the runs ran on different numerical platforms, so their last bits differ too, and"
-            f" where two clients are almost equal, choices: {some(list(differing))}"
+            f" where two clients are almost equal, choices: {some(platform_differences(firsts))}"
         )

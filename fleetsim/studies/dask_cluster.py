@@ -1,0 +1,293 @@
+"""A Dask cluster as the place where the runs of a study are carried out.
+
+Nothing is shared but the scheduler: orders travel to the workers, and the tables of finished runs
+come back. docs/studies-on-clusters.md says how clusters are started.
+
+A worker carries out a run only if its versions are those of this process. It tells the progress of
+a run as events of a topic, and ends a run that is cancelled, or whose client has gone, after the
+current round.
+
+Sources: distributed.dask.org, API (`Client.get_executor`, `Client.run`, `Client.subscribe_topic`,
+`Worker.log_event`) and "Why did my worker die?" (`allowed-failures`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from importlib import metadata
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from fleetsim.contracts import Progress
+from fleetsim.errors import DataError, FleetsimError, ScenarioError
+from fleetsim.host import numerics
+from fleetsim.host.numerics import Numerics
+from fleetsim.quoting import one_line, quoted
+from fleetsim.scenario import Scenario
+from fleetsim.studies.backends import Files, RunProgress, Teller
+from fleetsim.studies.run_order import RunOrder, carry_out_and_return
+
+_CONNECT_S = 8.0
+"""Seconds in which a scheduler must answer."""
+_RUNS_PER_WORKER = 2
+"""Runs given to the scheduler per worker, so that no worker waits for its next one."""
+_LEAST_RUNS = 8
+"""Runs given to the scheduler while there are few workers or none yet."""
+_LOOK_CALLS = 20
+"""Number of looks at the progress between two looks at the workers; 5 s."""
+_PACKAGES = ("fleetsim", "torch", "distributed")
+"""Packages whose versions must be those of this process."""
+_LOGGERS = ("client", "comm", "core", "batched", "utils", "utils_perf")
+_GO_ON = "complete runs are kept, and the same command goes on"
+
+
+class DaskCluster:
+    """Dask cluster that carries out runs; made by `connect`."""
+
+    shares_disk = False
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+        self._executor = client.get_executor(pure=False)
+        self._busy: dict[Future[Files | None], str] = {}
+        """Keys of the runs under way."""
+        self._workers: set[str] = set()
+        """Workers whose versions are known to fit."""
+        self._num_workers = self._num_looks = 0
+        self._told: SimpleQueue[list[Any]] = SimpleQueue()
+        self._topic = f"fleetsim-{client.id}"
+        self._wanted = versions_here()
+        client.subscribe_topic(self._topic, lambda event: self._told.put(event[1]))
+
+    @property
+    def has_room(self) -> bool:
+        """True if the scheduler has few further runs for its workers."""
+        self._busy = {future: key for future, key in self._busy.items() if not future.done()}
+        return len(self._busy) < max(_LEAST_RUNS, _RUNS_PER_WORKER * self._num_workers)
+
+    def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
+        """Give a run to the scheduler; its files come back as the result."""
+        future: Future[Files | None] = self._executor.submit(
+            carry_out_on_worker, order, self._wanted, self._topic
+        )
+        self._busy[future] = order.key
+        return future
+
+    def progress(self) -> list[RunProgress]:
+        """Return the progress that runs have told since the last call.
+
+        Raises:
+            DataError: the scheduler has gone, or a new worker has other versions.
+        """
+        if self._client.status != "running":
+            raise DataError(f"--dask {self._address}: the connection is lost; {_GO_ON}")
+        self._num_looks += 1
+        if self._num_looks % _LOOK_CALLS == 0:
+            self.look_at_workers()
+        found = [RunProgress(*self._told.get()) for _ in range(self._told.qsize())]
+        keys = set(self._busy.values())
+        return [told for told in found if told.key in keys]
+
+    def look_at_workers(self) -> list[str]:
+        """Check the workers that are new; return what the user should know of all of them.
+
+        Raises:
+            DataError: a worker has other versions than this process, or the scheduler has gone.
+        """
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+            self._check([worker for worker in threads if worker not in self._workers])
+        except (OSError, TimeoutError) as fault:
+            raise DataError(
+                f"--dask {self._address}: does not answer any more ({one_line(str(fault))});"
+                f" {_GO_ON}"
+            ) from None
+        self._num_workers = len(threads)
+        if not threads:
+            return [f"{self._address} has no workers yet; runs begin when one joins"]
+        several = [worker for worker, number in threads.items() if number > 1]
+        if not several:
+            return []
+        return [
+            f"a worker carries out one run at a time, and {len(several)} of {len(threads)} have"
+            " several threads; start them with: dask worker --nthreads 1 --nworkers N"
+        ]
+
+    def _check(self, workers: Sequence[str]) -> None:
+        """Check the versions and the numerical mode of workers.
+
+        Raises:
+            DataError: one differs from this process.
+        """
+        if not workers:
+            return
+        # Functions of the standard library: fleetsim may be missing there.
+        asked: dict[str, Mapping[str, Any]] = {
+            name: self._asked(metadata.version, name, workers=workers) for name in _PACKAGES
+        }
+        asked["Python"] = self._asked(platform.python_version, workers=workers)
+        for worker in workers:
+            found = {name: _text(answers.get(worker)) for name, answers in asked.items()}
+            self._require(worker, refusal(self._wanted, found))
+        modes = self._asked(numerics.chosen, workers=workers)
+        faults = self._asked(numerics.require_settled, workers=workers)
+        for worker in workers:
+            says = numerics_refusal(numerics.chosen(), modes.get(worker), faults.get(worker))
+            self._require(worker, says)
+        self._workers |= set(workers)
+
+    def _asked(self, function: Any, *arguments: str, workers: Sequence[str]) -> dict[str, Any]:
+        """Return what workers answer, by their address; exceptions are answers."""
+        answers: dict[str, Any] = self._client.run(
+            function, *arguments, workers=list(workers), on_error="return"
+        )
+        return answers
+
+    def _require(self, worker: str, says: str | None) -> None:
+        if says is not None:
+            raise DataError(f"--dask {self._address}: worker {worker} {says}")
+
+    def close(self) -> None:
+        """Cancel the runs that are not complete, and leave the cluster as it was."""
+        self._executor.shutdown(wait=False)
+        self._client.close()
+
+
+def connect(address: str) -> DaskCluster:
+    """Connect to the scheduler of a Dask cluster.
+
+    Raises:
+        ScenarioError: the extra is not installed, or no scheduler answers at the address.
+    """
+    try:
+        import distributed  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise ScenarioError(
+            f"--dask {address}: needs Dask's distributed; install it with: pip install"
+            " 'fleetsim[dask]'"
+        ) from None
+    import dask  # noqa: PLC0415 - it comes with distributed
+
+    # Lost connections are reported in one line, and orders may hold files of 64 MiB.
+    for name in _LOGGERS:
+        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
+    try:
+        asyncio.run(_reach(address))
+        with warnings.catch_warnings():
+            # Versions are checked below, by what runs need.
+            warnings.simplefilter("ignore")
+            client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError, ImportError) as fault:
+        reason = one_line(str(fault)) or type(fault).__name__
+        raise ScenarioError(
+            f"--dask {quoted(address)}: no Dask scheduler answers there ({reason}); start one with"
+            " `dask scheduler`, and give the address that it prints, such as tcp://10.0.0.1:8786"
+        ) from None
+    return DaskCluster(client, address)
+
+
+async def _reach(address: str) -> None:
+    """Open and close a connection; a client whose scheduler does not answer takes long to end."""
+    from distributed.comm import connect as open_  # noqa: PLC0415 - an extra
+    from distributed.security import Security  # noqa: PLC0415
+
+    connecting = open_(address, timeout=_CONNECT_S, **Security().get_connection_args("client"))
+    # Another kind of server may accept the connection and never answer.
+    found = await asyncio.wait_for(connecting, _CONNECT_S)
+    found.abort()
+
+
+def versions_here() -> dict[str, str]:
+    """Return the versions of this process that those of a worker must be equal to."""
+    found = {name: _public(metadata.version(name)) for name in _PACKAGES}
+    return {"Python": _minor(platform.python_version()), **found}
+
+
+def refusal(wanted: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
+    """Return why a worker with the found versions cannot carry out runs; None if it can."""
+    for name, version in wanted.items():
+        there = found.get(name)
+        if there is None:
+            return f"has no {name}; install {_requirement(name, version)} there"
+        if (_minor if name == "Python" else _public)(there) != version:
+            return (
+                f"has {name} {there}, and this process has {version}; install"
+                f" {_requirement(name, version)} there"
+            )
+    return None
+
+
+def _requirement(name: str, version: str) -> str:
+    return f"Python {version}" if name == "Python" else f"{name}=={version}"
+
+
+def _public(version: str) -> str:
+    """Return a version without its build: torch's name their CUDA.
+
+    >>> _public("2.13.0+cu126")
+    '2.13.0'
+    """
+    return version.partition("+")[0]
+
+
+def _minor(version: str) -> str:
+    """Return a version of Python without its last part.
+
+    >>> _minor("3.11.9")
+    '3.11'
+    """
+    return ".".join(version.split(".")[:2])
+
+
+def _text(answer: Any) -> str | None:
+    return answer if isinstance(answer, str) else None
+
+
+def numerics_refusal(here: Numerics, there: Any, fault: Any) -> str | None:
+    """Return why a worker's numerical mode does not fit; None if it does.
+
+    `fault` is the exception with which the mode is not in effect there.
+    """
+    if isinstance(there, Numerics) and there is not here:
+        return (
+            f"computes with {numerics.VARIABLE}={there}, and this process with {here}; set the same"
+            " in both environments"
+        )
+    return f"says: {one_line(str(fault))}" if isinstance(fault, FleetsimError) else None
+
+
+class _LeftError(Exception):
+    """End of a run whose result nobody waits for."""
+
+
+def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) -> Files:
+    """Carry out an order on a Dask worker, which tells its progress as events of a topic.
+
+    Raises:
+        DataError: the worker has other versions than wanted.
+        FleetsimError: as `carry_out`.
+    """
+    from distributed import get_worker  # noqa: PLC0415 - an extra
+
+    worker = get_worker()
+    says = refusal(wanted, versions_here())
+    if says is not None:
+        raise DataError(f"worker {worker.address} {says}")
+    key = worker.get_current_task()
+    tell = Teller(order.key, lambda told: worker.log_event(topic, list(told)))
+
+    def watch(scenario: Scenario, progress: Progress) -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            # Threads cannot be interrupted: the run has to end itself.
+            raise _LeftError
+        tell(scenario, progress)
+
+    return carry_out_and_return(order, watch)

@@ -1,0 +1,57 @@
+"""Notes on a study whose runs were made on several numerical platforms, or by several versions.
+
+docs/outputs.md defines the platform; results of different platforms may differ in their last bits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from fleetsim.record.manifest import Manifest, platform_differences
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import Study
+
+_MOST_NAMED = 4
+_UNKNOWN = "unknown"
+
+
+def mixtures(study: Study, store: RunStore) -> list[str]:
+    """Return a line for platforms and one for versions, if the complete runs have several.
+
+    Damaged runs are left out.
+    """
+    done = {planned.key: planned for planned in study.runs if store.status(planned) == "done"}
+    runs = [store.open(planned) for planned in done.values()]
+    return list(mixtures_of([run.manifest for run in runs if run is not None]))
+
+
+def mixtures_of(manifests: Sequence[Manifest]) -> Iterator[str]:
+    """Yield a line for the platforms and one for the versions of runs, if there are several."""
+    # A run of a study has one platform: it begins anew on another.
+    firsts = {each.id: each for manifest in manifests for each in manifest.platforms[:1]}
+    counts = Counter(
+        manifest.platforms[0].id if manifest.platforms else _UNKNOWN for manifest in manifests
+    )
+    if len(counts) > 1:
+        known = platform_differences(firsts.values()) if len(firsts) > 1 else []
+        differ = f"; they differ in {_some(known)}" if known else ""
+        yield (
+            f"the runs were made on {len(counts)} numerical platforms ({_counted(counts)}), so"
+            f" their last bits may differ, and where two clients are almost equal, choices{differ}"
+        )
+    versions = Counter(manifest.versions.get("fleetsim", _UNKNOWN) for manifest in manifests)
+    if len(versions) > 1:
+        yield (
+            f"the runs were made by {len(versions)} versions of fleetsim ({_counted(versions)});"
+            " delete the folders of the older ones, and run the study again"
+        )
+
+
+def _counted(counts: Counter[str]) -> str:
+    return _some([f"{name}: {number}" for name, number in counts.most_common()], ", ")
+
+
+def _some(names: Sequence[str], separator: str = "; ") -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return separator.join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,178 @@
+"""A Dask cluster without Dask: versions, room, lost connections, the missing extra."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.numerics import Numerics
+from fleetsim.studies.backends import RunProgress
+from fleetsim.studies.dask_cluster import (
+    DaskCluster,
+    connect,
+    numerics_refusal,
+    refusal,
+    versions_here,
+)
+from fleetsim.studies.run_order import RunOrder
+from tests.studies.small_studies import AtOnce
+
+HERE = {"Python": "3.11", "fleetsim": "0.1.0", "torch": "2.13.0", "distributed": "2026.8.0"}
+
+
+def order(key: str) -> RunOrder:
+    return RunOrder(key, key, scenario="", train=False, plugin=None)
+
+
+class FakeClient:
+    """Client of a cluster whose workers answer as they are told to."""
+
+    def __init__(self, workers: dict[str, dict[str, Any]]) -> None:
+        self.id, self.status = "client-1", "running"
+        self.workers = workers
+        """Versions by worker; an exception is one that is not there."""
+        self.num_threads = 1
+        self.handler: Any = None
+
+    def get_executor(self, *, pure: bool) -> Any:
+        assert not pure  # the same order may be given again
+        return Waiting()
+
+    def subscribe_topic(self, topic: str, handler: Any) -> None:
+        self.handler = handler
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.workers, self.num_threads)
+
+    def run(self, function: Any, *arguments: str, workers: list[str], on_error: str) -> Any:
+        assert on_error == "return"
+        name = arguments[0] if arguments else function.__name__
+        return {worker: self.workers[worker].get(name) for worker in workers}
+
+
+class Waiting(AtOnce):
+    """Executor whose tasks never begin."""
+
+    def submit(self, task: Any, /, *arguments: Any, **named: Any) -> Any:
+        from concurrent.futures import Future  # noqa: PLC0415
+
+        return Future()
+
+
+def worker(**versions: Any) -> dict[str, Any]:
+    """Answers of a worker that is like this process, with other versions."""
+    here = {**versions_here(), "chosen": Numerics.FASTEST}
+    here["python_version"] = here.pop("Python") + ".9"
+    return here | versions
+
+
+def test_versions_that_fit_are_accepted():
+    there = {**HERE, "Python": "3.11.4", "torch": "2.13.0+cu126"}
+
+    assert refusal(HERE, there) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"fleetsim": None}, "has no fleetsim; install fleetsim==0.1.0 there"),
+        (
+            {"torch": "2.14.0"},
+            "has torch 2.14.0, and this process has 2.13.0; install torch==2.13.0 there",
+        ),
+        (
+            {"Python": "3.13.0"},
+            "has Python 3.13.0, and this process has 3.11; install Python 3.11 there",
+        ),
+    ],
+)
+def test_versions_that_do_not_fit_are_named_with_the_way_out(change, says):
+    assert refusal(HERE, {**HERE, **change}) == says
+
+
+def test_a_worker_of_another_numerical_mode_is_refused():
+    fastest, portable = Numerics.FASTEST, Numerics.PORTABLE
+    fault = ScenarioError("FLEETSIM_NUMERICS=portable: numpy was loaded before; import it later")
+
+    assert numerics_refusal(fastest, fastest, None) is None
+    assert "FLEETSIM_NUMERICS=portable, and this process with fastest" in str(
+        numerics_refusal(fastest, portable, None)
+    )
+    assert str(fault) in str(numerics_refusal(portable, portable, fault))
+
+
+def test_a_worker_with_other_versions_is_named_before_any_run():
+    workers = {"tcp://a:1": worker(), "tcp://b:2": worker(fleetsim=ModuleNotFoundError("no"))}
+    cluster = DaskCluster(FakeClient(workers), "tcp://s:8786")
+
+    with pytest.raises(DataError, match=r"--dask tcp://s:8786: worker tcp://b:2 has no fleetsim;"):
+        cluster.look_at_workers()
+
+
+def test_threads_and_missing_workers_are_told():
+    client = FakeClient({})
+    cluster = DaskCluster(client, "tcp://s:8786")
+
+    assert "no workers yet" in cluster.look_at_workers()[0]
+    client.workers = {"tcp://a:1": worker()}
+    assert cluster.look_at_workers() == []
+    client.num_threads = 8
+    assert "--nthreads 1" in cluster.look_at_workers()[0]
+
+
+def test_workers_that_join_later_are_checked():
+    client = FakeClient({"tcp://a:1": worker()})
+    cluster = DaskCluster(client, "tcp://s:8786")
+    cluster.look_at_workers()
+    client.workers["tcp://b:2"] = worker(torch="1.0")
+
+    for _ in range(19):
+        cluster.progress()
+    with pytest.raises(DataError, match=r"worker tcp://b:2 has torch 1\.0"):
+        cluster.progress()
+
+
+def test_two_runs_per_worker_are_given_to_the_scheduler_and_eight_at_least():
+    client = FakeClient({f"tcp://a:{number}": worker() for number in range(6)})
+    cluster = DaskCluster(client, "tcp://s:8786")
+    given = 0
+    while cluster.has_room:
+        cluster.submit(order(str(given)), Path())
+        given += 1
+
+    assert given == 8
+    cluster.look_at_workers()
+    while cluster.has_room:
+        cluster.submit(order(str(given)), Path())
+        given += 1
+    assert given == 12
+
+
+def test_progress_of_runs_under_way_comes_back():
+    client = FakeClient({})
+    cluster = DaskCluster(client, "tcp://s:8786")
+    cluster.submit(order("mine"), Path())
+    client.handler((1.0, ["mine", 0.5, 3, 10.0, None]))
+    client.handler((2.0, ["of another study", 0.5, 3, 10.0, None]))
+
+    assert cluster.progress() == [RunProgress("mine", 0.5, 3, 10.0, None)]
+
+
+def test_a_lost_connection_ends_the_study_in_one_line():
+    client = FakeClient({})
+    cluster = DaskCluster(client, "tcp://s:8786")
+    client.status = "connecting"
+
+    with pytest.raises(DataError, match="the connection is lost; complete runs are kept"):
+        cluster.progress()
+
+
+def test_a_missing_extra_is_one_line_with_the_way_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    with pytest.raises(ScenarioError, match=r"pip install 'fleetsim\[dask\]'"):
+        connect("tcp://127.0.0.1:1")

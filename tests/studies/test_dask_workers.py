@@ -1,0 +1,190 @@
+"""Studies on Dask clusters of real processes, one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fleetsim.errors import ScenarioError
+from fleetsim.record.manifest import read_manifest
+from fleetsim.simulate import run
+from fleetsim.studies.dask_cluster import connect
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
+from tests.studies.small_studies import Silent, written
+
+distributed = pytest.importorskip("distributed", reason="needs fleetsim[dask]")
+
+# Warnings of Dask and tornado are not ours.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+TABLES = ("rounds.parquet", "tasks.parquet", "clients.parquet")
+MOST_S = 600.0
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study of four runs that are trained."""
+    return load_study(
+        written(
+            tmp_path_factory.mktemp("study"),
+            train=True,
+            overrides={"fleet.size": 40, "server.cohort": 10, "stop.rounds": 40},
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(study, tmp_path_factory):
+    """Its runs, each made alone by this process: tables and numerical platforms."""
+    home = tmp_path_factory.mktemp("alone")
+    return {
+        planned.key: run(planned.scenario, out=home / planned.key, workers=1)
+        for planned in study.runs
+    }
+
+
+def assert_same(study, store, alone):
+    for planned in study.runs:
+        folder, other = store.folder(planned), alone[planned.key].folder
+        for name in TABLES:
+            assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+        found, there = read_manifest(folder), read_manifest(other)
+        assert found.digest == there.digest
+        assert found.platforms == there.platforms
+        assert found.scenario_hash == there.scenario_hash
+
+
+class Watches(Silent):
+    """Keeps the keys of runs that told progress, and calls back at the first."""
+
+    def __init__(self, at_first=lambda: None) -> None:
+        super().__init__()
+        self.keys: set[str] = set()
+        self._at_first = at_first
+
+    def progress(self, found):
+        is_first = found and not self.keys
+        self.keys |= {each.key for each in found}
+        if is_first:
+            self._at_first()
+
+
+def test_a_killed_worker_of_a_local_cluster_changes_no_byte(study, alone, tmp_path):
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+
+        def kill_one() -> None:
+            with distributed.Client(address, set_as_default=False) as client:
+                processes = client.run(os.getpid)
+                assert len(processes) == 2
+                os.kill(next(iter(processes.values())), signal.SIGKILL)
+
+        watcher = Watches(kill_one)
+        done = execute(study, RunStore(tmp_path), connect(address), watcher)
+
+    assert (done.num_made, done.failures) == (4, {})
+    assert watcher.keys == {planned.key for planned in study.runs}
+    # The scheduler itself gives the task to another worker.
+    assert not [text for kind, text in watcher.events if kind == "repeated"]
+    assert_same(study, RunStore(tmp_path), alone)
+
+
+@contextmanager
+def started(module: str, *arguments: str, **variables: str) -> Iterator[None]:
+    """A process of Dask, ended with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.{module}", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **variables},
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def scheduler(folder: Path) -> Iterator[str]:
+    """A scheduler; yields its address."""
+    file = folder / "scheduler.json"
+    with started(
+        "dask_scheduler", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(file)
+    ):
+        wait_for(file.exists)
+        yield json.loads(file.read_text("utf-8"))["address"]
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + MOST_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def wait_for_workers(address: str, number: int) -> None:
+    with distributed.Client(address, timeout=60, set_as_default=False) as client:
+        client.wait_for_workers(number, timeout=MOST_S)
+
+
+WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
+
+
+def test_an_interrupted_study_leaves_separate_workers_usable(study, alone, tmp_path):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with (
+        scheduler(tmp_path) as address,
+        started("dask_worker", address, *WORKER),
+        started("dask_worker", address, *WORKER),
+    ):
+        wait_for_workers(address, 2)
+        with pytest.raises(KeyboardInterrupt):
+            execute(study, RunStore(tmp_path), connect(address), Watches(interrupt))
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            # Runs under way end after their round, and nothing is left in the queue.
+            wait_for(lambda: not any(client.processing().values()))
+            executing = client.run(lambda dask_worker: dask_worker.state.executing_count)
+            assert len(executing) == 2
+
+        done = execute(study, RunStore(tmp_path), connect(address), Silent())
+
+    assert done.failures == {}
+    assert_same(study, RunStore(tmp_path), alone)
+
+
+def test_a_worker_whose_portable_mode_is_not_in_effect_is_refused(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("FLEETSIM_NUMERICS", "fastest")
+    with scheduler(tmp_path) as address:
+        variables = {"FLEETSIM_NUMERICS": "portable"}
+        with started("dask_worker", address, *WORKER, **variables):
+            wait_for_workers(address, 1)
+            cluster = connect(address)
+            try:
+                with pytest.raises(Exception, match="FLEETSIM_NUMERICS=portable, and this process"):
+                    cluster.look_at_workers()
+            finally:
+                cluster.close()
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line():
+    began_s = time.monotonic()
+
+    with pytest.raises(ScenarioError, match="no Dask scheduler answers there"):
+        connect("tcp://127.0.0.1:9")
+    assert time.monotonic() - began_s < 60.0

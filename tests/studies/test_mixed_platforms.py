@@ -1,0 +1,42 @@
+"""Notes on studies whose runs are of several numerical platforms or versions."""
+
+from __future__ import annotations
+
+import json
+
+from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import execute
+from fleetsim.studies.mixed_platforms import mixtures
+from fleetsim.studies.run_store import RunStore
+from tests.studies.small_studies import AtOnce, Silent, loaded
+
+
+def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    folder = store.folder(study.runs[0])
+    here = read_manifest(folder).platforms[0]
+
+    assert mixtures(study, store) == []
+
+    other = PlatformRecord.of({**here.features, "numpy": "1.0"}, here.forms)
+    data = json.loads((folder / MANIFEST).read_text("utf-8"))
+    data["platforms"] = [other.model_dump()]
+    data["versions"]["fleetsim"] = "0.0.1"
+    (folder / MANIFEST).write_text(json.dumps(data), "utf-8")
+
+    platforms, versions = mixtures(study, store)
+    assert f"on 2 numerical platforms ({here.id}: 3, {other.id}: 1)" in platforms
+    numpy = here.features["numpy"]
+    assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
+    assert "2 versions of fleetsim" in versions
+    assert "0.0.1: 1" in versions
+
+
+def test_a_damaged_run_is_left_out(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    (store.folder(study.runs[0]) / MANIFEST).write_text("{", "utf-8")
+
+    assert mixtures(study, store) == []
