@@ -62,4 +62,4 @@ def _target_line(rounds: pd.DataFrame) -> Iterator[tuple[str, str]]:
 def _batteries_line(run: Run) -> Iterator[tuple[str, str]]:
     found = batteries_paid.paid(run)
     if found is not None:
-        yield "batteries", f"the run took {batteries_paid.words(found)}"
+        yield "battery", f"the run took {batteries_paid.words(found)}"

@@ -169,7 +169,7 @@ def test_what_batteries_paid_is_in_percent_of_full_ones(tmp_path: Path) -> None:
     assert (found.client, found.num_clients) == (2, 3)
     words = "the run took 2.17 % of a full battery on average over 3 clients, 5.00 % at worst"
     assert f"Batteries: {words} ({found.device} #2)." in run_page._notes(run)
-    assert any(f"batteries  {words}" in line for line in terminal_summary.lines(run))
+    assert any(f"battery   {words}" in line for line in terminal_summary.lines(run))
 
 
 def test_a_run_of_an_older_version_says_nothing_of_what_batteries_paid(run: Run) -> None:
