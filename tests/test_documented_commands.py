@@ -41,7 +41,7 @@ def test_loops_and_both_languages_are_read():
 def test_no_two_commands_write_into_one_run_folder():
     folders = Counter(folder for page in PAGES for folder in written(page.read_text("utf-8")))
 
-    assert len(folders) >= 6  # README's four and a loop of three
+    assert len(folders) >= 3  # README's and others
     assert [folder for folder, times in folders.items() if times > 1] == []
 
 
