@@ -11,7 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-FOLDERS = ("fleetsim", "tests", "benchmarks", "docs", "scenarios", "devices", "radios", "scripts")
+FOLDERS = (
+    "fleetsim",
+    "tests",
+    "benchmarks",
+    "docs",
+    "scenarios",
+    "studies",
+    "devices",
+    "radios",
+    "scripts",
+)
 LOOSE = ("README.md", "CONTRIBUTING.md")
 EXEMPT = {GLOSSARY, Path(__file__)}
 QUESTION = re.compile(r"(What|Whether|How|Who|Whose|Whom|Where|When|Which|Why)\b")

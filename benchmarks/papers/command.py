@@ -7,18 +7,23 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import environments
 from benchmarks.papers import figure, page
+from benchmarks.papers.experiments import EXPERIMENTS, Experiment
 from benchmarks.papers.outcomes import Outcome, OutcomeFile
-from benchmarks.papers.runs import make, outcome, runs_of
-from benchmarks.papers.studies import STUDIES, Study
-from benchmarks.papers.tables import Outcomes
+from benchmarks.papers.runs import KnownRuns
+from benchmarks.papers.tables import Result
+from fleetsim.cli.terminal import console
 from fleetsim.errors import FleetsimError
 from fleetsim.record import atomic_files
+from fleetsim.studies.backends import LocalProcesses
+from fleetsim.studies.display import watch
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import HOME
+from fleetsim.studies.study import Study
 
 _FIGURES = "papers.jsonl"
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
-_WRONG_INPUT, _INTERRUPTED = 2, 130
+_FAILED, _WRONG_INPUT, _INTERRUPTED = 1, 2, 130
 _EXAMPLE = """\
 example:
   python -m benchmarks.papers --short                    all studies, few rounds, one seed
@@ -27,67 +32,87 @@ example:
   python -m benchmarks.papers --render                   write docs/papers.md from stored figures
 
 The figures of each run are a line of docs/papers.jsonl. A run with a line is not made again; delete
-the line to repeat it. An interrupted run continues where it stopped. Runs are in the folder papers
-of $FLEETSIM_BENCH, or of ~/.cache/fleetsim-benchmarks. Data sets are found as by `fleetsim run`:
-fetch them, or name their folder in FLEETSIM_DATA.
+the line to repeat it. Runs are those of `fleetsim study run papers/NAME` with the same --home. An
+interrupted run continues where it stopped. Data sets are found as by `fleetsim run`: fetch them, or
+name their folder in FLEETSIM_DATA.
 """
 
 
 def main() -> None:
-    """Run the command; exit with 2 on wrong input and with 130 when interrupted."""
+    """Run the command; exit with 1 if runs failed, 2 on wrong input, and 130 when interrupted."""
     asked = _parser().parse_args()
-    studies = [study for study in STUDIES if study.name in asked.studies]
-    home: Path = asked.out or environments.home() / ("papers-short" if asked.short else "papers")
-    seeds: list[int] = asked.seeds or ([1] if asked.short else [1, 2, 3])
-    wanted = runs_of(studies, seeds, is_short=asked.short)
+    home: Path = asked.home
+    num_failed, results = 0, []
     try:
         # Short runs keep their figures beside them, because they cannot be compared with a paper.
-        outcomes = OutcomeFile(home / _FIGURES if asked.short else _DOCS / _FIGURES)
-        if not asked.render:
-            make(wanted, home, outcomes, jobs=asked.jobs)
-        found: dict[Study, Outcomes] = {}
-        for study in studies:
-            own = [one for one in wanted if one.study is study]
-            done = {(o.arm.name, o.seed): outcome(o, home, outcomes) for o in own}
-            lacking = sorted({seed for (_, seed), one in done.items() if one is None})
-            kept = [seed for seed in seeds if seed not in lacking]
-            if lacking:
-                print(f"{study.name}: seeds {lacking} are not complete and are left out")
-            if kept:
-                found[study] = {
-                    arm.name: [_complete(done[arm.name, seed]) for seed in kept]
-                    for arm in study.arms
-                }
-                text = page.section(study, found[study], kept)
-                if asked.short:
-                    print(f"\n## {study.name}\n\n{text}")
-                else:
-                    _into_page({study.name: text})
-        if found and not asked.short:
-            print(f"page: {_DOCS / 'papers.md'}")
-            lacking_names = [one.name for one in STUDIES if one.price_targets and one not in found]
-            if lacking_names:
-                print(f"papers.svg stays unchanged: no figures of {', '.join(lacking_names)}")
+        outcomes = OutcomeFile((home if asked.short else _DOCS) / _FIGURES)
+        for experiment in EXPERIMENTS:
+            if experiment.name not in asked.studies:
+                continue
+            seeds = asked.seeds or ([1] if asked.short else None)
+            study = experiment.study(seeds, is_short=asked.short)
+            store = KnownRuns(home, study, outcomes)
+            if not asked.render:
+                print(f"{experiment.name}:", flush=True)
+                with watch(console) as watcher:
+                    done = execute(study, store, LocalProcesses(asked.jobs), watcher)
+                num_failed += len(done.failures)
+            result = _result(experiment, study, store)
+            if result is None:
+                continue
+            results.append(result)
+            if asked.short:
+                print(f"\n## {experiment.name}\n\n{page.section(result)}")
             else:
-                figure.write(figure.draw(found), _DOCS / "papers.svg")
+                _into_page({experiment.name: page.section(result)})
+        if results and not asked.short:
+            print(f"page: {_DOCS / 'papers.md'}")
+            _draw(results)
     except FleetsimError as fault:
         print(f"error: {fault}", file=sys.stderr)
         sys.exit(_WRONG_INPUT)
     except KeyboardInterrupt:
         print(f"interrupted; runs are in {home}, the same command continues", file=sys.stderr)
         sys.exit(_INTERRUPTED)
+    if num_failed:
+        print(f"error: {num_failed} runs failed; run the same command again", file=sys.stderr)
+        sys.exit(_FAILED)
 
 
-def _complete(one: Outcome | None) -> Outcome:
-    if one is None:
-        raise ValueError("a seed whose runs are not complete was kept")
-    return one
+def _result(experiment: Experiment, study: Study, store: KnownRuns) -> Result | None:
+    """Return the outcomes of the seeds that are complete; None if none is."""
+    found: dict[str, dict[int, Outcome]] = {arm: {} for arm in study.arms}
+    for planned in study.runs:
+        outcome = store.outcome(planned)
+        if outcome is not None:
+            found[planned.arm][planned.seed] = outcome
+    seeds = study.settings.seeds
+    kept = [seed for seed in seeds if all(seed in of_arm for of_arm in found.values())]
+    if len(kept) < len(seeds):
+        lacking = sorted(set(seeds) - set(kept))
+        print(f"{experiment.name}: seeds {lacking} are not complete and are left out")
+    if not kept:
+        return None
+    targets = [one.accuracy for one in study.settings.all_targets if one.smooth_rounds == 1]
+    by_arm = {arm: [of_arm[seed] for seed in kept] for arm, of_arm in found.items()}
+    return Result(experiment, study.settings.scenario, kept, targets, by_arm)
 
 
 def _into_page(sections: dict[str, str]) -> None:
     target = _DOCS / "papers.md"
     text = page.fill(target.read_text(encoding="utf-8"), sections)
     atomic_files.write(target, text.encode(), way_out="make docs/ writable")
+
+
+def _draw(results: list[Result]) -> None:
+    """Draw the figure if there are outcomes of all experiments that it shows."""
+    known = {result.experiment.name for result in results}
+    others = [one for one in EXPERIMENTS if one.name not in known]
+    lacking = [one.name for one in others if one.study().settings.targets]
+    if lacking:
+        print(f"papers.svg stays unchanged: no figures of {', '.join(lacking)}")
+    else:
+        figure.write(figure.draw(results), _DOCS / "papers.svg")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,17 +122,17 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [study.name for study in STUDIES]
+    names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument(
         "--studies", nargs="+", choices=names, default=names, metavar="S", help=", ".join(names)
     )
-    parser.add_argument("--seeds", nargs="+", type=int, help="1 2 3; 1 with --short")
+    parser.add_argument("--seeds", nargs="+", type=int, help="the studies' own; 1 with --short")
     parser.add_argument(
         "--short", action="store_true", help="few rounds; print tables, write no page"
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="runs at once (all cores)"
     )
-    parser.add_argument("--out", type=Path, help="folder of the runs")
+    parser.add_argument("--home", type=Path, default=HOME, help=f"folder of the runs ({HOME})")
     parser.add_argument("--render", action="store_true", help="write the page without making runs")
     return parser

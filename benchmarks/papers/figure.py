@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from benchmarks.papers.experiments import RANDOM
 from benchmarks.papers.prices import Price, ratio
-from benchmarks.papers.studies import RANDOM, Study
-from benchmarks.papers.tables import Outcomes, best_target, prices_of
+from benchmarks.papers.tables import Outcomes, Result, best_target, prices_of
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
 
@@ -39,20 +39,21 @@ def ratios(found: Outcomes, target: float) -> dict[str, tuple[float, float, floa
     return over
 
 
-def draw(studies: Mapping[Study, Outcomes]) -> Figure:
-    """Draw a row per study and selector; left of the line at 1 it is cheaper than random."""
+def draw(results: Iterable[Result]) -> Figure:
+    """Draw a row per experiment and selector; left of the line at 1 it is cheaper than random."""
     rows: list[tuple[str, tuple[float, float, float] | None]] = []
-    for study, found in studies.items():
+    for result in results:
+        found = result.outcomes
         of_random = {RANDOM: found[RANDOM]} if RANDOM in found else {}
-        target = best_target(of_random, study.price_targets)
+        target = best_target(of_random, result.targets)
         if target is None:
             continue
-        target = best_target(found, [one for one in study.price_targets if one <= target])
+        target = best_target(found, [one for one in result.targets if one <= target])
         if target is None:
             continue
         for arm, values in ratios(found, target).items():
-            rows.append((f"{study.label}, {100 * target:g} %: {arm}", values))
-    rows.reverse()  # the first study is at the top
+            rows.append((f"{result.experiment.label}, {100 * target:g} %: {arm}", values))
+    rows.reverse()  # the first experiment is at the top
     figure = style.new_figure(
         _WIDTH_IN, 1.3 + _ROW_IN * len(rows), title="Cost of an accuracy, as a multiple of random's"
     )

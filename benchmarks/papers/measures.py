@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.papers.studies import SLOT_ROUNDS
-from fleetsim.record.measures import cost_to_target
+from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.record.saved_run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SLOT_ROUNDS = 15
+"""Number of rounds of a time slot of the goal-directed paper."""
 _SMOOTHED_ROUNDS = 10
 """Number of rounds of the rolling means that FedGRA plots."""
 
@@ -53,8 +54,8 @@ def _compute_waiting_s(run: Run) -> float | None:
 
 def _rounds_to_smoothed(target: float) -> Callable[[Run], float | None]:
     def of(run: Run) -> float | None:
-        smooth = run.rounds.assign(accuracy=run.rounds["accuracy"].rolling(_SMOOTHED_ROUNDS).mean())
-        return cost_to_target.rounds_to_accuracy(smooth, target)
+        found = first_reached(run.rounds, target, smooth_rounds=_SMOOTHED_ROUNDS)
+        return None if found is None else float(run.rounds["round"].iloc[found])
 
     return of
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchmarks.papers import tables
-from benchmarks.papers.studies import Study
-from benchmarks.papers.tables import Outcomes
+from benchmarks.papers.tables import Result
 
 
-def section(study: Study, found: Outcomes, seeds: Sequence[int]) -> str:
-    """Return the generated text of a study."""
+def section(result: Result) -> str:
+    """Return the generated text of an experiment."""
+    experiment, found = result.experiment, result.outcomes
     lengths = sorted({one.rounds for of_arm in found.values() for one in of_arm})
     rounds = " to ".join(str(length) for length in {lengths[0]: 0, lengths[-1]: 0})
-    said = ", ".join(str(seed) for seed in seeds)
+    said = ", ".join(str(seed) for seed in result.seeds)
     parts = [
-        f"`{study.scenario}`, {rounds} rounds, seeds {said}: mean [smallest, largest].",
-        tables.measures_table(study, found),
+        f"`{result.scenario}`, {rounds} rounds, seeds {said}: mean [smallest, largest].",
+        tables.measures_table(experiment, found),
     ]
-    if study.claims:
-        parts.append(tables.claims_table(study, found))
-    priced = tables.price_table(study, found)
+    if experiment.claims:
+        parts.append(tables.claims_table(experiment, found))
+    priced = tables.price_table(result.targets, found)
     if priced is not None:
         target, table = priced
         parts += [f"Cost of {100 * target:g} % accuracy:", table]

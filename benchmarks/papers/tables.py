@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
+from benchmarks.papers.experiments import Claim, Experiment
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.outcomes import Outcome
 from benchmarks.papers.prices import Price
-from benchmarks.papers.studies import Claim, Study
 from fleetsim.report.quantities import digits
 
 Outcomes = Mapping[str, Sequence[Outcome]]
 """Outcomes by arm, one per seed, with the same order of seeds in all arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Outcomes of an experiment, and what its study says of them."""
+
+    experiment: Experiment
+    scenario: str
+    seeds: Sequence[int]
+    targets: Sequence[float]
+    """Accuracies whose costs in rounds, seconds and joules are compared."""
+    outcomes: Outcomes
+
+
 Spec = str | Callable[[float], str]
 """Format of a number: a specification for `format`, or a function."""
 _NEVER = "never"
 
 
-def measures_table(study: Study, found: Outcomes) -> str:
+def measures_table(experiment: Experiment, found: Outcomes) -> str:
     """Return a table with a row per arm: for each measure the paper's figure, if any, and ours."""
     head = ["selector"]
-    for name in study.measures:
-        if any((arm, name) in study.papers for arm in found):
+    for name in experiment.measures:
+        if any((arm, name) in experiment.papers for arm in found):
             head.append(f"{MEASURES[name].label}: paper")
             head.append("here")
         else:
@@ -31,19 +46,19 @@ def measures_table(study: Study, found: Outcomes) -> str:
     rows = []
     for arm, of_arm in found.items():
         row = [arm]
-        for name in study.measures:
-            if any((other, name) in study.papers for other in found):
-                row.append(study.papers.get((arm, name), ""))
+        for name in experiment.measures:
+            if any((other, name) in experiment.papers for other in found):
+                row.append(experiment.papers.get((arm, name), ""))
             measure = MEASURES[name]
             row.append(spread([one.measures[name] for one in of_arm], measure.spec))
         rows.append(row)
     return markdown(head, rows)
 
 
-def claims_table(study: Study, found: Outcomes) -> str:
+def claims_table(experiment: Experiment, found: Outcomes) -> str:
     """Return a table with a row per claim: the paper's figures, ours, and the seeds that agree."""
     rows = []
-    for claim in study.claims:
+    for claim in experiment.claims:
         if not set(claim.order) <= set(found):
             continue
         measure = MEASURES[claim.measure]
@@ -51,7 +66,7 @@ def claims_table(study: Study, found: Outcomes) -> str:
         better, worse = claim.order
         kept = [holds(claim, *pair) for pair in zip(values[better], values[worse], strict=True)]
         sign = "<" if claim.best_is == "least" else ">"
-        said = [study.papers.get((arm, claim.measure), "") for arm in claim.order]
+        said = [experiment.papers.get((arm, claim.measure), "") for arm in claim.order]
         rows.append(
             [
                 f"{measure.label}: {better} {sign} {worse}",
@@ -88,12 +103,12 @@ def verdict(kept: Sequence[bool]) -> str:
     return f"in {sum(kept)} of {len(kept)} seeds" if any(kept) else "no"
 
 
-def price_table(study: Study, found: Outcomes) -> tuple[float, str] | None:
+def price_table(targets: Sequence[float], found: Outcomes) -> tuple[float, str] | None:
     """Return an accuracy and the table of rounds, seconds and joules to it by arm.
 
-    None if no arm reached any of the study's targets.
+    None if no arm reached any of the targets.
     """
-    target = best_target(found, study.price_targets)
+    target = best_target(found, targets)
     if target is None:
         return None
     rows = []

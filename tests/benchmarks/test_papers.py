@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +12,19 @@ import pytest
 
 from benchmarks.papers import figure, page, prices, tables
 from benchmarks.papers.command import main
+from benchmarks.papers.experiments import EXPERIMENTS, PRICE_TARGETS, RANDOM, Claim, Experiment
 from benchmarks.papers.measures import MEASURES
 from benchmarks.papers.outcomes import Origin, Outcome, OutcomeFile, outcome_of
 from benchmarks.papers.prices import Price
-from benchmarks.papers.runs import finished, make, outcome, runs_of
-from benchmarks.papers.studies import PRICE_TARGETS, RANDOM, STUDIES, Arm, Claim, Study
+from benchmarks.papers.runs import KnownRuns
+from benchmarks.papers.tables import Result
+from fleetsim import bundled
 from fleetsim.errors import FleetsimError
 from fleetsim.record.manifest import Manifest
 from fleetsim.record.saved_run import Run
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import execute
+from tests.studies.small_studies import AtOnce, Silent
 
 _MANIFEST = Manifest(
     name="made-up",
@@ -76,7 +78,7 @@ def work(rows: list[tuple[int, int, str, float, float]]) -> pd.DataFrame:
 
 
 def test_measures_of_a_run_by_hand() -> None:
-    accuracy = [0.0] * 5 + [0.75] * 5 + [0.85] * 10
+    accuracy = [0.0] * 5 + [0.75] * 5 + [0.86] * 10
     tasks = work(
         [
             (1, 0, "train", 3.0, 1.0),
@@ -90,15 +92,15 @@ def test_measures_of_a_run_by_hand() -> None:
 
     found = {name: measure.of(run) for name, measure in MEASURES.items()}
 
-    assert found["final"] == pytest.approx(0.85)
+    assert found["final"] == pytest.approx(0.86)
     assert found["deviation"] == pytest.approx(0.0)
-    assert found["best"] == found["final_slot"] == 0.85
-    assert found["mean"] == pytest.approx((5 * 0.75 + 10 * 0.85) / 20)
+    assert found["best"] == found["final_slot"] == 0.86
+    assert found["mean"] == pytest.approx((5 * 0.75 + 10 * 0.86) / 20)
     assert found["waiting_s"] == 3.0
     assert found["compute_waiting_s"] == 5.0
     # Client 3 is probed in round 3, but trains in round 4.
     assert found["rounds_to_all_seen"] == 4
-    # The mean at round 15 holds 5 rounds of .75 and 5 of .85.
+    # The mean at round 15 holds 5 rounds of .75 and 5 of .86.
     assert found["rounds_to_80_of_10"] == 15
     # Round 6 is in the first slot of 15, round 11 too, .9 nowhere.
     assert (found["slots_to_75"], found["slots_to_85"]) == (1, 1)
@@ -127,15 +129,12 @@ def test_the_best_target_is_the_highest_that_most_arms_reach() -> None:
     assert tables.best_target(found, ()) is None
 
 
-_STUDY = Study(
+_EXPERIMENT = Experiment(
     name="x",
     label="x",
-    scenario="quickstart",
-    arms=(Arm(RANDOM, ()), Arm("b", ())),
     measures=("best",),
     claims=(Claim("best", ("b", RANDOM), "most"),),
     papers={("b", "best"): ".9", (RANDOM, "best"): ".7"},
-    price_targets=(0.6,),
 )
 
 
@@ -144,7 +143,7 @@ def test_a_claim_is_checked_seed_by_seed() -> None:
         RANDOM: [outcome_with([0.6, 0.7]), outcome_with([0.6, 0.7])],
         "b": [outcome_with([0.6, 0.9]), outcome_with([0.6, 0.65])],
     }
-    row = tables.claims_table(_STUDY, found).splitlines()[2]
+    row = tables.claims_table(_EXPERIMENT, found).splitlines()[2]
     assert row == (
         "| best accuracy: b > random | .9 > .7 | 0.775 [0.650, 0.900], 0.700 | in 1 of 2 seeds |"
     )
@@ -160,8 +159,9 @@ def test_cost_over_random_by_hand() -> None:
     over = figure.ratios(found, 0.6)
     assert over["b"] == pytest.approx((0.5, 2.0, 0.5))
     assert over["never"] is None
-    without_random = {"b": found["b"]}
-    axes = figure.draw({_STUDY: found, replace(_STUDY): without_random}).axes[0]
+    result = Result(_EXPERIMENT, "quickstart", [1], [0.6], found)
+    without_random = replace(result, outcomes={"b": found["b"]})
+    axes = figure.draw([result, without_random]).axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
 
 
@@ -195,101 +195,63 @@ def test_an_outcome_file_names_the_line_that_it_cannot_read(tmp_path: Path) -> N
             OutcomeFile(path)
 
 
-def test_every_run_has_a_valid_scenario_of_its_own() -> None:
-    wanted = runs_of(STUDIES, [1], is_short=False)
-    scenarios = {
-        planned.folder(Path("home")): planned.scenario().content_hash for planned in wanted
-    }
-    # The same run may belong to two studies; two runs never lie in one folder.
-    shared = [planned for planned in wanted if planned.study.name == "goal-directed-mnist-theta"]
-    num_shared = sum(planned.arm.name in ("quick-init-ucb", "bp-ucb") for planned in shared)
-    assert len(scenarios) == len(set(scenarios.values())) == len(wanted) - num_shared
-    assert len(wanted) == sum(len(study.arms) for study in STUDIES)
-    for study in STUDIES:
-        names = {arm.name for arm in study.arms}
-        assert {arm for claim in study.claims for arm in claim.order} <= names
-        assert {arm for arm, _ in study.papers} <= names
-        assert set(study.measures) | {c.measure for c in study.claims} <= set(MEASURES)
+def test_figures_and_claims_are_on_arms_and_targets_of_the_studies() -> None:
+    names = {name for name in bundled.names("studies") if name.startswith("papers/")}
+    assert {f"papers/{experiment.name}" for experiment in EXPERIMENTS} == names
+    targets = set()
+    for experiment in EXPERIMENTS:
+        study = experiment.study()
+        arms = set(study.arms)
+        assert {arm for claim in experiment.claims for arm in claim.order} <= arms
+        assert {arm for arm, _ in experiment.papers} <= arms
+        measures = {claim.measure for claim in experiment.claims}
+        assert measures | set(experiment.measures) <= set(MEASURES)
+        targets |= {target.accuracy for target in study.settings.all_targets}
+    assert tuple(sorted(targets)) == PRICE_TARGETS
 
 
-def test_the_page_has_a_place_for_every_study() -> None:
+def test_two_experiments_share_the_runs_of_one_scenario() -> None:
+    by_name = {experiment.name: experiment.study() for experiment in EXPERIMENTS}
+    whole = {run.key for run in by_name["goal-directed-mnist"].runs}
+
+    shared = [run for run in by_name["goal-directed-mnist-theta"].runs if run.key in whole]
+
+    assert {run.arm for run in shared} == {"quick-init-ucb", "bp-ucb"}
+
+
+def test_the_page_has_a_place_for_every_experiment() -> None:
     text = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
-    page.fill(text, {study.name: "" for study in STUDIES})
+    page.fill(text, {experiment.name: "" for experiment in EXPERIMENTS})
     with pytest.raises(ValueError, match="begin nobody"):
         page.fill(text, {"nobody": ""})
 
 
-@pytest.mark.slow
-def test_runs_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = Study("tiny", "tiny", "papers/survey-synthetic", (Arm(RANDOM, ()),), ("best",), ())
-    wanted = runs_of([study], [1], is_short=True)
-    assert finished(wanted[0], tmp_path) is None
-    # Two studies that share it, too.
+def test_a_run_whose_figures_are_on_record_is_not_made_again(tmp_path: Path) -> None:
+    study = EXPERIMENTS[0].study([1], is_short=True)
     outcomes = OutcomeFile(tmp_path / "outcomes.jsonl")
-    make([*wanted, *wanted], tmp_path, outcomes, jobs=2)
-    run = finished(wanted[0], tmp_path)
+    store = KnownRuns(tmp_path / "home", study, outcomes)
+    for planned in study.runs[1:]:
+        outcomes.add(store.origin(planned), outcome_of(made_up([0.5, 0.6]), PRICE_TARGETS))
+
+    done = execute(study, store, RemoteTasks(AtOnce()), Silent())
+
+    assert (done.num_found, done.num_made) == (len(study.arms) - 1, 1)
+    run = store.open(study.runs[0])
     assert run is not None
-    assert len(run.rounds) == study.short_rounds
-    make(wanted, tmp_path, outcomes, jobs=2)
-    assert "1 of 1 runs are known" in capsys.readouterr().out
-
-    # The line is enough; another scenario has none.
-    shutil.rmtree(wanted[0].folder(tmp_path))
-    known = outcome(wanted[0], tmp_path, OutcomeFile(outcomes.path))
+    assert len(run.rounds) == EXPERIMENTS[0].short_rounds
+    # The line is enough; another seed has none.
+    shutil.rmtree(run.folder)
+    again = KnownRuns(tmp_path / "home", study, OutcomeFile(outcomes.path))
+    known = again.outcome(study.runs[0])
     assert known is not None
-    assert known.rounds == study.short_rounds
     assert known.measures["best"] == pytest.approx(run.rounds["accuracy"].max())
-    assert outcome(replace(wanted[0], seed=2), tmp_path, outcomes) is None
-
-
-_KEEPER = """
-import time
-from benchmarks.papers import runs
-from benchmarks.papers.outcomes import OutcomeFile
-
-class WaitingRun:
-    def folder(self, home): return home / "run"
-    name = "waits"
-
-def wait_long(planned, home, index):
-    print("begun", flush=True)
-    time.sleep(600)
-
-if __name__ == "__main__":
-    from pathlib import Path
-    runs._one, runs.outcome = wait_long, lambda planned, home, outcomes: None
-    runs.make([WaitingRun()], Path("nowhere"), OutcomeFile(Path("figures")), jobs=1)
-"""
-
-
-@pytest.mark.slow
-def test_nothing_outlives_a_kill(tmp_path: Path) -> None:
-    """A process that still ran would hold the other end of the pipe."""
-    script = tmp_path / "keeper.py"
-    script.write_text(_KEEPER)
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)])},
-    ) as keeper:
-        assert keeper.stdout is not None
-        heard = [keeper.stdout.readline(), keeper.stdout.readline()]
-        keeper.kill()
-        rest, _ = keeper.communicate(timeout=30)
-
-    assert heard == [
-        "0 of 1 runs are known; new ones go to nowhere, their figures to figures\n",
-        "begun\n",
-    ]
-    assert rest == ""
+    assert again.outcome(study.with_seeds([2]).runs[0]) is None
 
 
 def test_the_command_says_what_it_knows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["papers", "--render", "--short", "--studies", "survey-synthetic", "--out"]
+    asked = ["papers", "--render", "--short", "--studies", "survey-synthetic", "--home"]
     monkeypatch.setattr("sys.argv", [*asked, str(tmp_path)])
     main()
     assert "survey-synthetic: seeds [1] are not complete" in capsys.readouterr().out
@@ -304,14 +266,20 @@ def test_the_page_is_written_from_the_outcome_file_alone(
     shutil.copy(Path(__file__).parents[2] / "docs" / "papers.md", page_file)
     monkeypatch.setattr("benchmarks.papers.command._DOCS", docs)
     outcomes = OutcomeFile(docs / "papers.jsonl")
-    wanted = runs_of([study for study in STUDIES if study.price_targets], [1], is_short=False)
-    for planned in wanted:
-        better = 0.9 if planned.arm.name != RANDOM else 0.87
-        run = made_up([0.1, better], joules=1.0)
-        outcomes.add(planned.origin(), outcome_of(run, PRICE_TARGETS))
+    names = []
+    for experiment in EXPERIMENTS:
+        study = experiment.study([1])
+        if not study.settings.targets:
+            continue
+        names.append(experiment.name)
+        for planned in study.runs:
+            better = 0.9 if planned.arm != RANDOM else 0.87
+            run = made_up([0.1, better], joules=1.0)
+            origin = KnownRuns(tmp_path, study, outcomes).origin(planned)
+            outcomes.add(origin, outcome_of(run, PRICE_TARGETS))
 
-    for study in ("survey-synthetic", "goal-directed-mnist"):
-        asked = ["papers", "--render", "--studies", study, "--seeds", "1", "--out"]
+    for name in ("survey-synthetic", "goal-directed-mnist"):
+        asked = ["papers", "--render", "--studies", name, "--seeds", "1", "--home"]
         monkeypatch.setattr("sys.argv", [*asked, str(tmp_path / "none")])
         main()
         assert "papers.svg stays unchanged: no figures of " in capsys.readouterr().out
@@ -320,8 +288,7 @@ def test_the_page_is_written_from_the_outcome_file_alone(
     assert "| mean accuracy of all rounds: policy 1 > random | yes | 0.500 > 0.485 | yes |" in text
     assert not (docs / "papers.svg").exists()
 
-    names = sorted({planned.study.name for planned in wanted})
-    asked = ["papers", "--render", "--seeds", "1", "--out", str(tmp_path / "none"), "--studies"]
+    asked = ["papers", "--render", "--seeds", "1", "--home", str(tmp_path / "none"), "--studies"]
     monkeypatch.setattr("sys.argv", [*asked, *names])
     main()
     assert (docs / "papers.svg").exists()
