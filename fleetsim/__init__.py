@@ -20,7 +20,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `report`: figures and HTML pages of runs.
 - `studies`: arms compared over seeds, with statistics.
 - `validation`: models compared with measurements and theory.
-- `catalogue`: names that a scenario may use.
+- `catalogue`: names that scenarios and commands may use.
 - `progress`: progress of a run on a terminal.
 - `schema`: strict YAML, and faults in it.
 - `settings`: base of every settings class.

@@ -1,4 +1,4 @@
-"""Names that a scenario may use, as tables for `fleetsim list`."""
+"""Names that scenarios and commands may use, as tables for `fleetsim list`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.schema import strict_yaml
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
@@ -33,7 +34,7 @@ class Listing:
 
 
 def listing(what: str) -> Listing:
-    """Return the table of devices, selectors, datasets, models, traces or scenarios."""
+    """Return the table of devices, selectors, datasets, models, traces, scenarios or studies."""
     return _LISTINGS[what]()
 
 
@@ -117,6 +118,14 @@ def _scenarios() -> Listing:
     return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
+def _studies() -> Listing:
+    rows = []
+    for name in bundled.names("studies"):
+        found = strict_yaml.read(bundled.folder("studies") / f"{name}.yaml").data
+        rows.append((name, str(found["question"])))
+    return Listing(("name", "question"), rows, "Run one with `fleetsim study run NAME`.")
+
+
 _LISTINGS: dict[str, Callable[[], Listing]] = {
     "devices": _devices,
     "selectors": _selectors,
@@ -124,4 +133,5 @@ _LISTINGS: dict[str, Callable[[], Listing]] = {
     "models": _models,
     "traces": _traces,
     "scenarios": _scenarios,
+    "studies": _studies,
 }

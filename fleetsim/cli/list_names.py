@@ -1,4 +1,4 @@
-"""The verbs `list` and `schema`: names and keys that a scenario may use."""
+"""The verbs `list` and `schema`: names and keys that scenarios and commands may use."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class Catalogue(StrEnum):
     MODELS = "models"
     TRACES = "traces"
     SCENARIOS = "scenarios"
+    STUDIES = "studies"
 
 
 def list_(
     what: Annotated[Catalogue, typer.Argument(metavar="WHAT", help="Subject to list.")],
 ) -> None:
-    """List names that a scenario may use."""
+    """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
     listing = catalogue.listing(what.value)

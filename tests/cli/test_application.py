@@ -88,6 +88,7 @@ def test_the_version_is_that_of_the_package():
         ("devices", [name for name in bundled.names("devices") if "/" not in name]),
         ("traces", bundled.names("traces")),
         ("scenarios", bundled.names("scenarios")),
+        ("studies", bundled.names("studies")),
         ("selectors", KINDS),
         ("datasets", ["digits", "mnist", "fashion-mnist", "synthetic", "blank"]),
         ("models", ["logistic", "2nn", "fedgra-cnn", "lenet5"]),

@@ -1,0 +1,76 @@
+"""Every bundled study: its file, its worlds, and a shortened form of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.catalogue import listing
+from fleetsim.scenario import scenario_warnings
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
+from fleetsim.studies.tables import tables_of
+from tests.studies.small_studies import AtOnce, Silent
+
+NAMES = bundled.names("studies")
+OWN = [name for name in NAMES if not name.startswith("papers/")]
+SHORT = ('overrides."stop.rounds"=2', "seeds=[1]")
+ON_DIGITS = (
+    'overrides."task.dataset"={kind: digits}',
+    'overrides."task.partition"={kind: dirichlet, alpha: 1.0, min_samples: 2}',
+)
+"""Overrides for studies whose data must be fetched."""
+EXPECTED = "so the paper's theorem 2 does not promise that beliefs converge"
+"""Warning of a paper's own settings."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundled_study_asks_a_question_and_warns_of_nothing(name):
+    study = load_study(name)
+
+    assert study.settings.name == name.removeprefix("papers/")
+    assert study.settings.question.endswith("?")
+    warnings = {
+        line
+        for scenario in study.cells.values()
+        for line in scenario_warnings(scenario, train=True)
+    }
+    assert all(EXPECTED in line for line in warnings)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_arms_of_a_bundled_study_meet_the_same_world(name):
+    study = load_study(name)
+
+    worlds = {(run.condition, run.seed): run.scenario.world_hash for run in study.runs}
+    assert not study.settings.different_worlds
+    assert len(set(worlds.values())) >= len(study.settings.seeds)
+    for run in study.runs:
+        assert run.scenario.world_hash == worlds[run.condition, run.seed]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
+    study, store = load_study(name, [*SHORT, *ON_DIGITS]), RunStore(tmp_path)
+
+    done = execute(study, store, RemoteTasks(AtOnce()), Silent())
+
+    assert done.failures == {}
+    tables = tables_of(study, store)
+    # The last row of a buffered server holds the tasks that it cancels at the end.
+    assert tables.runs["rounds"].between(2, 3).all()
+    assert tables.runs["energy_j"].gt(0).all()
+    # Two rounds are too few for the targets: every cost is that of the whole run.
+    assert not tables.costs["is_reached"].any()
+    spent = tables.costs[tables.costs["currency"] == "joules"].groupby(["condition", "arm"])["cost"]
+    whole = tables.runs.groupby(["condition", "arm"])["energy_j"]
+    assert spent.max().to_dict() == spent.min().to_dict() == whole.sum().to_dict()
+
+
+def test_studies_are_listed_with_their_questions():
+    rows = dict(listing("studies").rows)
+
+    assert list(rows) == NAMES
+    assert rows["quick"] == load_study("quick").settings.question
