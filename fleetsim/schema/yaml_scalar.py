@@ -47,7 +47,8 @@ def meaning(text: str) -> Scalar:
         number = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         if math.isinf(number) and "inf" not in text.lower():
             raise ValueError(f"the number {text[:40]} is too large for a float; write .inf")
-        return number
+        # Negative zero passes a range that begins at 0, and breaks what takes its sign.
+        return number + 0.0
     if _AMBIGUOUS.fullmatch(text):
         raise ValueError(f"{text[:40]} could be octal; drop the leading zeros or put it in quotes")
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fleetsim.studies.run_tables import tables_of
 
 from fleetsim import bundled
 from fleetsim.catalogue import listing
@@ -11,7 +12,6 @@ from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
-from fleetsim.studies.tables import tables_of
 from tests.studies.small_studies import AtOnce, Silent
 
 NAMES = bundled.names("studies")
