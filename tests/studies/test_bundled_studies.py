@@ -11,6 +11,7 @@ from fleetsim.scenario import scenario_warnings
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.settings import StudySettings
 from fleetsim.studies.study import load_study
 from tests.studies.small_studies import AtOnce, Silent
 
@@ -70,7 +71,30 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
 
 
 def test_studies_are_listed_with_their_questions():
-    rows = dict(listing("studies").rows)
+    rows = {name: question for name, question in listing("studies").rows}
 
     assert list(rows) == NAMES
     assert rows["quick"] == load_study("quick").settings.question
+
+
+def test_the_example_of_the_page_on_studies_has_every_key_and_loads(tmp_path):
+    page = (bundled.folder("studies").parent / "docs" / "studies.md").read_text("utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    path = tmp_path / "my-deadlines.yaml"
+    path.write_text(example, encoding="utf-8")
+
+    study = load_study(path)
+
+    assert (len(study.arms), len(study.conditions), len(study.runs)) == (3, 4, 60)
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert [row for row in rows if row in StudySettings.model_fields] == list(
+        StudySettings.model_fields
+    )
+
+
+def test_the_page_on_studies_names_every_bundled_study():
+    page = (bundled.folder("studies").parent / "docs" / "studies.md").read_text("utf-8")
+
+    for name in OWN:
+        settings = load_study(name).settings
+        assert f"| `{name}` | {settings.question} | {len(load_study(name).runs)} |" in page
