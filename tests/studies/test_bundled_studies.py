@@ -71,10 +71,10 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
 
 
 def test_studies_are_listed_with_their_questions():
-    rows = {name: question for name, question in listing("studies").rows}
+    rows = listing("studies").rows
 
-    assert list(rows) == NAMES
-    assert rows["quick"] == load_study("quick").settings.question
+    assert [name for name, _ in rows] == NAMES
+    assert ("quick", load_study("quick").settings.question) in rows
 
 
 def test_the_example_of_the_page_on_studies_has_every_key_and_loads(tmp_path):
