@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fleetsim.studies.run_tables import tables_of
 
 from fleetsim import bundled
 from fleetsim.catalogue import listing
@@ -11,6 +10,7 @@ from fleetsim.scenario import scenario_warnings
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.run_tables import tables_of
 from fleetsim.studies.settings import StudySettings
 from fleetsim.studies.study import load_study
 from tests.studies.small_studies import AtOnce, Silent
