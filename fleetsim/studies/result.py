@@ -23,6 +23,7 @@ from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.costs import WHOLE_RUN
 from fleetsim.studies.display import Lines
 from fleetsim.studies.execution import Watcher, execute
+from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.study import Study, load_study
@@ -158,6 +159,7 @@ class StudyResult:
                 "Every seed draws other errors of the devices' figures (fleet.uncertainty), the"
                 " same for all arms: a seed is a plausible fleet."
             )
+        yield from mixtures(self.study, RunStore(self.home))
         if settings.different_worlds:
             yield "Arms differ in task or fleet too, and not only in their server."
         if not settings.train:

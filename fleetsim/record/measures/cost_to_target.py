@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROUNDING = 1e-12
+
 
 def rounds_to_accuracy(rounds: pd.DataFrame, target: float) -> int | None:
     """Return the number of the first evaluated round with accuracy >= target; None if none.
@@ -58,7 +60,8 @@ def first_reached(rounds: pd.DataFrame, target: float, *, smooth_rounds: int = 1
         if evaluated.size < smooth_rounds:
             return None
         windows = np.lib.stride_tricks.sliding_window_view(accuracy[evaluated], smooth_rounds)
-        means, rows = windows.mean(axis=1), evaluated[smooth_rounds - 1 :]
+        # A mean that equals the target by hand must not miss it by rounding.
+        means, rows = windows.mean(axis=1) * (1.0 + _ROUNDING), evaluated[smooth_rounds - 1 :]
     else:
         means, rows = accuracy[evaluated], evaluated
     reached = rows[means >= target]
