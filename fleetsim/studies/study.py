@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,15 @@ class Study:
             for condition in self.conditions
             for arm in self.arms
         )
+
+    def with_seeds(self, seeds: Sequence[int]) -> Study:
+        """Return this study with other seeds.
+
+        Raises:
+            ValidationError: there are none, or one is there twice or out of range.
+        """
+        data = self.settings.model_dump() | {"seeds": list(seeds)}
+        return replace(self, settings=StudySettings.model_validate(data))
 
     def _planned(self, condition: Condition, arm: str, seed: int) -> PlannedRun:
         scenario = self.cells[condition.label, arm].with_seed(seed)
