@@ -6,7 +6,7 @@ that both have completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -52,12 +52,12 @@ def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
 
 
 def verdicts(
-    costs: pd.DataFrame, arms: Sequence[str], baseline: str, *, draws_devices: bool
+    costs: pd.DataFrame, arms: Sequence[str], baseline: str, *, doubtful: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return a row per condition, target, currency and arm but the baseline.
 
-    With `draws_devices` every seed is another plausible fleet, and the sentence says in how many of
-    them the arm costs less.
+    In the conditions `doubtful` every seed is another plausible fleet, and the sentence says in how
+    many of them the arm costs less.
     """
     rows: list[dict[str, Any]] = []
     for family, own in _families(costs):
@@ -68,7 +68,7 @@ def verdicts(
             currency=family["currency"],
             target=family["target"],
         ):
-            rows.append(family | _verdict_row(verdict, draws_devices=draws_devices))
+            rows.append(family | _verdict_row(verdict, is_doubtful=family["condition"] in doubtful))
     return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)
 
 
@@ -139,11 +139,11 @@ def _comparisons(
         )
 
 
-def _verdict_row(verdict: Verdict, *, draws_devices: bool) -> dict[str, Any]:
+def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
     found = verdict.comparison
     share = survival_share(found.num_wins, found.num_pairs)
     sentence = verdict.sentence
-    if draws_devices and found.num_pairs > 1:
+    if is_doubtful and found.num_pairs > 1:
         sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
     return {
         "arm": verdict.arm,

@@ -89,7 +89,7 @@ class StudyResult:
             self.costs,
             self.study.arms,
             self.study.settings.baseline_arm,
-            draws_devices=self.study.draws_devices,
+            doubtful=self.study.doubtful_conditions,
         )
 
     @cached_property
@@ -154,10 +154,12 @@ class StudyResult:
     def _notes(self) -> Iterator[str]:
         """Yield what a reader of the page must know."""
         settings = self.study.settings
-        if self.study.draws_devices:
+        doubtful = sorted(filter(None, self.study.doubtful_conditions))
+        if self.study.doubtful_conditions:
+            where = f" (conditions: {'; '.join(doubtful)})" if doubtful else ""
             yield (
                 "Every seed draws other errors of the devices' figures (fleet.uncertainty), the"
-                " same for all arms: a seed is a plausible fleet."
+                f" same for all arms: a seed is a plausible fleet{where}."
             )
         yield from mixtures(self.study, RunStore(self.home))
         if settings.different_worlds:

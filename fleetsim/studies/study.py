@@ -78,11 +78,12 @@ class Study:
         return tuple(self.settings.vary)
 
     @property
-    def draws_devices(self) -> bool:
-        """True if every seed draws errors of the devices' figures."""
-        return any(
-            scenario.fleet.uncertainty.errors(scenario.seed) is not None
-            for scenario in self.cells.values()
+    def doubtful_conditions(self) -> frozenset[str]:
+        """Labels of the conditions in which every seed draws errors of the devices' figures."""
+        return frozenset(
+            label
+            for (label, _), scenario in self.cells.items()
+            if scenario.fleet.uncertainty.errors(scenario.seed) is not None
         )
 
     @cached_property

@@ -43,7 +43,7 @@ def test_every_arm_has_a_summary_in_the_order_of_the_study():
 def test_arms_are_compared_by_the_seeds_that_both_have():
     table = costs(base=[10.0, 20.0, 40.0, math.nan], oort=[5.0, math.nan, 20.0, 7.0])
 
-    row = evidence.verdicts(table, ["base", "oort"], "base", draws_devices=False).iloc[0]
+    row = evidence.verdicts(table, ["base", "oort"], "base").iloc[0]
 
     # Seeds 1 and 3: 5 / 10 and 20 / 40.
     assert (row["arm"], row["baseline"], row["num_pairs"]) == ("oort", "base", 2)
@@ -59,7 +59,7 @@ def test_p_values_are_adjusted_over_the_arms_of_a_family():
         same=[10.2, 10.8, 9.3, 11.6, 10.1],
     )
 
-    found = evidence.verdicts(table, ["base", "half", "same"], "base", draws_devices=False)
+    found = evidence.verdicts(table, ["base", "half", "same"], "base")
 
     smaller, larger = sorted(found["p_t"])
     # Holm: the smaller of two p-values is doubled, the larger is not less than that.
@@ -71,7 +71,9 @@ def test_p_values_are_adjusted_over_the_arms_of_a_family():
 
 
 def test_a_single_seed_is_no_evidence():
-    found = evidence.verdicts(costs(base=[2.0], b=[1.0]), ["base", "b"], "base", draws_devices=True)
+    found = evidence.verdicts(
+        costs(base=[2.0], b=[1.0]), ["base", "b"], "base", doubtful=["deadline_s=60"]
+    )
 
     assert found["kind"].tolist() == ["one seed"]
     assert "one seed: no evidence" in found["sentence"][0]
@@ -81,11 +83,13 @@ def test_a_single_seed_is_no_evidence():
 def test_with_drawn_devices_the_sentence_says_how_often_the_ranking_survives():
     table = costs(base=[10.0, 10.0, 10.0, 10.0], oort=[9.0, 8.0, 11.0, 9.5])
 
-    row = evidence.verdicts(table, ["base", "oort"], "base", draws_devices=True).iloc[0]
+    row = evidence.verdicts(table, ["base", "oort"], "base", doubtful=["deadline_s=60"]).iloc[0]
 
     assert row["win_share"] == 0.75
     assert "oort before base in 75 % [" in row["sentence"]
     assert row["sentence"].endswith("of 4 plausible fleets.")
+    elsewhere = evidence.verdicts(table, ["base", "oort"], "base", doubtful=["deadline_s=600"])
+    assert "plausible fleets" not in elsewhere["sentence"][0]
 
 
 def test_a_currency_that_costs_nothing_is_left_out():
@@ -93,9 +97,7 @@ def test_a_currency_that_costs_nothing_is_left_out():
         [costs("joules", base=[1.0, 2.0], b=[2.0, 3.0]), costs("dollars", base=[0, 0], b=[0, 0])]
     )
 
-    assert set(
-        evidence.verdicts(table, ["base", "b"], "base", draws_devices=False)["currency"]
-    ) == {"joules"}
+    assert set(evidence.verdicts(table, ["base", "b"], "base")["currency"]) == {"joules"}
     assert set(evidence.summaries(table, ["base", "b"])["currency"]) == {"joules"}
 
 
@@ -121,4 +123,4 @@ def test_a_study_without_complete_runs_has_empty_evidence():
     empty = costs(base=[1.0]).iloc[:0]
 
     assert evidence.summaries(empty, ["base"]).empty
-    assert evidence.verdicts(empty, ["base", "b"], "base", draws_devices=False).empty
+    assert evidence.verdicts(empty, ["base", "b"], "base").empty
