@@ -125,7 +125,8 @@ def scheduler(folder: Path) -> Iterator[str]:
     with started(
         "dask_scheduler", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(file)
     ):
-        wait_for(file.exists)
+        # Dask opens the file before it writes the text, which ends with a line of one brace.
+        wait_for(lambda: file.exists() and file.read_text("utf-8").endswith("\n}"))
         yield json.loads(file.read_text("utf-8"))["address"]
 
 
