@@ -1,4 +1,4 @@
-"""Bundled devices, radios, traces, scenarios, studies, prices and measurements, found by name.
+"""Bundled devices, radios, traces, scenarios, studies and other files, found by name.
 
 In a wheel the bundle is inside the package; in a checkout it is the folders beside the package.
 """
@@ -13,7 +13,12 @@ from typing import Literal
 from fleetsim.host import paths
 from fleetsim.schema.spelling import did_you_mean
 
-Kind = Literal["devices", "radios", "traces", "scenarios", "studies", "prices", "measurements"]
+Kind = Literal[
+    "devices", "radios", "traces", "scenarios", "studies", "prices", "measurements", "weights"
+]
+
+_SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors"}
+"""Suffix of a bundled file; .yaml unless given. Traces are folders."""
 
 
 def folder(kind: Kind) -> Path:
@@ -25,15 +30,15 @@ def folder(kind: Kind) -> Path:
 
 def names(kind: Kind) -> list[str]:
     """Return the sorted names of a kind: file stems, or folder names for traces."""
-    return list(_names(folder(kind), is_of_folders=kind == "traces"))
+    return list(_names(folder(kind), _SUFFIX.get(kind, ".yaml")))
 
 
 @lru_cache
-def _names(home: Path, *, is_of_folders: bool) -> tuple[str, ...]:
+def _names(home: Path, suffix: str) -> tuple[str, ...]:
     """Return the names in a folder; searched once, as a scenario may name thousands of devices."""
-    if is_of_folders:
+    if not suffix:
         return tuple(sorted(path.parent.name for path in home.glob("*/README.md")))
-    paths = home.rglob("*.yaml")
+    paths = home.rglob(f"*{suffix}")
     return tuple(sorted(str(path.relative_to(home).with_suffix("")) for path in paths))
 
 
@@ -46,9 +51,9 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
     Raises:
         DataError: the path is neither file nor folder, or cannot be examined.
     """
-    suffix = "" if kind == "traces" else ".yaml"
+    suffix = _SUFFIX.get(kind, ".yaml")
     bundled = folder(kind) / f"{name}{suffix}"
-    if name in _names(folder(kind), is_of_folders=kind == "traces"):
+    if name in _names(folder(kind), suffix):
         return bundled
     for home in (beside, Path()):
         if home is not None and paths.kind_of(own := home / name) is not None:
@@ -63,6 +68,8 @@ def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     "no such bundled device or path; did you mean 'pixel-6'?"
     """
     known = [*names(kind), *also]
-    noun = {"prices": "prices", "studies": "study"}.get(kind, kind.removesuffix("s"))
+    noun = {"prices": "prices", "studies": "study", "weights": "weights"}.get(
+        kind, kind.removesuffix("s")
+    )
     hint = did_you_mean(name, known) or f"; bundled are {', '.join(known)}"
     return f"no such bundled {noun} or path{hint}"

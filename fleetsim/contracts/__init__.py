@@ -29,6 +29,7 @@ from fleetsim.contracts.reports import Evaluation, Report, Resources
 from fleetsim.contracts.selection import (
     Cohort,
     FleetView,
+    LearningSelector,
     ProbeRequest,
     RoundOutcome,
     RoundView,
@@ -61,6 +62,7 @@ __all__ = [
     "IntArray",
     "Job",
     "JobResult",
+    "LearningSelector",
     "MemoryRecorder",
     "ModelCost",
     "Outcome",

@@ -46,6 +46,9 @@ class FleetView:
     clients exchange messages with neighbours. None in a world without distances."""
     steps: int | None = None
     """Steps of the scenario's local training, where it counts in steps."""
+    clients_hash: str | None = None
+    """SHA-256 of who the clients are: fleet, data and partition, with their seed. What a selector
+    has learned about clients by number holds for these alone. None in the check of a scenario."""
 
     @property
     def training(self) -> Work:
@@ -182,3 +185,24 @@ class Selector(Protocol):
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned; `setup` was called before, its probes were not sent."""
+
+
+class LearningSelector(Selector, Protocol):
+    """Selector that learns over runs: what it has learned outlasts the run.
+
+    Training is a sequence of runs, its episodes. Each is a new object, which takes up what the last
+    one has learned.
+    """
+
+    def learned(self) -> State:
+        """Return everything with which learning goes on in another run.
+
+        That is weights, moments of the optimizer, stored transitions and counters, but nothing that
+        belongs to this run.
+        """
+
+    def take_up(self, learned: State) -> None:
+        """Continue from what `learned` returned; called after `setup`, before the first round."""
+
+    def policy(self) -> State:
+        """Return the part of `learned` that choices without further learning need."""

@@ -430,7 +430,7 @@ def test_the_views_hold_what_a_server_can_know_and_nothing_else():
     assert names(FleetView) == {
         *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),
         *("learning_rate", "planned_rounds", "payload_byte", "position_m"),
-        *("validation", "steps"),
+        *("validation", "steps", "clients_hash"),
     }
     assert names(RoundView) == {
         *("round", "now_s", "wanted", "candidates", "num_samples"),
