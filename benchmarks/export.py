@@ -34,7 +34,7 @@ def export(scenario: Scenario, home: Path) -> Path:
         ScenarioError: there is nothing to export, or the server keeps validation samples.
         DataError: the data set is missing or broken.
     """
-    task, size, seed = scenario.task, scenario.fleet.size, scenario.seed
+    task, size, seed = scenario.task, scenario.fleet.size, scenario.clients_seed
     if isinstance(task.dataset, BlankSettings):
         raise ScenarioError("task.dataset.kind = 'blank' has no samples to export")
     if scenario.evaluate.validation_fraction:
@@ -53,7 +53,7 @@ def export(scenario: Scenario, home: Path) -> Path:
         task.model,
         input_shape=dataset.sample_shape,
         num_classes=dataset.num_classes,
-        seed=seed,
+        seed=scenario.seed,
     )
     arrays = {
         "train_inputs": dataset.train_inputs[rows],

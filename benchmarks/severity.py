@@ -82,7 +82,7 @@ def measured(scenario: Scenario) -> Figures:
     """Build and run a scenario; return its figures."""
     fleet = build_fleet(
         scenario.fleet,
-        seed=scenario.seed,
+        seed=scenario.clients_seed,
         num_samples=np.full(scenario.fleet.size, 1, dtype=np.int64),
     )
     clients, bandwidth = np.arange(fleet.size), fleet.channel.multiple

@@ -45,6 +45,7 @@ from fleetsim.record.manifest import (
     Manifest,
     PlatformRecord,
     PluginRecord,
+    WeightsRecord,
     read_manifest,
     versions,
     with_platform,
@@ -60,6 +61,7 @@ from fleetsim.scenario import (
     scenario_warnings,
 )
 from fleetsim.selectors import requirements
+from fleetsim.selectors.learned_weights import weights_of, weights_sha256
 
 
 @terminable()
@@ -113,6 +115,7 @@ def run(
         task=scenario.task,
         trainer=scenario.trainer,
         seed=scenario.seed,
+        clients_seed=scenario.clients_seed,
         num_clients=scenario.fleet.size,
         validation_fraction=scenario.evaluate.validation_fraction,
         measures_memory=not isinstance(scenario.fleet.memory, UncheckedSettings),
@@ -123,7 +126,7 @@ def run(
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     fleet = build_fleet(
         scenario.fleet,
-        seed=scenario.seed,
+        seed=scenario.clients_seed,
         num_samples=prepared.num_samples,
         num_evaluated=prepared.num_evaluated,
         files=scenario.files,
@@ -176,6 +179,8 @@ def run(
             selector=chosen,
             recorder=recorder,
             energy=scenario.energy,
+            seed=scenario.seed,
+            clients_hash=scenario.clients_hash,
             on_progress=on_progress,
         )
         server: Server
@@ -299,6 +304,7 @@ def _manifest_of(
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
     trainer, labels, own = prepared.trainer_kind, prepared.test_labels, scenario.plugin
+    weights = weights_of(scenario.server.selector)
     profiles = [
         profile
         for name in scenario.fleet.devices
@@ -312,6 +318,9 @@ def _manifest_of(
         plugin=None
         if own is None
         else PluginRecord(name=own.name, source_sha256=own.source_sha256),
+        selector_weights=None
+        if weights is None
+        else WeightsRecord(name=weights, sha256=weights_sha256(weights)),
         not_slowed_by_heat=tuple(not_slowed_by_heat(scenario.fleet.thermal, profiles)),
         device_figures=tuple(
             DeviceFigureRecord(

@@ -32,8 +32,8 @@ def validate(
     dataset = loaded.task.dataset
     # Other data sets have checksums; the user's own files are read and split.
     if not isinstance(dataset, BlankSettings) and dataset.is_own_files:
-        read = load_dataset(dataset, seed=loaded.seed, num_clients=loaded.fleet.size)
+        read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
         samples_of(loaded, read)
-    load_trace(loaded.fleet.usage, seed=loaded.seed)
-    loaded.fleet.channel.build(seed=loaded.seed, is_wired=np.zeros(1, dtype=np.bool_))
+    load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
+    loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
     typer.echo(loaded.to_yaml(), nl=False)

@@ -138,4 +138,4 @@ def _begin_to_read(scenario: Scenario) -> Prefetch | None:
     dataset = scenario.task.dataset
     if isinstance(dataset, BlankSettings):
         return None
-    return Prefetch(dataset, seed=scenario.seed, num_clients=scenario.fleet.size)
+    return Prefetch(dataset, seed=scenario.clients_seed, num_clients=scenario.fleet.size)

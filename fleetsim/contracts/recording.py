@@ -95,6 +95,8 @@ class RoundRow(NamedTuple):
     """Level above which a tenth of the batteries are."""
     energy_enlisted_idle_j: float | None = None
     """Part of `energy_j` of waiting, enlisted; None where that is not charged."""
+    validation_accuracy: float | None = None
+    """Accuracy on the samples kept for selectors; None if none are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ class FleetSettings(Settings):
 
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """Number of clients."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Seed of the clients: devices, places, people, fading and crashes, and who holds which
+    samples. With one, runs of other seeds meet the same clients. null: the scenario's seed."""
     devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1, and are
     rounded to whole clients. The name `market` means phones as fast as those on the market."""

@@ -44,6 +44,15 @@ class PluginRecord(Settings):
     """SHA-256 of the file that defines the class; null where there was none."""
 
 
+class WeightsRecord(Settings):
+    """Weight file from which the selector took what it had learned before the run."""
+
+    name: str
+    """Bundled name or path."""
+    sha256: Hash
+    """SHA-256 of the file."""
+
+
 class PlatformRecord(Settings):
     """A numerical platform: conditions besides the scenario that determine the last bits."""
 
@@ -141,6 +150,8 @@ class Manifest(Settings):
     """Name of the trainer."""
     plugin: PluginRecord | None = None
     """Plug-in that ran as the selector; null: the selector was one of fleetsim's."""
+    selector_weights: WeightsRecord | None = None
+    """Weight file of the selector; null without one."""
     not_slowed_by_heat: tuple[str, ...] = ()
     """Phones and boards of the fleet whose clock is never capped by heat."""
     device_figures: tuple[DeviceFigureRecord, ...] = ()
@@ -219,7 +230,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
-    """Check that a resumed run has the scenario, plugin and trainer with which it began.
+    """Check that a resumed run has the scenario, plugin, weights and trainer of its start.
 
     Raises:
         ScenarioError: one of them differs.
@@ -242,6 +253,11 @@ def require_same_run(folder: Path, before: Manifest, now: Manifest) -> None:
         raise ScenarioError(
             f"{folder}: was run with another scenario or seed; resume with the same SCENARIO,"
             f" --seed and --set, or with {folder / 'scenario.yaml'}"
+        )
+    if before.selector_weights != now.selector_weights:
+        raise ScenarioError(
+            f"{folder}: the weight file of the selector is not as it was when the run began;"
+            " restore it, or run afresh"
         )
     if before.trainer != now.trainer:
         raise ScenarioError(

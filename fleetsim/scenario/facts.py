@@ -29,7 +29,7 @@ def facts_of(scenario: Scenario) -> Facts:
     return _ScenarioFacts(
         fleet=scenario.fleet,
         files=scenario.files,
-        seed=scenario.seed,
+        seed=scenario.clients_seed,
         is_buffered=isinstance(scenario.server, BufferedServerSettings),
         can_train=not isinstance(scenario.task.dataset, BlankSettings),
         partition=scenario.task.partition.kind,

@@ -70,6 +70,7 @@ def from_document(document: Document, own: Plugin | None) -> Scenario:
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
     found += [] if found else without_wifi(scenario, document.folder, files)
+    found += named_files.missing_weights(scenario.server.selector, document.folder)
     dataset = scenario.task.dataset
     if isinstance(dataset, FolderSettings) and not found:
         home = named_files.own_folder(dataset.folder, document.folder)
@@ -78,7 +79,6 @@ def from_document(document: Document, own: Plugin | None) -> Scenario:
         lines = [faults.line(document, key, says) for key, says in found[:MAX_LINES]]
         raise ScenarioError(*listed(lines, num_unsaid=len(found) - len(lines)))
     require_memory(scenario, document)
-    _set_selector_up(scenario, document)
     # With absolute paths the user's files are found from any folder.
     data = named_files.with_absolute_paths(scenario.data(), document.folder)
     try:
@@ -89,6 +89,7 @@ def from_document(document: Document, own: Plugin | None) -> Scenario:
         ) from None
     resolved = type(scenario).model_validate(data)
     resolved._files = files
+    _set_selector_up(resolved, document)
     _look_for_inert_keys(resolved, document)
     return resolved
 
@@ -157,6 +158,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
             learning_rate=local.optimizer.learning_rate,
             planned_rounds=scenario.stop.rounds,
             has_validation=scenario.evaluate.validation_fraction > 0.0,
+            clients_hash=scenario.clients_hash,
         )
     except ScenarioError as fault:
         place = document.where(("server", "selector"))

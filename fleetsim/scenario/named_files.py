@@ -28,6 +28,9 @@ from fleetsim.fleet.throttle import skin_of
 from fleetsim.host import paths
 from fleetsim.quoting import MAX_LINES, quoted
 from fleetsim.schema.faults import Fault
+from fleetsim.selectors import KINDS
+from fleetsim.selectors.learned_weights import weights_of
+from fleetsim.settings import Settings
 
 
 def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
@@ -80,6 +83,13 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
         if says is not None:
             found.append((("fleet", part, "trace"), says))
     return found
+
+
+def missing_weights(selector: Settings, beside: Path | None) -> list[Fault]:
+    """Return the fault of a selector's weight file that is not there."""
+    name = weights_of(selector)
+    says = None if name is None else _unusable("weights", name, beside)
+    return [] if says is None else [(("server", "selector", "weights"), says)]
 
 
 def unusable_folder(folder: str | None, beside: Path | None) -> list[Fault]:
@@ -138,6 +148,7 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
 
     data = copy.deepcopy(scenario)
     fleet, dataset = data["fleet"], data["task"]["dataset"]
+    selector = data["server"]["selector"]
     fleet["devices"] = {own("devices", name): n for name, n in fleet["devices"].items()}
     chargers = fleet["battery"]["charge_w_of"]
     fleet["battery"]["charge_w_of"] = {own("devices", name): w for name, w in chargers.items()}
@@ -147,6 +158,9 @@ def with_absolute_paths(scenario: dict[str, Any], beside: Path | None) -> dict[s
         fleet["channel"]["trace"] = own("traces", fleet["channel"]["trace"])
     if fleet["usage"]["trace"] is not None:
         fleet["usage"]["trace"] = own("traces", fleet["usage"]["trace"])
+    # A plug-in may mean something else by this key.
+    if selector["kind"] in KINDS and isinstance(selector.get("weights"), str):
+        selector["weights"] = own("weights", selector["weights"])
     if dataset.get("folder") is not None:
         dataset["folder"] = str(own_folder(dataset["folder"], beside))
     return data

@@ -48,5 +48,5 @@ def samples_of(scenario: Scenario, dataset: Dataset) -> ClientSamples:
         validation_fraction=scenario.evaluate.validation_fraction,
         holdout_fraction=task.holdout_fraction,
         holdout_from=task.holdout_from,
-        seed=scenario.seed,
+        seed=scenario.clients_seed,
     )

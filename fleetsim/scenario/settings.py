@@ -43,6 +43,9 @@ WORLD: tuple[tuple[str, ...], ...] = (
 """Parts that compared runs must share."""
 
 
+_NOT_OF_CLIENTS = ("model", "local")
+"""Parts of the task that do not change who the clients are."""
+
 MaxUpdateNorm = Gain | None
 
 
@@ -135,6 +138,20 @@ class Scenario(Settings):
     def content_hash(self) -> str:
         """SHA-256 of everything that can change the result."""
         return scenario_hash(self.data())
+
+    @property
+    def clients_seed(self) -> int:
+        """Seed of the fleet and of who holds which samples."""
+        return self.seed if self.fleet.seed is None else self.fleet.seed
+
+    @property
+    def clients_hash(self) -> str:
+        """SHA-256 of who the clients are: fleet, data and partition, with their seed."""
+        data = self.data()
+        task = {key: value for key, value in data["task"].items() if key not in _NOT_OF_CLIENTS}
+        held = data["evaluate"]["validation_fraction"]
+        fleet = {**data["fleet"], "seed": self.clients_seed}
+        return overrides.content_hash({"fleet": fleet, "task": task, "validation_fraction": held})
 
     @property
     def world_hash(self) -> str:

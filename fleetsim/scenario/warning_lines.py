@@ -34,7 +34,7 @@ def scenario_warnings(scenario: Scenario, *, train: bool = True) -> list[str]:
         )
     selector, fleet, seed = scenario.server.selector, scenario.fleet, scenario.seed
     if isinstance(selector, BpUcbSettings):
-        position_m = places_m(fleet.channel, seed=seed, size=fleet.size)
+        position_m = places_m(fleet.channel, seed=scenario.clients_seed, size=fleet.size)
         says = selector.warning(position_m, num_clients=fleet.size, seed=seed)
         if says is not None:
             found.append(f"server.selector: {says}")

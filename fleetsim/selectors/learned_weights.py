@@ -23,6 +23,7 @@ from fleetsim.contracts import FleetView, State
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
+from fleetsim.settings import Settings
 
 ANY_CLIENTS = "any"
 """Key of weights that suit any clients."""
@@ -88,9 +89,7 @@ def read_weights(name: str) -> WeightFile:
     Raises:
         DataError: there is none, it cannot be read, or it is no weight file.
     """
-    path = bundled.find("weights", name)
-    if path is None:
-        raise DataError(f"server.selector.weights: {bundled.not_found('weights', name)}")
+    path = _path(name)
     try:
         return WeightFile.decoded(paths.read(path))
     except ValueError as fault:
@@ -126,11 +125,24 @@ def weights_for(name: str, kind: str, fleet: FleetView) -> State:
     return dict(file.weights[fleet.clients_hash])
 
 
-def content_hash(data: bytes) -> str:
-    """Return the SHA-256 of the bytes of a weight file."""
-    return hashlib.sha256(data).hexdigest()
+def weights_of(selector: Settings) -> str | None:
+    """Return the name or path of the weight file in the settings of a selector, if there is one."""
+    is_learning = hasattr(type(selector), "weights_are_for")
+    name = getattr(selector, "weights", None)
+    return name if is_learning and isinstance(name, str) else None
 
 
-def find_weights(name: str, beside: Path | None) -> Path | None:
-    """Return the path of a weight file by name or path; None if there is none."""
-    return bundled.find("weights", name, beside=beside) if name else None
+def weights_sha256(name: str) -> str:
+    """Return the SHA-256 of a weight file.
+
+    Raises:
+        DataError: there is none, or it cannot be read.
+    """
+    return hashlib.sha256(paths.read(_path(name))).hexdigest()
+
+
+def _path(name: str) -> Path:
+    path = bundled.find("weights", name)
+    if path is None:
+        raise DataError(f"server.selector.weights: {bundled.not_found('weights', name)}")
+    return path

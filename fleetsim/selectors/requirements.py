@@ -48,6 +48,7 @@ def set_up(
     learning_rate: float,
     planned_rounds: int | None,
     has_validation: bool,
+    clients_hash: str | None = None,
 ) -> None:
     """Set up a selector that is then discarded, without data, model and places.
 
@@ -62,6 +63,7 @@ def set_up(
         learning_rate: learning rate in the first round.
         planned_rounds: number of rounds of the run; None if another rule ends it.
         has_validation: true if the server keeps samples for selectors.
+        clients_hash: SHA-256 of who the clients are.
 
     Raises:
         ScenarioError: the selector does not suit the scenario.
@@ -79,5 +81,6 @@ def set_up(
             planned_rounds=planned_rounds,
             parameters=np.zeros(1, dtype=np.float32),
             validation=Evaluation(accuracy=None, loss=None) if has_validation else None,
+            clients_hash=clients_hash,
         )
     )

@@ -1,8 +1,8 @@
 """The user's own files that a scenario names: their digests, and their way to another machine.
 
-A resolved scenario names bundled files by name and the user's own by absolute path. Devices, radios
-and traces are small and travel with a run. A data set's folder stays: the other machine must have
-the same files at the same place.
+A resolved scenario names bundled files by name and the user's own by absolute path. Devices,
+radios, traces and weights of selectors are small and travel with a run. A data set's folder stays:
+the other machine must have the same files at the same place.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
 def own_paths(data: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
     """Yield absolute paths in a resolved scenario, each once, and whether the file may travel."""
     fleet, dataset = data["fleet"], data["task"]["dataset"]
-    channel = fleet["channel"]
+    channel, weights = fleet["channel"], data["server"]["selector"].get("weights")
     names = [
         *fleet["devices"],
         *(channel[key] for key in ("unmetered_radio", "metered_radio")),
         channel.get("trace"),
         fleet["usage"]["trace"],
+        weights if isinstance(weights, str) else None,
     ]
     for name in dict.fromkeys(names):
         if name is not None and Path(name).is_absolute():

@@ -83,7 +83,8 @@ class Study:
         return frozenset(
             label
             for (label, _), scenario in self.cells.items()
-            if scenario.fleet.uncertainty.errors(scenario.seed) is not None
+            if scenario.fleet.seed is None
+            and scenario.fleet.uncertainty.errors(scenario.seed) is not None
         )
 
     @cached_property

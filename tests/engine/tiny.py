@@ -247,6 +247,7 @@ class Tiny:
             selector=self.selector,
             recorder=self.recorder,
             energy=EnergySettings.model_validate({"idle": self.idle}),
+            seed=self.seed,
         )
 
     def build(self, state: State | None = None) -> SynchronousServer:

@@ -274,8 +274,8 @@ ALWAYS_ACT = {
     ),
     "FedYogiSettings": "beta1 beta2 tau",
     "FleetSettings": (
-        "unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage thermal "
-        "memory crash_per_hour"
+        "seed unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage "
+        "thermal memory crash_per_hour"
     ),
     "FolderSettings": "test_fraction standardise num_classes",
     "GPFLSettings": "exploration vector initial_batch adjustment mean plays ties",

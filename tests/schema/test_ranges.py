@@ -14,6 +14,7 @@ from tests.settings_walk import all_classes, declaring, leaves, numbers
 MOST = 1e15
 BEYOND = {
     "Scenario.seed": "the root of random draws; every 63-bit number is as good as another",
+    "FleetSettings.seed": "a seed, as Scenario.seed",
     "StudySettings.seeds": "seeds of scenarios",
 }
 """Numbers that may be larger than `MOST`, and why."""

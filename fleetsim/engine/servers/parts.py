@@ -20,4 +20,8 @@ class Parts:
     selector: Selector
     recorder: Recorder
     energy: EnergySettings
+    seed: int
+    """Root seed of the run."""
+    clients_hash: str | None = None
+    """SHA-256 of who the clients are, for `FleetView`."""
     on_progress: Callable[[Progress], None] | None = None

@@ -51,6 +51,7 @@ class RoundCloser:
         self.round += 1
         every_rounds = self._parts.learning.evaluate_every_rounds
         is_due = self.round % every_rounds == 0 or self.round == self._last_round
+        validation = self._model.validate()
         row = round_row(
             rows,
             span,
@@ -59,6 +60,7 @@ class RoundCloser:
             evaluation=self._model.evaluate() if is_due else None,
             energy_before_j=self.energy_total_j,
             batteries=battery_levels(self._world, span.finished_at_s),
+            validation=validation,
         )
         check_conserved(self._world, row)
         self.energy_total_j = row.energy_total_j
@@ -74,7 +76,7 @@ class RoundCloser:
                 reports=tuple(reports),
                 aggregated=aggregated,
                 parameters=self._model.parameters,
-                validation=self._model.validate(),
+                validation=validation,
             )
         )
         return row

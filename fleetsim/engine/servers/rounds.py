@@ -198,6 +198,7 @@ def round_row(
     evaluation: Evaluation | None,
     energy_before_j: float,
     batteries: BatteryLevels | None,
+    validation: Evaluation | None = None,
 ) -> RoundRow:
     """Return the row of a round from its task rows."""
     train = [row for row in rows if row.purpose is Purpose.TRAIN]
@@ -237,6 +238,7 @@ def round_row(
         num_refused=num[Outcome.REFUSED],
         **({} if batteries is None else batteries._asdict()),
         energy_enlisted_idle_j=math.fsum(waited_j) if waited_j else None,
+        validation_accuracy=validation.accuracy if validation else None,
     )
 
 

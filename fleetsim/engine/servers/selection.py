@@ -55,6 +55,7 @@ class Selection:
         is_resumed: bool,
     ) -> None:
         self._selector, learning = parts.selector, parts.learning
+        self._seed = parts.seed
         self._clock = clock
         self._world = world
         self._dispatcher = dispatcher
@@ -72,7 +73,7 @@ class Selection:
             "setup",
             self._selector.setup,
             FleetView(
-                seed=world.fleet.seed,
+                seed=parts.seed,
                 num_samples=num_samples,
                 cohort=cohort,
                 epochs=learning.training.epochs,
@@ -84,6 +85,7 @@ class Selection:
                 payload_byte=learning.cost.payload_byte,
                 position_m=world.fleet.position_m,
                 validation=model.validate(),
+                clients_hash=parts.clients_hash,
             ),
         )
         self._setup_requests = [] if is_resumed else requests
@@ -214,7 +216,7 @@ class Selection:
             requests,
             self._learning.training,
             chance=self._learning.partial_fraction,
-            address=(self._world.fleet.seed, round_),
+            address=(self._seed, round_),
         )
 
     def _requests(

@@ -39,6 +39,8 @@ class TaskRequest:
     """Computation on the host."""
     seed: int
     """Root seed of the run."""
+    clients_seed: int
+    """Seed of the data and of who holds which samples."""
     num_clients: int
     """Size of the fleet N."""
     validation_fraction: float = 0.0
@@ -119,7 +121,9 @@ def prepare_task(
             )
         samples = _blank_samples(request, task.dataset)
     elif prefetched is None:
-        dataset = load_dataset(task.dataset, seed=seed, num_clients=request.num_clients)
+        dataset = load_dataset(
+            task.dataset, seed=request.clients_seed, num_clients=request.num_clients
+        )
         samples = _split(request, dataset)
     else:
         samples = _split(request, prefetched.take())
@@ -169,7 +173,7 @@ def prepare_task(
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> _Samples:
     """Return the shapes and numbers of samples that do not exist."""
-    sizes = blank_sizes(blank, seed=request.seed, num_clients=request.num_clients)
+    sizes = blank_sizes(blank, seed=request.clients_seed, num_clients=request.num_clients)
     num_held_out = num_held(sizes, request.task.holdout_fraction)
     num_samples = sizes - num_held_out
     return _Samples(
@@ -193,7 +197,7 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
         validation_fraction=request.validation_fraction,
         holdout_fraction=request.task.holdout_fraction,
         holdout_from=request.task.holdout_from,
-        seed=request.seed,
+        seed=request.clients_seed,
     )
     num_samples, num_evaluated = (
         np.array([own.size for own in rows], dtype=np.int64)

@@ -48,6 +48,7 @@ OPTIONAL: Mapping[TableName, frozenset[str]] = MappingProxyType(
                 "battery_median_fraction",
                 "battery_high_fraction",
                 _ENLISTED,
+                "validation_accuracy",
             }
         ),
         "tasks": frozenset({"opinion", "belief", _ENLISTED}),

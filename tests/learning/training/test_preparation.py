@@ -39,7 +39,7 @@ def prepared(
         {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
     )
     request = TaskRequest(
-        settings, TrainerSettings(kind=kind), 1, 4, measures_memory=measures_memory
+        settings, TrainerSettings(kind=kind), 1, 1, 4, measures_memory=measures_memory
     )
     return prepare_task(request, train=train, torch_device="cpu", workers=1, prefetched=prefetched)
 

@@ -67,7 +67,7 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
     """The task is the same, and so are the versions; the forms of two products are not."""
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
     scenario = fleetsim.load("quickstart", SCENARIO)
-    request = TaskRequest(scenario.task, scenario.trainer, scenario.seed, scenario.fleet.size)
+    request = TaskRequest(scenario.task, scenario.trainer, 1, 1, scenario.fleet.size)
     found: list[PlatformRecord] = []
     for text in (ZEN_3, HASWELL):
         chosen = forms_of(text)

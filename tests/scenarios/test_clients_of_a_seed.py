@@ -1,0 +1,78 @@
+"""Clients that stay the same in runs of other seeds (`fleet.seed`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fleetsim
+
+SHORT = ["stop.rounds=3", "evaluate.validation_fraction=0.1"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    def made(name: str, *more: str):
+        scenario = fleetsim.load("quickstart", [*SHORT, *more])
+        return scenario, fleetsim.run(scenario, out=tmp_path_factory.mktemp("runs") / name)
+
+    return {
+        "plain": made("plain"),
+        "named": made("named", "fleet.seed=1"),
+        "other run": made("other-run", "seed=2", "fleet.seed=1"),
+        "other": made("other", "seed=2"),
+    }
+
+
+def who(run) -> tuple[list[str], list[int], list[float]]:
+    clients = run.clients
+    return (
+        clients["device"].tolist(),
+        clients["num_samples"].tolist(),
+        clients["battery_initial_j"].fillna(0.0).tolist(),
+    )
+
+
+def test_the_seed_of_the_scenario_is_the_default(runs):
+    (plain, one), (named, same) = runs["plain"], runs["named"]
+
+    assert plain.clients_hash == named.clients_hash
+    assert one.tasks.equals(same.tasks)
+    assert one.rounds.equals(same.rounds)
+
+
+def test_runs_of_other_seeds_meet_the_same_clients_and_choose_others(runs):
+    (plain, one), (again, other) = runs["plain"], runs["other run"]
+
+    assert plain.clients_hash == again.clients_hash
+    assert who(one) == who(other)
+    assert one.tasks["client"].tolist() != other.tasks["client"].tolist()
+    assert one.rounds["accuracy"].tolist() != other.rounds["accuracy"].tolist()
+
+
+def test_another_seed_alone_gives_other_clients(runs):
+    (plain, one), (other, two) = runs["plain"], runs["other"]
+
+    assert plain.clients_hash != other.clients_hash
+    assert who(one) != who(two)
+
+
+def test_who_the_clients_are_depends_on_fleet_and_data_alone():
+    def clients_hash(*overrides: str) -> str:
+        return fleetsim.load("quickstart", overrides).clients_hash
+
+    assert clients_hash() == clients_hash("server.cohort=5", "task.local.epochs=2")
+    assert clients_hash() != clients_hash("fleet.size=49")
+    assert clients_hash() != clients_hash("task.partition.alpha=0.6")
+    assert clients_hash() != clients_hash("evaluate.validation_fraction=0.1")
+
+
+def test_the_accuracy_on_samples_kept_for_selectors_is_on_record(runs, tmp_path):
+    _, run = runs["plain"]
+    without = fleetsim.run(fleetsim.load("quickstart", ["stop.rounds=1"]), out=tmp_path / "run")
+
+    accuracy = run.rounds["validation_accuracy"].to_numpy()
+    assert ((accuracy > 0.0) & (accuracy < 1.0)).all()
+    # 10 % of the 1,437 training samples, rounded down, are kept.
+    assert np.allclose(accuracy * 143, np.round(accuracy * 143))
+    assert "validation_accuracy" not in without.rounds
