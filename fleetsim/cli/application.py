@@ -84,7 +84,7 @@ app.command(epilog="Example: fleetsim compare runs/random runs/oort --target 0.7
 )
 app.command(epilog="Example: fleetsim timeline runs/oort --rounds 1:20")(timeline)
 app.command("list", epilog="Example: fleetsim list devices")(list_)
-app.command(epilog="Example: fleetsim schema > fleetsim.schema.json")(schema)
+app.command(epilog="Example: fleetsim schema study > fleetsim-study.schema.json")(schema)
 _data.command("fetch", epilog="Example: fleetsim data fetch fashion-mnist")(fetch)
 _trace.command(
     "import", epilog="Example: fleetsim trace import flhetbench downloads/flhetbench traces/mine"

@@ -45,8 +45,31 @@ def list_(
         wide.print(f"\n{listing.note}", markup=False)
 
 
-def schema(plugin: PluginOption = None) -> None:
-    """Print the JSON Schema of scenarios, for editors."""
-    from fleetsim import scenario
+class FileKind(StrEnum):
+    """Kinds of files that have a JSON Schema."""
 
-    typer.echo(json.dumps(scenario.schema(plugin), indent=2, sort_keys=True))
+    SCENARIO = "scenario"
+    STUDY = "study"
+
+
+def schema(
+    what: Annotated[
+        FileKind, typer.Argument(metavar="WHAT", help="Files: scenario or study.")
+    ] = FileKind.SCENARIO,
+    plugin: PluginOption = None,
+) -> None:
+    """Print the JSON Schema of scenarios, or of study files, for editors."""
+    if what is FileKind.STUDY:
+        from fleetsim.studies import settings
+
+        if plugin is not None:
+            raise typer.BadParameter(
+                "--plugin adds the keys of a selector to the schema of scenarios; leave it out"
+                " with study"
+            )
+        found = settings.schema()
+    else:
+        from fleetsim import scenario
+
+        found = scenario.schema(plugin)
+    typer.echo(json.dumps(found, indent=2, sort_keys=True))

@@ -20,6 +20,8 @@ Name = Annotated[str, StringConstraints(pattern=r"^[^\s,=][^,=\n]{0,59}$")]
 Overrides = dict[str, Any]
 """Overrides by key path, such as `server.selector.kind: oort`; values are of any shape."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+_OTHER_NAMES: dict[str, Any] = {"additionalProperties": False}
+"""Part of a mapping's JSON Schema that refuses names which `Name` does; Pydantic leaves it out."""
 
 
 class Target(Settings):
@@ -68,15 +70,18 @@ class StudySettings(Settings):
     """False: no training; times and joules alone, without targets."""
     overrides: Overrides = Field(default_factory=dict)
     """Overrides of the scenario for all runs."""
-    arms: Annotated[dict[Name, Overrides], Field(min_length=1, max_length=1000)]
+    arms: Annotated[
+        dict[Name, Overrides],
+        Field(min_length=1, max_length=1000, json_schema_extra=_OTHER_NAMES),
+    ]
     """Arms that are compared, with the overrides of each."""
     baseline: Name | None = None
     """Arm with which the others are compared; null: the first."""
     vary: dict[
         Name,
         Annotated[list[Any], Field(min_length=1)]
-        | Annotated[dict[Name, Overrides], Field(min_length=1)],
-    ] = Field(default_factory=dict)
+        | Annotated[dict[Name, Overrides], Field(min_length=1, json_schema_extra=_OTHER_NAMES)],
+    ] = Field(default_factory=dict, json_schema_extra=_OTHER_NAMES)
     """Conditions: a key path and its values, or a name and its levels with the overrides of each.
     Every combination of levels is a condition."""
     seeds: Annotated[list[Seed], Distinct(), Field(min_length=1, max_length=_MOST_SEEDS)]
@@ -113,3 +118,11 @@ class StudySettings(Settings):
                 ("targets",), "without training there is no accuracy; leave out one of the two"
             )
         return self
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file, for editors."""
+    found = StudySettings.model_json_schema()
+    found["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    found["title"] = "fleetsim study"
+    return found

@@ -119,3 +119,12 @@ def test_the_schema_knows_every_key_with_a_description():
     assert schema["additionalProperties"] is False
     assert set(schema["properties"]) >= {"name", "seed", "task", "fleet", "server", "stop"}
     assert fleet["size"]["description"] == "Number of clients."
+
+
+def test_the_schema_of_studies_is_another_one_and_takes_no_plug_in():
+    found = json.loads(called("schema", "study").stdout)
+
+    assert found["title"] == "fleetsim study"
+    assert {"scenario", "arms", "vary", "seeds"} <= set(found["properties"])
+    assert called("schema", "study", "--plugin", "least:LeastAsked").exit_code == 2
+    assert json.loads(called("schema", "scenario").stdout) == json.loads(called("schema").stdout)

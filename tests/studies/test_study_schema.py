@@ -1,0 +1,57 @@
+"""The JSON Schema of study files, as editors use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim import bundled
+from fleetsim.schema import strict_yaml
+from fleetsim.studies.settings import StudySettings, schema
+from tests.json_schema import faults
+from tests.studies.small_studies import STUDY
+
+SCHEMA = schema()
+
+
+def broken(data):
+    return faults(data, SCHEMA, SCHEMA)
+
+
+@pytest.mark.parametrize("name", bundled.names("studies"))
+def test_every_bundled_study_fits_the_schema(name):
+    assert broken(strict_yaml.read(bundled.folder("studies") / f"{name}.yaml").data) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"arm": {}}, "/arm: additionalProperties"),
+        ({"arms": {}}, "/arms: minProperties"),
+        ({"arms": {"a=b": {}}}, "/arms/a=b: additionalProperties"),
+        ({"arms": {"a": 1}}, "/arms/a: type"),
+        ({"vary": {"server.cohort": []}}, "/vary/server.cohort: anyOf"),
+        ({"vary": {"people": {"few,": {}}}}, "/vary/people: anyOf"),
+        ({"seeds": [1, 1]}, "/seeds: uniqueItems"),
+        ({"seeds": [-1]}, "/seeds/0: minimum"),
+        ({"targets": [1.5]}, "/targets/0: anyOf"),
+        ({"targets": [{"smooth_rounds": 3}]}, "/targets/0: anyOf"),
+        ({"budgets": {"time": 3}}, "/budgets: anyOf"),
+        ({"name": "a b"}, "/name: pattern"),
+    ],
+)
+def test_what_a_study_refuses_breaks_the_schema(changes, says):
+    assert broken(STUDY) == []
+    assert says in broken(STUDY | changes)
+
+
+def test_a_study_needs_its_required_keys():
+    assert broken({}) == [": required"]
+
+
+def test_every_key_has_a_description():
+    assert SCHEMA["title"] == "fleetsim study"
+    for part in (SCHEMA, *SCHEMA["$defs"].values()):
+        assert part["additionalProperties"] is False
+    undescribed = [key for key, part in SCHEMA["properties"].items() if "description" not in part]
+    assert undescribed == []
+    assert set(SCHEMA["properties"]) == set(StudySettings.model_fields)
