@@ -116,7 +116,10 @@ def status(
     home: HomeOption = Path("runs"),
     plugin: PluginOption = None,
 ) -> None:
-    """Check a study file, and count its runs that are complete, under way, failed and missing."""
+    """Check a study file, and count its runs that are complete and begun; name the failed ones.
+
+    The tables of complete runs are compared with their digests; damaged runs are named, too.
+    """
     from fleetsim.studies.mixed_platforms import mixtures
     from fleetsim.studies.run_store import RunStore
 
@@ -124,6 +127,8 @@ def status(
     store = RunStore(home)
     reasons = store.failures(loaded.settings.name)
     found = {planned.key: store.status(planned) for planned in loaded.runs}
+    damages = {planned.key: says for planned in loaded.runs if (says := store.damage(planned))}
+    found |= dict.fromkeys(damages, "damaged")
     lines = []
     for condition in loaded.conditions:
         for arm in loaded.arms:
@@ -137,7 +142,7 @@ def status(
             lines.append(f"{name}: {num_done} of {len(own)} runs complete")
     for planned in loaded.runs:
         if found[planned.key] == "damaged":
-            lines.append(f"damaged: {planned.name}: {store.damage(planned)}")
+            lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
         elif found[planned.key] != "done" and planned.key in reasons:
             lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
     num_done = sum(one == "done" for one in found.values())
@@ -176,7 +181,11 @@ def _report(
     formats: Sequence[str] = (),
     latex: bool = False,
 ) -> None:
-    """Print the verdicts, write the page, and print where it is."""
+    """Print the verdicts, write the page, and print where it is; a line for each damaged run."""
+    damaged = result.runs[result.runs["status"] == "damaged"]
+    for row in damaged.to_dict("records"):
+        name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
+        say(f"warning: {name} is damaged, and left out: {row['reason']}")
     lines = []
     for condition in result.study.conditions:
         own = result.verdicts[result.verdicts["condition"] == condition.label]

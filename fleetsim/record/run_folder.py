@@ -39,6 +39,14 @@ _LOCK = ".lock"
 _ELSEWHERE = "choose another place with --out"
 
 
+class RunIsBusyError(DataError):
+    """Refusal to write a run that another process is writing."""
+
+
+class RunExistsError(DataError):
+    """Refusal to begin a run in the folder of one."""
+
+
 def choose_folder(
     out: str | Path | None,
     begun: Manifest,
@@ -61,16 +69,27 @@ def choose_folder(
     if resume:
         found = Path(out) if out is not None else find_run(RUNS, stem)
         if found is not None and not is_free(found):
-            manifest = read_manifest(found)
-            require_same_run(found, manifest, begun)
-            if manifest.status == "done":
-                on_note(f"{found}: the run is complete, there is nothing to resume")
-            return found, manifest
+            return found, _resumed(found, begun, on_note)
     folder = Path(out) if out is not None else fresh_folder(RUNS, stem)
-    create_folder(folder, scenario=scenario, manifest=begun)
+    try:
+        create_folder(folder, scenario=scenario, manifest=begun)
+    except RunExistsError:
+        if not resume:
+            raise
+        # Another process has begun it in the meantime.
+        return folder, _resumed(folder, begun, on_note)
     if resume:
         on_note(f"{folder}: there is no run to resume yet, it begins here")
     return folder, begun
+
+
+def _resumed(folder: Path, begun: Manifest, on_note: Callable[[str], None]) -> Manifest:
+    """Return the manifest of the run in a folder, which is checked to be the one to resume."""
+    manifest = read_manifest(folder)
+    require_same_run(folder, manifest, begun)
+    if manifest.status == "done":
+        on_note(f"{folder}: the run is complete, there is nothing to resume")
+    return manifest
 
 
 def fresh_folder(home: Path, stem: str) -> Path:
@@ -176,8 +195,8 @@ def _require_free(folder: Path) -> None:
     if not is_run:
         raise DataError(f"{folder}: is not empty and not a run; empty it, or {_ELSEWHERE}")
     if read_manifest(folder).status == "done":
-        raise DataError(f"{folder}: holds a complete run; delete it, or {_ELSEWHERE}")
-    raise DataError(
+        raise RunExistsError(f"{folder}: holds a complete run; delete it, or {_ELSEWHERE}")
+    raise RunExistsError(
         f"{folder}: holds an unfinished run; go on with --resume, delete it, or {_ELSEWHERE}"
     )
 
@@ -199,13 +218,23 @@ def _is_half_made(folder: Path) -> bool:
 
 def _is_abandoned(folder: Path) -> bool:
     """Return whether a folder is half made, and no process holds it."""
-    if not (folder.is_dir() and _is_half_made(folder)):
-        return False
-    try:
-        with FileLock(folder / _LOCK, blocking=False):
+    return folder.is_dir() and _is_half_made(folder) and not is_busy(folder)
+
+
+def is_busy(folder: Path) -> bool:
+    """Return whether a process is writing the run in a folder, which need not exist.
+
+    Raises:
+        DataError: the folder cannot be written to.
+    """
+    with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
+        if not (folder / _LOCK).exists():
+            return False
+        try:
+            with FileLock(folder / _LOCK, blocking=False):
+                return False
+        except Timeout:
             return True
-    except Timeout:
-        return False
 
 
 @contextmanager
@@ -213,14 +242,15 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from writing this run; the lock of a dead process is released.
 
     Raises:
-        DataError: another process writes it, or the folder cannot be written to.
+        RunIsBusyError: another process writes it.
+        DataError: the folder cannot be written to.
     """
     lock = FileLock(folder / _LOCK, blocking=False)
     with atomic_files.one_line_error(folder / _LOCK, "cannot be locked", _ELSEWHERE):
         try:
             lock.acquire()
         except Timeout:
-            raise DataError(
+            raise RunIsBusyError(
                 f"{folder}: another process is writing this run; wait until it ends, or"
                 f" {_ELSEWHERE}"
             ) from None

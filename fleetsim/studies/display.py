@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from fleetsim.progress import duration_text
 from fleetsim.studies.backends import RunProgress
 from fleetsim.studies.execution import Watcher
+from fleetsim.studies.run_store import SetAside
 from fleetsim.studies.study import PlannedRun
 
 _LINE_PERIOD_S = 30.0
@@ -29,6 +30,8 @@ class Reckoning:
         self.num_done = self.num_failed = self._num_made = 0
         self._num_missing = 0
         self.names: dict[str, str] = {}
+        self.elsewhere: set[str] = set()
+        """Keys of the runs that other processes write."""
         self.under_way: dict[str, RunProgress] = {}
         """Last progress of every run that has told any, by key."""
 
@@ -45,6 +48,7 @@ class Reckoning:
     def end(self, planned: PlannedRun, *, is_done: bool) -> None:
         """Count a run that has ended for good."""
         self.under_way.pop(planned.key, None)
+        self.elsewhere.discard(planned.key)
         if is_done:
             self.num_done += 1
             self._num_made += 1
@@ -64,7 +68,8 @@ class Reckoning:
         """Return the state in one line."""
         left = "" if self.left_s is None else f", about {duration_text(self.left_s)} left"
         failed = f", {self.num_failed} failed" if self.num_failed else ""
-        return f"{self.num_done} of {self.num_runs} runs done{failed}{left}"
+        others = f", {len(self.elsewhere)} made by another process" if self.elsewhere else ""
+        return f"{self.num_done} of {self.num_runs} runs done{failed}{others}{left}"
 
     def run_line(self, key: str) -> str:
         """Return the state of a run under way."""
@@ -85,14 +90,30 @@ class Lines:
         self._state = Reckoning(clock)
         self._said_s = clock()
 
+    def checking(self, num_checked: int, num_complete: int) -> None:
+        """Say how many tables are compared if 30 s have passed."""
+        if self._clock() - self._said_s >= _LINE_PERIOD_S:
+            self._said_s = self._clock()
+            self._say(_checking_line(num_checked, num_complete))
+
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Say how many runs are complete and missing."""
         self._state.begin(num_done, missing)
         self._say(f"{num_done} of {self._state.num_runs} runs are complete, {len(missing)} to do")
 
+    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
+        """Say that a run was damaged."""
+        self._say(_aside_line(planned, found))
+
     def started(self, planned: PlannedRun) -> None:
         """Remember the name of a run."""
         self._state.names[planned.key] = planned.name
+        self._state.elsewhere.discard(planned.key)
+
+    def waiting(self, planned: PlannedRun) -> None:
+        """Say that another process is writing a run."""
+        self._state.elsewhere.add(planned.key)
+        self._say(_waiting_line(planned))
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Say the state if 30 s have passed."""
@@ -131,17 +152,37 @@ class LiveDisplay:
         self._whole = bar.add_task("study", total=None, state="")
         self._rows: dict[str, TaskID] = {}
 
+    def checking(self, num_checked: int, num_complete: int) -> None:
+        """Show how many tables are compared."""
+        self._bar.update(
+            self._whole,
+            total=num_complete,
+            completed=num_checked,
+            state=_checking_line(num_checked, num_complete),
+        )
+
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Show the bar of the study."""
         self._state.begin(num_done, missing)
         self._show()
 
+    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
+        """Print that a run was damaged."""
+        self._print(_aside_line(planned, found))
+
     def started(self, planned: PlannedRun) -> None:
         """Prepare the bar of a run, which is shown from its first progress on."""
+        self._state.elsewhere.discard(planned.key)
         # A cluster takes more runs than it carries out at once.
         self._rows[planned.key] = self._bar.add_task(
             planned.name, total=1.0, state="", visible=False
         )
+
+    def waiting(self, planned: PlannedRun) -> None:
+        """Print that another process is writing a run."""
+        self._state.elsewhere.add(planned.key)
+        self._print(_waiting_line(planned))
+        self._remove(planned)
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Move the bars."""
@@ -163,19 +204,21 @@ class LiveDisplay:
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Print why a run failed, and remove its bar."""
-        line = _failure_line(planned, reason, is_final=is_final)
-        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        self._print(_failure_line(planned, reason, is_final=is_final))
         if is_final:
             self._state.end(planned, is_done=False)
         self._remove(planned)
 
     def ending(self) -> None:
         """Print that the runs under way end."""
-        self._console.print(_ENDING, highlight=False, soft_wrap=True, markup=False)
+        self._print(_ENDING)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _remove(self, planned: PlannedRun) -> None:
         row = self._rows.pop(planned.key, None)
-        # A run whose folder is damaged never began.
+        # A run that another process has completed never began here.
         if row is not None:
             self._bar.remove_task(row)
         self._show()
@@ -192,6 +235,21 @@ class LiveDisplay:
 def _failure_line(planned: PlannedRun, reason: str, *, is_final: bool) -> str:
     again = "failed" if is_final else "failed, and is repeated"
     return f"{planned.name} {again}: {reason}"
+
+
+def _aside_line(planned: PlannedRun, found: SetAside) -> str:
+    return (
+        f"{planned.name} was damaged, and is carried out again; its folder is now {found.folder}:"
+        f" {found.reason}"
+    )
+
+
+def _waiting_line(planned: PlannedRun) -> str:
+    return f"{planned.name} is being made by another process; its result will be taken from there"
+
+
+def _checking_line(num_checked: int, num_complete: int) -> str:
+    return f"{num_checked} of {num_complete} runs that are there have been checked"
 
 
 @contextmanager

@@ -1,20 +1,27 @@
-"""Execution of a study: the runs that are missing are carried out, and repeated if they fail."""
+"""Execution of a study: the runs that are missing are carried out, and repeated if they fail.
+
+Damaged runs are set aside first, and are missing then. A run that another process is writing is not
+begun here: its result is taken when it is there, or it is begun when that process has ended without
+one.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple, Protocol
 
-from fleetsim.errors import FleetsimError
+from fleetsim.errors import DataError, FleetsimError
 from fleetsim.host.termination import terminable
 from fleetsim.quoting import one_line
+from fleetsim.record.run_folder import RunIsBusyError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.backends import Backend, Files, RunProgress
 from fleetsim.studies.run_order import order_of, receive
-from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.run_store import RunStore, SetAside
 from fleetsim.studies.study import PlannedRun, Study
 
 MOST_ATTEMPTS = 2
@@ -25,17 +32,26 @@ _LOOK_PERIOD_S = 0.25
 class Watcher(Protocol):
     """Display of the progress of a study."""
 
+    def checking(self, num_checked: int, num_complete: int) -> None:
+        """Show that the tables of so many complete runs have been compared with their digests."""
+
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Begin with these runs complete and missing."""
 
+    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
+        """Show that a run was damaged, and is carried out again."""
+
     def started(self, planned: PlannedRun) -> None:
         """Show that a run was given to the backend."""
+
+    def waiting(self, planned: PlannedRun) -> None:
+        """Show that another process is writing a run."""
 
     def progress(self, found: Sequence[RunProgress]) -> None:
         """Show progress; called several times a second."""
 
     def finished(self, planned: PlannedRun) -> None:
-        """Show that a run is complete."""
+        """Show that a run is complete, by whichever process."""
 
     def failed(self, planned: PlannedRun, reason: str, *, is_final: bool) -> None:
         """Show that a run failed; it is repeated unless that is final."""
@@ -50,6 +66,8 @@ class Execution(NamedTuple):
     num_found: int
     """Number of runs that were complete before."""
     num_made: int
+    num_taken: int
+    """Number of runs that other processes have completed since."""
     failures: dict[str, str]
     """Reasons of the runs that failed, by key."""
 
@@ -66,7 +84,8 @@ def execute(
     """Carry out the runs of a study that are not complete.
 
     A run that fails is repeated once, after all others have begun. Its second failure is on record
-    in the study's folder, and the other runs go on. A run whose folder is damaged counts as failed.
+    in the study's folder, and the other runs go on. The folder of a damaged run is renamed, and the
+    run carried out again. Another process may execute another study with the same runs.
 
     Raises:
         DataError: another process executes the study, its folder cannot be written, or a cluster
@@ -75,21 +94,22 @@ def execute(
         Terminated: the same by SIGTERM, in the main thread of a program that does not handle it.
     """
     with store.locked(study.settings.name):
-        missing = {
-            planned.key: planned for planned in study.runs if store.status(planned) != "done"
-        }
-        num_found = len({planned.key for planned in study.runs}) - len(missing)
-        watcher.begin(num_done=num_found, missing=list(missing.values()))
         failures: dict[str, str] = {}
         try:
-            _carry_out(
-                _usable(missing, store, watcher, failures),
-                store,
-                backend,
-                watcher,
-                failures,
-                on_finished,
-            )
+            runs = {planned.key: planned for planned in study.runs}
+            aside = _set_aside(list(runs.values()), store, watcher, failures)
+            missing = [
+                planned
+                for planned in runs.values()
+                if planned.key in failures or store.status(planned) != "done"
+            ]
+            watcher.begin(num_done=len(runs) - len(missing), missing=missing)
+            for key, found in aside.items():
+                watcher.set_aside(runs[key], found)
+            for key, reason in failures.items():
+                watcher.failed(runs[key], reason, is_final=True)
+            under_way = _UnderWay(store, backend, watcher, failures, on_finished)
+            under_way.carry_out([planned for planned in missing if planned.key not in failures])
         except KeyboardInterrupt:
             if backend.shares_disk:
                 watcher.ending()
@@ -99,58 +119,111 @@ def execute(
                 backend.close()
             finally:
                 store.save_failures(study.settings.name, failures)
-    return Execution(num_found, len(missing) - len(failures), failures)
+    num_taken = under_way.num_taken
+    return Execution(
+        num_found=len(runs) - len(missing),
+        num_made=len(missing) - len(failures) - num_taken,
+        num_taken=num_taken,
+        failures=failures,
+    )
 
 
-def _usable(
-    missing: dict[str, PlannedRun], store: RunStore, watcher: Watcher, failures: dict[str, str]
-) -> list[PlannedRun]:
-    """Return the runs whose folders are not damaged; the others are failures."""
-    found = []
-    for planned in missing.values():
-        reason = store.damage(planned)
-        if reason is None:
-            found.append(planned)
+def _set_aside(
+    runs: Sequence[PlannedRun], store: RunStore, watcher: Watcher, failures: dict[str, str]
+) -> dict[str, SetAside]:
+    """Rename the folders of damaged runs; those that cannot be renamed are failures."""
+    aside = {}
+    present = [planned for planned in runs if store.status(planned) != "missing"]
+    for number, planned in enumerate(present, start=1):
+        try:
+            found = store.set_damaged_aside(planned)
+        except DataError as fault:
+            failures[planned.key] = one_line(str(fault))
         else:
-            failures[planned.key] = reason
-            watcher.failed(planned, reason, is_final=True)
-    return found
+            if found is not None:
+                aside[planned.key] = found
+        watcher.checking(number, len(present))
+    return aside
 
 
-def _carry_out(
-    missing: Sequence[PlannedRun],
-    store: RunStore,
-    backend: Backend,
-    watcher: Watcher,
-    failures: dict[str, str],
-    on_finished: Callable[[Run], None],
-) -> None:
-    waiting = deque(missing)
-    attempts: Counter[str] = Counter()
-    running: dict[Future[Files | None], PlannedRun] = {}
-    while waiting or running:
-        while waiting and backend.has_room:
-            planned = waiting.popleft()
-            attempts[planned.key] += 1
-            watcher.started(planned)
-            running[_submitted(planned, store, backend)] = planned
-        ended, _ = wait(running, timeout=_LOOK_PERIOD_S, return_when=FIRST_COMPLETED)
-        watcher.progress(backend.progress())
-        for future in ended:
-            planned = running.pop(future)
-            reason = _failure(future, planned, store)
-            if reason is None:
-                done = store.open(planned)
-                assert done is not None
-                on_finished(done)
-                watcher.finished(planned)
-                continue
-            is_final = attempts[planned.key] >= MOST_ATTEMPTS
-            watcher.failed(planned, reason, is_final=is_final)
-            if is_final:
-                failures[planned.key] = reason
+class _UnderWay:
+    """Runs that wait, that the backend carries out, and that other processes write."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        backend: Backend,
+        watcher: Watcher,
+        failures: dict[str, str],
+        on_finished: Callable[[Run], None],
+    ) -> None:
+        self._store, self._backend, self._watcher = store, backend, watcher
+        self._failures, self._on_finished = failures, on_finished
+        self._waiting: deque[PlannedRun] = deque()
+        self._running: dict[Future[Files | None], PlannedRun] = {}
+        self._elsewhere: list[PlannedRun] = []
+        self._attempts: Counter[str] = Counter()
+        self.num_taken = 0
+
+    def carry_out(self, missing: Sequence[PlannedRun]) -> None:
+        """Carry out runs until each is complete or has failed for good."""
+        self._waiting.extend(missing)
+        while self._waiting or self._running or self._elsewhere:
+            while self._waiting and self._backend.has_room:
+                self._begin(self._waiting.popleft())
+            if self._running:
+                ended, _ = wait(self._running, timeout=_LOOK_PERIOD_S, return_when=FIRST_COMPLETED)
             else:
-                waiting.append(planned)
+                ended = set()
+                if self._elsewhere:
+                    time.sleep(_LOOK_PERIOD_S)
+            self._watcher.progress(self._backend.progress())
+            for future in ended:
+                self._end(future)
+            left = [planned for planned in self._elsewhere if not self._store.is_busy(planned)]
+            self._elsewhere = [planned for planned in self._elsewhere if planned not in left]
+            self._waiting.extendleft(left)
+
+    def _begin(self, planned: PlannedRun) -> None:
+        if self._store.is_busy(planned):
+            self._leave(planned)
+        elif self._store.status(planned) == "done":
+            self.num_taken += 1
+            self._finish(planned)
+        else:
+            self._attempts[planned.key] += 1
+            self._watcher.started(planned)
+            self._running[_submitted(planned, self._store, self._backend)] = planned
+
+    def _leave(self, planned: PlannedRun) -> None:
+        """Leave a run to the process that writes it."""
+        self._elsewhere.append(planned)
+        self._watcher.waiting(planned)
+
+    def _end(self, future: Future[Files | None]) -> None:
+        planned = self._running.pop(future)
+        try:
+            reason = _failure(future, planned, self._store)
+        except RunIsBusyError:
+            # It was begun there a moment before.
+            self._attempts[planned.key] -= 1
+            self._leave(planned)
+            return
+        if reason is None:
+            self._finish(planned)
+            return
+        is_final = self._attempts[planned.key] >= MOST_ATTEMPTS
+        self._watcher.failed(planned, reason, is_final=is_final)
+        if is_final:
+            self._failures[planned.key] = reason
+        else:
+            self._waiting.append(planned)
+
+    def _finish(self, planned: PlannedRun) -> None:
+        done = self._store.open(planned)
+        assert done is not None
+        self._on_finished(done)
+        self._watcher.finished(planned)
 
 
 def _submitted(planned: PlannedRun, store: RunStore, backend: Backend) -> Future[Files | None]:
@@ -165,7 +238,11 @@ def _submitted(planned: PlannedRun, store: RunStore, backend: Backend) -> Future
 
 
 def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore) -> str | None:
-    """Return why a run failed, in one line; None if it is complete."""
+    """Return why a run failed, in one line; None if it is complete.
+
+    Raises:
+        RunIsBusyError: another process writes it.
+    """
     try:
         files = future.result()
         if files is not None:
@@ -177,6 +254,8 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
             "its process was killed, as the system does when memory is short; run fewer at a time"
             " with --jobs, or lower the fleet, the model or the data set"
         )
+    except RunIsBusyError:
+        raise
     except CancelledError:
         return "its executor has cancelled it"
     except Exception as fault:  # whatever a run raised is its reason; the others go on

@@ -27,8 +27,8 @@ from fleetsim.record.manifest import (
     versions,
     write_manifest,
 )
-from fleetsim.record.run_folder import SCENARIO, clear
-from fleetsim.record.saved_run import Run, open_run
+from fleetsim.record.run_folder import SCENARIO, clear, locked
+from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario, from_document
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
@@ -154,27 +154,38 @@ def carry_out_and_return(
 def receive(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> None:
     """Write the files of a finished run into its folder, and check them.
 
-    Scenario and hashes become those of this machine, where the user's own files have other paths.
+    Scenario and hashes become those of this machine, where the user's own files have other paths. A
+    run that another process has completed in the meantime is kept.
 
     Raises:
+        RunIsBusyError: another process writes the run.
         DataError: a file is missing, or is not what its manifest says.
     """
     if set(files) != set(_RETURNED):
         raise DataError(f"{folder}: an executor returned other files than those of a run")
     atomic_files.make_folder(folder, way_out="choose another place with --home")
-    for name in _RETURNED:
-        if name != MANIFEST:
-            atomic_files.write(folder / name, files[name])
-    atomic_files.write(folder / SCENARIO, planned.scenario.to_yaml().encode())
+    with locked(folder):
+        if not ((folder / MANIFEST).is_file() and read_manifest(folder).status == "done"):
+            _write(files, planned, folder)
+
+
+def _write(files: Mapping[str, bytes], planned: PlannedRun, folder: Path) -> None:
+    """Write the files of a run once they are known to be whole: none is there before."""
     with tempfile.TemporaryDirectory(prefix="fleetsim-") as home:
-        (Path(home) / MANIFEST).write_bytes(files[MANIFEST])
-        manifest = read_manifest(Path(home))
-    hashes = {
-        "scenario_hash": planned.scenario.content_hash,
-        "world_hash": planned.scenario.world_hash,
-    }
-    write_manifest(folder, manifest.model_copy(update=hashes))
-    open_run(folder).require_unchanged()
+        checked = Path(home)
+        for name in _RETURNED:
+            (checked / name).write_bytes(files[name])
+        (checked / SCENARIO).write_text(planned.scenario.to_yaml(), encoding="utf-8")
+        hashes = {
+            "scenario_hash": planned.scenario.content_hash,
+            "world_hash": planned.scenario.world_hash,
+        }
+        manifest = read_manifest(checked).model_copy(update=hashes)
+        Run(checked, manifest).require_unchanged()
+        for name in _RETURNED:
+            if name != MANIFEST:
+                atomic_files.write(folder / name, (checked / name).read_bytes())
+    write_manifest(folder, manifest)
 
 
 def _scenario(order: RunOrder, home: Path) -> Scenario:

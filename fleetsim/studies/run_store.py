@@ -1,8 +1,9 @@
 """Runs of studies on the disk, found by their content.
 
 ```
-HOME/study-runs/NAME-KEY16/   a run folder, shared by all studies that need this run
-HOME/studies/NAME/            the study's own folder: its page, tables and failures
+HOME/study-runs/NAME-KEY16/            a run folder, shared by all studies that need this run
+HOME/study-runs/NAME-KEY16.damaged/    a damaged one, set aside; then .damaged-2, .damaged-3 ...
+HOME/studies/NAME/                     the study's own folder: its page, tables and failures
 ```
 """
 
@@ -12,15 +13,15 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from fleetsim.errors import DataError
 from fleetsim.quoting import one_line
-from fleetsim.record import atomic_files
+from fleetsim.record import atomic_files, checkpoint, run_folder
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
-from fleetsim.record.run_folder import RUNS
+from fleetsim.record.run_folder import RUNS, RunIsBusyError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.study import PlannedRun
 
@@ -30,6 +31,15 @@ _KEY_LENGTH = 16
 _ELSEWHERE = "choose another place with --home"
 
 Status = Literal["done", "unfinished", "missing", "damaged"]
+
+
+class SetAside(NamedTuple):
+    """Folder of a damaged run that was renamed."""
+
+    folder: Path
+    """New name of the folder."""
+    reason: str
+    """Damage in one line."""
 
 
 class RunStore:
@@ -54,12 +64,58 @@ class RunStore:
         return "done" if found.status == "done" else "unfinished"
 
     def damage(self, planned: PlannedRun) -> str | None:
-        """Return in one line why the manifest of a run cannot be read; None if it can be."""
+        """Return in one line why the manifest or a table of a run is no good; None if all are.
+
+        All tables of a complete run are read.
+        """
+        fault = self._fault(planned)
+        return None if fault is None else damage_of(fault)
+
+    def is_busy(self, planned: PlannedRun) -> bool:
+        """Return whether another process is writing a run.
+
+        Raises:
+            DataError: its folder cannot be written to.
+        """
+        return run_folder.is_busy(self.folder(planned))
+
+    def set_damaged_aside(self, planned: PlannedRun) -> SetAside | None:
+        """Rename the folder of a run if it is damaged, so that the run can be carried out again.
+
+        None if it is not damaged, or another process writes it. The checkpoint of an unfinished run
+        is examined, too.
+
+        Raises:
+            DataError: it is damaged, and cannot be renamed.
+        """
+        if self._fault(planned, with_checkpoint=True) is None:
+            return None
+        folder = self.folder(planned)
         try:
-            self._manifest(planned)
+            with run_folder.locked(folder):
+                # Another process may have set it aside, or written its checkpoint, in the meantime.
+                fault = self._fault(planned, with_checkpoint=True)
+                if fault is None:
+                    return None
+                aside = _unused(folder.with_name(f"{folder.name}.damaged"))
+                way_out = "delete it, and run the study again"
+                with atomic_files.one_line_error(folder, "cannot be set aside", way_out):
+                    folder.rename(aside)
+        except RunIsBusyError:
+            return None
+        return SetAside(aside, one_line(str(fault)))
+
+    def _fault(self, planned: PlannedRun, *, with_checkpoint: bool = False) -> DataError | None:
+        """Return the first fault of a run's folder; None if there is none."""
+        saved = self.folder(planned) / checkpoint.FOLDER
+        try:
+            done = self.open(planned)
+            if done is not None:
+                done.require_unchanged()
+            elif with_checkpoint and (latest := checkpoint.read_latest(saved)) is not None:
+                checkpoint.check(saved, latest)
         except DataError as fault:
-            says = one_line(str(fault))
-            return f"delete {self.folder(planned)} and run the study again, it is damaged: {says}"
+            return fault
         return None
 
     def open(self, planned: PlannedRun) -> Run | None:
@@ -126,3 +182,16 @@ class RunStore:
             yield
         finally:
             lock.release()
+
+
+def damage_of(fault: DataError) -> str:
+    """Return a fault of a run folder in one line, with the way out."""
+    return f"{one_line(str(fault))}; `fleetsim study run` repeats the run and keeps this folder"
+
+
+def _unused(folder: Path) -> Path:
+    """Return the first of NAME, NAME-2, NAME-3 ... that does not exist."""
+    found, number = folder, 2
+    while found.exists() or found.is_symlink():
+        found, number = folder.with_name(f"{folder.name}-{number}"), number + 1
+    return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.costs import costs
-from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.run_store import RunStore, damage_of
 from fleetsim.studies.settings import Budgets
 from fleetsim.studies.study import PlannedRun, Study
 
@@ -34,7 +35,7 @@ class RunTables:
     """Tables of the runs of a study; docs/studies.md defines their columns."""
 
     runs: pd.DataFrame
-    """A row per run, also of failed and missing ones."""
+    """A row per run, also of failed, damaged and missing ones."""
     costs: pd.DataFrame
     """A row per complete run, target and currency."""
     accuracies: pd.DataFrame
@@ -45,44 +46,82 @@ class RunTables:
     """A row per complete run, component and energy outcome."""
 
 
-def tables_of(study: Study, store: RunStore) -> RunTables:
-    """Read the complete runs of a study; a run whose manifest is damaged counts as failed.
+class _PartsOfRun(NamedTuple):
+    """Rows of one complete run in all tables."""
 
-    Raises:
-        DataError: a table is damaged, or was changed after its run ended.
-    """
+    run: dict[str, Any]
+    costs: list[dict[str, Any]]
+    accuracies: list[dict[str, Any]]
+    curve: pd.DataFrame
+    ledger: pd.DataFrame
+
+
+def tables_of(study: Study, store: RunStore) -> RunTables:
+    """Read the complete runs of a study; damaged ones are named with the reason and left out."""
     reasons = store.failures(study.settings.name)
     levels = {condition.label: dict(condition.levels) for condition in study.conditions}
-    rows, cost_rows, accuracy_rows, curves, ledgers = [], [], [], [], []
+    rows: list[dict[str, Any]] = []
+    parts: list[_PartsOfRun] = []
     for planned in study.runs:
-        damage = store.damage(planned)
-        if damage is not None:
-            reasons[planned.key] = damage
-        run = store.open(planned) if damage is None else None
         cell: dict[str, Any] = {
             "condition": planned.condition,
             "arm": planned.arm,
             "seed": planned.seed,
         }
-        rows.append(cell | levels[planned.condition] | _run_row(planned, run, store, reasons))
-        if run is None:
-            continue
-        cost_rows += [
-            cell | cost._asdict()
-            for cost in costs(run, study.settings.all_targets, study.prices, study.settings.budgets)
-        ]
-        accuracy_rows += [
-            cell | {"measure": measure, "accuracy": value}
-            for measure, value in _accuracies(run, study.settings.budgets)
-        ]
-        curves.append(_curve(run).assign(**cell))
-        ledgers.append(_ledger(run).assign(**cell))
+        try:
+            found = _parts(planned, cell, study, store)
+        except DataError as fault:
+            state: dict[str, Any] = {
+                "status": "damaged",
+                "folder": str(store.folder(planned)),
+                "reason": damage_of(fault),
+            }
+        else:
+            reason = reasons.get(planned.key)
+            state = {"status": "missing" if reason is None else "failed", "reason": reason}
+            if found is not None:
+                state = found.run
+                parts.append(found)
+        rows.append(cell | levels[planned.condition] | state)
     return RunTables(
         runs=_runs_frame(rows, study),
-        costs=_frame(cost_rows, ("target", "currency", "cost", "is_reached")),
-        accuracies=_frame(accuracy_rows, ("measure", "accuracy")),
-        curves=_joined(curves, ("round", "time_s", "energy_j", "accuracy")),
-        ledgers=_joined(ledgers, ("component", "fate", "energy_j")),
+        costs=_frame(
+            [row for part in parts for row in part.costs],
+            ("target", "currency", "cost", "is_reached"),
+        ),
+        accuracies=_frame(
+            [row for part in parts for row in part.accuracies], ("measure", "accuracy")
+        ),
+        curves=_joined([part.curve for part in parts], ("round", "time_s", "energy_j", "accuracy")),
+        ledgers=_joined([part.ledger for part in parts], ("component", "fate", "energy_j")),
+    )
+
+
+def _parts(
+    planned: PlannedRun, cell: dict[str, Any], study: Study, store: RunStore
+) -> _PartsOfRun | None:
+    """Return the rows of a run; None if it is not complete.
+
+    Raises:
+        DataError: its manifest or a table is damaged, or was changed after the run ended.
+    """
+    run = store.open(planned)
+    if run is None:
+        return None
+    run.require_unchanged()
+    settings = study.settings
+    return _PartsOfRun(
+        run=_run_row(run),
+        costs=[
+            cell | cost._asdict()
+            for cost in costs(run, settings.all_targets, study.prices, settings.budgets)
+        ],
+        accuracies=[
+            cell | {"measure": measure, "accuracy": value}
+            for measure, value in _accuracies(run, settings.budgets)
+        ],
+        curve=_curve(run).assign(**cell),
+        ledger=_ledger(run).assign(**cell),
     )
 
 
@@ -91,12 +130,7 @@ def _runs_frame(rows: list[dict[str, Any]], study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS)
 
 
-def _run_row(
-    planned: PlannedRun, run: Run | None, store: RunStore, reasons: dict[str, str]
-) -> dict[str, Any]:
-    if run is None:
-        reason = reasons.get(planned.key)
-        return {"status": "missing" if reason is None else "failed", "reason": reason}
+def _run_row(run: Run) -> dict[str, Any]:
     rounds = run.rounds
     accuracy = rounds["accuracy"].dropna()
     platforms = run.manifest.platforms

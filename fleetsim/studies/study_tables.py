@@ -40,8 +40,8 @@ class StudyTables:
     """Frames of a study; every frame has the columns condition and arm."""
 
     runs: pd.DataFrame
-    """Run: a column for each varied key, seed, status (done, failed, missing), folder, reason,
-    rounds, virtual_s, energy_j, final_accuracy, platform."""
+    """Run: a column for each varied key, seed, status (done, failed, damaged,
+    missing), folder, reason, rounds, virtual_s, energy_j, final_accuracy, platform."""
     costs: pd.DataFrame
     """Run, target and currency: seed, cost until the target or the end of the run, is_reached."""
     curves: pd.DataFrame

@@ -61,11 +61,20 @@ class Silent:
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
 
+    def checking(self, num_checked: int, num_complete: int) -> None:
+        pass
+
     def begin(self, *, num_done: int, missing: Any) -> None:
         self.events.append(("begin", f"{num_done} done, {len(missing)} missing"))
 
+    def set_aside(self, planned: Any, found: Any) -> None:
+        self.events.append(("set aside", f"{planned.name}: {found.folder}: {found.reason}"))
+
     def started(self, planned: Any) -> None:
         self.events.append(("started", planned.name))
+
+    def waiting(self, planned: Any) -> None:
+        self.events.append(("waiting", planned.name))
 
     def progress(self, found: Any) -> None:
         pass

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import CancelledError, Future
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fleetsim import bundled
@@ -14,6 +17,7 @@ from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies.backends import RemoteTasks
 from fleetsim.studies.execution import execute
+from fleetsim.studies.run_order import carry_out, order_of
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.run_tables import tables_of
 from tests.studies.small_studies import AtOnce, Silent, loaded
@@ -87,25 +91,118 @@ def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     assert rows["reason"].tolist()[0] == "net.csv:3: broken; repair it"
 
 
-def test_a_damaged_run_fails_in_one_line_and_the_others_go_on(tmp_path):
+def cut(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def add_a_row(path):
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
+
+
+DAMAGES = [
+    (MANIFEST, cut, "is not JSON"),
+    ("tasks.parquet", cut, "is not a whole parquet file"),
+    ("tasks.parquet", add_a_row, "was changed after the run"),
+    ("rounds.parquet", Path.unlink, "cannot be read"),
+    ("scenario.yaml", cut, "scenario.yaml"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
+def test_a_damaged_run_is_named_by_the_report_and_left_out(tmp_path, name, damage, says):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    carried_out(study, store.home)
+    first = study.runs[0]
+    damage(store.folder(first) / name)
+
+    tables = tables_of(study, store)
+
+    assert tables.runs["status"].tolist() == ["damaged", "done", "done", "done"]
+    reason = tables.runs["reason"].tolist()[0]
+    assert str(store.folder(first) / name) in reason
+    assert says in reason
+    assert reason.endswith("; `fleetsim study run` repeats the run and keeps this folder")
+    assert "\n" not in reason
+    assert store.damage(first) == reason
+    assert store.damage(study.runs[1]) is None
+    for frame in (tables.costs, tables.ledgers):
+        assert set(zip(frame["arm"], frame["seed"], strict=True)) == {
+            ("cohort of 5", 1), ("random", 2), ("cohort of 5", 2)
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
+def test_a_damaged_run_is_set_aside_and_carried_out_again(tmp_path, name, damage, says):
+    study, store, watcher = loaded(tmp_path), RunStore(tmp_path / "home"), Silent()
+    carried_out(study, store.home)
+    first, second = study.runs[:2]
+    digest = open_run(store.folder(first)).manifest.digest
+    shutil.rmtree(store.folder(second))
+    damage(store.folder(first) / name)
+    kept = {path.name: path.read_bytes() for path in store.folder(first).iterdir()}
+
+    done = carried_out(study, store.home, watcher=watcher)
+
+    assert (done.num_found, done.num_made, done.failures) == (2, 2, {})
+    aside = store.folder(first).with_name(f"{store.folder(first).name}.damaged")
+    assert {path.name: path.read_bytes() for path in aside.iterdir()} == kept
+    told = [text for kind, text in watcher.events if kind == "set aside"]
+    assert len(told) == 1
+    assert told[0].startswith(f"random, seed 1: {aside}: ")
+    assert says in told[0]
+    found = store.open(first)
+    assert found is not None
+    found.require_unchanged()
+    assert found.manifest.digest == digest
+    assert tables_of(study, store).runs["status"].eq("done").all()
+
+
+def test_a_run_that_is_damaged_again_is_set_aside_beside_the_first(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    folder = store.folder(study.runs[0])
+    for _ in range(2):
+        carried_out(study, store.home)
+        cut(folder / "clients.parquet")
+    carried_out(study, store.home)
+
+    names = {path.name for path in folder.parent.glob(f"{folder.name}*")}
+    assert names == {folder.name, f"{folder.name}.damaged", f"{folder.name}.damaged-2"}
+
+
+def test_a_damaged_run_that_cannot_be_set_aside_is_a_failure_and_the_others_go_on(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     carried_out(study, store.home)
     first, second = study.runs[:2]
-    whole = (store.folder(first) / MANIFEST).read_bytes()
-    (store.folder(first) / MANIFEST).write_bytes(whole[: len(whole) // 2])
+    folder = store.folder(first)
+    cut(folder / "tasks.parquet")
     shutil.rmtree(store.folder(second))
+    (folder / ".lock").unlink(missing_ok=True)
+    (folder / ".lock").mkdir()
 
     done = carried_out(study, store.home)
 
-    assert (done.num_found, done.num_made) == (2, 1)
     assert list(done.failures) == [first.key]
-    reason = done.failures[first.key]
-    assert reason.startswith(f"delete {store.folder(first)} and run the study again")
-    assert "\n" not in reason
-    assert store.status(second) == "done"
-    rows = tables_of(study, store).runs
-    assert rows["status"].tolist() == ["failed", "done", "done", "done"]
-    assert rows["reason"].tolist()[0] == reason
+    assert "cannot be locked" in done.failures[first.key]
+    assert (done.num_found, done.num_made) == (2, 1)
+
+
+def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
+    rounds = {"fleet.size": 12, "server.cohort": 3, "stop.rounds": 3}
+    study, store = loaded(tmp_path, overrides=rounds), RunStore(tmp_path / "home")
+    first = study.runs[0]
+
+    def stop(scenario, progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(order_of(first, travels=False), store.folder(first), on_progress=stop)
+    cut(store.folder(first) / "checkpoint" / "latest.json")
+    done = carried_out(study, store.home)
+
+    assert (done.num_made, done.failures) == (4, {})
+    assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
 
 
 def test_a_run_that_its_executor_cancels_is_repeated(tmp_path):

@@ -72,13 +72,14 @@ def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str
         )
     for status, words in (
         ("failed", "They are left out of all charts; costs are those of the other seeds:"),
+        ("damaged", "They are left out of all charts; costs are those of the other seeds:"),
         ("missing", "The page shows the runs that are there:"),
     ):
         runs = tables.runs[tables.runs["status"] == status]
         if not runs.empty:
             shown = "; ".join(_named(row) for row in runs.head(8).to_dict("records"))
             more = f"; and {len(runs) - 8} more, see the table of runs" if len(runs) > 8 else ""
-            verb = "failed" if status == "failed" else "are missing"
+            verb = "failed" if status == "failed" else f"are {status}"
             yield f"{len(runs)} of {len(tables.runs)} runs {verb}.", f"{words} {shown}{more}"
     platforms = sorted(set(tables.runs.loc[tables.runs["status"] == DONE, "platform"].dropna()))
     if len(platforms) > 1:

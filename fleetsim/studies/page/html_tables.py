@@ -166,7 +166,10 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
             " report.",
             columns,
             tuple(rows),
-            (("condition", header.conditions), ("status", ("done", "failed", "missing"))),
+            (
+                ("condition", header.conditions),
+                ("status", ("done", "failed", "damaged", "missing")),
+            ),
         ),
         header,
     )

@@ -1,0 +1,222 @@
+"""Runs that another process is writing: waited for and taken, or begun when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fleetsim.errors import DataError
+from fleetsim.record import run_folder
+from fleetsim.record.manifest import read_manifest
+from fleetsim.record.run_folder import RunIsBusyError, choose_folder, locked
+from fleetsim.record.saved_run import open_run
+from fleetsim.simulate import run
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.display import Lines
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_order import carry_out_and_return, order_of, receive
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
+from tests.studies.small_studies import AtOnce, Silent, loaded, written
+
+MOST_S = 300.0
+
+
+class Releases(Silent):
+    """Ends the other process, which holds a lock, while this one waits for it."""
+
+    def __init__(self, lock: contextlib.ExitStack, at_end=lambda: None) -> None:
+        super().__init__()
+        self._lock, self._at_end = lock, at_end
+        self._num_looks = 0
+
+    def progress(self, found):
+        self._num_looks += 1
+        if self._num_looks == 6:
+            self._at_end()
+            self._lock.close()
+
+
+@contextlib.contextmanager
+def other_process(folder: Path):
+    """Hold the lock of a run folder as another process does."""
+    folder.mkdir(parents=True)
+    with contextlib.ExitStack() as held:
+        held.enter_context(locked(folder))
+        yield held
+
+
+def test_the_result_of_another_process_is_taken(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    first, executor = study.runs[0], AtOnce()
+    made = run(first.scenario, out=tmp_path / "made", train=False).folder
+
+    def finish():
+        shutil.copytree(
+            made, store.folder(first), dirs_exist_ok=True, ignore=shutil.ignore_patterns(".lock")
+        )
+
+    with other_process(store.folder(first)) as held:
+        watcher = Releases(held, finish)
+        done = execute(study, store, RemoteTasks(executor), watcher)
+
+    assert (done.num_found, done.num_made, done.num_taken, done.failures) == (0, 3, 1, {})
+    assert executor.num_tasks == 3
+    assert watcher.events[1] == ("waiting", "random, seed 1")
+    assert watcher.events[-1] == ("finished", "random, seed 1")
+
+
+def test_a_run_whose_process_ends_without_a_result_is_begun_here(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+
+    with other_process(store.folder(study.runs[0])) as held:
+        watcher = Releases(held)
+        done = execute(study, store, RemoteTasks(AtOnce()), watcher)
+
+    assert (done.num_made, done.num_taken, done.failures) == (4, 0, {})
+    kinds = [kind for kind, text in watcher.events if text == "random, seed 1"]
+    assert kinds == ["waiting", "started", "finished"]
+
+
+def test_a_run_that_another_process_begins_meanwhile_is_not_a_failure(tmp_path):
+    study, store = loaded(tmp_path, seeds=[1], arms={"random": {}}), RunStore(tmp_path / "home")
+    folder = store.folder(study.runs[0])
+    folder.mkdir(parents=True)
+    with contextlib.ExitStack() as held:
+
+        class Meanwhile(AtOnce):
+            """Another process takes the lock while the task is carried out."""
+
+            def submit(self, task, /, *arguments, **named):
+                if self.num_tasks == 0:
+                    held.enter_context(locked(folder))
+                return super().submit(task, *arguments, **named)
+
+        watcher, executor = Releases(held), Meanwhile()
+        done = execute(study, store, RemoteTasks(executor), watcher)
+
+    assert (done.num_made, done.failures, executor.num_tasks) == (1, {}, 2)
+    kinds = [kind for kind, _ in watcher.events]
+    assert kinds == ["begin", "started", "waiting", "started", "finished"]
+
+
+def test_a_run_that_another_process_has_completed_is_kept(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    first, second = study.runs[:2]
+    files = carry_out_and_return(order_of(first, travels=True))
+    receive(files, first, store.folder(first))
+    before = (store.folder(first) / "manifest.json").stat().st_mtime_ns
+
+    receive(files, first, store.folder(first))
+
+    assert (store.folder(first) / "manifest.json").stat().st_mtime_ns == before
+    store.folder(second).mkdir()
+    with locked(store.folder(second)), pytest.raises(RunIsBusyError, match="another process"):
+        receive(files, second, store.folder(second))
+
+
+def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
+    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
+    execute(study, store, RemoteTasks(AtOnce()), Silent())
+    first = study.runs[0]
+    (store.folder(first) / "tasks.parquet").write_bytes(b"")
+
+    with locked(store.folder(first)):
+        assert store.set_damaged_aside(first) is None
+
+    assert store.folder(first).is_dir()
+    found = store.set_damaged_aside(first)
+    assert found is not None
+    assert not store.folder(first).exists()
+
+
+def test_lines_say_that_another_process_makes_a_run(tmp_path):
+    said: list[str] = []
+    clock = iter([0.0, 0.0, 0.0, 40.0, 40.0, 40.0, 40.0])
+    lines = Lines(said.append, lambda: next(clock, 40.0))
+    first = loaded(tmp_path).runs[0]
+
+    lines.begin(num_done=0, missing=[first])
+    lines.waiting(first)
+    lines.progress([])
+
+    assert "random, seed 1 is being made by another process" in said[1]
+    assert said[2].startswith("0 of 1 runs done, 1 made by another process")
+
+
+def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_it(tmp_path):
+    """None of them is told that there is an unfinished run."""
+    scenario = loaded(tmp_path).runs[0].scenario
+    begun = read_manifest(run(scenario, out=tmp_path / "one", train=False).folder)
+    undone = {"status": "running", "stop_rule": None, "stop_text": None, "digest": None}
+    begun = begun.model_copy(update=undone)
+    faults: list[DataError] = []
+
+    def begin(folder, gate):
+        gate.wait()
+        try:
+            choose_folder(folder, begun, scenario="", resume=True, on_note=lambda line: None)
+        except RunIsBusyError:
+            pass
+        except DataError as fault:
+            faults.append(fault)
+
+    for number in range(40):
+        gate = threading.Barrier(4)
+        threads = [
+            threading.Thread(target=begin, args=(tmp_path / f"run{number}", gate)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert faults == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_killed", [False, True], ids=["ends", "killed"])
+def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
+    long = {"fleet.size": 40, "server.cohort": 10, "stop.rounds": 1200}
+    for name, arms in (("one", {"random": {}}), ("two", {"r": {}, "of 5": {"server.cohort": 5}})):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, name=name, arms=arms, seeds=[1], overrides=long)
+    home = tmp_path / "home"
+
+    def started(name: str) -> subprocess.Popen[str]:
+        verb = [sys.executable, "-m", "fleetsim.cli", "study", "run"]
+        words = [*verb, str(tmp_path / name / "small.yaml"), "--home", str(home), "--jobs", "1"]
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
+        )
+
+    study, store = load_study(tmp_path / "two" / "small.yaml"), RunStore(home)
+    shared, own = study.runs
+    one = started("one")
+    deadline = time.monotonic() + MOST_S
+    while not run_folder.is_busy(store.folder(shared)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    two = started("two")
+    assert two.stdout is not None
+    assert "0 of 2 runs are complete" in two.stdout.readline()
+    assert two.stdout.readline().startswith("r, seed 1 is being made by another process")
+    if is_killed:
+        one.send_signal(signal.SIGKILL)
+    said, _ = two.communicate(timeout=MOST_S)
+    one.communicate(timeout=MOST_S)
+
+    assert two.returncode == 0, said
+    assert one.returncode == (-signal.SIGKILL if is_killed else 0)
+    assert "failed" not in said
+    for planned in (shared, own):
+        alone = run(planned.scenario, out=tmp_path / planned.key, train=False)
+        assert open_run(store.folder(planned)).manifest.digest == alone.manifest.digest
