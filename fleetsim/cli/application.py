@@ -52,7 +52,11 @@ app = typer.Typer(
 )
 _data = typer.Typer(help="Data sets.", no_args_is_help=True)
 _trace = typer.Typer(help="Traces of usage and of networks.", no_args_is_help=True)
-_study = typer.Typer(help="Studies: arms compared over seeds.", no_args_is_help=True)
+_study = typer.Typer(
+    help="Studies: arms compared over seeds.",
+    epilog="Start with: fleetsim study run quick",
+    no_args_is_help=True,
+)
 app.add_typer(_data, name="data")
 app.add_typer(_trace, name="trace")
 app.add_typer(_study, name="study")

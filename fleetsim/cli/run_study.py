@@ -41,7 +41,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override a key of the study file, such as seeds=[1,2]; may be given many times.",
+        help="Override a key of the study file, such as seeds=[1,2], or one of its scenario:"
+        " 'overrides.\"stop.rounds\"=20'; may be given many times.",
     ),
 ]
 HomeOption = Annotated[
@@ -66,7 +67,8 @@ def run(
         typer.Option(
             metavar="ADDRESS",
             help="Carry out the runs on the Dask cluster of this scheduler, such as"
-            " tcp://10.0.0.1:8786; needs fleetsim[dask].",
+            # A bracket without the backslash would be taken for markup.
+            " tcp://10.0.0.1:8786; needs fleetsim\\[dask].",
         ),
     ] = None,
     plugin: PluginOption = None,
@@ -76,8 +78,9 @@ def run(
 ) -> None:
     """Carry out the runs of a study that are missing, and write its page.
 
-    Runs are found by their content: after an interrupt, with more seeds or in another study, no run
-    is made twice. Exit code 1: some runs failed.
+    After an interrupt, with more seeds or in another study, no run is made twice.
+
+    Exit code 1: some runs failed.
     """
     from fleetsim.studies.display import watch
     from fleetsim.studies.execution import execute
@@ -182,6 +185,12 @@ def _report(
     latex: bool = False,
 ) -> None:
     """Print the verdicts, write the page, and print where it is; a line for each damaged run."""
+    num_done = int((result.runs["status"] == "done").sum())
+    if num_done < len(result.runs):
+        note(
+            f"{num_done} of {len(result.runs)} runs are complete; `fleetsim study run` makes the"
+            " others"
+        )
     damaged = result.runs[result.runs["status"] == "damaged"]
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))

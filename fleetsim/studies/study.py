@@ -12,7 +12,7 @@ from typing import Any
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.plugin import Plugin, load_plugin
-from fleetsim.quoting import cut, listed, quoted
+from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
@@ -258,31 +258,42 @@ def _cells(
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     found: dict[str, None] = {}
+    names_plugin = False
     for condition in conditions:
         for arm in settings.arms:
             own = _overrides(data["arms"][arm], ("arms", arm), document)
+            changes = [*shared, *own, *condition.overrides]
             try:
+                is_named = plugin is not None and _names_plugin(plugin, base, changes)
+                names_plugin |= is_named
                 cells[condition.label, arm] = load(
                     base,
-                    [*shared, *own, *condition.overrides],
+                    changes,
                     seed=settings.seeds[0],
-                    plugin=_used_plugin(plugin, data["arms"][arm]),
+                    plugin=plugin if is_named else None,
                 )
             except ScenarioError as fault:
                 found |= dict.fromkeys(fault.faults)
+    if plugin is not None and not names_plugin:
+        kind = load_plugin(plugin).kind
+        raise ScenarioError(
+            f"--plugin {plugin}: no arm has it; set server.selector.kind: {kind} in one, or leave"
+            " the plug-in out",
+            *list(found)[: MAX_LINES - 1],
+        )
     if found:
         raise ScenarioError(*listed(list(found)))
     return cells
 
 
-def _used_plugin(plugin: str | None, arm: Mapping[str, Any]) -> str | None:
-    """Return the plug-in if an arm names its kind."""
-    if plugin is None:
-        return None
-    kind = load_plugin(plugin).kind
-    selector = arm.get("server.selector")
+def _names_plugin(plugin: str, base: str, changes: Sequence[Override]) -> bool:
+    """Return whether a scenario with these overrides names the kind of a plug-in."""
+    file = bundled.find("scenarios", base)
+    assert file is not None
+    server = overrides.apply(strict_yaml.read(file), changes).data.get("server")
+    selector = server.get("selector") if isinstance(server, dict) else None
     named = selector.get("kind") if isinstance(selector, dict) else None
-    return plugin if kind in (arm.get("server.selector.kind"), named) else None
+    return bool(named == load_plugin(plugin).kind)
 
 
 def _check_cells(

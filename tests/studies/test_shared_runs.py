@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from fleetsim.studies.run_order import carry_out_and_return, order_of, receive
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.studies.small_studies import AtOnce, Silent, loaded, written
+from tests.studies.test_processes import processes_below
 
 MOST_S = 300.0
 
@@ -183,9 +185,10 @@ def test_of_processes_that_begin_a_run_at_once_one_does_and_the_others_continue_
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("is_killed", [False, True], ids=["ends", "killed"])
 def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
-    long = {"fleet.size": 40, "server.cohort": 10, "stop.rounds": 1200}
+    long = {"fleet.size": 40, "server.cohort": 10, "stop.rounds": 200}
     for name, arms in (("one", {"random": {}}), ("two", {"r": {}, "of 5": {"server.cohort": 5}})):
         (tmp_path / name).mkdir()
         written(tmp_path / name, name=name, arms=arms, seeds=[1], overrides=long)
@@ -205,12 +208,18 @@ def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
     while not run_folder.is_busy(store.folder(shared)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    # The first one stands still, however long the second one takes to begin.
+    making = [one.pid, *processes_below(one.pid)]
+    for process in making:
+        os.kill(process, signal.SIGSTOP)
     two = started("two")
     assert two.stdout is not None
     assert "0 of 2 runs are complete" in two.stdout.readline()
     assert two.stdout.readline().startswith("r, seed 1 is being made by another process")
     if is_killed:
         one.send_signal(signal.SIGKILL)
+    for process in making[is_killed:]:
+        os.kill(process, signal.SIGCONT)
     said, _ = two.communicate(timeout=MOST_S)
     one.communicate(timeout=MOST_S)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 
 import pytest
 
@@ -164,3 +165,61 @@ def test_the_content_of_an_own_file_enters_the_identity_of_a_run(tmp_path):
     own.write_text(own.read_text("utf-8").replace("title:", "title: New "), encoding="utf-8")
 
     assert run_key(scenario, train=True) != before
+
+
+PLUGIN = '''from typing import Literal
+from fleetsim.settings import Settings
+
+class First:
+    """The first candidates."""
+
+    needs_losses = needs_probes = False
+
+    class Settings(Settings):
+        """The first candidates."""
+
+        kind: Literal["first"] = "first"
+
+    def __init__(self, settings): pass
+    def setup(self, fleet): return ()
+    def probe(self, view): return ()
+    def select(self, view): return view.candidates[: view.wanted]
+    def observe(self, outcome): pass
+    def state(self): return {}
+    def restore(self, state): pass
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    (tmp_path / "first_ones.py").write_text(PLUGIN, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield "first_ones:First"
+    sys.modules.pop("first_ones", None)
+
+
+OWN_ARM = {"random": {}, "first": {"server.selector.kind": "first"}}
+BY_CONDITION = {"server.selector.kind": ["first", "random"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_named"),
+    [
+        ({"arms": OWN_ARM}, 1),
+        ({"arms": {"one": {"server.selector": {"kind": "first"}}, "two": {}}}, 1),
+        ({"arms": {"one": {}}, "vary": BY_CONDITION}, 1),
+        ({"overrides": {"server.selector.kind": "first", "stop.rounds": 2}}, 2),
+    ],
+)
+def test_cells_that_name_the_kind_of_a_plug_in_have_it(tmp_path, plugin, changes, num_named):
+    study = load_study(written(tmp_path, **changes), plugin=plugin)
+
+    named = [scenario for scenario in study.cells.values() if scenario.plugin is not None]
+    assert len(named) == num_named
+    assert all(scenario.server.selector.kind == "first" for scenario in named)
+
+
+def test_a_plug_in_that_no_arm_has_is_refused(tmp_path, plugin):
+    with pytest.raises(ScenarioError, match="no arm has it; set .* first in one"):
+        load_study(written(tmp_path), plugin=plugin)
