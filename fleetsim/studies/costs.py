@@ -23,9 +23,8 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
 from fleetsim.studies.settings import Budgets, Target
+from fleetsim.studies.statistics.sentence import WHOLE_RUN
 
-WHOLE_RUN = "the whole run"
-"""Label of the cost of a run without a target."""
 CURRENCIES: Mapping[str, str] = {
     "rounds": "rounds",
     "seconds": "s",

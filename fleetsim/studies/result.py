@@ -20,12 +20,12 @@ from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
-from fleetsim.studies.costs import WHOLE_RUN
 from fleetsim.studies.display import Lines
 from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
+from fleetsim.studies.statistics.sentence import WHOLE_RUN
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 

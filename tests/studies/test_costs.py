@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from fleetsim.record.measures.cost_to_target import first_reached
-from fleetsim.studies.costs import WHOLE_RUN, costs
+from fleetsim.studies.costs import costs
 from fleetsim.studies.settings import Budgets, Target
+from fleetsim.studies.statistics.sentence import WHOLE_RUN
 from tests.report.made_runs import MadeUp, make_run
 
 

@@ -10,6 +10,9 @@ from fleetsim.studies.statistics.shares import Share
 
 NO_EVIDENCE = "one seed: no evidence"
 
+WHOLE_RUN = "the whole run"
+"""Target of a study without targets, which every run reaches."""
+
 _MAX_DECIMALS = 5
 _MOST = 1_000_000
 
@@ -71,6 +74,8 @@ def _claim(comparison: Comparison, arm: str, baseline: str, currency: str, targe
         return f"{arm} and {baseline} never reached {target} in the same world ({both})"
     if comparison.is_restricted:
         return f"{arm} needs {ratio} to {target}, or until a run without it ended ({both})"
+    if target == WHOLE_RUN:
+        return f"{arm} needs {ratio} for {target} ({num} seeds)"
     return f"{arm} needs {ratio} to {target} ({num} of {num} seeds reached it)"
 
 
@@ -83,7 +88,7 @@ def _of_one_seed(
     if comparison.num_baseline_reached == 0:
         return f"{arm} reached {target}, {baseline} never did; {NO_EVIDENCE}."
     ratio = _ratio_text(comparison, baseline, currency)
-    return f"{arm} needs {ratio} to {target}; {NO_EVIDENCE}."
+    return f"{arm} needs {ratio} {'for' if target == WHOLE_RUN else 'to'} {target}; {NO_EVIDENCE}."
 
 
 def _ratio_text(comparison: Comparison, baseline: str, currency: str) -> str:

@@ -246,3 +246,20 @@ def test_an_arm_without_a_p_value_takes_none_of_the_others_evidence():
 
     assert (oort.p_holm, oort.kind) == (oort.comparison.p_t, "less")
     assert (np.isnan(tifl.p_holm), tifl.kind) == (True, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("num", "says"),
+    [
+        (5, "oort needs exactly 0.50 of random's joules for the whole run (5 seeds): "),
+        (1, "oort needs 0.50 of random's joules for the whole run; one seed: no evidence."),
+    ],
+)
+def test_without_targets_nothing_is_said_to_be_reached(num, says):
+    base = COSTS[:num]
+    comparison = compare(base / 2, ALL[:num], base, ALL[:num], seed=1)
+    (only,) = decide(
+        {"oort": comparison}, baseline="random", currency="joules", target="the whole run"
+    )
+
+    assert only.sentence.startswith(says)
