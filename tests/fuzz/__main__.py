@@ -1,4 +1,4 @@
-"""Fuzzer: thousands of damaged scenarios, data sets, traces, profiles and run folders.
+"""Fuzzer: thousands of damaged scenarios, studies, data sets, traces, profiles and run folders.
 
     python -m tests.fuzz --cases 20000 --jobs 2
     python -m tests.fuzz --targets trace folder --cases 500 --seed 7

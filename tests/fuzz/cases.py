@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import tempfile
 from collections.abc import Callable
@@ -18,8 +19,14 @@ from fleetsim.contracts import Progress
 from fleetsim.scenario import load, schema
 from fleetsim.schema import strict_yaml
 from fleetsim.simulate import run
+from fleetsim.studies import settings as study_settings
+from fleetsim.studies.backends import RemoteTasks
+from fleetsim.studies.execution import execute
+from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study import load_study
 from tests.bad_input.good import DEVICE, GOOD
 from tests.fuzz import damage, documents, sources
+from tests.studies.small_studies import STUDY, AtOnce, Silent
 
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
 """A run that ends soon."""
@@ -237,6 +244,124 @@ def run_folders(draw: st.DrawFn) -> Case:
     return Case((tuple(draw(st.sampled_from(commands)).split()),), files)
 
 
+_TINY: Final = {"fleet.size": 12, "server.cohort": 2, "stop.rounds": 2}
+_HOME: Final = ("--home", "home")
+
+
+@functools.cache
+def _studies() -> list[Any]:
+    """Small studies whose runs end soon: with every key, with few, and with training."""
+    whole: dict[str, Any] = {
+        **STUDY,
+        "overrides": dict(_TINY),
+        "arms": {"random": {}, "of 3": {"server.cohort": 3}},
+        "baseline": "random",
+        "vary": {"server.deadline_s": [50], "people": {"few": {}, "more": {"fleet.size": 13}}},
+        "seeds": [1],
+        "budgets": {"time_s": 60.0, "energy_j": 100.0},
+        "prices": "aws-us-east-1",
+        "different_worlds": False,
+    }
+    plain = {**STUDY, "overrides": dict(_TINY), "seeds": [1]}
+    trained = {key: value for key, value in plain.items() if key != "train"}
+    trained |= {"targets": [0.1, {"accuracy": 0.2, "smooth_rounds": 2}]}
+    return [whole, plain, trained]
+
+
+@functools.cache
+def _keys() -> list[str]:
+    """Key paths of overrides."""
+    return sorted({".".join(map(str, path)) for path in documents.paths_of(_scenarios()[0])})
+
+
+@st.composite
+def _damaged_studies(draw: st.DrawFn, whole: list[Any]) -> dict[str, Any]:
+    """Draw a damaged study, or a whole one, often with further overrides of the scenario."""
+    document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(whole)))
+    if draw(st.booleans()):
+        document = draw(documents.damaged(whole, study_settings.schema()))
+    for _ in range(draw(st.integers(0, 2))):
+        places = [document.get("overrides"), document.get("vary")]
+        arms = document.get("arms")
+        places += list(arms.values()) if isinstance(arms, dict) else []
+        usable = [place for place in places if isinstance(place, dict)]
+        if not usable:
+            break
+        place = draw(st.sampled_from(usable))
+        key = draw(st.sampled_from([*_keys(), "", ".", "fleet..size", "server.selector.kind"]))
+        scenario = draw(st.sampled_from(_scenarios()))
+        parts = [part for part in documents.paths_of(scenario) if ".".join(map(str, part)) == key]
+        values = [functools.reduce(lambda at, part: at[part], path, scenario) for path in parts]
+        drawn = draw(st.sampled_from([*values, *documents.JUNK]))
+        # Junk that is itself changed later would change for all cases.
+        value = yaml.safe_load(yaml.safe_dump(drawn))
+        place[key] = [value] if place is document.get("vary") else value
+    return document
+
+
+def _is_small_study(document: dict[str, Any]) -> bool:
+    """Return True if every run of a study should end soon, and there are few."""
+    for path in documents.paths_of(document):
+        value: Any = document
+        for key in path:
+            value = value[key]
+        names = {name for key in path for name in str(key).split(".")}
+        limits = [10] * ("rounds" in names) + [_SMALL] * (not _COUNTS.isdisjoint(names))
+        if isinstance(value, int | float) and any(value > limit for limit in limits):
+            return False
+        if "seeds" in names and isinstance(value, list) and len(value) > 3:
+            return False
+    overrides_ = document.get("overrides")
+    return isinstance(overrides_, dict) and "stop.rounds" in overrides_
+
+
+@st.composite
+def studies(draw: st.DrawFn) -> Case:
+    """Show, report or carry out a damaged study; half of the cases begin from bundled ones."""
+    if draw(st.booleans()):
+        document = draw(_damaged_studies(_studies()).filter(_is_small_study))
+        commands: tuple[tuple[str, ...], ...] = (
+            ("study", "run", "s.yaml", *_HOME, "--jobs", "1"),
+            ("study", "status", "s.yaml", *_HOME),
+        )
+    else:
+        document = draw(_damaged_studies([*_studies(), *_bundled("studies")]))
+        verb = draw(st.sampled_from(["status", "status", "report"]))
+        words = draw(st.sampled_from([(), (), ("--set", "seeds=[1]"), ("--set", 'arms."a"={}')]))
+        commands = (("study", verb, "s.yaml", *_HOME, *words),)
+    text = yaml.safe_dump(document, sort_keys=False)
+    if draw(st.integers(0, 4)) == 0:
+        text = draw(documents.texts(document))
+    raw = text.encode("utf-8", "surrogatepass")
+    if draw(st.integers(0, 9)) == 0:
+        raw = draw(damage.damaged(raw))
+    return Case(commands, {"s.yaml": raw})
+
+
+@functools.cache
+def _study_home() -> dict[str, bytes]:
+    """Files of a study with two complete runs, and of one run that failed."""
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "s.yaml"
+        data = {**STUDY, "overrides": dict(_TINY), "seeds": [1]}
+        file.write_text(strict_yaml.dump(data), encoding="utf-8")
+        study, store = load_study(file), RunStore(Path(place) / "home")
+        execute(study, store, RemoteTasks(AtOnce()), Silent())
+        store.save_failures("small", {study.runs[1].key: "its process was killed"})
+        paths = [path for path in sorted(Path(place).rglob("*")) if path.is_file()]
+        return {str(path.relative_to(place)): path.read_bytes() for path in paths}
+
+
+@st.composite
+def study_homes(draw: st.DrawFn) -> Case:
+    """Show, report and carry out a study whose home is damaged."""
+    whole = _study_home()
+    own = {name: raw for name, raw in whole.items() if name != "s.yaml"}
+    files = {"s.yaml": whole["s.yaml"]} | draw(_with_damage(own))
+    verbs = draw(st.sampled_from([("status",), ("report",), ("run",), ("run", "report")]))
+    return Case(tuple(("study", verb, "s.yaml", *_HOME) for verb in verbs), files)
+
+
 TARGETS: Final = {
     "validate": (validations, 8),
     "override": (overrides, 2),
@@ -245,5 +370,7 @@ TARGETS: Final = {
     "trace": (traces, 2),
     "profile": (profiles, 1),
     "folder": (run_folders, 1),
+    "study": (studies, 2),
+    "study-home": (study_homes, 1),
 }
-"""Every part of the program that is fuzzed, and its share of the cases in twentieths."""
+"""Every part of the program that is fuzzed, and its share of the cases."""

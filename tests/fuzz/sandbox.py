@@ -7,6 +7,7 @@ the processor time and the peak. The parent kills a child that does not answer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -18,6 +19,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 _COMMANDS_PER_CHILD: Final = 250
 """Number of commands per child, which bounds the memory that earlier commands left behind."""
@@ -136,13 +138,33 @@ def _processor_s() -> float:
 
 
 def _perform(words: list[str]) -> int:
-    from fleetsim import cli  # noqa: PLC0415
+    from fleetsim.cli import run_study  # noqa: PLC0415
     from fleetsim.report.pages import run_page  # noqa: PLC0415
+    from fleetsim.studies.backends import RemoteTasks  # noqa: PLC0415
+    from fleetsim.studies.page import study_page  # noqa: PLC0415
+    from tests.studies.small_studies import AtOnce  # noqa: PLC0415
 
     sys.argv = ["fleetsim", *words]
-    if words[0] == "run":
-        # Figures take seconds; what they are drawn from is fuzzed by `report` and `compare`.
-        run_page.write_report = lambda done, **_: done.folder
+    with contextlib.ExitStack() as quick:
+        if words[0] == "run":
+            # Figures take seconds; what they are drawn from is fuzzed by `report` and `compare`.
+            quick.enter_context(
+                patch.object(run_page, "write_report", lambda done, **_: done.folder)
+            )
+        if words[:2] == ["study", "run"]:
+            # A process of its own takes seconds to begin, and `study report` draws the page.
+            for owner, name, quicker in (
+                (run_study, "_backend", lambda jobs, dask: RemoteTasks(AtOnce())),
+                (study_page, "write_page", lambda tables, header, folder, **_: folder),
+            ):
+                quick.enter_context(patch.object(owner, name, quicker))
+        return _ending()
+
+
+def _ending() -> int:
+    """Run the command in `sys.argv`, and return its exit code; 70 for a traceback."""
+    from fleetsim import cli  # noqa: PLC0415
+
     try:
         cli.main()
     except SystemExit as end:
@@ -164,6 +186,8 @@ def _serve() -> None:
     # Everything heavy is imported now, so that no case pays for it.
     from fleetsim import scenario, simulate  # noqa: F401, PLC0415
     from fleetsim.report.pages import comparison, run_page  # noqa: F401, PLC0415
+    from fleetsim.studies import result  # noqa: F401, PLC0415
+    from fleetsim.studies.page import study_page  # noqa: F401, PLC0415
 
     for line in orders:
         asked = json.loads(line)

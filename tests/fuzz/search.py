@@ -61,7 +61,8 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                 if ending.exit_code is not None:
                     tally.most_s = max(tally.most_s, ending.processor_s)
                     tally.most_byte = max(tally.most_byte, ending.grown_byte)
-                found = faults(ending, draws_figures=words[0] in ("report", "compare"))
+                draws = words[0] in ("report", "compare", "study")
+                found = faults(ending, draws_figures=draws)
                 for says in found:
                     tally.faults[f"{target}: {_without_numbers(says)}"] += 1
                 if found and keep is not None:
