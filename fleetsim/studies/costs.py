@@ -22,8 +22,7 @@ from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.record.saved_run import Run
 from fleetsim.report.pages import prices
 from fleetsim.report.pages.prices import Prices
-from fleetsim.studies.settings import Budgets, Target
-from fleetsim.studies.statistics.sentence import WHOLE_RUN
+from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 
 CURRENCIES: Mapping[str, str] = {
     "rounds": "rounds",

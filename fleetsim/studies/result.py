@@ -25,7 +25,7 @@ from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
-from fleetsim.studies.statistics.sentence import WHOLE_RUN
+from fleetsim.studies.settings import WHOLE_RUN
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 

@@ -15,6 +15,9 @@ _MOST_SEEDS = 10_000
 MOST_RUNS = 100_000
 """Number of runs above which a study is refused."""
 
+WHOLE_RUN = "the whole run"
+"""Label of the target of a study without targets, which every run reaches."""
+
 Name = Annotated[str, StringConstraints(pattern=r"^[^\s,=][^,=\n]{0,59}$")]
 """Name of an arm or a level: 1 to 60 characters without comma and equals sign."""
 Overrides = dict[str, Any]

@@ -8,8 +8,7 @@ import pytest
 
 from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.studies.costs import costs
-from fleetsim.studies.settings import Budgets, Target
-from fleetsim.studies.statistics.sentence import WHOLE_RUN
+from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 from tests.report.made_runs import MadeUp, make_run
 
 

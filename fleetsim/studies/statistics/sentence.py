@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
+from fleetsim.studies.settings import WHOLE_RUN
 from fleetsim.studies.statistics.comparison import Comparison
 from fleetsim.studies.statistics.power import MOST_SEEDS
 from fleetsim.studies.statistics.shares import Share
 
 NO_EVIDENCE = "one seed: no evidence"
-
-WHOLE_RUN = "the whole run"
-"""Target of a study without targets, which every run reaches."""
 
 _MAX_DECIMALS = 5
 _MOST = 1_000_000
