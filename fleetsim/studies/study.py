@@ -158,6 +158,7 @@ def load_study(
     if file is None:
         raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
     document = overrides.apply(strict_yaml.read(file), overrides_)
+    _refuse_keys_without_quotes(document)
     settings = faults.check(StudySettings, document)
     conditions = tuple(_conditions(settings, document))
     num_runs = len(conditions) * len(settings.arms) * len(settings.seeds)
@@ -186,6 +187,21 @@ def load_study(
         conditions=conditions,
         cells=cells,
     )
+
+
+def _refuse_keys_without_quotes(document: Document) -> None:
+    """Refuse `overrides.server.cohort=5`, which would replace the whole server of the scenario.
+
+    Raises:
+        ScenarioError: an override of the study has made a mapping below a key of the scenario.
+    """
+    for place, name in document.places.items():
+        depth = {"overrides": 1, "arms": 2}.get(str(place[0]) if place else "", len(place))
+        made_here = isinstance(document.places.get(place[: depth + 1]), str)
+        if isinstance(name, str) and len(place) > depth + 1 and made_here:
+            above = spelled(place[:depth])
+            key = ".".join(map(str, place[depth:]))
+            raise ScenarioError(f'{name}: a key with a dot needs quotes; write {above}."{key}"')
 
 
 def _beside(name: str, kind: bundled.Kind, document: Document) -> str:

@@ -27,6 +27,10 @@ _ADDRESS_SPACE_BYTE: Final = 12 << 30
 """Limit of the child's address space, so that a case cannot take the machine's memory."""
 
 
+_READY: Final = b"ready\n"
+"""First line of a child, when everything is imported."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """End of a command."""
@@ -44,7 +48,7 @@ class Ending:
 class Sandbox:
     """Context manager that runs commands in a child process and ends it."""
 
-    def __init__(self, answer_s: float = 60.0) -> None:
+    def __init__(self, answer_s: float = 300.0) -> None:
         """Set the wall time after which a child that has not answered is killed."""
         self._answer_s = answer_s
         self._child: subprocess.Popen[bytes] | None = None
@@ -90,7 +94,7 @@ def _begin() -> subprocess.Popen[bytes]:
         "COLUMNS": "100",
         "PYTHONWARNINGS": "default",
     }
-    return subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-m", "tests.fuzz.sandbox"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -98,6 +102,10 @@ def _begin() -> subprocess.Popen[bytes]:
         env=environment,
         cwd=Path(__file__).parents[2],
     )
+    # On a busy machine the imports take longer than any command.
+    assert child.stdout is not None
+    assert child.stdout.readline() == _READY, "the sandbox does not begin"
+    return child
 
 
 def _ask(
@@ -189,6 +197,8 @@ def _serve() -> None:
     from fleetsim.studies import result  # noqa: F401, PLC0415
     from fleetsim.studies.page import study_page  # noqa: F401, PLC0415
 
+    answers.write(_READY)
+    answers.flush()
     for line in orders:
         asked = json.loads(line)
         os.chdir(asked["folder"])

@@ -223,3 +223,34 @@ def test_cells_that_name_the_kind_of_a_plug_in_have_it(tmp_path, plugin, changes
 def test_a_plug_in_that_no_arm_has_is_refused(tmp_path, plugin):
     with pytest.raises(ScenarioError, match=r"no arm has it; set .* first in one"):
         load_study(written(tmp_path), plugin=plugin)
+
+
+@pytest.mark.parametrize(
+    ("change", "way_out"),
+    [
+        ("overrides.server.cohort=4", 'write overrides."server.cohort"'),
+        ("arms.random.server.cohort=4", 'write arms.random."server.cohort"'),
+        ("arms.other.server.cohort=4", 'write arms.other."server.cohort"'),
+    ],
+)
+def test_a_key_of_the_scenario_without_quotes_is_refused(tmp_path, change, way_out):
+    """It would replace the whole server."""
+    with pytest.raises(ScenarioError) as caught:
+        load_study(written(tmp_path), [change])
+
+    assert str(caught.value) == f"--set {change}: a key with a dot needs quotes; {way_out}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        'overrides."server.selector"={kind: oort}',
+        "overrides.stop={rounds: 3}",
+        'arms.other={"server.cohort": 4}',
+        'arms."other"."server.cohort"=4',
+        "budgets.time_s=5",
+        "vary.people.few={}",
+    ],
+)
+def test_other_overrides_of_a_study_are_taken(tmp_path, change):
+    assert load_study(written(tmp_path), [change]).cells
