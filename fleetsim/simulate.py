@@ -175,6 +175,7 @@ def run(
                 aggregator=scenario.server.aggregator.build(buffers=prepared.buffers),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
+                label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
             recorder=recorder,

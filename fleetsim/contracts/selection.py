@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fleetsim.contracts.reports import Evaluation, Report
@@ -49,6 +49,12 @@ class FleetView:
     clients_hash: str | None = None
     """SHA-256 of who the clients are: fleet, data and partition, with their seed. What a selector
     has learned about clients by number holds for these alone. None in the check of a scenario."""
+    layer_counts: Mapping[str, int] = field(default_factory=dict)
+    """Number of the model's layers by operation class (conv, depthwise, gemm, rnn); empty in the
+    check of a scenario."""
+    label_coverage: FloatArray | None = None
+    """Share of all labels that occur among each client's training samples, as the clients declare
+    [N]. None where samples have no single label: next tokens, a blank data set."""
 
     @property
     def training(self) -> Work:

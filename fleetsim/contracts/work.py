@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -113,5 +113,7 @@ class ModelCost:
     """Bytes of one model on the wire, from its state dict."""
     num_layers: int = 0
     """Number of layers that multiply matrices; each costs a device an overhead per batch."""
+    layer_counts: Mapping[str, int] = field(default_factory=dict)
+    """Number of those layers by operation class; empty where only their sum is known."""
     memory: StepMemory | None = None
     """Memory of a step; None in worlds without a memory model."""

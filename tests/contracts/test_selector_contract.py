@@ -423,14 +423,15 @@ def test_who_needs_no_losses_chooses_the_same_without_them(settings):
 
 def test_the_views_hold_what_a_server_can_know_and_nothing_else():
     # No device, speed, channel, battery, usage, true availability or outcome to come. Clients
-    # register with the number of their samples and their place.
+    # register with the number of their samples, the share of labels among them and their place.
+    # The server knows the layers of its own model.
     def names(record: type) -> set[str]:
         return set(get_type_hints(record))
 
     assert names(FleetView) == {
         *("seed", "num_samples", "cohort", "epochs", "batch_size", "parameters"),
         *("learning_rate", "planned_rounds", "payload_byte", "position_m"),
-        *("validation", "steps", "clients_hash"),
+        *("validation", "steps", "clients_hash", "layer_counts", "label_coverage"),
     }
     assert names(RoundView) == {
         *("round", "now_s", "wanted", "candidates", "num_samples"),

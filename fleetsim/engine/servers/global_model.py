@@ -10,6 +10,7 @@ import numpy as np
 from fleetsim.contracts import (
     Aggregator,
     Evaluation,
+    FloatArray,
     ModelCost,
     Parameters,
     Report,
@@ -43,6 +44,8 @@ class Learning:
     evaluate_every_rounds: int = 1
     partial_fraction: float = 0.0
     """Chance that a client trains only a part of `training`."""
+    label_coverage: FloatArray | None = None
+    """Share of all labels that each client's training samples have [N]; None: no single labels."""
 
 
 class GlobalModel:

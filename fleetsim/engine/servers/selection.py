@@ -69,6 +69,8 @@ class Selection:
         """Last delivered probe of each client that trained the global model in this round."""
         num_samples = world.fleet.num_samples.copy()
         freeze(num_samples)
+        if learning.label_coverage is not None:
+            freeze(learning.label_coverage)
         requests = self._requests(
             "setup",
             self._selector.setup,
@@ -86,6 +88,8 @@ class Selection:
                 position_m=world.fleet.position_m,
                 validation=model.validate(),
                 clients_hash=parts.clients_hash,
+                layer_counts=learning.cost.layer_counts,
+                label_coverage=learning.label_coverage,
             ),
         )
         self._setup_requests = [] if is_resumed else requests

@@ -39,29 +39,32 @@ def model_cost(module: nn.Module, input_shape: tuple[int, ...]) -> ModelCost:
     Raises:
         ValueError: the FLOP of a layer are not known.
     """
-    flop, num_layers = _forward_pass(module, input_shape)
+    flop, layer_counts = _forward_pass(module, input_shape)
     return ModelCost(
         forward_flop=flop,
         num_parameters=sum(parameter.numel() for parameter in module.parameters()),
         payload_byte=sum(
             entry.numel() * entry.element_size() for entry in module.state_dict().values()
         ),
-        num_layers=num_layers,
+        num_layers=sum(layer_counts.values()),
+        layer_counts=layer_counts,
     )
 
 
-def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict[str, float], int]:
-    """Return the FLOP of a sample's forward pass by class, none of them 0, and layers with FLOP."""
+def _forward_pass(
+    module: nn.Module, input_shape: tuple[int, ...]
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Return FLOP of a sample's forward pass, and layers with FLOP, by class, none of them 0."""
     takes_tokens = any(isinstance(layer, nn.Embedding) for layer in module.modules())
     sample = torch.zeros(1, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     flop: Counter[str] = Counter()
-    layers: list[int] = []
+    layers: Counter[str] = Counter()
 
     def count(layer: nn.Module, inputs: tuple[Tensor, ...], outputs: Any) -> None:
-        spent = _layer_flop(layer, inputs[0], outputs)
-        flop[_operation_class(layer)] += spent
+        spent, kind = _layer_flop(layer, inputs[0], outputs), _operation_class(layer)
+        flop[kind] += spent
         if spent > 0:
-            layers.append(_num_launched(layer))
+            layers[kind] += _num_launched(layer)
 
     hooks = [layer.register_forward_hook(count) for layer in module.modules()]
     was_training = module.training
@@ -72,7 +75,7 @@ def _forward_pass(module: nn.Module, input_shape: tuple[int, ...]) -> tuple[dict
         module.train(was_training)
         for hook in hooks:
             hook.remove()
-    return {kind: float(count) for kind, count in flop.items() if count > 0}, sum(layers)
+    return {kind: float(count) for kind, count in flop.items() if count > 0}, dict(layers)
 
 
 def _num_launched(layer: nn.Module) -> int:

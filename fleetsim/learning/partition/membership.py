@@ -1,4 +1,4 @@
-"""Samples of each client, and the draws by label that several partitions share."""
+"""Samples of each client, their labels, and draws by label that several partitions share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fleetsim.contracts import IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.rng import stream
 
@@ -26,6 +26,24 @@ def members(client_of: IntArray, num_clients: int) -> tuple[IntArray, ...]:
     by_client = np.argsort(client_of, kind="stable")
     ends = np.cumsum(np.bincount(client_of, minlength=num_clients))
     return tuple(np.split(by_client, ends[:-1]))
+
+
+def label_coverage(parts: Sequence[IntArray], labels: IntArray, num_classes: int) -> FloatArray:
+    """Return the share of all labels that occur among each client's samples [N].
+
+    Args:
+        parts: sample indices of each client.
+        labels: label of every sample [n].
+        num_classes: number of labels of the data set.
+
+    >>> parts = [np.array([0, 1]), np.array([2, 3]), np.array([4])]
+    >>> label_coverage(parts, np.array([1, 1, 0, 3, 2]), 4).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    owners = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    held = np.unique(owners * num_classes + labels[np.concatenate(parts)])
+    coverage: FloatArray = np.bincount(held // num_classes, minlength=len(parts)) / num_classes
+    return coverage
 
 
 def shuffled_by_label(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, IntArray, ModelCost, Parameters, Trainer
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, ModelCost, Parameters, Trainer
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.compression import CompressionSettings
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
@@ -21,6 +21,7 @@ from fleetsim.learning.models.flat_vector import flatten, layout
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.partition.client_samples import split_samples
 from fleetsim.learning.partition.holdout import num_held
+from fleetsim.learning.partition.membership import label_coverage
 from fleetsim.learning.training.settings import TaskSettings, TrainerSettings
 from fleetsim.learning.training.trainer_choice import choose_trainer, kernel_class
 from fleetsim.learning.training.trainers import DataTrainer, NullTrainer
@@ -71,6 +72,8 @@ class PreparedTask:
     """Forms of computing that the kernel chose, by name; empty without training."""
     test_labels: IntArray | None
     """Labels of the server's test samples [m] or [m, t]; None without training."""
+    label_coverage: FloatArray | None = None
+    """Share of all labels that each client's training samples have [N]; None: no single labels."""
 
     def upload_byte(self, compression: CompressionSettings) -> int:
         """Return the bytes of one uploaded model: its floats compressed, all else as it is."""
@@ -88,6 +91,7 @@ class _Samples:
     num_evaluated: IntArray
     vocabulary_size: int | None = None
     is_sequence: bool = False
+    label_coverage: FloatArray | None = None
     data: TrainerData | None = None
 
 
@@ -168,6 +172,7 @@ def prepare_task(
         platform=resolve(torch_device=torch_device if train else "cpu"),
         forms=forms,
         test_labels=samples.data.test_labels if train and samples.data is not None else None,
+        label_coverage=samples.label_coverage,
     )
 
 
@@ -203,13 +208,18 @@ def _split(request: TaskRequest, dataset: Dataset) -> _Samples:
         np.array([own.size for own in rows], dtype=np.int64)
         for rows in (of_clients.training, of_clients.evaluation)
     )
+    is_sequence = dataset.train_labels.ndim > 1
+    coverage = None
+    if not is_sequence:
+        coverage = label_coverage(of_clients.training, dataset.train_labels, dataset.num_classes)
     return _Samples(
         input_shape=dataset.sample_shape,
         num_classes=dataset.num_classes,
         num_samples=num_samples,
         num_evaluated=num_evaluated,
         vocabulary_size=dataset.vocabulary_size,
-        is_sequence=dataset.train_labels.ndim > 1,
+        is_sequence=is_sequence,
+        label_coverage=coverage,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,

@@ -77,6 +77,8 @@ def test_every_layer_spends_two_flop_per_weight_and_output_pixel(
 
     assert cost.forward_flop == {kind: flop for kind, flop in expected.items() if flop}
     assert cost.num_layers == num_layers
+    counts = {"conv": len(conv), "gemm": len(dense)}
+    assert cost.layer_counts == {kind: count for kind, count in counts.items() if count}
     assert cost.payload_byte == 4 * cost.num_parameters
 
 
@@ -92,10 +94,13 @@ def test_depthwise_and_pointwise_convolutions_are_told_apart() -> None:
         nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Sequential(nn.Conv2d(32, 64, 1))
     )
 
-    assert model_cost(module, (32, 64, 64)).forward_flop == {
+    cost = model_cost(module, (32, 64, 64))
+
+    assert cost.forward_flop == {
         "depthwise": 2 * 64 * 64 * 32 * 9,
         "conv": 2 * 64 * 64 * 64 * 32,
     }
+    assert cost.layer_counts == {"depthwise": 1, "conv": 1}
 
 
 def test_a_convolution_of_one_channel_is_not_depthwise() -> None:
@@ -121,10 +126,14 @@ class LastOutput(nn.Module):
 
 
 def test_recurrent_layers_count_their_four_gates_in_every_step() -> None:
-    assert model_cost(LastOutput(), (20, 128)).forward_flop == {
+    cost = model_cost(LastOutput(), (20, 128))
+
+    assert cost.forward_flop == {
         "rnn": 20 * 2 * 4 * 256 * (128 + 256),
         "gemm": 2 * 256 * 10 + 2 * 10 * 5,
     }
+    # The module's own product counts as a layer.
+    assert cost.layer_counts == {"rnn": 1, "gemm": 2}
 
 
 def counted_by_torch(module: nn.Module, sample: Tensor) -> int:
@@ -185,7 +194,7 @@ def test_a_layer_that_runs_twice_is_launched_twice() -> None:
 def test_a_recurrent_layer_counts_its_layers_and_directions() -> None:
     module = nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True)
 
-    assert model_cost(module, (7, 6)).num_layers == 4
+    assert model_cost(module, (7, 6)).layer_counts == {"rnn": 4}
 
 
 @pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])

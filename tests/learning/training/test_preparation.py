@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ def prepared(
     kind: TrainerKind | Literal["auto"] = "auto",
     measures_memory: bool = False,
     prefetched: Prefetch | None = None,
+    num_clients: int = 4,
     **task: object,
 ) -> PreparedTask:
     local = {"epochs": 1, "batch_size": 5, "optimizer": {"learning_rate": 0.1}}
@@ -39,7 +41,7 @@ def prepared(
         {"dataset": dataset, "model": {"kind": "logistic"}, "local": local, **task}
     )
     request = TaskRequest(
-        settings, TrainerSettings(kind=kind), 1, 1, 4, measures_memory=measures_memory
+        settings, TrainerSettings(kind=kind), 1, 1, num_clients, measures_memory=measures_memory
     )
     return prepare_task(request, train=train, torch_device="cpu", workers=1, prefetched=prefetched)
 
@@ -88,6 +90,27 @@ def test_an_upload_is_compressed_but_for_what_is_no_float() -> None:
 
     assert task.upload_byte(UncompressedSettings()) == task.cost.payload_byte == 60
     assert task.upload_byte(Quantise8BitSettings()) == 15 + 8
+
+
+@pytest.mark.parametrize(("partition", "share"), [("iid", 1.0), ("one-class", 0.1)])
+def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(
+    partition: str, share: float
+) -> None:
+    task = prepared(DIGITS, train=False, num_clients=10, partition={"kind": partition})
+
+    assert task.label_coverage is not None
+    assert task.label_coverage.tolist() == [share] * 10
+
+
+def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: Path) -> None:
+    tokens = np.arange(48).reshape(16, 3) % 5
+    np.savez(tmp_path / "train.npz", inputs=tokens, labels=(tokens + 1) % 5)
+    texts = {"kind": "folder", "folder": str(tmp_path), "test_fraction": 0.25}
+    model = {"kind": "lstm", "embedding": 2, "hidden": 2, "layers": 1}
+    task = prepared(texts, train=False, model=model, partition={"kind": "iid"})
+
+    assert task.label_coverage is None
+    assert prepared(BLANK, train=False).label_coverage is None
 
 
 def test_a_prefetched_data_set_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
