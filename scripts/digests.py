@@ -112,6 +112,11 @@ CASES: dict[str, tuple[str, tuple[str, ...], bool]] = {
         (*IMAGES, "trainer.kind=channels-last", *SHORT),
         True,
     ),
+    "selector-autofl": (
+        "quickstart",
+        ("server.selector={kind: autofl}", "evaluate.validation_fraction=0.1", *SHORT),
+        True,
+    ),
     "selector-gpfl": (
         "quickstart",
         ("server.selector={kind: gpfl}", "evaluate.validation_fraction=0.1", *SHORT),

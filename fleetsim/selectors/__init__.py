@@ -20,6 +20,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `tifl`: tiers of clients of similar latency.
 - `fedcs`: as many clients as fit into a round.
 - `rbcs_f`: short exchange times, with fairness.
+- `autofl`: Q-tables choose clients and clocks, for accuracy and energy.
 - `bandits`: parts that bandits share.
 - `probing`: requests to evaluate a model, and their answers as columns.
 - `training_loss`: losses that clients report from local training.
@@ -40,6 +41,7 @@ from pydantic import Field
 
 from fleetsim.contracts import Selector
 from fleetsim.selectors.afl import AflSettings
+from fleetsim.selectors.autofl import AutoFLSettings
 from fleetsim.selectors.baselines.fixed import FixedSettings
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings
 from fleetsim.selectors.baselines.uniform import RandomSettings
@@ -79,7 +81,8 @@ SelectorSettings = Annotated[
     | SurveySettings
     | TiFLSettings
     | FedCSSettings
-    | RBCSFSettings,
+    | RBCSFSettings
+    | AutoFLSettings,
     Field(discriminator="kind"),
 ]
 """Settings of any selector, distinguished by `kind`."""

@@ -182,6 +182,7 @@ BYTES = {
     # Three numbers of a tenth; two of all clients.
     "`fedcs`": (0, 0, 0, 10 * 24),
     "`rbcs-f`": (0, 0, 0, 100 * 16),
+    "`autofl`": (0, 0, 0, 100 * 8),
     # 20 phones, after the slots that end with rounds 30 and 45.
     "`ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
     "`quick-init-ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),

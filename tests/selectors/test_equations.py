@@ -15,6 +15,7 @@ import fleetsim.selectors
 
 PAPERS = {
     "afl": ("afl.equations",),
+    "autofl": ("autofl.equations",),
     "bp_ucb": ("bp_ucb.belief_propagation", "bp_ucb.equations"),
     "divfl": ("divfl.equations",),
     "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose, Report, RoundView
+from fleetsim.contracts import Cohort, Outcome, Purpose, Report, RoundView
 from fleetsim.scenario import load
 from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
@@ -30,9 +30,10 @@ class Watched:
     def select(self, view):
         self.views.append(view)
         self.answers += view.reports
-        chosen = self.selector.select(view)
+        answer = self.selector.select(view)
+        chosen = answer.clients if isinstance(answer, Cohort) else answer
         self.chosen.append(chosen.tolist())
-        return chosen
+        return answer
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def probes(finished):
         ("tifl", [], MODEL_BYTE, [True, False, False]),
         ("fedcs", ["server.selector.asked_fraction=0.5"], 24, [True, True, True]),
         ("rbcs-f", [], 16, [True, True, True]),
+        ("autofl", ["evaluate.validation_fraction=0.1"], 8, [True, True, True]),
         ("oort", ["server.selector.profile=oort_repo"], None, [False, False, False]),
     ],
 )
@@ -129,6 +131,7 @@ def test_a_deadline_and_owners_that_come_and_go_are_survived(play):
         "{kind: tifl, num_tiers: 2, profile_rounds: 2, interval_rounds: 2}",
         "{kind: fedcs, asked_fraction: 0.5}",
         "{kind: rbcs-f}",
+        "{kind: autofl, exploration: 0.5, tables: category}",
         "{kind: oort, profile: fedscale, pacer_window_rounds: 1}",
         "{kind: random, from_sets: [[0, 1, 2, 3], [4, 5, 6, 7, 8]]}",
     ],

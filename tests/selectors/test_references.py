@@ -10,6 +10,7 @@ from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.survey import SurveySettings
 from fleetsim.simulate import run
 from tests.selectors.references.afl import Afl
+from tests.selectors.references.autofl import AutoFl
 from tests.selectors.references.divfl import DivFl
 from tests.selectors.references.fedcor import FedCor
 from tests.selectors.references.fedcs import FedCS
@@ -117,6 +118,21 @@ CASES = [
         {"penalty": 0.05, "confidence": 5.0, "ridge": 0.5},
         lambda _: RbcsF(v=0.05, alpha=5.0, ridge=0.5),
     ),
+    ("autofl", {}, lambda _: AutoFl()),
+    ("autofl", {"exploration": 0.0, "unit_j": 50.0}, lambda _: AutoFl(epsilon=0.0, unit_j=50.0)),
+    (
+        "autofl",
+        {"accuracy_weight": 10.0, "gain_weight": 100.0},
+        lambda _: AutoFl(alpha=10.0, beta=100.0),
+    ),
+    ("autofl", {"tables": "category"}, lambda _: AutoFl(shared=True)),
+    ("autofl", {"next_state": "same"}, lambda _: AutoFl(waits=False)),
+    (
+        "autofl",
+        {"previous": "best", "cohort_energy": "sum"},
+        lambda _: AutoFl(best=True, adds_up=True),
+    ),
+    ("autofl", {"learning": False}, lambda _: AutoFl(epsilon=0.0, learns=False)),
 ]
 """Kind, settings, and the reference for them."""
 

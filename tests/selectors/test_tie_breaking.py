@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.contracts import Evaluation, Purpose
+from fleetsim.contracts import Cohort, Evaluation, Purpose
+from fleetsim.selectors.autofl import AutoFLSettings
 from fleetsim.selectors.divfl import DivFlSettings
 from fleetsim.selectors.fedcs import FedCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
@@ -74,6 +75,7 @@ def test_a_negative_number_or_missing_keys_are_refused():
 @pytest.mark.parametrize(
     "settings",
     [
+        AutoFLSettings(exploration=0.0),
         DivFlSettings(),
         FedCSSettings(asked_fraction=1.0),
         FedGRASettings(every_rounds=1),
@@ -95,7 +97,8 @@ def test_equal_clients_go_by_lowest_id_only_if_asked(settings):
             settings.model_copy(update={"ties": ties}), (10,) * 30, cohort=3, **known
         )
         _, view = probed(selector, fleet, answer, round_=round_)
-        return tuple(selector.select(view).tolist())
+        choice = selector.select(view)
+        return tuple((choice.clients if isinstance(choice, Cohort) else choice).tolist())
 
     assert {chosen("lowest_id", round_) for round_ in range(1, 6)} == {(0, 1, 2)}
     assert len({chosen("random", round_) for round_ in range(1, 6)}) == 5

@@ -47,6 +47,8 @@ class Stage:
             parameters=self.model,
             payload_byte=40_000,
             validation=self.evaluation,
+            layer_counts={"conv": 12, "depthwise": 1, "gemm": 3, "rnn": 6},
+            label_coverage=np.arange(num_clients) % 5 / 4,
         )
 
     def play(self, selector: Selector, rounds: int | None = None) -> None:
@@ -137,6 +139,7 @@ class Stage:
             loss_rms=rms if is_training else None,
             accuracy=accuracy if kind is WorkKind.EVALUATE else None,
             vector=vector if kind in (WorkKind.TRAIN, WorkKind.GRADIENT) else None,
+            energy_j=2.0 * float(phases_s.sum()),
             base=self.model if is_training else None,
             resources=resources if request.asks_resources else None,
         )

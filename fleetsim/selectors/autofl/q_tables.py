@@ -1,0 +1,144 @@
+"""Q-tables of all clients together, and rewards that wait for the next state of their clients.
+
+There is a row of values for each state of a table that was rewarded. Its number is that of the
+table times `NUM_STATES` plus that of the state. Other rows are zeros and take no memory. A row of A
+levels takes 8 + 8 A byte. A round adds at most a row for each client that delivered, and a table
+has at most 62,208. Within a run the model, its training and the labels of a client are fixed, so
+that a client has at most 4 * 4 * 2 = 32: with 5 levels 1,536 byte.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
+from fleetsim.selectors.autofl.equations import updated
+
+
+class Rewards(NamedTuple):
+    """Rewards of clients, in the order of their rounds."""
+
+    client: IntArray
+    """Client of each [n]."""
+    row: IntArray
+    """Row of its state when it was chosen [n]."""
+    level: IntArray
+    """Level at which it computed [n]."""
+    reward: FloatArray
+    """R [n]."""
+
+    def at(self, mask: BoolArray) -> Rewards:
+        """Return those of a mask [n]."""
+        return Rewards(self.client[mask], self.row[mask], self.level[mask], self.reward[mask])
+
+
+class WaitingRewards:
+    """Rewards whose clients have not told their next state yet."""
+
+    def __init__(self) -> None:
+        none = np.empty(0, dtype=np.int64)
+        self.all = Rewards(none, none, none, np.empty(0))
+
+    def add(self, new: Rewards) -> None:
+        """Add rewards after those that wait."""
+        self.all = Rewards(
+            np.append(self.all.client, new.client),
+            np.append(self.all.row, new.row),
+            np.append(self.all.level, new.level),
+            np.append(self.all.reward, new.reward),
+        )
+
+    def take(self, is_ready: BoolArray) -> Rewards:
+        """Return the rewards that wait no longer, by a mask [n], and keep the others."""
+        ready, self.all = self.all.at(is_ready), self.all.at(~is_ready)
+        return ready
+
+    def state(self) -> State:
+        """Return copies of the columns."""
+        return {f"waiting/{name}": column.copy() for name, column in self.all._asdict().items()}
+
+    def restore(self, state: State) -> None:
+        """Replace all rewards by copies of those that `state` returned."""
+        self.all = Rewards(
+            np.array(state["waiting/client"], dtype=np.int64),
+            np.array(state["waiting/row"], dtype=np.int64),
+            np.array(state["waiting/level"], dtype=np.int64),
+            np.array(state["waiting/reward"], dtype=np.float64),
+        )
+
+
+class QTables:
+    """Values of all levels in the states that were rewarded."""
+
+    def __init__(self, num_levels: int) -> None:
+        self._rows: IntArray = np.empty(0, dtype=np.int64)
+        self._values: FloatArray = np.empty((0, num_levels))
+
+    def values(self, rows: IntArray) -> FloatArray:
+        """Return the values of these rows [n, A]; zeros where nothing was learned."""
+        found = np.zeros((rows.size, self._values.shape[1]))
+        if self._rows.size:
+            at = self._places(rows)
+            is_there = self._rows[at] == rows
+            found[is_there] = self._values[at[is_there]]
+        return found
+
+    def learn(
+        self, given: Rewards, next_rows: IntArray, *, learning_rate: float, discount: float
+    ) -> None:
+        """Learn from rewards, one by one; clients that share a table may share a row.
+
+        Args:
+            given: the rewards, in their order.
+            next_rows: row of the next state of each client [n].
+            learning_rate: weight of a reward.
+            discount: weight of the next state.
+        """
+        self._add(given.row)
+        places = self._places(given.row).tolist()
+        steps = zip(places, given.level.tolist(), given.reward.tolist(), next_rows, strict=True)
+        for place, level, reward, next_row in steps:
+            self._values[place, level] = updated(
+                float(self._values[place, level]),
+                reward,
+                float(self.values(next_row[np.newaxis]).max()),
+                learning_rate=learning_rate,
+                discount=discount,
+            )
+
+    def state(self) -> State:
+        """Return copies of the rows and their values."""
+        return {"rows": self._rows.copy(), "values": self._values.copy()}
+
+    def restore(self, state: State) -> None:
+        """Replace all rows by copies of those that `state` returned.
+
+        Raises:
+            ValueError: these are no rows of values for as many levels.
+        """
+        rows, values = state["rows"], state["values"]
+        is_right = (
+            rows.dtype == np.int64
+            and rows.ndim == 1
+            and bool((np.diff(rows, prepend=-1) > 0).all())
+            and values.dtype == np.float64
+            and values.shape == (rows.size, self._values.shape[1])
+            and bool(np.isfinite(values).all())
+        )
+        if not is_right:
+            raise ValueError("rows must ascend from 0, each with a finite value for every level")
+        self._rows = np.array(rows, dtype=np.int64)
+        self._values = np.array(values, dtype=np.float64)
+
+    def _add(self, rows: IntArray) -> None:
+        new = np.setdiff1d(rows, self._rows)
+        if new.size:
+            at = self._rows.searchsorted(new)
+            self._rows = np.insert(self._rows, at, new)
+            self._values = np.insert(self._values, at, 0.0, axis=0)
+
+    def _places(self, rows: IntArray) -> IntArray:
+        """Return the place of each row; where there is none, any place."""
+        return self._rows.searchsorted(rows).clip(max=self._rows.size - 1)

@@ -1,0 +1,360 @@
+"""AutoFL: Q-tables of clients choose the cohort, and the clock at which each of it computes.
+
+1. Before a choice every candidate is asked for its resources: the share of its processor and of its
+   memory in use, the slower rate of its link, and its speed. They are told as bins, in 8 byte.
+2. With its labels, the model and the training they make its state s. Its table has a value for each
+   clock level a. The K clients of the largest max over a of Q(s, a) are chosen, or in a share
+   epsilon of the rounds random ones. Each computes at the level of its largest value, or, with
+   probability epsilon, at a random one.
+3. After the round each client that delivered has a reward: the accuracy and its gain against the
+   joules of the cohort and its own, or accuracy - 100 where accuracy fell. Its value moves towards
+   the reward, and a little towards the best value of its next state
+   (`fleetsim.selectors.autofl.equations`).
+
+Readings:
+
+* *Execution targets.* The source has five levels without units. Here they are shares of the full
+  clock, `clock_levels`; they replace `task.local.clock_fraction`. No device profile has a second
+  processor to choose: a board's CPU and its GPU are profiles of their own, and a client has one.
+* *Energy.* Joules are what clients report of their training tasks; those of probes are not in it.
+  The source has made-up units, and divides the energy of the cohort by K. `unit_j` is the number of
+  joules that weigh as much as alpha per cent of accuracy.
+* *Next state.* It is the state that the client reports when it is asked next. Until then its reward
+  waits. The source takes the old state (`next_state: same`).
+* *Accuracy before.* It is that of the round before; the source keeps the best (`previous: best`).
+  It is measured on samples kept for selectors, the source's on the test set.
+* *Memory in use* is what is not free, in worlds with a memory model; in others it counts as 0.
+* Labels of samples that have none of their own, such as next tokens, count as all present.
+
+Values begin at 0. A client that did not answer cannot be chosen; if none answered, random
+candidates are, and nothing is learned from them. Nothing is learned from failures.
+
+With `tables: category` clients share tables: one for all clients whose devices, idle, have rates in
+the same doubling, such as 8.6 to 17.2 GFLOP/s (2^33 to 2^34 FLOP/s). A new client then knows what
+others have learned.
+
+Without `weights` the tables are empty at first, and learn in the run (`learning: true`). Trained
+tables hold for the clients on which they were trained, by number, and for the same levels. With
+`learning: false` they stay as they are, and nothing is explored.
+
+Secondary source: Kim, Wu, "AutoFL: enabling heterogeneity-aware energy efficient federated
+learning", MICRO 2021 (arXiv 2107.08147), by its re-implementation
+li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults; the paper's full text was
+not at hand.
+
+The server must know its model, the labels that each client has, and the joules of its cohorts, and
+must keep samples for selectors (`evaluate.validation_fraction`). No losses of clients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    Cohort,
+    Evaluation,
+    FleetView,
+    IntArray,
+    ProbeRequest,
+    Resources,
+    RoundOutcome,
+    RoundView,
+    State,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.compute import num_trained
+from fleetsim.schema.distinct import Distinct
+from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
+from fleetsim.selectors import probing
+from fleetsim.selectors.autofl.equations import (
+    NUM_STATES,
+    category,
+    chosen_levels,
+    rewards,
+    state_number,
+)
+from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
+from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Scalar
+from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.learned_weights import weights_for
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
+from fleetsim.settings import Settings
+from fleetsim.units import BIT_PER_MBIT
+
+_ANSWER_BYTE = 8
+"""Bins of a state and the category, in one number."""
+_UNKNOWN = -1
+"""Row of a client that did not answer."""
+
+ClockLevel = Annotated[float, Field(ge=0.001, le=1.0)]
+ClockLevels = Annotated[tuple[ClockLevel, ...], Field(min_length=1, max_length=64), Distinct()]
+_WHILE_LEARNING = beside("learning", True)
+
+
+class AutoFLSettings(Settings):
+    """Clients and clocks of the best values in Q-tables, which weigh accuracy against joules."""
+
+    acts_if = by_key(
+        exploration=_WHILE_LEARNING,
+        learning_rate=_WHILE_LEARNING,
+        discount=_WHILE_LEARNING,
+        accuracy_weight=_WHILE_LEARNING,
+        gain_weight=_WHILE_LEARNING,
+        unit_j=_WHILE_LEARNING,
+        cohort_energy=_WHILE_LEARNING,
+        previous=_WHILE_LEARNING,
+        next_state=_WHILE_LEARNING,
+    )
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "processor, memory and link of all clients, and how many labels each has, as they say;"
+            " joules of its cohorts; samples to validate with",
+            "private",
+            "the server is told how many labels a single client's samples have, and must have"
+            " samples; all candidates are asked before each choice",
+        )
+    }
+    weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
+
+    kind: Literal["autofl"] = "autofl"
+    weights: str | None = None
+    """Trained tables: name of a bundled weight file, or path; null: empty ones."""
+    learning: bool = Field(default=True, examples=[False])
+    """True if tables learn and explore in the run; false: they are used as they are."""
+    tables: Literal["own", "category"] = "own"
+    """A table for each client, or for each category of devices of similar speed."""
+    clock_levels: ClockLevels = Field(default=(1.0, 0.8, 0.6, 0.4, 0.2), examples=[(0.5, 1.0)])
+    """Shares of the full clock to choose among; of equal values the level named first is taken."""
+    exploration: Annotated[float, Field(ge=0.0, le=1.0)] = Field(default=0.1, examples=[0.5])
+    """Share epsilon of random cohorts, and of random levels."""
+    learning_rate: PositiveFraction = 0.9
+    """Weight gamma of what was just seen."""
+    discount: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    """Weight mu of the next state."""
+    accuracy_weight: Weight = Field(default=1.0, examples=[10.0])
+    """Reward alpha of each per cent of accuracy; 10 in another version of the source."""
+    gain_weight: Weight = Field(default=10.0, examples=[100.0])
+    """Reward beta of each per cent gained; 100 in another version of the source."""
+    unit_j: EnergyJ = 1.0
+    """Joules that cost as much as 1 in the reward."""
+    cohort_energy: Literal["mean", "sum"] = "mean"
+    """Energy E of the cohort: that of its mean client, or of all together."""
+    previous: Literal["round", "best"] = "round"
+    """Accuracy to compare with: that of the round before, or the best so far."""
+    next_state: Literal["observed", "same"] = "observed"
+    """Next state of a client: as it answers next, or its old one."""
+    ties: TieRule = "random"
+    """Order among equal values of clients."""
+
+    def build(self) -> AutoFLSelector:
+        """Selector with these settings."""
+        return AutoFLSelector(self)
+
+
+class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
+    """Selector with Q-tables, and with rewards that wait for the next state of their clients.
+
+    `_row` and `_level` are those of the present round's cohort.
+    """
+
+    needs_probes = True
+    state_parts = ("_tables", "_waiting")
+    state_fields = (Scalar("before", float),)
+
+    def __init__(self, settings: AutoFLSettings) -> None:
+        super().__init__(settings)
+        self.needs_losses = settings.learning
+
+    def _begin(self, fleet: FleetView) -> None:
+        settings = self._settings
+        if settings.learning and fleet.validation is None:
+            raise ScenarioError(
+                "server.selector: autofl learns from the model's accuracy on samples that the"
+                " server keeps for selectors; set evaluate.validation_fraction, such as 0.1, or"
+                " learning: false to use tables as they are"
+            )
+        self._tables = QTables(len(settings.clock_levels))
+        self._before = _accuracy(fleet.validation)
+        self._row: dict[int, int] = {}
+        self._level: dict[int, int] = {}
+        self._waiting = WaitingRewards()
+        trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
+        self._epochs = trained / np.maximum(fleet.num_samples, 1)
+        self._coverage = fleet.label_coverage
+        if settings.weights is not None:
+            self.take_up(weights_for(settings.weights, settings.kind, fleet))
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask every candidate for its resources, once for each choice."""
+        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
+
+    def select(self, view: RoundView) -> Cohort:
+        """Return the clients of the largest values, each with its clock."""
+        settings, seed = self._settings, self._fleet.seed
+        rows = self._rows(probing.resources(view.reports))
+        given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
+        self._learn(self._tables, given, rows[given.client])
+        present = view.candidates[rows[view.candidates] != _UNKNOWN]
+        has_answers = present.size > 0
+        exploration = settings.exploration if settings.learning else 0.0
+        draw = rng.stream(seed, "select/autofl", view.round)
+        is_random = draw.random() < exploration or not has_answers
+        if not has_answers:
+            present = view.candidates
+        values = self._tables.values(rows[present])
+        if is_random:
+            chosen = random_clients(present, view.wanted, draw.standard_exponential(self._size))
+            values = self._tables.values(rows[chosen])
+        else:
+            ties = rng.stream(seed, "select/autofl/ties", view.round)
+            keys = tie_keys(settings.ties, self._size, ties)[present]
+            first = best(values.max(axis=1), view.wanted, keys)
+            chosen, values = present[first], values[first]
+        draw = rng.stream(seed, "select/autofl/levels", view.round)
+        uniforms = draw.random(self._size)[chosen]
+        drawn = draw.integers(len(settings.clock_levels), size=self._size)[chosen]
+        levels = chosen_levels(values, uniforms, drawn, exploration)
+        self._row = dict(zip(chosen.tolist(), rows[chosen].tolist(), strict=True))
+        self._level = dict(zip(chosen.tolist(), levels.tolist(), strict=True))
+        return Cohort(chosen, clock_fraction=np.array(settings.clock_levels)[levels])
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Reward the clients that delivered and whose state is known."""
+        accuracy, before = _accuracy(outcome.validation), self._before
+        if math.isnan(accuracy) or not self._settings.learning:
+            return
+        is_best = self._settings.previous == "best" and before > accuracy
+        self._before = before if is_best else accuracy
+        spent_j = {
+            report.client: report.energy_j
+            for report in outcome.reports
+            if report.is_delivered
+            and report.energy_j is not None
+            and math.isfinite(report.energy_j)
+            and self._row.get(report.client, _UNKNOWN) != _UNKNOWN
+        }
+        if math.isnan(before) or not spent_j:
+            return
+        clients, local_j = list(spent_j), np.array(list(spent_j.values()))
+        # Clients that failed report no joules; the cohort's mean is over all that were asked.
+        num = outcome.selected.size if self._settings.cohort_energy == "mean" else 1
+        reward = rewards(
+            accuracy,
+            before,
+            local_j,
+            float(local_j.sum()) / num,
+            accuracy_weight=self._settings.accuracy_weight,
+            gain_weight=self._settings.gain_weight,
+            unit_j=self._settings.unit_j,
+        )
+        self._waiting.add(
+            Rewards(
+                np.array(clients),
+                np.array([self._row[client] for client in clients]),
+                np.array([self._level[client] for client in clients]),
+                reward,
+            )
+        )
+        if self._settings.next_state == "same":
+            given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
+            self._learn(self._tables, given, given.row)
+
+    def learned(self) -> State:
+        """Return the tables; rewards that wait take the old state of their client as the next."""
+        tables = QTables(len(self._settings.clock_levels))
+        tables.restore(self._tables.state())
+        self._learn(tables, self._waiting.all, self._waiting.all.row)
+        return tables.state() | {
+            "clock_levels": np.array(self._settings.clock_levels),
+            "are_shared": np.array(self._settings.tables == "category"),
+        }
+
+    def take_up(self, learned: State) -> None:
+        """Replace the tables by trained ones.
+
+        Raises:
+            ScenarioError: they are of other clock levels, or of other clients' tables.
+        """
+        settings = self._settings
+        levels = learned.get("clock_levels", np.empty(0))
+        if levels.tolist() != list(settings.clock_levels):
+            raise ScenarioError(
+                f"server.selector.clock_levels: {list(settings.clock_levels)}, but the tables were"
+                f" trained for {levels.tolist()}; set these, or train with `fleetsim selector"
+                " train autofl`"
+            )
+        trained = "category" if bool(learned.get("are_shared", False)) else "own"
+        if trained != settings.tables:
+            raise ScenarioError(
+                f"server.selector.tables: {settings.tables}, but the tables were trained as"
+                f" {trained}; set this, or train with `fleetsim selector train autofl`"
+            )
+        try:
+            self._tables.restore(learned)
+        except (KeyError, ValueError) as fault:
+            raise ScenarioError(
+                f"server.selector.weights: no Q-tables of autofl: {fault}; train with `fleetsim"
+                " selector train autofl`"
+            ) from fault
+
+    def policy(self) -> State:
+        """Return the tables."""
+        return self.learned()
+
+    def _rows(self, reported: dict[int, Resources]) -> IntArray:
+        """Return the row of each client in its present state [N]; -1 of those without an answer."""
+        rows: IntArray = np.full(self._size, _UNKNOWN, dtype=np.int64)
+        if not reported:
+            return rows
+        clients = np.array(list(reported), dtype=np.int64)
+        told = list(reported.values())
+        layers = self._fleet.layer_counts
+        coverage = 1.0 if self._coverage is None else self._coverage[clients]
+        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in told])
+        states = state_number(
+            num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
+            num_fc=layers.get("gemm", 0),
+            num_rc=layers.get("rnn", 0),
+            batch_size=self._fleet.batch_size,
+            epochs=self._epochs[clients],
+            participants=self._fleet.cohort,
+            cpu_percent=100.0 * np.array([one.load_fraction for one in told]),
+            memory_percent=100.0 * np.array([_memory_fraction(one) for one in told]),
+            rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
+            coverage_percent=100.0 * np.asarray(coverage),
+        )
+        tables = clients
+        if self._settings.tables == "category":
+            tables = category(np.array([one.flop_per_s for one in told]))
+        rows[clients] = tables * NUM_STATES + states
+        return rows
+
+    def _learn(self, tables: QTables, given: Rewards, next_rows: IntArray) -> None:
+        tables.learn(
+            given,
+            next_rows,
+            learning_rate=self._settings.learning_rate,
+            discount=self._settings.discount,
+        )
+
+
+def _accuracy(evaluation: Evaluation | None) -> float:
+    """Return an accuracy; NaN where it is not known."""
+    known = None if evaluation is None else evaluation.accuracy
+    return math.nan if known is None else known
+
+
+def _memory_fraction(reported: Resources) -> float:
+    """Return the share of a client's memory in use; 0 in worlds without a memory model."""
+    if reported.free_ram_byte is None:
+        return 0.0
+    return max(0.0, 1.0 - reported.free_ram_byte / reported.ram_byte)

@@ -1,0 +1,305 @@
+"""AutoFL round by round: what it asks, what it learns, and where it takes over what was learned.
+
+Clients of `resources_of` are idle, on 1 Mbit/s. With batches of 10, an epoch, cohorts of 2 and all
+labels their state is 864 (batches of 8 to 31) + 2 (labels).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fleetsim.contracts import Evaluation, Outcome, Purpose
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors.autofl import NUM_STATES, AutoFLSettings
+from fleetsim.selectors.learned_weights import WeightFile
+from tests.selectors.rounds import fleet_of, met, outcome_of, report_of, resources_of, view_of
+
+IDLE = 864 + 2
+BUSY = IDLE + 2 * 24
+"""State with half of the processor in use."""
+
+
+def ready(size=4, *, accuracy=0.5, fleet=None, **settings):
+    """A fleet and a selector that explores only if it is told to."""
+    chosen = AutoFLSettings(**{"exploration": 0.0, "ties": "lowest_id"} | settings)
+    return met(chosen, (10,) * size, validation=Evaluation(accuracy, 1.0), **fleet or {})
+
+
+def answer(client, **told):
+    return report_of(client, purpose=Purpose.PROBE)._replace(resources=resources_of(**told))
+
+
+def silence(client):
+    return report_of(client, purpose=Purpose.PROBE, outcome=Outcome.OFFLINE)
+
+
+def choose(fleet, selector, round_, answers=None, **view):
+    answers = [answer(c) for c in range(fleet.num_samples.size)] if answers is None else answers
+    cohort = selector.select(view_of(fleet, round_=round_, reports=answers, **view))
+    return dict(zip(cohort.clients.tolist(), cohort.clock_fraction.tolist(), strict=True))
+
+
+def end(selector, round_, joules, accuracy):
+    """End a round: joules by client, None where nothing was delivered."""
+    reports = [
+        report_of(c, outcome=Outcome.OFFLINE if spent is None else Outcome.DELIVERED)._replace(
+            energy_j=spent
+        )
+        for c, spent in joules.items()
+    ]
+    outcome = outcome_of(round_, reports)
+    selector.observe(replace(outcome, validation=Evaluation(accuracy, 1.0)))
+
+
+def rows_of(state):
+    return dict(zip(state["rows"].tolist(), state["values"].tolist(), strict=True))
+
+
+def test_every_candidate_is_asked_once_for_eight_byte_without_a_model():
+    fleet, selector = ready()
+    requests = selector.probe(view_of(fleet, candidates=[0, 2, 3]))
+
+    assert [request.client for request in requests] == [0, 2, 3]
+    assert {request.upload_byte for request in requests} == {8}
+    assert all(request.asks_resources and not request.needs_model for request in requests)
+    assert selector.probe(view_of(fleet, candidates=[0, 2, 3], stage=1)) == ()
+
+
+def test_two_rounds_by_hand():
+    # Round 1: 0 and 1 at the full clock; 50 % stay, the mean of the cohort is 5 J.
+    # R_0 = 50 - 5 - 4 = 41, R_1 = 50 - 5 - 6 = 39; Q = 0.9 R = 36.9 and 35.1, as the next state is
+    # empty, too. Client 1 is busy when it is asked again: another row, still 0, like 2 and 3.
+    fleet, selector = ready()
+    assert choose(fleet, selector, 1) == {0: 1.0, 1: 1.0}
+    end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
+    assert rows_of(selector.state()) == {}
+    answers = [answer(0), answer(1, load_fraction=0.5), answer(2), answer(3)]
+
+    assert choose(fleet, selector, 2, answers) == {0: 1.0, 1: 1.0}
+    rows = rows_of(selector.state())
+    assert list(rows) == [IDLE, NUM_STATES + IDLE]
+    assert rows[IDLE] == pytest.approx([36.9, 0.0, 0.0, 0.0, 0.0])
+    assert rows[NUM_STATES + IDLE] == pytest.approx([35.1, 0.0, 0.0, 0.0, 0.0])
+
+    # Round 2: down to 40 %, so R = -60 for 0; client 1 failed. Asked next, 0 is in the same state:
+    # Q = 36.9 + 0.9 (-60 + 3.69 - 36.9) = -46.989, so that another level is the best now.
+    end(selector, 2, {0: 4.0, 1: None}, 0.4)
+    assert choose(fleet, selector, 3, [answer(0)]) == {0: 0.8}
+    assert rows_of(selector.state())[IDLE][0] == pytest.approx(-46.989)
+    assert NUM_STATES + BUSY not in rows_of(selector.state())
+
+
+def test_the_state_has_the_model_the_training_and_the_labels_in_it():
+    # 25 convolutions and 5 depthwise ones, 12 dense layers, 5 recurrent ones; batches of 10, of
+    # which each is an epoch, so that 70 steps are 70 epochs; 60 wanted; 3 of 4 of the memory in
+    # use, 40 Mbit/s down and 41 up, a quarter of the labels.
+    layers = {"conv": 25, "depthwise": 5, "gemm": 12, "rnn": 5}
+    fleet, selector = ready(
+        1,
+        fleet={
+            "cohort": 60,
+            "epochs": 0,
+            "steps": 70,
+            "layer_counts": layers,
+            "label_coverage": np.array([0.25]),
+        },
+    )
+    told = {"free_ram_byte": 1.0, "down_bit_per_s": 40e6, "up_bit_per_s": 41e6}
+    choose(fleet, selector, 1, [answer(0, **told)])
+    end(selector, 1, {0: 0.0}, 0.5)
+
+    expected = 3 * 15_552 + 7_776 + 2_592 + 864 + 2 * 288 + 2 * 96 + 3 * 6 + 3 + 1
+    assert rows_of(selector.learned()) == {expected: [45.0, 0.0, 0.0, 0.0, 0.0]}
+
+
+def test_who_did_not_answer_is_not_chosen_and_if_nobody_did_chance_decides():
+    fleet, selector = ready()
+    assert choose(fleet, selector, 1, [silence(0), answer(2)]) == {2: 1.0}
+    end(selector, 1, {2: 1.0}, 0.5)
+
+    seen = {tuple(choose(fleet, selector, round_, [])) for round_ in range(2, 12)}
+    assert len(seen) > 3
+    end(selector, 11, dict.fromkeys(next(iter(seen)), 1.0), 0.5)
+    assert len(rows_of(selector.learned())) == 1
+
+
+def test_a_reward_waits_until_its_client_answers():
+    # Round 1: R_0 = 50 - 5 - 4 = 41. In round 2 client 0 is silent.
+    fleet, selector = ready()
+    choose(fleet, selector, 1)
+    end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
+    choose(fleet, selector, 2, [silence(0), answer(1)])
+    end(selector, 2, {1: None}, 0.5)
+
+    assert selector.state()["waiting/reward"].tolist() == [41.0]
+    # For another run it counts now, with the old state, where the value is 0, as the next one.
+    assert rows_of(selector.learned())[IDLE] == pytest.approx([36.9, 0.0, 0.0, 0.0, 0.0])
+    choose(fleet, selector, 3, [answer(0)])
+    assert selector.state()["waiting/reward"].tolist() == []
+
+
+def test_the_old_state_as_the_next_one_is_learned_at_once():
+    fleet, selector = ready(next_state="same")
+    choose(fleet, selector, 1)
+    end(selector, 1, {0: 4.0, 1: 6.0}, 0.5)
+
+    assert rows_of(selector.state())[IDLE][0] == pytest.approx(36.9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reward"),
+    [
+        # 50 % after 40 % after 60 %: 50 + 100 - 5 - 4; after the best of all, a fall to 50 %.
+        ({}, 141.0),
+        ({"previous": "best"}, -50.0),
+        ({"cohort_energy": "sum"}, 136.0),
+        ({"accuracy_weight": 10.0, "gain_weight": 100.0}, 1491.0),
+        ({"unit_j": 9.0}, 149.0),
+    ],
+)
+def test_readings_of_the_reward(settings, reward):
+    fleet, selector = ready(accuracy=0.6, **settings)
+    choose(fleet, selector, 1)
+    end(selector, 1, {0: None, 1: None}, 0.4)
+    choose(fleet, selector, 2)
+    end(selector, 2, {0: 4.0, 1: 6.0}, 0.5)
+
+    assert selector.state()["waiting/reward"][0] == pytest.approx(reward)
+
+
+def test_an_accuracy_that_is_not_known_teaches_nothing():
+    fleet, selector = ready(accuracy=0.6)
+    choose(fleet, selector, 1)
+    end(selector, 1, {0: 4.0, 1: 6.0}, None)
+    choose(fleet, selector, 2)
+    end(selector, 2, {0: 4.0, 1: 6.0}, 0.5)
+
+    # The comparison is still with 60 %.
+    assert selector.state()["waiting/reward"].tolist() == [-50.0, -50.0]
+
+
+def test_clients_of_similar_speed_share_a_table_and_others_do_not():
+    # 3 and 4 GFLOP/s are between 2^31 = 2.1e9 and 2^32 = 4.3e9, 1 GFLOP/s is not.
+    fleet, selector = ready(3, tables="category", next_state="same", fleet={"cohort": 1})
+    speeds = [3e9, 4e9, 1e9]
+    answers = [answer(c, flop_per_s=speed) for c, speed in enumerate(speeds)]
+    assert choose(fleet, selector, 1, answers) == {0: 1.0}
+    end(selector, 1, {0: 100.0}, 0.5)
+
+    # -150 at the full clock, for client 1 as well. Client 2 has a table of its own.
+    assert choose(fleet, selector, 2, answers[1:2]) == {1: 0.8}
+    assert choose(fleet, selector, 3, answers[2:]) == {2: 1.0}
+
+
+# --- tables that outlast a run --------------------------------------------------------------------
+
+
+def trained():
+    """Client 3 at the second level is worth 90, all else nothing."""
+    return {
+        "clock_levels": np.array([1.0, 0.8, 0.6, 0.4, 0.2]),
+        "are_shared": np.array(False),
+        "rows": np.array([3 * NUM_STATES + IDLE]),
+        "values": np.array([[0.0, 90.0, 0.0, 0.0, 0.0]]),
+    }
+
+
+def test_what_one_run_learned_another_one_uses():
+    fleet, first = ready(next_state="same", clock_levels=(0.5, 1.0))
+    choose(fleet, first, 1)
+    end(first, 1, {0: 6.0, 1: 4.0}, 0.5)
+    _, second = ready(learning=False, clock_levels=(0.5, 1.0))
+    second.take_up(first.learned())
+
+    assert choose(fleet, second, 1, wanted=1) == {1: 0.5}
+    assert rows_of(second.policy()) == rows_of(first.state())
+
+
+def test_frozen_tables_neither_explore_nor_learn_and_need_no_accuracy():
+    frozen = AutoFLSettings(learning=False, exploration=1.0).build()
+    fleet = fleet_of((10,) * 4, validation=None)
+    frozen.setup(fleet)
+    frozen.take_up(trained())
+    chosen = [choose(fleet, frozen, round_, wanted=1) for round_ in range(1, 9)]
+    end(frozen, 8, {3: 1e6}, 0.1)
+
+    assert chosen == [{3: 0.8}] * 8
+    assert rows_of(frozen.learned()) == {3 * NUM_STATES + IDLE: [0.0, 90.0, 0.0, 0.0, 0.0]}
+    assert not frozen.needs_losses
+    assert AutoFLSettings().build().needs_losses
+
+
+def test_tables_of_a_file_are_those_of_its_clients(tmp_path):
+    file = tmp_path / "tables.safetensors"
+    file.write_bytes(WeightFile("autofl", {"abc": trained()}).encoded())
+    settings = {"weights": str(file), "learning": False}
+    fleet, selector = ready(fleet={"clients_hash": "abc"}, **settings)
+
+    assert choose(fleet, selector, 1, wanted=1) == {3: 0.8}
+    with pytest.raises(ScenarioError, match="was learned on other clients"):
+        ready(fleet={"clients_hash": "xyz"}, **settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"clock_levels": np.array([1.0, 0.5])}, r"clock_levels: .* trained for \[1\.0, 0\.5\]"),
+        ({"are_shared": np.array(True)}, "tables: own, but the tables were trained as category"),
+        ({"values": np.zeros((1, 3))}, "no Q-tables of autofl: rows must ascend"),
+        ({"rows": np.array([-4])}, "no Q-tables of autofl: rows must ascend"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(change, says):
+    _, selector = ready()
+
+    with pytest.raises(ScenarioError, match=says):
+        selector.take_up(trained() | change)
+
+
+def test_learning_needs_samples_that_the_server_keeps():
+    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction, such as 0\.1"):
+        AutoFLSettings().build().setup(fleet_of((10,) * 4, validation=None))
+
+
+# --- learning works -------------------------------------------------------------------------------
+
+SIZE, COHORT, ROUNDS = 12, 3, 500
+CHEAP = {1, 5, 8}
+LEVELS = (1.0, 0.6, 0.2)
+JOULES = {1.0: 1.0, 0.6: 0.4, 0.2: 0.9}
+"""Joules at each level, of those at the full clock: idle power makes the slowest clock dear."""
+
+
+def spent_j(clocks):
+    return {c: (20.0 if c in CHEAP else 60.0) * JOULES[clock] for c, clock in clocks.items()}
+
+
+def best_after_training(seed, **settings):
+    """Train in a world of an accuracy that stays, and return the choice of the frozen tables."""
+    options = {"clock_levels": LEVELS, "exploration": 0.1, "ties": "random"} | settings
+    world = {"cohort": COHORT, "seed": seed}
+    fleet, selector = ready(SIZE, fleet=world, **options)
+    for round_ in range(1, ROUNDS + 1):
+        end(selector, round_, spent_j(choose(fleet, selector, round_)), 0.5)
+    _, frozen = ready(SIZE, fleet=world, **options, learning=False)
+    frozen.take_up(selector.learned())
+    return choose(fleet, frozen, 1)
+
+
+def test_trained_tables_know_the_cheap_clients_and_their_best_clock():
+    # The best are the cheap clients at 0.6, 24 J; random ones at random levels take 115 J.
+    choices = [best_after_training(seed, learning_rate=0.2) for seed in range(6)]
+
+    assert choices == [dict.fromkeys(choice, 0.6) for choice in choices]
+    assert [set(choice) for choice in choices] == [CHEAP] * 6
+
+
+def test_the_papers_learning_rate_follows_the_last_round_but_finds_the_clients():
+    # A value is nearly the last reward, which depends on the rest of that cohort.
+    choices = [best_after_training(seed) for seed in range(6)]
+
+    assert [set(choice) for choice in choices] == [CHEAP] * 6
+    assert sum(set(choice.values()) == {0.6} for choice in choices) >= 4

@@ -1,0 +1,165 @@
+"""States, rewards and updates of AutoFL, worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim.selectors.autofl import (
+    NUM_STATES,
+    category,
+    chosen_levels,
+    rewards,
+    state_number,
+    updated,
+)
+
+LEAST: dict[str, Any] = {
+    "num_conv": 0,
+    "num_fc": 0,
+    "num_rc": 0,
+    "batch_size": 1,
+    "epochs": 1,
+    "participants": 1,
+    "cpu_percent": 0,
+    "memory_percent": 0,
+    "rate_mbit_per_s": 0,
+    "coverage_percent": 10,
+}
+"""The first bin of every part: state 0."""
+EXAMPLES: dict[str, tuple[list[float], list[int]]] = {
+    "num_conv": ([9, 10, 19, 20, 29, 30, 100], [0, 1, 1, 2, 2, 3, 3]),
+    "num_fc": ([9, 10, 200], [0, 1, 1]),
+    "num_rc": ([4, 5, 9, 10], [0, 1, 1, 2]),
+    "batch_size": ([7, 8, 31, 32], [0, 1, 1, 2]),
+    "epochs": ([4.9, 5, 9, 10], [0, 1, 1, 2]),
+    "participants": ([9, 10, 49, 50], [0, 1, 1, 2]),
+    "cpu_percent": ([0, 0.1, 24.9, 25, 74, 75, 100], [0, 1, 1, 2, 2, 3, 3]),
+    "memory_percent": ([0, 24, 25, 75, 100], [0, 1, 2, 3, 3]),
+    "rate_mbit_per_s": ([39.9, 40, np.inf], [0, 1, 1]),
+    "coverage_percent": ([0, 24.9, 25, 99.9, 100], [0, 0, 1, 1, 2]),
+}
+"""Values of each part and their bins."""
+STEPS = {
+    "coverage_percent": 1,
+    "rate_mbit_per_s": 3,
+    "memory_percent": 3 * 2,
+    "cpu_percent": 3 * 2 * 4,
+    "participants": 3 * 2 * 4 * 4,
+    "epochs": 3 * 2 * 4 * 4 * 3,
+    "batch_size": 3 * 2 * 4 * 4 * 3 * 3,
+    "num_rc": 3 * 2 * 4 * 4 * 3 * 3 * 3,
+    "num_fc": 3 * 2 * 4 * 4 * 3 * 3 * 3 * 3,
+    "num_conv": 3 * 2 * 4 * 4 * 3 * 3 * 3 * 3 * 2,
+}
+"""Distance of two neighbouring bins in the number of a state: the bins of all later parts."""
+
+
+@pytest.mark.parametrize("part", EXAMPLES)
+def test_every_part_has_the_bins_of_the_paper(part):
+    values, bins = EXAMPLES[part]
+    numbers = state_number(**LEAST | {part: np.array(values)})
+
+    assert numbers.tolist() == [STEPS[part] * number for number in bins]
+
+
+def test_the_last_bins_are_the_last_state():
+    last = {part: values[-1] for part, (values, _) in EXAMPLES.items()}
+
+    assert NUM_STATES == 4 * STEPS["num_conv"] == 62_208
+    assert state_number(**last).tolist() == [62_207]
+
+
+def test_a_state_by_hand():
+    # LeNet-5 has 2 convolutions and 3 dense layers; batches of 32, 5 epochs, 10 of 100 clients, an
+    # idle processor, half of the memory, 50 Mbit/s, 2 of 10 labels. Two clients more differ in
+    # their processor and their labels.
+    numbers = state_number(
+        num_conv=2,
+        num_fc=3,
+        num_rc=0,
+        batch_size=32,
+        epochs=5,
+        participants=10,
+        cpu_percent=np.array([0.0, 30.0, 0.0]),
+        memory_percent=50.0,
+        rate_mbit_per_s=50.0,
+        coverage_percent=np.array([20.0, 20.0, 100.0]),
+    )
+
+    lenet = 2 * 864 + 1 * 288 + 1 * 96 + 2 * 6 + 1 * 3
+    assert numbers.tolist() == [lenet, lenet + 2 * 24, lenet + 2]
+
+
+@pytest.mark.parametrize("part", LEAST)
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+def test_what_is_no_quantity_has_no_state(part, value):
+    with pytest.raises(ValueError, match=f"{part} must not be negative"):
+        state_number(**LEAST | {part: value})
+
+
+def test_rewards_by_hand():
+    # 52 % after 50 %: 52 + 10 * 2 = 72, less 3 J of the cohort and the joules of each.
+    own_j = np.array([2.0, 4.0])
+
+    assert rewards(0.52, 0.5, own_j, 3.0) == pytest.approx([67.0, 65.0])
+    # The other reading, alpha = 10 and beta = 100: 520 + 200.
+    other = rewards(0.52, 0.5, own_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
+    assert other == pytest.approx([715.0, 713.0])
+    # With half a joule as unit 5 J and 7 J count as 10 and 14.
+    assert rewards(0.52, 0.5, own_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
+    # An accuracy that stays is no fall.
+    assert rewards(0.5, 0.5, own_j, 3.0).tolist() == [45.0, 43.0]
+
+
+def test_where_accuracy_fell_all_have_what_is_missing_to_100_per_cent():
+    assert rewards(0.25, 0.5, np.array([2.0, 400.0]), 201.0).tolist() == [-75.0, -75.0]
+
+
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        ((1.1, 0.5, 1.0), "accuracies must be in"),
+        ((0.5, np.nan, 1.0), "accuracies must be in"),
+        ((0.5, 0.5, -1.0), "joules must not be negative"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(figures, says):
+    accuracy, before, joules = figures
+    with pytest.raises(ValueError, match=says):
+        rewards(accuracy, before, np.array([1.0]), joules)
+
+
+def test_updates_by_hand():
+    # gamma = 0.9, mu = 0.1. 0 + 0.9 (50 + 0 - 0) = 45; then 45 + 0.9 (10 + 4.5 - 45) = 17.55.
+    first = updated(0.0, 50.0, 0.0, learning_rate=0.9, discount=0.1)
+    second = updated(first, 10.0, first, learning_rate=0.9, discount=0.1)
+
+    assert [first, second] == pytest.approx([45.0, 17.55])
+
+
+def test_an_update_ends_where_reward_and_value_agree():
+    # Q = R + mu Q has the solution R / (1 - mu) = 20 / 0.8.
+    value = 0.0
+    for _ in range(200):
+        value = updated(value, 20.0, value, learning_rate=0.5, discount=0.2)
+
+    assert value == pytest.approx(25.0)
+
+
+def test_the_first_of_equal_levels_is_taken_unless_the_client_explores():
+    values = np.array([[0.0, 0.0, 0.0], [-1.0, 2.0, 2.0], [5.0, 1.0, 1.0]])
+    drawn = np.array([1, 0, 2])
+
+    assert chosen_levels(values, np.full(3, 0.5), drawn, 0.5).tolist() == [0, 1, 0]
+    assert chosen_levels(values, np.array([0.49, 0.5, 0.0]), drawn, 0.5).tolist() == [1, 1, 2]
+
+
+def test_a_category_ends_where_the_rate_has_doubled():
+    rates = np.array([2.0**33 - 1.0, 2.0**33, 2.0**34 - 1.0, 2.0**34])
+
+    assert category(rates).tolist() == [32, 33, 33, 34]
+    with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
+        category(np.array([0.5]))
