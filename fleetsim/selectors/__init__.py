@@ -21,6 +21,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `fedcs`: as many clients as fit into a round.
 - `rbcs_f`: short exchange times, with fairness.
 - `autofl`: Q-tables choose clients and clocks, for accuracy and energy.
+- `fedmarl`: probed clients that agents let continue.
 - `bandits`: parts that bandits share.
 - `probing`: requests to evaluate a model, and their answers as columns.
 - `training_loss`: losses that clients report from local training.
@@ -51,6 +52,7 @@ from fleetsim.selectors.divfl import DivFlSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
+from fleetsim.selectors.fedmarl import FedMarlSettings
 from fleetsim.selectors.gpfl import GPFLSettings
 from fleetsim.selectors.oort import OortSettings
 from fleetsim.selectors.power_of_choice import PowerOfChoiceSettings
@@ -82,7 +84,8 @@ SelectorSettings = Annotated[
     | TiFLSettings
     | FedCSSettings
     | RBCSFSettings
-    | AutoFLSettings,
+    | AutoFLSettings
+    | FedMarlSettings,
     Field(discriminator="kind"),
 ]
 """Settings of any selector, distinguished by `kind`."""

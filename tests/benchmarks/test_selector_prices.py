@@ -160,6 +160,8 @@ BYTES = {
     "`power-of-choice`, `variant: pow-d`": (0, 0, 20 * MODEL, 20 * 8),
     "`power-of-choice`, `variant: cpow-d`": (0, 0, 20 * MODEL, 20 * 8),
     "`power-of-choice`, `variant: rpow-d`": (0, 0, 0, 0),
+    # 20 candidates load the model, train it for an epoch, and tell a loss.
+    "`fedmarl`": (0, 0, 20 * MODEL, 20 * 8),
     "`afl`": (100 * MODEL, 100 * 8, 0, 0),
     # A gradient is as large as the model, and comes with a number.
     "`divfl`, `refresh: lazy`": (100 * MODEL, 100 * (MODEL + 8), 10 * MODEL, 10 * (MODEL + 8)),

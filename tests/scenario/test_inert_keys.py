@@ -53,6 +53,20 @@ CHANNEL_KEYS = {
     "max_bit_per_s_per_hz": "5",
     "outage_bit_per_s_per_hz": "0.1",
 }
+FEDMARL_LEARNING = {
+    "accuracy_weight": "2",
+    "latency_weight": "2",
+    "traffic_weight": "2",
+    "discount": "0.5",
+    "exploration": "0.5",
+    "least_exploration": "0.5",
+    "exploration_rounds": "2",
+    "learning_rate": "0.1",
+    "batch": "1",
+    "updates_per_round": "1",
+    "target_every_rounds": "1",
+    "replay": "3",
+}
 LINK_KEYS = {
     "Placed": {"path_loss_exponent_db": "20", "shadowing_sd_db": "8"},
     "Fading": {
@@ -207,6 +221,12 @@ EXAMPLES = {
     "FedCorSettings.observed_fit_steps": selector(
         "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3", "observed_fit_steps=2"
     ),
+    **{
+        f"FedMarlSettings.{key}": selector(
+            "fedmarl", f"{key}={value}", "server.selector.learning=false"
+        )
+        for key, value in FEDMARL_LEARNING.items()
+    },
     "PowerOfChoiceSettings.batch": selector("power-of-choice", "batch=4"),
     "PowerOfChoiceSettings.loss": selector(
         "power-of-choice", "loss=first_epoch", "task.local.epochs=2"
@@ -272,6 +292,7 @@ ALWAYS_ACT = {
         "every_rounds distinguishing smoothing fairness_increment fairness_bound "
         "weighting mapping overflow reset divergence_at ties"
     ),
+    "FedMarlSettings": "candidates weights learning hidden horizon_rounds ties",
     "FedYogiSettings": "beta1 beta2 tau",
     "FleetSettings": (
         "seed unit_spread_sigma heterogeneity uncertainty channel transport shared_links usage "

@@ -21,6 +21,7 @@ PAPERS = {
     "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),
     "fedcs": ("fedcs.equations",),
     "fedgra": ("fedgra.equations",),
+    "fedmarl": ("fedmarl.equations",),
     "gpfl": ("gpfl.equations",),
     "oort": ("oort.equations",),
     "pyramidfl": ("pyramidfl.equations",),

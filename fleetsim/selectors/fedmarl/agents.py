@@ -1,0 +1,167 @@
+"""Team of agents that share a network, and what they learn from round to round.
+
+The network is trained after each round, by some batches. The target network is replaced by a copy
+of the network every few rounds of learning. The output layer begins at 0, so that agents that have
+learned nothing prefer neither action.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetsim import rng
+from fleetsim.contracts import State
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
+from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+
+_ACTIONS = 2
+_NETWORK, _TARGET, _ADAM = "network/", "target/", "adam/"
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Settings of learning."""
+
+    discount: float
+    learning_rate: float
+    batch: int
+    updates_per_round: int
+    target_every_rounds: int
+    capacity: int
+    """Transitions that are kept."""
+
+
+def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
+    """Return a network that prefers no action: random hidden units, an output layer of 0.
+
+    Weights and biases of the hidden layer are uniform within 1 / sqrt(6) of 0, torch's usual range
+    for a linear layer of six inputs.
+    """
+    generator = rng.stream(seed, "select/fedmarl/network")
+    bound = 1.0 / math.sqrt(NUM_FEATURES)
+    weight = generator.uniform(-bound, bound, (hidden, NUM_FEATURES))
+    bias = generator.uniform(-bound, bound, hidden)
+    return {
+        "hidden/weight": weight.astype(np.float32),
+        "hidden/bias": bias.astype(np.float32),
+        "output/weight": np.zeros((_ACTIONS, hidden), dtype=np.float32),
+        "output/bias": np.zeros(_ACTIONS, dtype=np.float32),
+    }
+
+
+def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
+    """Return the network of a weight file.
+
+    Raises:
+        ScenarioError: these are no finite weights of two layers, or of other hidden units.
+    """
+    shapes = {name: array.shape for name, array in first_network(0, hidden).items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    if found.keys() == shapes.keys() and found["hidden/bias"] != (hidden,):
+        raise ScenarioError(
+            f"server.selector.hidden: the weights have {arrays['hidden/bias'].size} hidden units,"
+            f" not {hidden}; set hidden to that number"
+        )
+    if found != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ScenarioError(
+            "server.selector.weights: these are no finite weights of agents with"
+            f" {NUM_FEATURES} inputs and {_ACTIONS} actions; train with `fleetsim selector train"
+            " fedmarl`"
+        )
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+class Agents:
+    """The network of all agents, with everything from which its training goes on."""
+
+    def __init__(self, network: dict[str, Floats32], lessons: Lessons) -> None:
+        self._lessons = lessons
+        self._network = network
+        self._target = network
+        self._moments: dict[str, Floats32] = {}
+        self._num_steps = 0
+        self._num_rounds = 0
+        self.num_choices = 0
+        """Choices in which agents explored, of all episodes."""
+        self._replay = Replay(lessons.capacity)
+
+    def values(self, states: Floats32) -> Floats32:
+        """Return Q(s_n, stop) and Q(s_n, continue) of each agent [n, 2]."""
+        return action_values(self._network, states)
+
+    def remember(self, transition: Transition) -> None:
+        """Keep a transition to learn from."""
+        self._replay.add(transition)
+
+    def learn(self, seed: int, round_: int) -> None:
+        """Train the network on batches drawn at the address of seed and round.
+
+        There is nothing to do before the replay memory holds a batch.
+        """
+        lessons = self._lessons
+        if len(self._replay) < lessons.batch:
+            return
+        # Scenarios are validated without torch, and frozen agents do not need it.
+        from fleetsim.selectors.fedmarl import network as learning  # noqa: PLC0415
+
+        generator = rng.stream(seed, "select/fedmarl/replay", round_)
+        batches = []
+        for _ in range(lessons.updates_per_round):
+            transitions = self._replay.sample(generator, lessons.batch)
+            batches.append(learning.Batch(transitions, self._targets(transitions)))
+        after = learning.improved(
+            self._network, self._moments, self._num_steps, batches, lessons.learning_rate
+        )
+        self._network, self._moments = after.network, after.moments
+        self._num_steps += len(batches)
+        self._num_rounds += 1
+        if self._num_rounds % lessons.target_every_rounds == 0:
+            self._target = self._network
+
+    def _targets(
+        self, transitions: list[Transition]
+    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return y of each transition [b]."""
+        rows = np.concatenate([NO_STATES, *(each.next_states for each in transitions)])
+        values = action_values(self._target, rows)
+        ends = np.cumsum([len(each.next_states) for each in transitions])[:-1]
+        return np.array(
+            [
+                team_target(each.reward, own, each.next_wanted, self._lessons.discount)
+                for each, own in zip(transitions, np.split(values, ends), strict=True)
+            ]
+        )
+
+    def policy(self) -> State:
+        """Return copies of the weights, with which frozen agents choose."""
+        return {name: array.copy() for name, array in self._network.items()}
+
+    def state(self) -> State:
+        """Return copies of everything learned."""
+        parts = ((_NETWORK, self._network), (_TARGET, self._target), (_ADAM, self._moments))
+        state: State = {
+            prefix + name: array.copy() for prefix, part in parts for name, array in part.items()
+        }
+        counts = (self._num_steps, self._num_rounds, self.num_choices)
+        return state | self._replay.state() | {"counts": np.array(counts, dtype=np.int64)}
+
+    def restore(self, state: State) -> None:
+        """Replace everything by what `state` returned."""
+        self._network = _part(state, _NETWORK)
+        self._target = _part(state, _TARGET)
+        self._moments = _part(state, _ADAM)
+        self._num_steps, self._num_rounds, self.num_choices = state["counts"].tolist()
+        self._replay.restore(state)
+
+
+def _part(state: State, prefix: str) -> dict[str, Floats32]:
+    return {
+        name.removeprefix(prefix): np.array(array, dtype=np.float32)
+        for name, array in state.items()
+        if name.startswith(prefix)
+    }

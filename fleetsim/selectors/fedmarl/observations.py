@@ -1,0 +1,92 @@
+"""States of agents: six numbers of each probed client that do not depend on the fleet's scale.
+
+    s_n = [L_n, H^p_n, H^u_n, B_n, D_n, t]
+
+* probing loss L, seconds H^p of the probe, seconds H^u of the client's last upload, samples D: the
+  natural logarithm of the ratio to the median of the probed clients, between -3 and 3. It is 0
+  where the number is not known, as of a client that has not uploaded yet.
+* traffic history B: the share of all rounds so far in which the client uploaded a model.
+* progress t: the number of the round divided by the planned number, at most 1.
+
+The logarithms make agents that were trained on one fleet, model and data set suit others: twice the
+seconds, bytes or samples of all clients change no state. The notes on the paper have B_n as the
+communication cost of the client. All clients of a run send equally many bytes, so that cost tells
+nothing apart, and its history is the state.
+
+Source: Zhang, Lin, Zhang, AAAI 2022, state of an agent, by a secondary source (third-party notes);
+the normalisation is fleetsim's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.selectors.argument_checks import require_lengths
+from fleetsim.selectors.fedmarl.equations import Floats32
+
+NUM_FEATURES = 6
+_LIMIT = 3.0
+
+
+def relative(values: FloatArray) -> FloatArray:
+    """Return logarithms of the ratios to the median, between -3 and 3; 0 where not known [n].
+
+    Args:
+        values: numbers of at least 0, NaN where not known [n].
+
+    >>> relative(np.array([1.0, np.e, np.nan, 0.0, 1e9])).round(9).tolist()
+    [-1.0, 0.0, 0.0, -3.0, 3.0]
+    """
+    is_known = np.isfinite(values)
+    found = np.zeros(values.shape)
+    if not is_known.any():
+        return found
+    # Numbers of 0 have no logarithm; they are far below the median.
+    logarithms = np.full(values.shape, -np.inf)
+    is_positive = is_known & (values > 0.0)
+    logarithms[is_positive] = np.log(values[is_positive])
+    if not is_positive.any():
+        return found
+    middle = float(np.median(logarithms[is_positive]))
+    found[is_known] = np.clip(logarithms[is_known] - middle, -_LIMIT, _LIMIT)
+    return found
+
+
+def agent_states(
+    *,
+    loss: FloatArray,
+    probe_s: FloatArray,
+    upload_s: FloatArray,
+    num_uploads: IntArray,
+    num_samples: IntArray,
+    round_: int,
+    num_rounds: int,
+) -> Floats32:
+    """Return the states of the agents of the probed clients [n, 6].
+
+    Args:
+        loss: mean loss in the epoch of the probe [n].
+        probe_s: seconds of the probe [n].
+        upload_s: seconds of the last upload of a model; NaN before the first [n].
+        num_uploads: rounds so far in which the client uploaded a model [n].
+        num_samples: training samples [n].
+        round_: number of the round, from 1.
+        num_rounds: planned number of rounds.
+    """
+    require_lengths(
+        loss.size,
+        probe_s=probe_s,
+        upload_s=upload_s,
+        num_uploads=num_uploads,
+        num_samples=num_samples,
+    )
+    columns = [
+        relative(loss),
+        relative(probe_s),
+        relative(upload_s),
+        num_uploads / max(1, round_ - 1),
+        relative(num_samples.astype(np.float64)),
+        np.full(loss.size, min(1.0, round_ / num_rounds)),
+    ]
+    return np.stack(columns, axis=1).astype(np.float32)

@@ -1,0 +1,93 @@
+"""Reward of a round: its latency and traffic, from the reports of probes and training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fleetsim.contracts import BoolArray, FleetView, FloatArray, IntArray, Report, RoundOutcome
+from fleetsim.selectors.fedmarl.equations import (
+    Floats32,
+    processing_latency_s,
+    relative_latency,
+    relative_traffic,
+    reward,
+    traffic_byte,
+)
+
+
+class RewardWeights(NamedTuple):
+    """Weights of a reward, those of latency and traffic per run."""
+
+    accuracy: float
+    latency: float
+    traffic: float
+    num_rounds: int
+    """Rounds of a run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Choice of a round whose reward is not known yet."""
+
+    states: Floats32
+    """States of the agents [n, 6]."""
+    continues: BoolArray
+    """Their actions, as they are carried out [n]."""
+    probed: IntArray
+    """Clients that were asked, whether they answered or not [p]."""
+    probe_s: FloatArray
+    """Seconds of each probe [p]."""
+
+    @classmethod
+    def after(cls, probes: Sequence[Report], states: Floats32, continues: BoolArray) -> Choice:
+        """Return the choice that was made after these probes."""
+        return cls(
+            states,
+            continues,
+            np.array([report.client for report in probes], dtype=np.int64),
+            np.array([report.duration_s for report in probes], dtype=np.float64),
+        )
+
+
+def round_reward(
+    choice: Choice,
+    outcome: RoundOutcome,
+    accuracies: tuple[float, float],
+    fleet: FleetView,
+    weights: RewardWeights,
+) -> float:
+    """Return the reward of the agents for a round.
+
+    A client that failed counts with the seconds for which the server waited. Clients that continue
+    count with all bytes of a model, also those that failed.
+
+    Args:
+        choice: the choice of the round.
+        outcome: its outcome.
+        accuracies: those before and after the round.
+        fleet: the fleet, with the epochs, the payload and the cohort.
+        weights: weights of the three parts.
+    """
+    place = {client: number for number, client in enumerate(choice.probed.tolist())}
+    continues = np.isin(choice.probed, outcome.selected)
+    rest_s, upload_s = np.zeros((2, continues.size))
+    # Clients that were not probed have no agent.
+    for report in (each for each in outcome.reports if each.client in place):
+        upload_s[place[report.client]] = report.upload_s
+        rest_s[place[report.client]] = report.duration_s - report.upload_s
+    latency_s = processing_latency_s(choice.probe_s, rest_s, upload_s, continues)
+    traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
+    before, after = accuracies
+    return reward(
+        after,
+        before,
+        relative_latency(latency_s, float(choice.probe_s.max()), fleet.epochs),
+        relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
+        accuracy_weight=weights.accuracy,
+        latency_weight=weights.latency / weights.num_rounds,
+        traffic_weight=weights.traffic / weights.num_rounds,
+    )

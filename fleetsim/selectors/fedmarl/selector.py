@@ -1,0 +1,376 @@
+"""FedMarl: probed clients whose agents say continue; the others stop after an epoch.
+
+In every round
+
+1. some candidates, drawn at random, are asked to download the model, to train it for one epoch, and
+   to report the loss of that epoch (the probing loss);
+2. the agent of each client that answered sees its state, the six numbers of
+   `fleetsim.selectors.fedmarl.observations`, and says continue or stop. All agents share one
+   two-layer perceptron;
+3. clients that continue train the epochs that are left, from where their probe ended, and upload
+   their model. The others stop; their download and their epoch are charged.
+
+If more clients continue than are wanted, those of the largest Q(continue) - Q(stop) do. If all
+agents say stop, the client of the largest one continues. A client whose probe was not delivered, or
+whose loss is not finite, cannot continue. If no probe has a finite loss, the first clients of the
+draw train, as if nothing had been asked.
+
+**Learning.** After a round all agents receive the reward
+
+    r = w_1 (U(accuracy) - U(accuracy before)) - (w_2 H + w_3 B) / rounds
+
+H is the seconds of the probes and of the training, in units of the longest probe times the epochs.
+B is the uploaded bytes, in units of one model from each client of the cohort. So both sum to about
+1 over a run in which all continue. The sum of the agents' values learns the return by Q-learning
+(VDN), with a replay memory and a target network. An agent that explores says continue or stop by a
+coin; its word counts before those of the others.
+
+The paper trains agents by episodes and deploys them frozen: `fleetsim selector train fedmarl`, then
+`weights` with `learning: false`. Without `weights` agents learn in the run itself, and begin as
+random selection among the candidates. With `learning: false` and no `weights` they remain that, a
+control.
+
+Source: Zhang, Lin, Zhang, "A multi-agent reinforcement learning approach for efficient client
+selection in federated learning", AAAI 2022, arXiv 2201.02932. Secondary source: third-party notes;
+the full text was not at hand. The notes do not give the sizes of network and memory, the discount,
+the exploration and the weights of the reward. These are fleetsim's, and w = (1, 0.2, 0.1) is from
+memory. Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it
+is read as 20 candidates for 10 wanted.
+
+The server must know nothing in advance. While it learns it needs samples for selectors
+(`evaluate.validation_fraction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fleetsim import rng
+from fleetsim.contracts import (
+    BoolArray,
+    Cohort,
+    Evaluation,
+    FleetView,
+    FloatArray,
+    IntArray,
+    ProbeRequest,
+    Purpose,
+    Report,
+    RoundOutcome,
+    RoundView,
+    State,
+    Work,
+    WorkKind,
+)
+from fleetsim.errors import ScenarioError
+from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.ranges import Clients, LearningRate, Rounds, Samples, Steps, Weight
+from fleetsim.selectors import learned_weights
+from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.fedmarl.agents import Agents, Lessons, checked_network, first_network
+from fleetsim.selectors.fedmarl.equations import (
+    Floats32,
+    advantages,
+    exploration_chance,
+    joint_action,
+)
+from fleetsim.selectors.fedmarl.observations import agent_states
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.round_reward import Choice, RewardWeights, round_reward
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
+from fleetsim.settings import Settings
+
+_Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+_Units = Annotated[int, Field(ge=1, le=4096)]
+_SCALAR_BYTE = 8
+_USUAL_ROUNDS = 50
+
+
+class FedMarlSettings(Settings):
+    """Clients that agents let continue after an epoch; agents learn by reinforcement."""
+
+    acts_if = by_key(
+        accuracy_weight=beside("learning", True),
+        latency_weight=beside("learning", True),
+        traffic_weight=beside("learning", True),
+        discount=beside("learning", True),
+        exploration=beside("learning", True),
+        least_exploration=beside("learning", True),
+        exploration_rounds=beside("learning", True),
+        learning_rate=beside("learning", True),
+        batch=beside("learning", True),
+        updates_per_round=beside("learning", True),
+        target_every_rounds=beside("learning", True),
+        replay=beside("learning", True),
+    )
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "losses of the candidates in an epoch of training, their seconds; samples to validate"
+            " with while it learns",
+            "private",
+            "the server is told the loss of a single client's samples, also of clients that stop",
+        )
+    }
+    weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "any clients"
+
+    kind: Literal["fedmarl"] = "fedmarl"
+    candidates: Clients | None = Field(default=None, examples=[3])
+    """Clients that are probed; null: twice the cohort. Raised to those wanted if less."""
+    weights: str | None = None
+    """Weight file of trained agents, by name or path; null: agents that have learned nothing."""
+    learning: bool = Field(default=True, examples=[False])
+    """True if agents explore and learn in the run; they are frozen otherwise."""
+    hidden: _Units = 64
+    """Hidden units of the network that the agents share; with `weights` those of the file."""
+    horizon_rounds: Rounds | None = None
+    """Rounds of a run, for the progress in states and the scale of rewards; null: stop.rounds, or
+    50 without it."""
+    accuracy_weight: Weight = 1.0
+    """Weight w_1 of the gain in the utility of the accuracy."""
+    latency_weight: Weight = 0.2
+    """Weight w_2 of the latency of a run's rounds."""
+    traffic_weight: Weight = 0.1
+    """Weight w_3 of the uploads of a run's rounds."""
+    discount: _Fraction = 0.9
+    """Discount gamma of the rewards of later rounds."""
+    exploration: _Fraction = 1.0
+    """Chance that an agent explores in the first choice."""
+    least_exploration: _Fraction = 0.05
+    """Chance that an agent explores after `exploration_rounds` choices, of all episodes."""
+    exploration_rounds: Rounds = 200
+    """Choices over which the chance falls, on a line."""
+    learning_rate: LearningRate = 1e-3
+    """Step size of Adam."""
+    batch: Samples = Field(default=32, examples=[2])
+    """Rounds in a batch; agents begin to learn after as many."""
+    updates_per_round: Steps = 4
+    """Steps of Adam after each round, each on a batch of its own."""
+    target_every_rounds: Rounds = 10
+    """Rounds of learning from one copy of the target network to the next."""
+    replay: Samples = 2000
+    """Rounds that are kept to learn from."""
+    ties: TieRule = "random"
+    """Order among equal differences Q(continue) - Q(stop)."""
+
+    def build(self) -> FedMarlSelector:
+        """Selector with these settings."""
+        return FedMarlSelector(self)
+
+
+class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
+    """Selector with columns over the fleet [N] and a team of agents.
+
+    `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
+    transition when the states of the next choice are known; until then there is a reward but no
+    transition. No states: there is none.
+    """
+
+    needs_losses = True
+    needs_probes = True
+    state_parts = ("_agents",)
+    state_fields = (
+        Column("upload_s", np.float64),
+        Column("num_uploads", np.int64),
+        Scalar("accuracy", float),
+        Column("last_states", np.float32),
+        Column("last_continues", np.bool_),
+        Scalar("last_reward", float),
+    )
+
+    def _begin(self, fleet: FleetView) -> None:
+        settings = self._settings
+        if fleet.steps is not None:
+            raise ScenarioError(
+                "server.selector: fedmarl's probe is the first epoch of the training, which counts"
+                " in steps; set task.local.epochs instead of task.local.steps"
+            )
+        if settings.learning and fleet.validation is None:
+            raise ScenarioError(
+                "server.selector: fedmarl learns from the model's accuracy on samples that the"
+                " server keeps for selectors; set evaluate.validation_fraction, such as 0.1, or"
+                " learning: false with weights"
+            )
+        if settings.weights is None:
+            network = first_network(fleet.seed, settings.hidden)
+        else:
+            arrays = learned_weights.weights_for(settings.weights, settings.kind, fleet)
+            network = checked_network(arrays, settings.hidden)
+        lessons = Lessons(
+            discount=settings.discount,
+            learning_rate=settings.learning_rate,
+            batch=settings.batch,
+            updates_per_round=settings.updates_per_round,
+            target_every_rounds=settings.target_every_rounds,
+            capacity=settings.replay,
+        )
+        self._agents = Agents(network, lessons)
+        self._num_rounds = settings.horizon_rounds or fleet.planned_rounds or _USUAL_ROUNDS
+        self._weights = RewardWeights(
+            settings.accuracy_weight,
+            settings.latency_weight,
+            settings.traffic_weight,
+            self._num_rounds,
+        )
+        self._upload_s: FloatArray = np.full(self._size, np.nan)
+        self._num_uploads: IntArray = np.zeros(self._size, dtype=np.int64)
+        self._accuracy = _accuracy(fleet.validation)
+        self._asked: IntArray = np.empty(0, dtype=np.int64)
+        self._choice: Choice | None = None
+        self._last_states: Floats32 = NO_STATES
+        self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
+        self._last_reward = 0.0
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """Ask the candidates of the round to train for an epoch."""
+        if view.stage > 0:
+            return ()
+        self._asked = self._drawn(view)
+        return [
+            ProbeRequest(
+                client=client,
+                work=Work(WorkKind.TRAIN, epochs=1),
+                upload_byte=_SCALAR_BYTE,
+                uploads_vector=False,
+            )
+            for client in self._asked.tolist()
+        ]
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Return the clients that continue, by the differences of their agents' values."""
+        self._choice = None
+        reports = [report for report in view.reports if report.purpose is Purpose.PROBE]
+        answers = {report.client: report for report in reports if report.is_delivered}
+        told = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
+        clients = _among(np.array(told, dtype=np.int64), view.candidates)
+        if clients.size == 0:
+            return self._unfiltered(view, answers)
+        states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
+        advantage = advantages(self._agents.values(states))
+        if self._settings.learning:
+            advantage = self._explored(advantage, clients, view.round)
+            self._remember(states, view.wanted)
+        generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
+        keys = tie_keys(self._settings.ties, self._size, generator)[clients]
+        continues = joint_action(advantage, view.wanted, keys)
+        self._choice = Choice.after(reports, states, continues)
+        num = int(continues.sum())
+        return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Store the uploads; reward the agents, and let them learn."""
+        for report in outcome.reports:
+            if report.is_delivered:
+                self._upload_s[report.client] = report.upload_s
+                self._num_uploads[report.client] += 1
+        before, after = self._accuracy, _accuracy(outcome.validation)
+        if math.isfinite(after):
+            self._accuracy = after
+        choice, self._choice = self._choice, None
+        if not self._settings.learning:
+            return
+        if choice is not None and math.isfinite(before) and math.isfinite(after):
+            self._last_states, self._last_continues = choice.states, choice.continues
+            self._last_reward = round_reward(
+                choice, outcome, (before, after), self._fleet, self._weights
+            )
+            if outcome.round == self._fleet.planned_rounds:
+                self._remember(NO_STATES, outcome.selected.size)
+        self._agents.learn(self._fleet.seed, outcome.round)
+
+    def learned(self) -> State:
+        """Return networks, moments, replay memory and counters."""
+        return self._agents.state()
+
+    def take_up(self, learned: State) -> None:
+        """Continue with the agents of another run."""
+        self._agents.restore(learned)
+
+    def policy(self) -> State:
+        """Return the weights of the network that all agents share."""
+        return self._agents.policy()
+
+    def _drawn(self, view: RoundView) -> IntArray:
+        """Return random candidates, in the order drawn."""
+        generator = rng.stream(self._fleet.seed, "select/fedmarl", view.round)
+        num = max(self._settings.candidates or 2 * self._fleet.cohort, view.wanted)
+        return random_clients(view.candidates, num, generator.standard_exponential(self._size))
+
+    def _unfiltered(self, view: RoundView, answers: Mapping[int, Report]) -> Cohort:
+        """Return the first clients of the draw; those whose probe was delivered continue."""
+        present = _among(self._asked, view.candidates)
+        if present.size == 0:
+            # All probed clients have left, others came: a new draw.
+            present = self._drawn(view)
+        chosen = present[: view.wanted]
+        continues = [client in answers for client in chosen.tolist()]
+        return Cohort(chosen, continues=np.array(continues, dtype=np.bool_))
+
+    def _states(self, answers: Sequence[Report], clients: IntArray, round_: int) -> Floats32:
+        """Return the states of the agents of these clients [n, 6]."""
+        return agent_states(
+            loss=np.array([report.loss for report in answers], dtype=np.float64),
+            probe_s=np.array([report.duration_s for report in answers], dtype=np.float64),
+            upload_s=self._upload_s[clients],
+            num_uploads=self._num_uploads[clients],
+            num_samples=self._fleet.num_samples[clients],
+            round_=round_,
+            num_rounds=self._num_rounds,
+        )
+
+    def _explored(self, advantage: FloatArray, clients: IntArray, round_: int) -> FloatArray:
+        """Return the differences, infinite where an agent explores [n]."""
+        settings = self._settings
+        chance = exploration_chance(
+            self._agents.num_choices,
+            settings.exploration,
+            settings.least_exploration,
+            settings.exploration_rounds,
+        )
+        self._agents.num_choices += 1
+        generator = rng.stream(self._fleet.seed, "select/fedmarl/exploration", round_)
+        explores, says_continue = generator.random((2, self._size))[:, clients]
+        coin = np.where(says_continue < 0.5, np.inf, -np.inf)
+        return np.where(explores < chance, coin, advantage)
+
+    def _remember(self, next_states: Floats32, next_wanted: int) -> None:
+        """Keep the last round as a transition, if there is one."""
+        if self._last_continues.size:
+            self._agents.remember(
+                Transition(
+                    self._last_states,
+                    self._last_continues,
+                    self._last_reward,
+                    next_states,
+                    next_wanted,
+                )
+            )
+        self._last_states, self._last_continues = NO_STATES, np.empty(0, dtype=np.bool_)
+
+
+def _among(clients: IntArray, candidates: IntArray) -> IntArray:
+    """Return those of some clients that are candidates, which ascend."""
+    if candidates.size == 0:
+        return clients[:0]
+    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
+    found: IntArray = clients[candidates[place] == clients]
+    return found
+
+
+def _accuracy(evaluation: Evaluation | None) -> float:
+    """Return the accuracy, NaN where it is not known."""
+    if evaluation is None or evaluation.accuracy is None:
+        return math.nan
+    return evaluation.accuracy
+
+
+def _is_finite(loss: float | None) -> bool:
+    return loss is not None and math.isfinite(loss)

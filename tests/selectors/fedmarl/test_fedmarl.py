@@ -1,0 +1,375 @@
+"""FedMarl's probes, choices, rewards and refusals, with agents of known values."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
+from fleetsim.errors import ScenarioError
+from fleetsim.selectors.fedmarl import FedMarlSettings
+from fleetsim.selectors.fedmarl.agents import Agents, Lessons, first_network
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Replay, Transition
+from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
+from tests.selectors.references.fedmarl import FedMarl
+from tests.selectors.references.referee import Refereed
+from tests.selectors.references.stage import Stage
+from tests.selectors.rounds import met, outcome_of, report_of, view_of
+
+KNOWN = Evaluation(0.5, 1.0)
+LOW_LOSSES_GO = {
+    "hidden/weight": np.array([[-1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]], dtype=np.float32),
+    "hidden/bias": np.zeros(2, dtype=np.float32),
+    "output/weight": np.array([[0, 0], [1, -1]], dtype=np.float32),
+    "output/bias": np.zeros(2, dtype=np.float32),
+}
+"""Q(continue) - Q(stop) is the logarithm of the median loss over the client's."""
+
+
+def written(folder: Path, network: dict[str, Any], *, kind: str = "fedmarl") -> str:
+    path = folder / "agents.safetensors"
+    path.write_bytes(WeightFile(kind, {ANY_CLIENTS: network}).encoded())
+    return str(path)
+
+
+@pytest.fixture
+def frozen(tmp_path) -> Any:
+    """Settings of frozen agents that prefer small losses, or are biased by a number."""
+
+    def settings(bias: float = 0.0, **more: Any) -> FedMarlSettings:
+        network = LOW_LOSSES_GO | {"output/bias": np.array([0.0, bias], dtype=np.float32)}
+        weights = written(tmp_path, network)
+        return FedMarlSettings(weights=weights, learning=False, hidden=2, **more)
+
+    return settings
+
+
+def probe_of(client: int, loss: float | None, *, duration_s: float = 10.0, **more: Any) -> Report:
+    return report_of(client, loss=loss, duration_s=duration_s, purpose=Purpose.PROBE, **more)
+
+
+def chosen(answer: Cohort) -> tuple[list[int], list[bool]]:
+    assert answer.continues is not None
+    return answer.clients.tolist(), answer.continues.tolist()
+
+
+def test_twice_the_cohort_trains_an_epoch_and_tells_its_loss(frozen):
+    fleet, selector = met(frozen(), (10,) * 9)
+    requests = selector.probe(view_of(fleet))
+
+    assert len({request.client for request in requests}) == 4
+    assert {request.work for request in requests} == {Work(WorkKind.TRAIN, epochs=1)}
+    assert {(r.upload_byte, r.uploads_vector, r.needs_model) for r in requests} == {
+        (8, False, True)
+    }
+    assert selector.probe(view_of(fleet, stage=1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("candidates", "wanted", "num"), [(None, 2, 4), (None, 6, 6), (3, 2, 3), (1, 2, 2), (9, 2, 8)]
+)
+def test_the_number_of_candidates(frozen, candidates, wanted, num):
+    fleet, selector = met(frozen(candidates=candidates), (10,) * 8)
+
+    assert len(selector.probe(view_of(fleet, wanted=wanted))) == num
+
+
+def test_candidates_are_drawn_alike_whether_agents_learn_or_not(frozen):
+    drawn = []
+    for settings in (frozen(), FedMarlSettings(), FedMarlSettings(learning=False)):
+        fleet, selector = met(settings, (10,) * 20, validation=KNOWN)
+        drawn.append(
+            [r.client for n in (1, 2, 3) for r in selector.probe(view_of(fleet, round_=n))]
+        )
+
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len(set(drawn[0])) > 4
+
+
+LOSSES = {0: 4.0, 1: 1.0, 2: 0.5, 3: 2.0, 4: 1.5}
+"""The median is 1.5: clients 4, 1 and 2 are not above it."""
+
+
+@pytest.mark.parametrize(
+    ("bias", "wanted", "expected"),
+    [
+        (0.0, 5, [2, 1, 4]),
+        (0.0, 2, [2, 1]),
+        (9.0, 5, [2, 1, 4, 3, 0]),
+        (9.0, 3, [2, 1, 4]),
+        # All say stop: the one that is closest to continue does.
+        (-9.0, 3, [2]),
+    ],
+)
+def test_who_continues(frozen, bias, wanted, expected):
+    fleet, selector = met(frozen(bias, candidates=5), (10,) * 5)
+    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
+    answer = selector.select(view_of(fleet, wanted=wanted, reports=reports))
+
+    assert chosen(answer) == (expected, [True] * len(expected))
+    assert (answer.epochs, answer.weights) == (None, None)
+
+
+def test_who_failed_diverged_or_left_is_out(frozen):
+    fleet, selector = met(frozen(9.0, candidates=5), (10,) * 5)
+    reports = [
+        probe_of(0, 1.0, outcome=Outcome.LATE),
+        probe_of(1, math.nan),
+        probe_of(2, math.inf),
+        probe_of(3, 1.0),
+        probe_of(4, 2.0),
+    ]
+
+    left = view_of(fleet, wanted=5, reports=reports, candidates=[0, 1, 2, 4])
+    assert chosen(selector.select(left)) == ([4], [True])
+
+
+def test_without_a_finite_loss_the_first_of_the_draw_train_and_who_delivered_continues(frozen):
+    fleet, selector = met(frozen(), (10,) * 9)
+    drawn = [request.client for request in selector.probe(view_of(fleet))]
+    reports = [
+        probe_of(drawn[0], math.nan),
+        *(probe_of(client, None, outcome=Outcome.OFFLINE) for client in drawn[1:]),
+    ]
+
+    answer = selector.select(view_of(fleet, reports=reports))
+    assert chosen(answer) == (drawn[:2], [True, False])
+    others = [client for client in range(9) if client not in drawn]
+    clients, continues = chosen(selector.select(view_of(fleet, reports=reports, candidates=others)))
+    assert len(clients) == 2
+    assert set(clients) <= set(others)
+    assert continues == [False, False]
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def test_the_reward_of_a_round_by_hand_becomes_a_transition_with_the_next_states():
+    settings = FedMarlSettings(
+        horizon_rounds=10, accuracy_weight=1.0, latency_weight=2.0, traffic_weight=3.0
+    )
+    fleet, selector = met(
+        settings, (10,) * 4, epochs=5, payload_byte=1000, validation=Evaluation(0.2, 2.0)
+    )
+    for round_ in (1, 2):
+        asked = [request.client for request in selector.probe(view_of(fleet, round_=round_))]
+        probes = [probe_of(client, 1.0 + client, duration_s=4.0 + client) for client in asked]
+        answer = selector.select(view_of(fleet, round_=round_, reports=probes))
+        if round_ == 1:
+            trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
+            # The last client to finish does so after 10 s, wherever they go.
+            trained[0] = trained[0]._replace(upload_s=3.0)
+            selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
+
+    (transition,) = selector._agents._replay
+    num = transition.continues.sum()
+    # Probes of 4 to 7 s, then 10 s: 17 of 5 * 7 s. Each upload is half of the cohort's two.
+    gain = 10 * math.tanh(0.175 * 0.6) - 10 * math.tanh(0.175 * 0.2)
+    expected = gain - (2.0 * 17 / 35 + 3.0 * num / 2) / 10
+    assert transition.reward == pytest.approx(expected)
+    assert transition.next_states.shape == (4, 6)
+    # The second round knows who uploaded in the first, the only one so far.
+    assert transition.next_states[:, 3].tolist() == transition.continues.tolist()
+    assert transition.next_wanted == 2
+
+
+def _with_accuracy(outcome, accuracy):
+    return replace(outcome, validation=Evaluation(accuracy, 1.0))
+
+
+@pytest.mark.parametrize(("planned", "num_kept"), [(1, 1), (None, 0)])
+def test_the_last_planned_round_ends_an_episode(planned, num_kept):
+    fleet, selector = met(
+        FedMarlSettings(), (10,) * 4, planned_rounds=planned, payload_byte=9, validation=KNOWN
+    )
+    asked = [request.client for request in selector.probe(view_of(fleet))]
+    answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
+    trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
+    selector.observe(_with_accuracy(outcome_of(1, trained), 0.6))
+
+    kept = list(selector._agents._replay)
+    assert [each.next_states.shape for each in kept] == [(0, 6)] * num_kept
+
+
+def test_a_round_without_an_accuracy_teaches_nothing():
+    fleet, selector = met(FedMarlSettings(), (10,) * 4, planned_rounds=1, validation=KNOWN)
+    asked = [request.client for request in selector.probe(view_of(fleet))]
+    answer = selector.select(view_of(fleet, reports=[probe_of(client, 1.0) for client in asked]))
+    trained = [report_of(client, loss=0.5) for client in answer.clients.tolist()]
+    selector.observe(outcome_of(1, trained))
+
+    assert list(selector._agents._replay) == []
+
+
+def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
+    always = FedMarlSettings(exploration=1.0, least_exploration=1.0, candidates=40)
+    never = FedMarlSettings(
+        weights=written(tmp_path, LOW_LOSSES_GO), hidden=2, exploration=0.0, least_exploration=0.0
+    )
+    shares = []
+    fleet, selector = met(always, (10,) * 40, validation=KNOWN, cohort=40)
+    for round_ in range(1, 41):
+        reports = [probe_of(client, 1.0 + client) for client in range(40)]
+        shares.append(selector.select(view_of(fleet, round_=round_, reports=reports)).clients.size)
+    fleet, calm = met(never, (10,) * 5, validation=KNOWN)
+    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
+
+    # 1,600 coins: their mean is within four standard deviations of a half.
+    assert np.mean(shares) / 40 == pytest.approx(0.5, abs=4 * 0.5 / 40)
+    assert len(set(shares)) > 5
+    assert calm.select(view_of(fleet, wanted=5, reports=reports)).clients.tolist() == [2, 1, 4]
+
+
+LESSONS = Lessons(
+    discount=0.9,
+    learning_rate=0.01,
+    batch=2,
+    updates_per_round=3,
+    target_every_rounds=2,
+    capacity=5,
+)
+
+
+def transitions(num: int) -> list[Transition]:
+    draw = rng.stream(1, "tests/transitions")
+    return [
+        Transition(
+            draw.normal(size=(2 + number % 3, 6)).astype(np.float32),
+            draw.random(2 + number % 3) < 0.5,
+            float(draw.normal()),
+            NO_STATES if number % 4 == 3 else draw.normal(size=(3, 6)).astype(np.float32),
+            2,
+        )
+        for number in range(num)
+    ]
+
+
+def taught(num: int) -> Agents:
+    agents = Agents(first_network(7, 8), LESSONS)
+    for number, transition in enumerate(transitions(num)):
+        agents.remember(transition)
+        agents.learn(7, number)
+    return agents
+
+
+def test_agents_that_take_up_what_others_learned_go_on_alike():
+    straight, resumed = taught(9), Agents(first_network(1, 8), LESSONS)
+    resumed.restore(taught(6).state())
+    for number, transition in list(enumerate(transitions(9)))[6:]:
+        resumed.remember(transition)
+        resumed.learn(7, number)
+
+    states = straight.state()
+    assert states.keys() == resumed.state().keys()
+    for name, array in resumed.state().items():
+        np.testing.assert_array_equal(array, states[name], err_msg=name)
+    # The fifth to ninth are kept. The first batch came with the second transition: eight rounds.
+    assert states["replay/sizes"].tolist() == [3, 4, 2, 3, 4]
+    assert states["counts"].tolist() == [24, 8, 0]
+    assert not np.array_equal(states["target/output/weight"], np.zeros((2, 8)))
+
+
+def test_the_target_network_is_a_copy_of_every_second_round():
+    after_two, after_three = taught(3).state(), taught(4).state()
+
+    for name in first_network(7, 8):
+        np.testing.assert_array_equal(after_two[f"target/{name}"], after_two[f"network/{name}"])
+        np.testing.assert_array_equal(after_three[f"target/{name}"], after_two[f"target/{name}"])
+    assert (after_three["network/output/bias"] != after_three["target/output/bias"]).any()
+
+
+def test_a_memory_forgets_the_oldest_and_comes_back_from_its_state():
+    memory, other = Replay(3), Replay(2)
+    assert memory.state()["replay/states"].shape == (0, 6)
+    other.restore(memory.state())
+    assert len(other) == 0
+    with pytest.raises(ValueError, match="has none to draw"):
+        other.sample(rng.stream(1, "tests/none"), 1)
+
+    given = transitions(4)
+    for transition in given:
+        memory.add(transition)
+    other.restore(memory.state())
+    assert [each.reward for each in memory] == [each.reward for each in given[1:]]
+    for found, expected in zip(other, given[2:], strict=True):
+        np.testing.assert_array_equal(found.states, expected.states)
+        np.testing.assert_array_equal(found.continues, expected.continues)
+        np.testing.assert_array_equal(found.next_states, expected.next_states)
+        assert (found.reward, found.next_wanted) == (expected.reward, expected.next_wanted)
+
+
+# --- what it refuses, and weights -----------------------------------------------------------------
+
+
+def test_who_learns_needs_samples_and_frozen_agents_do_not(frozen):
+    with pytest.raises(ScenarioError, match=r"set evaluate\.validation_fraction.*learning: false"):
+        met(FedMarlSettings(), (10, 10))
+    met(frozen(), (10, 10))
+
+
+def test_a_training_that_counts_in_steps_is_refused(frozen):
+    with pytest.raises(ScenarioError, match=r"set task\.local\.epochs instead of task\.local\.ste"):
+        met(frozen(), (10, 10), epochs=0, steps=4)
+
+
+@pytest.mark.parametrize(
+    ("network", "hidden", "message"),
+    [
+        (LOW_LOSSES_GO, 64, "the weights have 2 hidden units, not 64; set hidden"),
+        ({}, 2, "no finite weights of agents with 6 inputs and 2 actions"),
+        (LOW_LOSSES_GO | {"hidden/bias": np.array([1.0, np.nan])}, 2, "no finite weights"),
+        (LOW_LOSSES_GO | {"hidden/weight": np.ones((2, 5))}, 2, "no finite weights"),
+        (LOW_LOSSES_GO | {"more": np.ones(2)}, 2, "no finite weights"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(tmp_path, network, hidden, message):
+    weights = written(tmp_path, network or {"other": np.ones(1)})
+    with pytest.raises(ScenarioError, match=message):
+        met(FedMarlSettings(weights=weights, learning=False, hidden=hidden), (10, 10))
+
+
+def test_the_policy_is_what_a_weight_file_holds(tmp_path, frozen):
+    _, learner = met(FedMarlSettings(hidden=2), (10, 10), validation=KNOWN)
+    _, other = met(frozen(), (10, 10))
+    learner.take_up(other.learned())
+    weights = written(tmp_path, learner.policy())
+    _, again = met(FedMarlSettings(weights=weights, learning=False, hidden=2), (10, 10))
+
+    for name, array in again.policy().items():
+        np.testing.assert_array_equal(array, LOW_LOSSES_GO[name])
+
+
+@pytest.mark.parametrize("changes", [{}, {"candidates": 11}, {"candidates": 5}])
+@pytest.mark.parametrize("bias", [-1.0, 0.0, 1.0])
+def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, changes, bias):
+    draw = rng.stream(3, "tests/weights")
+    network = {
+        name: draw.normal(size=array.shape).astype(np.float32)
+        for name, array in first_network(0, 4).items()
+    }
+    network["output/bias"] = np.array([0.0, bias], dtype=np.float32)
+    settings = FedMarlSettings(
+        weights=written(tmp_path, network), learning=False, hidden=4, ties="lowest_id", **changes
+    )
+    for seed in (0, 1):
+        referee = Refereed(settings.build(), FedMarl(settings, network))
+        Stage(seed).play(referee, 60)
+
+        assert referee.num_choices == 60
+        assert referee.mismatches == []
+
+
+def test_the_check_of_a_scenario_needs_no_torch():
+    code = (
+        "import sys; from fleetsim.scenario import load; load('quickstart', ['server.selector="
+        "{kind: fedmarl}', 'evaluate.validation_fraction=0.1']); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

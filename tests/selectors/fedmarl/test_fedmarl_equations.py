@@ -1,0 +1,209 @@
+"""Equations of FedMarl by hand, and the step of learning on a network of one hidden unit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.selectors.fedmarl import (
+    action_values,
+    advantages,
+    best_team_value,
+    joint_action,
+    processing_latency_s,
+    relative_latency,
+    relative_traffic,
+    reward,
+    team_target,
+    team_value,
+    traffic_byte,
+    utility,
+)
+from fleetsim.selectors.fedmarl.network import Batch, improved
+from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+
+
+def floats(*rows) -> np.ndarray:
+    return np.array(rows, dtype=np.float32)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.1, 0.5, 1.0, 50.0])
+def test_utility_is_ten_times_a_hyperbolic_tangent(accuracy):
+    # 10 - 20 / (1 + e^y) = 10 (e^y - 1) / (e^y + 1) = 10 tanh(y / 2).
+    assert utility(accuracy) == pytest.approx(10.0 * math.tanh(0.175 * accuracy))
+
+
+def test_utility_is_almost_linear_in_fractions_and_flat_in_percent():
+    # e^0.35 = 1.41907: 10 - 20 / 2.41907.
+    assert utility(1.0) == pytest.approx(1.7324, abs=1e-4)
+    assert utility(0.5) == pytest.approx(utility(1.0) / 2, rel=0.01)
+    assert utility(15.0) > 9.8
+
+
+def test_an_accuracy_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="accuracy must be finite, got nan"):
+        utility(math.nan)
+
+
+def test_latency_is_the_longest_probe_and_then_the_longest_rest_and_upload_of_those_that_continue():
+    probe_s, rest_s = np.array([2.0, 5.0, 3.0]), np.array([8.0, 90.0, 4.0])
+    upload_s = np.array([1.0, 90.0, 7.0])
+
+    # Client 1 has the longest probe and stops: 5 + max(8 + 1, 4 + 7).
+    assert processing_latency_s(probe_s, rest_s, upload_s, np.array([True, False, True])) == 16.0
+    assert processing_latency_s(probe_s, rest_s, upload_s, np.zeros(3, dtype=bool)) == 5.0
+    # Five epochs at most of 5 s each: 16 of 25.
+    assert relative_latency(16.0, 5.0, 5) == 0.64
+    assert relative_latency(16.0, 0.0, 5) == 0.0
+
+
+def test_traffic_is_the_bytes_of_those_that_continue():
+    continues = np.array([True, False, True])
+
+    assert traffic_byte(np.array([100.0, 30.0, 50.0]), continues) == 150.0
+    assert relative_traffic(150.0, 100, 3) == 0.5
+    assert relative_traffic(150.0, 0, 3) == 0.0
+
+
+def test_reward_by_hand():
+    weights = {"accuracy_weight": 2.0, "latency_weight": 0.2, "traffic_weight": 0.1}
+
+    # 2 (U(0.8) - U(0.6)) - 0.2 * 16 - 0.1 * 150, U(0.8) = 1.390924 and U(0.6) = 1.046156.
+    found = reward(0.8, 0.6, 16.0, 150.0, **weights)
+    assert found == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
+    assert reward(0.6, 0.6, 0.0, 0.0, **weights) == 0.0
+    assert reward(0.5, 0.6, 0.0, 0.0, **weights) < 0.0
+
+
+def test_values_of_a_tiny_network():
+    network = {
+        "hidden/weight": floats([1, 0, 0, 0, 0, -1], [0, 2, 0, 0, 0, 0]),
+        "hidden/bias": floats(0.5, -1.0)[0:2].reshape(2),
+        "output/weight": floats([1, 0], [-1, 3]),
+        "output/bias": floats(0.25, 0.0).reshape(2),
+    }
+    states = floats([2, 1, 9, 9, 9, 1], [0, 0, 9, 9, 9, 3])
+
+    # Hidden (1.5, 1) and (0, 0): the bias alone.
+    assert action_values(network, states).tolist() == [[1.75, 1.5], [0.25, 0.0]]
+    assert advantages(action_values(network, states)).tolist() == [-0.25, -0.25]
+
+
+VALUES = floats([1.0, 1.5], [2.0, -1.0], [0.5, 0.75])
+
+
+def test_the_sum_of_values_by_hand():
+    # Continue, stop, continue: 1.5 + 2 + 0.75.
+    assert team_value(VALUES, np.array([True, False, True])) == 4.25
+    assert team_value(VALUES, np.zeros(3, dtype=bool)) == 3.5
+
+
+def test_the_target_by_hand():
+    # The best joint action is continue, stop, continue; with one wanted the middle and last stop.
+    assert team_target(-0.5, VALUES, 2, 0.9) == pytest.approx(-0.5 + 0.9 * 4.25)
+    assert team_target(-0.5, VALUES, 1, 0.9) == pytest.approx(-0.5 + 0.9 * 4.0)
+    # If all prefer to stop, the one that loses least must continue: 1 + 2 - 0.5 - 0.25.
+    reluctant = floats([1.0, 0.0], [2.0, 1.0], [0.0, -0.25])
+    assert team_target(0.0, reluctant, 2, 1.0) == pytest.approx(1.0 + 2.0 - 0.25)
+    assert team_target(-0.5, VALUES[:0], 2, 0.9) == -0.5
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 5, 9])
+def test_the_joint_action_has_the_largest_sum_of_all_that_are_allowed(wanted):
+    for seed in range(20):
+        values = rng.stream(seed, "tests/values").normal(size=(5, 2)).astype(np.float32)
+        allowed = [
+            np.array(actions)
+            for actions in itertools.product([False, True], repeat=5)
+            if 1 <= sum(actions) <= wanted
+        ]
+
+        best = joint_action(advantages(values), wanted, np.arange(5.0))
+        assert 1 <= best.sum() <= wanted
+        largest = max(team_value(values, other) for other in allowed)
+        assert team_value(values, best) == largest
+        assert best_team_value(values, wanted) == pytest.approx(largest, rel=1e-6)
+
+
+def test_equal_advantages_go_by_their_keys_and_no_preference_is_to_continue():
+    keys = np.array([0.4, 0.1, 0.3, 0.2])
+
+    assert joint_action(np.zeros(4), 2, keys).tolist() == [False, True, False, True]
+    assert joint_action(np.full(4, -1.0), 3, keys).tolist() == [False, True, False, False]
+    assert joint_action(np.zeros(2), 3, keys[:2]).tolist() == [True, True]
+    with pytest.raises(ValueError, match="wanted must be at least 1, got 0"):
+        joint_action(np.zeros(2), 0, keys[:2])
+
+
+# --- one step of learning -------------------------------------------------------------------------
+
+ONE_UNIT = {
+    "hidden/weight": floats([1, 0, 0, 0, 0, 0]),
+    "hidden/bias": np.zeros(1, dtype=np.float32),
+    "output/weight": floats([2], [3]),
+    "output/bias": floats(0.0, 0.5).reshape(2),
+}
+# Units 1 and 2: the first stops for 2, the second continues for 3 * 2 + 0.5. Q_tot is 8.5.
+PAIR = Transition(
+    floats([1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]), np.array([False, True]), 0.0, NO_STATES, 1
+)
+# One agent of unit 4 that continues: 12.5.
+LONE = Transition(floats([4, 0, 0, 0, 0, 0]), np.array([True]), 0.0, NO_STATES, 1)
+
+
+def test_the_loss_and_the_first_step_of_adam_by_hand():
+    batch = Batch([PAIR, LONE], np.array([9.5, 10.5]))
+    after = improved(ONE_UNIT, {}, 0, [batch], 0.01)
+
+    # Errors -1 and 2: (1 + 4) / 2, whose gradient in the two sums is -1 and 2. Times their inputs:
+    # stop: -1 * 1; continue: -1 * 2 + 2 * 4; biases: -1, -1 + 2; unit: -1 * (2 * 1 + 3 * 2) + 2 * 3
+    # * 4.
+    gradients: dict[str, list[Any]] = {
+        "output/weight": [[-1.0], [6.0]],
+        "output/bias": [-1.0, 1.0],
+        "hidden/weight": [[16.0, 0, 0, 0, 0, 0]],
+        "hidden/bias": [-1.0 * (2 + 3) + 2.0 * 3],
+    }
+    assert after.losses == (2.5,)
+    for name, gradient in gradients.items():
+        # Moments are a tenth of the gradient and a thousandth of its square, in the first step; so
+        # the step is the learning rate against the sign.
+        expected = ONE_UNIT[name] - 0.01 * np.sign(gradient)
+        np.testing.assert_allclose(after.network[name], expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            after.moments[f"exp_avg/{name}"], 0.1 * np.array(gradient), rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            after.moments[f"exp_avg_sq/{name}"], 0.001 * np.square(gradient), rtol=1e-5
+        )
+
+
+def test_two_steps_at_once_are_one_and_then_one():
+    batches = [Batch([PAIR, LONE], np.array([9.5, 10.5])), Batch([LONE], np.array([0.0]))]
+    together = improved(ONE_UNIT, {}, 0, batches, 0.01)
+    first = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
+    second = improved(first.network, first.moments, 1, batches[1:], 0.01)
+
+    assert together.losses == first.losses + second.losses
+    for name, array in together.network.items():
+        np.testing.assert_array_equal(array, second.network[name])
+    for name, array in together.moments.items():
+        np.testing.assert_array_equal(array, second.moments[name])
+    assert together.network["output/bias"].tolist() != first.network["output/bias"].tolist()
+    assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
+
+
+def test_steps_lead_to_the_target():
+    batch = Batch([PAIR, LONE], np.array([1.0, 4.0]))
+    after = improved(ONE_UNIT, {}, 0, [batch] * 2000, 0.01)
+
+    found = [
+        team_value(action_values(after.network, each.states), each.continues)
+        for each in (PAIR, LONE)
+    ]
+    assert found == pytest.approx([1.0, 4.0], abs=1e-2)

@@ -1,0 +1,69 @@
+"""FedMarl on the bundled digits: what probes cost, who goes on, and runs of equal bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetsim.contracts import Purpose
+from fleetsim.scenario import load
+from fleetsim.simulate import run
+
+MODEL_BYTE = 4 * (64 * 8 + 8 + 8 * 8 + 8 + 8 * 10 + 10)
+"""Bytes of the 64-8-8-10 network."""
+SMALL = [
+    *("task.model.hidden=[8, 8]", "task.partition={kind: iid}", "task.local.epochs=3"),
+    *("fleet.size=12", "fleet.devices={pixel-6: 1.0}", "fleet.usage={}"),
+    *("server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null"),
+    *("evaluate.validation_fraction=0.1", "stop.rounds=6"),
+]
+LEARNING = "server.selector={kind: fedmarl, batch: 2, exploration: 0.5, exploration_rounds: 4}"
+
+
+@pytest.fixture
+def play(tmp_path):
+    def go(*changes, name="run", **how):
+        scenario = load("quickstart", [*SMALL, *changes])
+        return run(scenario, out=tmp_path / name, **{"workers": 1} | how)
+
+    return go
+
+
+def test_probes_are_an_epoch_that_counts_for_those_who_continue(play):
+    finished = play(LEARNING)
+    asked = finished.tasks[finished.tasks["purpose"] == Purpose.PROBE.value]
+    trained = finished.tasks[finished.tasks["purpose"] == Purpose.TRAIN.value]
+    seconds = asked.set_index(["round", "client"])["compute_s"]
+    rest = trained.set_index(["round", "client"])["compute_s"]
+
+    assert finished.rounds["num_probed"].tolist() == [6] * 6
+    assert set(asked["upload_byte"]) == {8}
+    assert set(trained["upload_byte"]) == {MODEL_BYTE}
+    assert set(trained["download_byte"]) == {0}, "they hold the model that they trained"
+    assert 6 <= len(trained) <= 18
+    # Of three epochs two are left: twice the seconds of the probe, but for its fixed part.
+    assert (rest / seconds.loc[rest.index]).between(1.5, 2.1).all()
+    assert finished.rounds["energy_probe_j"].gt(0.0).all()
+
+
+def test_a_run_that_is_interrupted_has_the_same_digest_and_agents_have_learned(play, tmp_path):
+    def stop(progress):
+        if progress.round == 4:
+            raise KeyboardInterrupt
+
+    often = "checkpoint.every_rounds=1"
+    straight = play(LEARNING, often, name="straight")
+    with pytest.raises(KeyboardInterrupt):
+        play(LEARNING, often, name="resumed", on_progress=stop)
+    resumed = play(LEARNING, often, name="resumed", resume=True)
+
+    assert resumed.manifest.digest == straight.manifest.digest
+    # Without a batch to learn from the same run has other cohorts.
+    idle = play(LEARNING.replace("batch: 2", "batch: 99"), often, name="idle")
+    assert idle.manifest.digest != straight.manifest.digest
+
+
+def test_two_workers_choose_like_one(play):
+    one = play(LEARNING, name="one")
+    two = play(LEARNING, name="two", workers=2)
+
+    assert two.manifest.digest == one.manifest.digest
