@@ -247,8 +247,9 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""
         self._choice = None
-        reports = [report for report in view.reports if report.purpose is Purpose.PROBE]
-        answers = {report.client: report for report in reports if report.is_delivered}
+        # A client is asked again where a choice found no candidate.
+        probes = {r.client: r for r in view.reports if r.purpose is Purpose.PROBE}
+        answers = {client: report for client, report in probes.items() if report.is_delivered}
         told = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
         clients = _among(np.array(told, dtype=np.int64), view.candidates)
         if clients.size == 0:
@@ -261,7 +262,7 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
         continues = joint_action(advantage, view.wanted, keys)
-        self._choice = Choice.after(reports, states, continues)
+        self._choice = Choice.after(list(probes.values()), states, continues)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
 

@@ -132,6 +132,15 @@ def test_who_failed_diverged_or_left_is_out(frozen):
     assert chosen(selector.select(left)) == ([4], [True])
 
 
+def test_of_a_client_that_is_asked_again_the_last_answer_counts(frozen):
+    fleet, selector = met(frozen(candidates=5), (10,) * 3)
+    again = [probe_of(client, 1.0 + client) for client in (0, 1, 2)]
+    reports = [probe_of(2, 0.1), probe_of(0, 0.1), *again]
+
+    answer = selector.select(view_of(fleet, wanted=3, reports=reports))
+    assert chosen(answer) == ([0, 1], [True, True])
+
+
 def test_without_a_finite_loss_the_first_of_the_draw_train_and_who_delivered_continues(frozen):
     fleet, selector = met(frozen(), (10,) * 9)
     drawn = [request.client for request in selector.probe(view_of(fleet))]
