@@ -22,6 +22,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `rbcs_f`: short exchange times, with fairness.
 - `autofl`: Q-tables choose clients and clocks, for accuracy and energy.
 - `fedmarl`: probed clients that agents let continue.
+- `favor`: values of a deep Q-network, which sees the models of all clients.
 - `bandits`: parts that bandits share.
 - `probing`: requests to evaluate a model, and their answers as columns.
 - `training_loss`: losses that clients report from local training.
@@ -49,6 +50,7 @@ from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb import BpUcbSettings
 from fleetsim.selectors.demands import Demands
 from fleetsim.selectors.divfl import DivFlSettings
+from fleetsim.selectors.favor import FavorSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
@@ -85,7 +87,8 @@ SelectorSettings = Annotated[
     | FedCSSettings
     | RBCSFSettings
     | AutoFLSettings
-    | FedMarlSettings,
+    | FedMarlSettings
+    | FavorSettings,
     Field(discriminator="kind"),
 ]
 """Settings of any selector, distinguished by `kind`."""

@@ -41,6 +41,8 @@ class Demand:
     """Number of first choices whose probes are asked once; later probes repeat."""
     square_byte: int = 0
     """Bytes of the largest arrays over pairs of clients, for each pair; 0: there are none."""
+    client_byte: int = 0
+    """Bytes of arrays for each client, where these are more than some columns; 0: they are not."""
     has_sets: bool = False
     """True if it lists all C(N, K) sets of clients."""
 

@@ -146,6 +146,10 @@ def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
     assert choice_times.refusal(pairs, 16_384, 10) is None
     assert choice_times.refusal(pairs, 16_385, 10) == "O(N^2) memory: 2.0 GiB"
     assert choice_times.refusal(Demand("", "yes", ""), 1_000_000, 10) is None
+    # 200,000 N byte are 2 GiB at N = 10,737.
+    network = Demand("", "private", "", client_byte=200_000)
+    assert choice_times.refusal(network, 10_737, 10) is None
+    assert choice_times.refusal(network, 10_738, 10) == "200,000 byte each: 2.0 GiB"
 
 
 # --- the page, beside figures worked out by hand --------------------------------------------------
@@ -185,6 +189,9 @@ BYTES = {
     "`fedcs`": (0, 0, 0, 10 * 24),
     "`rbcs-f`": (0, 0, 0, 100 * 16),
     "`autofl`": (0, 0, 0, 100 * 8),
+    # A model there and back, once.
+    "`favor`, `learning: true`": (100 * MODEL, 100 * MODEL, 0, 0),
+    "`favor`, `learning: false`": (100 * MODEL, 100 * MODEL, 0, 0),
     # 20 phones, after the slots that end with rounds 30 and 45.
     "`ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),
     "`quick-init-ucb`": (0, 0, 2 * 20 * MODEL / 30, 2 * 20 * 8 / 30),

@@ -16,7 +16,7 @@ LINEAR = [
     pytest.param(kind, variant, id=f"{kind}-{variant}")
     for kind, variants in DEMANDS.items()
     for variant, demand in variants.items()
-    if not demand.square_byte and not demand.has_sets
+    if not (demand.square_byte or demand.client_byte or demand.has_sets)
 ]
 PER_CLIENT_BYTE = 1_000
 """Bytes per client: tens of columns of 8 byte. Pairs of 5,000 clients would take 40,000 byte."""

@@ -18,6 +18,7 @@ PAPERS = {
     "autofl": ("autofl.equations",),
     "bp_ucb": ("bp_ucb.belief_propagation", "bp_ucb.equations"),
     "divfl": ("divfl.equations",),
+    "favor": ("favor.equations",),
     "fedcor": ("fedcor.equations", "fedcor.correlation_fit"),
     "fedcs": ("fedcs.equations",),
     "fedgra": ("fedgra.equations",),

@@ -12,6 +12,7 @@ from fleetsim.simulate import run
 from tests.selectors.references.afl import Afl
 from tests.selectors.references.autofl import AutoFl
 from tests.selectors.references.divfl import DivFl
+from tests.selectors.references.favor import Favor
 from tests.selectors.references.fedcor import FedCor
 from tests.selectors.references.fedcs import FedCS
 from tests.selectors.references.fedgra import FedGra
@@ -37,6 +38,7 @@ FEDCOR = {
     "annealing": 0.6,
     "dimensions": 5,
 }
+FAVOR = {"learning": False, "components": 4, "hidden": 8}
 WINDOWS = {"pacer_window_rounds": 4}
 
 CASES = [
@@ -96,6 +98,8 @@ CASES = [
         lambda _: DivFl(ideal=True, weighs=True),
     ),
     ("divfl", {"vectors": "update"}, lambda _: DivFl(updates=True)),
+    ("favor", FAVOR, Favor),
+    ("favor", FAVOR | {"components": 9, "scaling": "standard"}, Favor),
     ("fedcor", FEDCOR, FedCor),
     ("fedcor", FEDCOR | {"sum_over": "all"}, FedCor),
     ("fedgra", {}, FedGra),

@@ -1,0 +1,33 @@
+"""Favor: clients that a deep Q-network values most, by the models of all clients.
+
+- `selector`: settings, and the order of a round.
+- `compression`: coordinates of all models.
+- `agent`: network, transitions and counters, which outlast a run.
+- `network`: the Q-network and its steps, in torch.
+- `replay`: stored transitions.
+- `equations`: axes, reward, target and choice.
+"""
+
+from fleetsim.selectors.favor.equations import (
+    choose,
+    coordinates,
+    double_q_target,
+    exploration_rate,
+    principal_axes,
+    reward,
+    turn_onto,
+)
+from fleetsim.selectors.favor.selector import FavorSelector, FavorSettings, memory_byte
+
+__all__ = [
+    "FavorSelector",
+    "FavorSettings",
+    "choose",
+    "coordinates",
+    "double_q_target",
+    "exploration_rate",
+    "memory_byte",
+    "principal_axes",
+    "reward",
+    "turn_onto",
+]

@@ -1,0 +1,126 @@
+"""Q-network of Favor: two linear layers with rectified units, and its learning.
+
+The network that learns and the target network have the same shape: (N + 1) d inputs, the hidden
+units, one output for each client. A step minimises the mean squared difference between Q(s, a) and
+the target of `equations.double_q_target` over a batch, by RMSprop as torch has it: decay 0.99 and
+1e-8 beside the root, without momentum.
+
+A network that only chooses is stored once; one that learns four times, with the target network, the
+moments and the gradients.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from fleetsim.contracts import FloatArray, State
+from fleetsim.selectors.favor.equations import double_q_target
+from fleetsim.selectors.favor.replay import Batch, Coordinates
+
+_LAYERS = ("hidden.weight", "hidden.bias", "output.weight", "output.bias")
+_DECAY = 0.99
+_ROOT_FLOOR = 1e-8
+
+
+class QNetwork:
+    """Network that values each client in a state, and its copies for learning."""
+
+    def __init__(self, num_inputs: int, num_hidden: int, num_actions: int, *, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        shapes = {
+            "hidden.weight": (num_hidden, num_inputs),
+            "hidden.bias": (num_hidden,),
+            "output.weight": (num_actions, num_hidden),
+            "output.bias": (num_actions,),
+        }
+        bounds = dict(zip(_LAYERS, np.repeat([num_inputs, num_hidden], 2), strict=True))
+        # Uniform within one over the root of a unit's inputs, as linear layers of torch begin.
+        self._online = {
+            name: torch.empty(shape).uniform_(
+                -1.0 / math.sqrt(bounds[name]), 1.0 / math.sqrt(bounds[name]), generator=generator
+            )
+            for name, shape in shapes.items()
+        }
+        self._target: dict[str, torch.Tensor] = {}
+        self._moments: dict[str, torch.Tensor] = {}
+
+    def begin_learning(self) -> None:
+        """Make the target network, a copy, and the moments of RMSprop."""
+        self._target = {name: layer.clone() for name, layer in self._online.items()}
+        self._moments = {name: torch.zeros_like(layer) for name, layer in self._online.items()}
+
+    def values(self, state: Coordinates) -> FloatArray:
+        """Return Q of each client in a state [N + 1, d] -> [N]."""
+        with torch.no_grad():
+            values = _forward(self._online, torch.from_numpy(state.reshape(1, -1)))
+        found: FloatArray = values[0].numpy().astype(np.float64)
+        return found
+
+    def learn(self, batch: Batch, *, discount: float, learning_rate: float) -> float:
+        """Take one step on a batch; return the mean squared difference before it."""
+        next_states = torch.from_numpy(batch.next_states)
+        with torch.no_grad():
+            next_values = _forward(self._online, next_states).double().numpy()
+            next_target_values = _forward(self._target, next_states).double().numpy()
+        target = double_q_target(
+            batch.rewards, next_values, next_target_values, batch.is_last, discount
+        )
+        # Leaves of the graph that share the memory of the layers.
+        leaves = {name: layer.detach().requires_grad_() for name, layer in self._online.items()}
+        values = _forward(leaves, torch.from_numpy(batch.states))
+        taken = values.gather(1, torch.from_numpy(batch.actions)[:, None])[:, 0]
+        loss = (taken - torch.from_numpy(target).float()).square().mean()
+        gradients = torch.autograd.grad(loss, list(leaves.values()))
+        for name, gradient in zip(leaves, gradients, strict=True):
+            moment = self._moments[name]
+            moment.mul_(_DECAY).addcmul_(gradient, gradient, value=1.0 - _DECAY)
+            root = moment.sqrt().add_(_ROOT_FLOOR)
+            self._online[name].addcdiv_(gradient, root, value=-learning_rate)
+        return float(loss.detach())
+
+    def update_target(self) -> None:
+        """Copy the network that learns into the target network."""
+        for name, layer in self._online.items():
+            self._target[name].copy_(layer)
+
+    def weights(self) -> State:
+        """Return copies of the layers of the network that learns, by name."""
+        return {name: layer.numpy().copy() for name, layer in self._online.items()}
+
+    def use(self, weights: State) -> None:
+        """Replace the network, and the target network if there is one, by these layers."""
+        self._online = _tensors(weights, "")
+        if self._target:
+            self._target = {name: layer.clone() for name, layer in self._online.items()}
+
+    def state(self) -> State:
+        """Return copies of all networks and moments."""
+        copies = {"online": self._online, "target": self._target, "moments": self._moments}
+        return {
+            f"network/{copy}/{name}": layer.numpy().copy()
+            for copy, layers in copies.items()
+            for name, layer in layers.items()
+        }
+
+    def restore(self, state: State) -> None:
+        """Replace everything by a copy of what `state` returned."""
+        self._online = _tensors(state, "network/online/")
+        if "network/target/hidden.bias" in state:
+            self._target = _tensors(state, "network/target/")
+            self._moments = _tensors(state, "network/moments/")
+
+
+def _forward(layers: dict[str, torch.Tensor], states: torch.Tensor) -> torch.Tensor:
+    """Return Q of each client in states [B, I] -> [B, N]."""
+    hidden = torch.addmm(layers["hidden.bias"], states, layers["hidden.weight"].T).relu()
+    return torch.addmm(layers["output.bias"], hidden, layers["output.weight"].T)
+
+
+def _tensors(state: State, prefix: str) -> dict[str, torch.Tensor]:
+    return {
+        name: torch.from_numpy(np.array(state[f"{prefix}{name}"], dtype=np.float32))
+        for name in _LAYERS
+    }

@@ -1,0 +1,149 @@
+"""Equations of Favor by hand, and principal axes against a singular value decomposition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fleetsim import rng
+from fleetsim.selectors.favor import (
+    choose,
+    coordinates,
+    double_q_target,
+    equations,
+    exploration_rate,
+    principal_axes,
+    reward,
+    turn_onto,
+)
+
+
+def models_of(num, size, *, seed=3):
+    """Models whose parameters have different spreads, so that no two axes are alike."""
+    draw = rng.stream(seed, "tests/favor models")
+    models = draw.normal(size=(num, size)) * np.linspace(0.2, 3.0, size) + 5.0
+    return models.astype(np.float32)
+
+
+# --- principal axes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_models", "size", "num_axes"), [(7, 40, 3), (40, 7, 7), (5, 6, 2)])
+@pytest.mark.parametrize("block_numbers", [1, 20, 1 << 22])
+def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(
+    num_models, size, num_axes, block_numbers, monkeypatch
+):
+    monkeypatch.setattr(equations, "_BLOCK_NUMBERS", block_numbers)
+    models = models_of(num_models, size)
+    left, lengths, right = np.linalg.svd(models - models.mean(axis=0, dtype=np.float64))
+    mean, axes = principal_axes(list(models), num_axes)
+    found = coordinates(list(models), mean, axes)
+
+    np.testing.assert_allclose(mean, models.mean(axis=0, dtype=np.float64))
+    # An axis has no sign: here its largest coordinate is positive.
+    expected = left[:, :num_axes] * lengths[:num_axes]
+    sign = np.sign(expected[np.abs(expected).argmax(axis=0), np.arange(num_axes)])
+    np.testing.assert_allclose(found, expected * sign, atol=1e-5)
+    np.testing.assert_allclose(axes, right[:num_axes] * sign[:, None], atol=1e-6)
+
+
+def test_standardised_parameters_have_the_axes_of_their_correlations():
+    models = models_of(30, 5)
+    models[:, 2] = 4.0
+    spread = models.std(axis=0, dtype=np.float64)
+    spread[2] = 1.0
+    standard = (models - models.mean(axis=0, dtype=np.float64)) / spread
+    _, lengths, _ = np.linalg.svd(standard)
+    mean, axes = principal_axes(list(models), 4, "standard")
+    found = coordinates(list(models), mean, axes)
+
+    np.testing.assert_allclose(np.sqrt((found**2).sum(axis=0)), lengths[:4], rtol=1e-5)
+    np.testing.assert_allclose(found.T @ found, np.diag(lengths[:4] ** 2), atol=1e-3)
+    assert (axes[:, 2] == 0.0).all()
+
+
+def test_there_are_no_more_axes_than_models_tell_apart():
+    # Three points on a line, and two that are equal.
+    one = np.array([1.0, 2.0, 0.0], dtype=np.float32)
+    line = [one * np.float32(length) for length in (0.0, 1.0, 3.0)]
+    _, axes = principal_axes(line, 3)
+    assert np.abs(axes[0]) == pytest.approx(np.array([1.0, 2.0, 0.0]) / math.sqrt(5.0))
+    assert (axes[1:] == 0.0).all()
+
+    equal = np.ones(2, dtype=np.float32)
+    mean, axes = principal_axes([equal, equal], 2)
+    assert mean.tolist() == [1.0, 1.0]
+    assert (axes == 0.0).all()
+
+
+def test_axes_of_no_model_are_refused():
+    with pytest.raises(ValueError, match="at least one model, got 0"):
+        principal_axes([], 2)
+
+
+def test_a_turn_is_found_again():
+    draw = rng.stream(5, "tests/favor turn")
+    turn, _ = np.linalg.qr(draw.normal(size=(4, 4)))
+    points = draw.normal(size=(9, 4))
+
+    np.testing.assert_allclose(turn_onto(points, points @ turn), turn, atol=1e-12)
+
+
+def test_with_fewer_points_than_axes_the_turn_keeps_all_distances():
+    points = np.array([[2.0, 0.0, 0.0]])
+    turn = turn_onto(points, np.array([[0.0, 0.0, 1.0]]))
+
+    np.testing.assert_allclose(points @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
+    np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
+
+
+# --- reward, target, choice -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "expected"), [(0.9, 0.0), (0.4, 1.0 / 8.0 - 1.0), (0.9 - 1.0 / 3.0, -0.75)]
+)
+def test_the_reward_by_hand(accuracy, expected):
+    # 64^(-1/2) is 1/8, 64^(-1/3) is 1/4; Omega is 0.9.
+    assert reward(accuracy, 0.9) == pytest.approx(expected)
+    # With base 4, 4^(1/2) - 1 above the target.
+    assert reward(1.0, 0.5, base=4.0) == pytest.approx(1.0)
+
+
+def test_the_target_by_hand():
+    """One network chooses, the other one evaluates.
+
+    1. Q(s') = 1, 3, 2 chooses client 1, of which Q' says -4: -0.5 + 0.9 * -4 = -4.1. Q-learning
+       without a second network would take 3, and the largest of Q', 7, is not taken either.
+    2. The choice is client 0, of which Q' says 10: -0.25 + 9 = 8.75.
+    3. The episode ended: the reward alone.
+    """
+    target = double_q_target(
+        np.array([-0.5, -0.25, 0.125]),
+        np.array([[1.0, 3.0, 2.0], [5.0, 4.0, 0.0], [1.0, 0.0, 0.0]]),
+        np.array([[7.0, -4.0, 0.0], [10.0, 20.0, 30.0], [9.0, 9.0, 9.0]]),
+        np.array([False, False, True]),
+        0.9,
+    )
+
+    assert target.tolist() == pytest.approx([-4.1, 8.75, 0.125])
+
+
+def test_exploration_falls_to_its_end():
+    assert exploration_rate(200, 0.9, 0.1, 200.0) == pytest.approx(0.1 + 0.8 / math.e)
+    assert exploration_rate(10**6, 0.9, 0.1, 200.0) == pytest.approx(0.1)
+
+
+def test_the_largest_values_are_chosen_and_random_ones_among_the_others():
+    values = np.array([0.0, 5.0, 5.0, -1.0, 2.0])
+    keys = np.array([0.5, 0.9, 0.1, 0.2, 0.3])
+    draws = np.array([0.8, 0.0, 0.1, 0.3, 0.4])
+
+    assert choose(values, 3, 0, keys, draws).tolist() == [2, 1, 4]
+    # One place goes to the smallest draw of 0, 3 and 4.
+    assert choose(values, 3, 1, keys, draws).tolist() == [2, 1, 3]
+    assert choose(values, 2, 2, keys, draws).tolist() == [1, 2]
+    assert sorted(choose(values, 9, 9, keys, draws).tolist()) == [0, 1, 2, 3, 4]
+    assert choose(values[:0], 3, 1, keys[:0], draws[:0]).tolist() == []
