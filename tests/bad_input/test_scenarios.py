@@ -218,6 +218,10 @@ SCENARIOS = {
         "kind: random", "kind: gpfl", "bad.yaml:23: server.selector", "gpfl",
         "evaluate.validation_fraction",
     ),
+    "selector that learns from samples that nobody keeps": bad(
+        "kind: random", "kind: favor", "bad.yaml:23: server.selector", "favor",
+        "evaluate.validation_fraction", "learning: false",
+    ),
     "selector that needs the number of rounds, which is unknown": bad(
         "selector: {kind: random}\nstop: {rounds: 2}", "selector: {kind: tifl}\nstop: {time_s: 9}",
         "bad.yaml:23: server.selector.credits", "stop.rounds", "credits: unlimited",

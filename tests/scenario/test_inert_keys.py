@@ -92,6 +92,21 @@ BELIEF_KEYS = {
     "tolerance": "0.001",
     "max_exchanges": "10",
 }
+FAVOR_KEYS = {
+    "action": "client",
+    "target_accuracy": "0.5",
+    "reward_base": "8",
+    "discount": "0.5",
+    "learning_rate": "0.1",
+    "batch_size": "2",
+    "steps_per_round": "2",
+    "replay_capacity": "40",
+    "sync_in": "episodes",
+    "sync_every": "1",
+    "exploration": "0.5",
+    "exploration_end": "0.5",
+    "exploration_decay_rounds": "1",
+}
 EXAMPLES = {
     "UsageSettings.trace": inert(PEOPLE, BOARDS),
     "UsageSettings.synthetic": inert(MADE_UP, BOARDS),
@@ -215,6 +230,12 @@ EXAMPLES = {
     "EvaluateSettings.validation_fraction": inert("evaluate.validation_fraction=0.5", BLANK),
     "StopSettings.accuracy": inert("stop.accuracy=0.9", BLANK),
     "DivFlSettings.sample_fraction": selector("divfl", "sample_fraction=0.5"),
+    **{
+        f"FavorSettings.{key}": selector(
+            "favor, learning: false, components: 2, hidden: 4", f"{key}={value}"
+        )
+        for key, value in FAVOR_KEYS.items()
+    },
     "FedCorSettings.warm_up_fit_steps": selector(
         "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3", "warm_up_fit_steps=2"
     ),
@@ -284,6 +305,7 @@ ALWAYS_ACT = {
     "FedAvgSettings": "weights",
     "FedBuffSettings": "server_learning_rate",
     "FedCSSettings": "round_s asked_fraction max_clients selection_s aggregation_s ties",
+    "FavorSettings": "weights learning components scaling hidden memory_gib ties",
     "FedCorSettings": (
         "warm_up_rounds interval_rounds history_rounds discount annealing dimensions "
         "noise learning_rate fit_steps mean sum_over ties"

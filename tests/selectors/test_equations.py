@@ -110,6 +110,7 @@ CHOICES = {
     },
     "fedcs.pack": {"download_s": ONES, "update_s": ONES, "upload_s": ONES, "deadline_s": 99.0},
     "rbcs_f.choose": {"queues": ONES, "exchange_s": ONES, "num": 3},
+    "favor.choose": {"values": ONES, "num": 3, "num_random": 0, "draws": ONES},
     "fedcor.choose": {
         "covariance": np.eye(3),
         "alpha": ONES,

@@ -60,7 +60,7 @@ def test_who_asks_nothing_runs_with_a_buffered_server(settings, tmp_path):
 def test_every_kind_is_on_one_side():
     kinds = {cls.model_fields["kind"].default for cls in UNION}
     asks = {"fedcor", "divfl", "fedgra", "gpfl", "tifl", "fedcs", "rbcs-f", "autofl", "fedmarl"}
-    asks |= {"ucb", "quick-init-ucb", "bp-ucb"}
+    asks |= {"ucb", "quick-init-ucb", "bp-ucb", "favor"}
 
     assert {mode.values[0].kind for mode in modes_of(needs_probes=False)} == kinds - asks
 

@@ -10,6 +10,7 @@ import pytest
 from fleetsim.contracts import Evaluation, ProbeRequest, Purpose, Report, Work, WorkKind
 from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.divfl import DivFlSettings
+from fleetsim.selectors.favor import FavorSettings
 from fleetsim.selectors.fedcor import FedCorSettings
 from fleetsim.selectors.fedcs import FedCSSettings
 from fleetsim.selectors.fedgra import FedGRASettings
@@ -51,8 +52,9 @@ def test_probes_train_as_much_as_the_scenario_asks_for(settings, amount):
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-def test_fedgra_s_probe_is_one_epoch_whatever_the_scenario_asks_for(amount):
-    assert trained_in_probes(FedGRASettings(), amount) == {Work(WorkKind.TRAIN, epochs=1)}
+@pytest.mark.parametrize("settings", [FedGRASettings(), FavorSettings()], ids=lambda s: s.kind)
+def test_some_probes_are_one_epoch_whatever_the_scenario_asks_for(settings, amount):
+    assert trained_in_probes(settings, amount) == {Work(WorkKind.TRAIN, epochs=1)}
 
 
 @pytest.mark.parametrize(("steps", "packed"), [(2, 2), (3, 1)])

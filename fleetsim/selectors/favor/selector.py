@@ -65,7 +65,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.effects import beside, by_key
+from fleetsim.schema.effects import ActsIf, by_key
 from fleetsim.schema.ranges import Gain, LearningRate, MemoryGib, Rounds, Severity, Steps
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
@@ -79,7 +79,9 @@ from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
 
 _NUMBER_BYTE = 4
-_LEARNS = beside("learning", True)
+_LEARNS = ActsIf(
+    lambda own, _: own.learning, "the network is only used (learning: false)", "set learning: true"
+)
 _KNOWS = "models of all clients after an epoch, then those of its cohorts"
 _BECAUSE = "the server sees single models, also of clients that it does not choose"
 _CLIENT_BYTE = _NUMBER_BYTE * (100 + 1) * 512
