@@ -107,6 +107,17 @@ FAVOR_KEYS = {
     "exploration_end": "0.5",
     "exploration_decay_rounds": "1",
 }
+AUTOFL_LEARNING = {
+    "exploration": "0.5",
+    "learning_rate": "0.1",
+    "discount": "0.5",
+    "accuracy_weight": "10",
+    "gain_weight": "100",
+    "unit_j": "0.1",
+    "cohort_energy": "sum",
+    "previous": "best",
+    "next_state": "same",
+}
 EXAMPLES = {
     "UsageSettings.trace": inert(PEOPLE, BOARDS),
     "UsageSettings.synthetic": inert(MADE_UP, BOARDS),
@@ -272,10 +283,15 @@ EXAMPLES = {
         )
         for key, value in BELIEF_KEYS.items()
     },
+    **{
+        f"AutoFLSettings.{key}": selector("autofl, learning: false", f"{key}={value}")
+        for key, value in AUTOFL_LEARNING.items()
+    },
 }
 
 ALWAYS_ACT = {
     "AflSettings": "alpha_1 alpha_2 alpha_3 rounding cold_start ties",
+    "AutoFLSettings": "weights learning tables clock_levels ties",
     "BatterySettings": (
         "charge_w_of capacity_wh health_fraction initial_fraction "
         "cutoff_fraction charging discharging everyday"
