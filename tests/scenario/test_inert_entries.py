@@ -92,6 +92,7 @@ EXAMPLES = {
 }
 
 ALL_ACT = {
+    "AutoFLSettings.clock_levels": "any may be drawn to explore",
     "BlankSettings.input_shape": "sides of a tensor",
     "Condition.all_of": "keys of the entries have conditions of their own",
     "Condition.any_of": "likewise",
