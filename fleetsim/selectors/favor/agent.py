@@ -1,7 +1,6 @@
 """Agent of Favor: its network, stored transitions and counters, all that outlasts a run.
 
-Draws are addressed by the seed of the run, which differs between episodes, and by the number of
-steps so far.
+Draws are addressed by the seed of the run and by the number of steps or episodes so far.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ class Agent:
         self._replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
         self._num_rounds = 0
         self._num_steps = 0
-        self._num_episodes = 0
+        self.num_episodes = 0
+        """Number of finished runs of learning before this one."""
         if settings.learning:
             self._network.begin_learning()
 
@@ -91,8 +91,8 @@ class Agent:
         self.restore(learned)
         if not self._settings.learning:
             return
-        self._num_episodes += 1
-        is_due = self._num_episodes % self._settings.sync_every == 0
+        self.num_episodes += 1
+        is_due = self.num_episodes % self._settings.sync_every == 0
         if self._settings.sync_in == "episodes" and is_due:
             self._network.update_target()
 
@@ -103,7 +103,7 @@ class Agent:
             **self._replay.state(),
             "num_rounds": np.array(self._num_rounds),
             "num_steps": np.array(self._num_steps),
-            "num_episodes": np.array(self._num_episodes),
+            "num_episodes": np.array(self.num_episodes),
         }
 
     def restore(self, state: State) -> None:
@@ -118,7 +118,7 @@ class Agent:
         self._replay.restore(state)
         self._num_rounds = int(state["num_rounds"])
         self._num_steps = int(state["num_steps"])
-        self._num_episodes = int(state["num_episodes"])
+        self.num_episodes = int(state["num_episodes"])
 
     def _step(self) -> None:
         """Take one step on a batch of transitions, drawn uniformly without replacement."""

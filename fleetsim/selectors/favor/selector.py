@@ -244,7 +244,8 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
             self._agent.begin(self._compression.rows)
             self._is_stored = True
         num = 1 if is_learning and settings.action == "client" else view.wanted
-        generator = rng.stream(self._fleet.seed, "select/favor", view.round)
+        episode = self._agent.num_episodes
+        generator = rng.stream(self._fleet.seed, "select/favor", episode, view.round)
         keys = tie_keys(settings.ties, self._size, generator)
         draws = generator.random(self._size)
         num_random = 0
@@ -361,7 +362,7 @@ def memory_byte(settings: FavorSettings, num_clients: int, cohort: int, num_para
     >>> memory_byte(FavorSettings(learning=False), 10_000, 10, 0) // 10**6
     2072
     >>> memory_byte(FavorSettings(), 10_000, 10, 0) // 10**6
-    8580
+    8591
     """
     num_axes = min(settings.components, num_clients)
     num_inputs = (num_clients + 1) * num_axes

@@ -13,7 +13,7 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.favor import FavorSettings
+from fleetsim.selectors.favor import FavorSettings, memory_byte
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import MODEL, met, outcome_of, report_of, view_of
@@ -272,6 +272,18 @@ def test_the_target_network_is_copied_every_so_many_episodes():
     assert found == [False, True, False, True]
 
 
+def test_two_episodes_of_one_seed_explore_differently():
+    learned, seen = None, []
+    for _ in range(2):
+        fleet, selector = ready(exploration=1.0, exploration_end=1.0, batch_size=1_000)
+        if learned is not None:
+            selector.take_up(learned)
+        seen.append([chosen(fleet, selector, round_) for round_ in range(1, 9)])
+        learned = selector.learned()
+
+    assert seen[0] != seen[1]
+
+
 # --- between runs ---------------------------------------------------------------------------------
 
 
@@ -390,3 +402,13 @@ def test_the_check_of_a_scenario_loads_no_torch():
         "ready(); ready(learning=False); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("learning", [True, False])
+def test_the_declared_bytes_of_a_client_are_those_of_the_network(learning):
+    """Of a thousand more clients: rows, transitions and batches are a few percent besides."""
+    settings = FavorSettings(learning=learning)
+    declared = settings.demands[f"learning: {str(learning).lower()}"].client_byte
+    more = memory_byte(settings, 2_000, 10, 0) - memory_byte(settings, 1_000, 10, 0)
+
+    assert 1.0 < more / 1_000 / declared < 1.05

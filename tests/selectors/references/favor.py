@@ -62,7 +62,8 @@ class Favor:
         centred = points - self.mean
         deviation = np.ones(centred.shape[1])
         if self.s.scaling == "standard":
-            deviation = points.std(axis=0)
+            # The weights of a pixel that is never lit are those of the initial model.
+            deviation = np.array([spread or 1.0 for spread in points.std(axis=0).tolist()])
         left, lengths, right = np.linalg.svd(centred / deviation, full_matrices=False)
         num = min(self.num_axes, int((lengths > 1e-6 * lengths[0]).sum()))
         self.axes = np.zeros((self.num_axes, points.shape[1]))
