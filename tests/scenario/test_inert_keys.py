@@ -101,7 +101,7 @@ FAVOR_KEYS = {
     "batch_size": "2",
     "steps_per_round": "2",
     "replay_capacity": "40",
-    "sync_in": "episodes",
+    "sync_in": "rounds",
     "sync_every": "1",
     "exploration": "0.5",
     "exploration_end": "0.5",

@@ -23,10 +23,10 @@ stored too.
 Without `weights` the agent begins with random ones and learns in the run. With them it goes on
 learning, or only chooses with `learning: false`.
 
-gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000 and the 512 hidden units are the
-fork's; its learning rate is torch's default, 0.01, and it copies the target network every 10
-episodes (`sync_in: episodes`). A single run is one episode, so the default counts rounds. Batch
-size and the numbers of exploration are own.
+gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units and the copy into
+the target network every 10 episodes are the fork's; its learning rate is torch's default, 0.01. In
+a single run the target network stays the first one, unless `sync_in: rounds`. Batch size and the
+numbers of exploration are own.
 
 A client without an answer has the coordinates of the initial model. Without any answer there is no
 state, and clients are chosen at random.
@@ -155,10 +155,10 @@ class FavorSettings(Settings):
         default=10_000, examples=[40]
     )
     """Largest number of stored transitions; at least `batch_size`."""
-    sync_in: Literal["rounds", "episodes"] = "rounds"
+    sync_in: Literal["episodes", "rounds"] = "episodes"
     """Unit of `sync_every`; a run is an episode."""
     sync_every: Rounds = 10
-    """Rounds or episodes from one copy into the target network to the next."""
+    """Episodes or rounds from one copy into the target network to the next."""
     exploration: Severity = 0.9
     """Probability of a random place in the first round of learning."""
     exploration_end: Severity = 0.05

@@ -90,9 +90,7 @@ class World:
 
 def test_a_trained_policy_prefers_the_better_clients_and_an_untrained_one_does_not():
     """Training as in the paper, one client a round; then the top 3 of 8, of which 3 are good."""
-    learning = FavorSettings(
-        action="client", components=8, hidden=64, discount=0.9, steps_per_round=4
-    )
+    learning = FavorSettings(action="client", components=8, hidden=64, steps_per_round=4)
     frozen = learning.model_copy(update={"learning": False})
     untrained, trained = [], []
     for seed in range(3):
